@@ -1,0 +1,65 @@
+//! Paths, bodies and headers of the agent-facing HTTP interface.
+
+use crate::{BootId, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// `POST` of a [`JoinRequest`] with the join token as bearer token; answers with a [`JoinResponse`].
+pub const JOIN_PATH: &str = "/v1/nodes/join";
+/// `POST` of an encoded [`crate::wire::Envelope`] with the node token as bearer token; answers with an [`Ack`].
+pub const HEARTBEATS_PATH: &str = "/v1/heartbeats";
+/// Content type of an encoded envelope. It is always compressed; `Content-Encoding` is [`CONTENT_ENCODING`].
+pub const CONTENT_TYPE: &str = "application/x-protobuf";
+/// Content encoding of an envelope.
+pub const CONTENT_ENCODING: &str = "zstd";
+/// Content type of a [`Problem`].
+pub const PROBLEM_TYPE: &str = "application/problem+json";
+
+/// A node asks to be known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// Who it says it is.
+    pub node_id: NodeId,
+    /// Its present boot.
+    pub boot_id: BootId,
+    /// The kernel's node name, for people.
+    pub hostname: String,
+    /// Version of the agent.
+    pub agent_version: String,
+}
+
+/// The node is known from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinResponse {
+    /// Bearer token for this node and no other. An earlier token of the same node is void.
+    pub node_token: String,
+    /// Highest sequence of this boot that is already stored; 0 if none. The agent goes on from there.
+    pub last_sequence: u64,
+}
+
+/// What became of the heartbeats of one envelope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// The boot that this speaks of.
+    pub boot_id: BootId,
+    /// Every sequence up to this one is stored or, by the sender's own word, lost for good. The agent may forget them.
+    pub contiguous_sequence: u64,
+    /// How many heartbeats of this envelope were new.
+    pub stored: u32,
+    /// How many were known already.
+    pub duplicates: u32,
+}
+
+/// Why a request was refused (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// A stable word for programs, for example `clock_skew`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// HTTP status.
+    pub status: u16,
+    /// One line for people.
+    pub title: String,
+    /// What exactly was wrong and what to do.
+    pub detail: String,
+}

@@ -1,0 +1,162 @@
+//! Encoding, decoding, limits.
+//!
+//! A decoder reads what strangers send, so every limit is checked before memory is spent: at most
+//! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, and names are cut by the sender at
+//! [`MAX_NAME_BYTES`] or the envelope is refused.
+
+use crate::{BootId, NodeId, wire};
+use prost::Message as _;
+use std::io::Read as _;
+
+/// Version of the contract that this crate speaks.
+pub const VERSION: u32 = 1;
+/// Largest accepted request body (compressed), in bytes.
+pub const MAX_BODY_BYTES: usize = 256 * 1024;
+/// Largest accepted envelope after decompression, in bytes.
+pub const MAX_DECOMPRESSED_BYTES: usize = 4 * 1024 * 1024;
+/// Most heartbeats in one envelope.
+pub const MAX_HEARTBEATS: usize = 256;
+/// Most workload rows in one heartbeat.
+pub const MAX_WORKLOADS: usize = 512;
+/// Longest name, key or reason, in bytes.
+pub const MAX_NAME_BYTES: usize = 1024;
+/// zstd's own default: 3 packs a heartbeat of 50 workloads in about 0.1 ms.
+const COMPRESSION_LEVEL: i32 = 3;
+
+/// Why bytes are not an acceptable envelope.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// More bytes than allowed, before or after decompression.
+    #[error("the envelope has more than {limit_bytes} bytes {stage}; send fewer heartbeats at once")]
+    TooLarge {
+        /// The limit that was passed.
+        limit_bytes: usize,
+        /// `compressed` or `decompressed`.
+        stage: &'static str,
+    },
+    /// Truncated or not zstd.
+    #[error("the body is not a whole zstd frame: {0}")]
+    Compression(#[source] std::io::Error),
+    /// Truncated or not protobuf.
+    #[error("the body is not a protobuf envelope: {0}")]
+    Protobuf(#[from] prost::DecodeError),
+    /// A version that this side does not speak.
+    #[error("envelope version {found} is not supported; this side speaks {VERSION}")]
+    Version {
+        /// What the envelope says.
+        found: u32,
+    },
+    /// Well-formed, but it cannot be true.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// The field at fault.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// An envelope whose identity and shape have been checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// The sender, as it calls itself.
+    pub node_id: NodeId,
+    /// The sender's boot.
+    pub boot_id: BootId,
+    /// See [`wire::Envelope::oldest_retained_sequence`].
+    pub oldest_retained_sequence: u64,
+    /// See [`wire::Envelope::sent_unix_ms`].
+    pub sent_unix_ms: i64,
+    /// The heartbeats; each has an interval, a host, counters and a coverage.
+    pub heartbeats: Vec<wire::Heartbeat>,
+}
+
+/// Serialises and compresses an envelope.
+///
+/// # Errors
+/// Only if zstd cannot get memory.
+pub fn encode(envelope: &wire::Envelope) -> std::io::Result<Vec<u8>> {
+    zstd::encode_all(envelope.encode_to_vec().as_slice(), COMPRESSION_LEVEL)
+}
+
+/// Decompresses, parses and checks an envelope.
+///
+/// # Errors
+/// See [`DecodeError`]; nothing of a refused envelope may be used.
+pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
+    if body.len() > MAX_BODY_BYTES {
+        return Err(DecodeError::TooLarge { limit_bytes: MAX_BODY_BYTES, stage: "compressed" });
+    }
+    let mut plain = Vec::new();
+    let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
+    zstd::Decoder::new(body)
+        .and_then(|decoder| decoder.take(limit).read_to_end(&mut plain))
+        .map_err(DecodeError::Compression)?;
+    if plain.len() > MAX_DECOMPRESSED_BYTES {
+        return Err(DecodeError::TooLarge { limit_bytes: MAX_DECOMPRESSED_BYTES, stage: "decompressed" });
+    }
+    check(wire::Envelope::decode(plain.as_slice())?)
+}
+
+fn invalid<T>(field: &'static str, reason: impl Into<String>) -> Result<T, DecodeError> {
+    Err(DecodeError::Invalid { field, reason: reason.into() })
+}
+
+fn check(envelope: wire::Envelope) -> Result<Checked, DecodeError> {
+    if envelope.version != VERSION {
+        return Err(DecodeError::Version { found: envelope.version });
+    }
+    let node_id =
+        envelope.node_id.parse().or_else(|error: crate::IdentityError| invalid("node_id", error.to_string()))?;
+    let boot_id =
+        envelope.boot_id.parse().or_else(|error: crate::IdentityError| invalid("boot_id", error.to_string()))?;
+    if envelope.heartbeats.is_empty() || envelope.heartbeats.len() > MAX_HEARTBEATS {
+        return invalid(
+            "heartbeats",
+            format!("{} in one envelope; 1 to {MAX_HEARTBEATS} are allowed", envelope.heartbeats.len()),
+        );
+    }
+    for heartbeat in &envelope.heartbeats {
+        check_heartbeat(heartbeat)?;
+    }
+    Ok(Checked {
+        node_id,
+        boot_id,
+        oldest_retained_sequence: envelope.oldest_retained_sequence,
+        sent_unix_ms: envelope.sent_unix_ms,
+        heartbeats: envelope.heartbeats,
+    })
+}
+
+fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
+    // Databases keep sequences and nanoseconds as signed 64-bit numbers.
+    if heartbeat.sequence == 0 || i64::try_from(heartbeat.sequence).is_err() {
+        return invalid("sequence", format!("{} is outside 1 to {}", heartbeat.sequence, i64::MAX));
+    }
+    let Some(interval) = &heartbeat.interval else { return invalid("interval", "missing") };
+    if interval.end_unix_ms <= 0 || interval.start_unix_ms <= 0 || i64::try_from(interval.end_boottime_ns).is_err() {
+        return invalid("interval", "a time is negative or beyond 64 bits");
+    }
+    if interval.start_boottime_ns >= interval.end_boottime_ns {
+        return invalid("interval", "it ends before it begins");
+    }
+    if interval.counters_since_boottime_ns > interval.end_boottime_ns {
+        return invalid("interval", "its counters begin after its end");
+    }
+    let Some(host) = &heartbeat.host else { return invalid("host", "missing") };
+    if heartbeat.counters.is_none() {
+        return invalid("counters", "missing");
+    }
+    let Some(coverage) = &heartbeat.coverage else { return invalid("coverage", "missing") };
+    if heartbeat.workloads.len() > MAX_WORKLOADS {
+        return invalid("workloads", format!("{} rows; {MAX_WORKLOADS} are allowed", heartbeat.workloads.len()));
+    }
+    let names = heartbeat.workloads.iter().flat_map(|workload| [&workload.key, &workload.top_command]);
+    let names = names.chain(coverage.probes.iter().flat_map(|probe| [&probe.name, &probe.reason]));
+    let names = names.chain(coverage.drops.iter().map(|drop| &drop.name));
+    let mut names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
+    match names.find(|name| name.len() > MAX_NAME_BYTES) {
+        Some(name) => invalid("name", format!("{} bytes; {MAX_NAME_BYTES} are allowed", name.len())),
+        None => Ok(()),
+    }
+}

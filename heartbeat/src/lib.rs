@@ -1,0 +1,18 @@
+//! The wire contract between a node agent and the sweeper.
+//!
+//! It refuses to know how a number was measured or what it means for a verdict. A heartbeat of a host with 5 workloads
+//! is about 0.5 KiB on the wire (zstd over protobuf). The contract's text is `proto/heartbeat.proto`.
+
+pub mod api;
+pub mod envelope;
+pub mod identity;
+mod json;
+
+/// The generated messages of `proto/heartbeat.proto`.
+#[expect(clippy::all, reason = "generated code")]
+pub mod wire {
+    include!(concat!(env!("OUT_DIR"), "/cloudsweeper.heartbeat.v1.rs"));
+}
+
+pub use envelope::{DecodeError, decode, encode};
+pub use identity::{BootId, IdentityError, NodeId};

@@ -1,0 +1,154 @@
+//! What a decoder accepts, what it refuses, and that old bytes stay readable.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::{DecodeError, decode, encode, envelope, wire};
+use proptest::prelude::*;
+use prost::Message as _;
+
+fn sample() -> wire::Envelope {
+    let workload = |class: wire::Class, key: &str, cpu_ns| wire::WorkloadActivity {
+        class: class.into(),
+        key: key.into(),
+        top_command: "sort".into(),
+        live_processes: 2,
+        live_threads: 5,
+        cpu_ns: Some(cpu_ns),
+        peak_resident_bytes: Some(33 << 20),
+        disk_read_bytes: Some(4096),
+        disk_written_bytes: Some(0),
+        forks: Some(7),
+        execs: Some(7),
+        exits: Some(5),
+        oom_kills: Some(0),
+    };
+    wire::Envelope {
+        version: envelope::VERSION,
+        node_id: "aws:123456789012:eu-central-1:i-0123456789abcdef0".into(),
+        boot_id: "1b4e28ba-2fa1-11d2-883f-0016d3cca427".into(),
+        oldest_retained_sequence: 1,
+        sent_unix_ms: 1_790_000_031_000,
+        heartbeats: vec![wire::Heartbeat {
+            sequence: 1,
+            interval: Some(wire::Interval {
+                start_unix_ms: 1_790_000_000_000,
+                end_unix_ms: 1_790_000_030_000,
+                start_boottime_ns: 100_000_000_000,
+                end_boottime_ns: 130_000_000_000,
+                observed_since_unix_ms: 1_790_000_000_000,
+                counters_since_boottime_ns: 99_000_000_000,
+            }),
+            host: Some(wire::Host {
+                hostname: "worker-1".into(),
+                kernel_release: "6.1.0-40-cloud-amd64".into(),
+                architecture: "x86_64".into(),
+                agent_version: "0.1.0".into(),
+                cpus: 16,
+                memory_bytes: 64 << 30,
+                interval_ms: 30_000,
+                gpu_present: false,
+            }),
+            counters: Some(wire::HostCounters {
+                cpu_busy_ns: Some(12_000_000_000),
+                network_sent_bytes: Some(1_000_000),
+                ..Default::default()
+            }),
+            workloads: vec![
+                workload(wire::Class::Workload, "/user.slice/user-1000.slice/session-3.scope", 9_000_000_000),
+                workload(wire::Class::Housekeeping, "/system.slice/cron.service", 3_000_000),
+            ],
+            coverage: Some(wire::Coverage {
+                collector: wire::Collector::Ebpf.into(),
+                probes: vec![wire::Probe {
+                    name: "gpu".into(),
+                    status: wire::ProbeStatus::NotApplicable.into(),
+                    reason: "no GPU on the PCI bus".into(),
+                }],
+                drops: vec![wire::Drop { name: "lifecycle_ring".into(), count: 0 }],
+            }),
+            agent: Some(wire::AgentCost { cpu_ns: Some(5_000_000), ..Default::default() }),
+        }],
+    }
+}
+
+/// Version 1 as it was first written. These bytes must stay readable for as long as version 1 is accepted.
+const GOLDEN: &str = include_str!("golden/envelope-v1.hex");
+
+#[test]
+fn the_first_bytes_of_version_1_are_still_written_and_read() {
+    let plain = sample().encode_to_vec();
+    assert_eq!(GOLDEN.trim(), hex(&plain), "the wire format changed: see the rules at the top of heartbeat.proto");
+    let decoded = decode(&zstd_of(&plain)).unwrap();
+    assert_eq!(decoded.heartbeats, sample().heartbeats);
+}
+
+#[test]
+fn a_heartbeat_reads_well_as_json() {
+    insta::assert_json_snapshot!(sample().heartbeats[0]);
+}
+
+#[test]
+fn a_body_cut_at_any_byte_is_refused() {
+    let body = encode(&sample()).unwrap();
+    for cut in 0..body.len() {
+        assert!(decode(&body[..cut]).is_err(), "cut at {cut} of {}", body.len());
+    }
+}
+
+#[test]
+fn a_small_body_that_unpacks_to_much_is_refused() {
+    let bomb = zstd_of(&vec![0_u8; envelope::MAX_DECOMPRESSED_BYTES + 1]);
+    assert!(bomb.len() < 4096);
+    assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge { stage: "decompressed", .. })));
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_before_it_is_read() {
+    let body = vec![0; envelope::MAX_BODY_BYTES + 1];
+    assert!(matches!(decode(&body), Err(DecodeError::TooLarge { stage: "compressed", .. })));
+}
+
+#[test]
+fn another_version_is_named_in_the_refusal() {
+    let other = wire::Envelope { version: 9, ..sample() };
+    assert!(matches!(decode(&encode(&other).unwrap()), Err(DecodeError::Version { found: 9 })));
+}
+
+#[test]
+fn what_cannot_be_true_is_refused_by_field() {
+    type Change = fn(&mut wire::Envelope);
+    let cases: [(&str, Change); 9] = [
+        ("node_id", |e| e.node_id = "me".into()),
+        ("boot_id", |e| e.boot_id = "yesterday".into()),
+        ("heartbeats", |e| e.heartbeats.clear()),
+        ("sequence", |e| e.heartbeats[0].sequence = 0),
+        ("interval", |e| e.heartbeats[0].interval = None),
+        ("interval", |e| e.heartbeats[0].interval.as_mut().unwrap().end_boottime_ns = 1),
+        ("counters", |e| e.heartbeats[0].counters = None),
+        ("coverage", |e| e.heartbeats[0].coverage = None),
+        ("name", |e| e.heartbeats[0].workloads[0].key = "x".repeat(envelope::MAX_NAME_BYTES + 1)),
+    ];
+    for (expected, change) in cases {
+        let mut envelope = sample();
+        change(&mut envelope);
+        match decode(&encode(&envelope).unwrap()) {
+            Err(DecodeError::Invalid { field, .. }) => assert_eq!(field, expected),
+            other => panic!("{expected}: {other:?}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
+        let _ = decode(&bytes);
+        let _ = decode(&zstd_of(&bytes));
+    }
+}
+
+fn zstd_of(plain: &[u8]) -> Vec<u8> {
+    zstd::encode_all(plain, 3).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
