@@ -1,1 +1,12 @@
-//! placeholder
+//! The laboratory: real counterparts for the scenarios to work against.
+//!
+//! Every part starts something real (the built binaries, a kernel in a micro-VM, a database server, a mail server, an
+//! EC2 API), waits for the event that says it is ready, and ends it by its own process id when it is dropped. A part
+//! that is missing is a panic that names the command which installs it; nothing here skips.
+
+pub mod agent;
+pub mod binaries;
+pub mod port;
+pub mod process;
+pub mod sweeper;
+pub mod wait;

@@ -1,0 +1,75 @@
+//! Where the product's own binaries lie. They are built by `make build`, never by a scenario: what is tested is what ships.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The root of the checkout.
+#[must_use]
+pub fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests' folder lies in the checkout")
+}
+
+fn built(parts: &[&str]) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from);
+    let path = parts.iter().fold(target, |path, part| path.join(part));
+    assert!(path.exists(), "{} is missing: run `make build`", path.display());
+    path
+}
+
+/// The sweeper, as a debug build: its scenarios wait for events, not for speed.
+///
+/// # Panics
+///
+/// When it has not been built.
+#[must_use]
+pub fn sweeper() -> PathBuf {
+    built(&["debug", "sweeper"])
+}
+
+/// The node agent, as the static release build that also runs inside a micro-VM.
+///
+/// # Panics
+///
+/// When it has not been built.
+#[must_use]
+pub fn node_agent() -> PathBuf {
+    built(&["x86_64-unknown-linux-gnu", "release", "node-agent"])
+}
+
+/// A program of the tests' Python environment, for example `python` or `moto_server`.
+///
+/// # Panics
+///
+/// When the environment has not been set up.
+#[must_use]
+pub fn python(program: &str) -> PathBuf {
+    installed(&checkout().join(".setup/venv/bin").join(program))
+}
+
+/// `path`, once it is there.
+///
+/// # Panics
+///
+/// When it is not; the message says what installs it.
+#[must_use]
+pub fn installed(path: &Path) -> PathBuf {
+    assert!(path.exists(), "{} is missing: run `make setup`", path.display());
+    path.to_owned()
+}
+
+/// A program of the distribution, found on `PATH` or where a plain user's `PATH` does not lead.
+///
+/// # Panics
+///
+/// When it is not installed.
+#[must_use]
+pub fn system(program: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.exists())
+        .unwrap_or_else(|| panic!("{program} is missing: run `make setup`"))
+}

@@ -1,0 +1,176 @@
+//! A real sweeper on the loopback interface, with a data folder of its own.
+
+use crate::{binaries, port, process::Running, wait};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+/// Longest that a start may take: migrations of an empty database on a busy machine take a tenth of it.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest that an orderly end may take.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A sweeper; it ends with this value, its data stay in its folder.
+#[derive(Debug)]
+pub struct Sweeper {
+    folder: PathBuf,
+    port: u16,
+    environment: Vec<(String, String)>,
+    process: Option<Running>,
+}
+
+impl Sweeper {
+    /// Starts `sweeper serve` in `folder` and waits until it is ready.
+    ///
+    /// `config` is the text of its configuration file; where it listens and where its data lie is decided here.
+    /// `environment` is added to an environment that holds nothing of the caller's clouds and settings.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become ready.
+    pub async fn start(folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
+        fs::create_dir_all(folder).expect("the sweeper's folder can be made");
+        fs::write(folder.join("sweeper.toml"), config).expect("the configuration can be written");
+        let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut sweeper = Self { folder: folder.to_owned(), port: port::free(), environment, process: None };
+        sweeper.start_again().await;
+        sweeper
+    }
+
+    /// Starts it once more over the same data and on the same port, after [`Sweeper::stop`] or [`Sweeper::kill`].
+    ///
+    /// # Panics
+    ///
+    /// When it runs already, or does not become ready.
+    pub async fn start_again(&mut self) {
+        assert!(self.process.is_none(), "the sweeper runs already");
+        let mut process = Running::start("sweeper", self.command().arg("serve"), &self.folder);
+        let url = format!("{}/readyz", self.url());
+        wait::until("the sweeper to be ready", START_TIMEOUT, || {
+            let ended = process.ended();
+            assert!(ended.is_none(), "the sweeper ended: {ended:?}");
+            let answer = reqwest::get(url.clone());
+            async { answer.await.ok().filter(|answer| answer.status().is_success()) }
+        })
+        .await;
+        self.process = Some(process);
+    }
+
+    /// Ends it in good order.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run, or its exit status is not that of success.
+    pub async fn stop(&mut self) {
+        let status = self.process.take().expect("a running sweeper").terminate(STOP_TIMEOUT).await;
+        assert!(status.success(), "the sweeper ended with {status}");
+    }
+
+    /// Ends it by SIGKILL.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run.
+    pub fn kill(&mut self) {
+        self.process.take().expect("a running sweeper").kill();
+    }
+
+    /// Where it listens, as this host sees it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its port, for those who reach this host under another address.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its folder: configuration, log, and the data folder `data`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The join token that it made at its first start.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn join_token(&self) -> String {
+        fs::read_to_string(self.folder.join("data/join-token")).expect("the sweeper made a join token").trim().into()
+    }
+
+    /// Everything that it has logged so far.
+    ///
+    /// # Panics
+    ///
+    /// When the log cannot be read.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("sweeper.log")).expect("the sweeper's log can be read")
+    }
+
+    /// What it says at /metrics.
+    ///
+    /// # Panics
+    ///
+    /// When it does not answer.
+    pub async fn metrics(&self) -> String {
+        let answer = reqwest::get(format!("{}/metrics", self.url())).await.expect("the sweeper answers");
+        answer.text().await.expect("the metrics are text")
+    }
+
+    /// The `sweeper` command over the same data and configuration, without arguments yet.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(binaries::sweeper());
+        for (key, _) in env::vars_os() {
+            let name = key.to_string_lossy();
+            if ["AWS_", "SWEEPER_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(&key);
+            }
+        }
+        command
+            .current_dir(&self.folder)
+            .env("NO_COLOR", "1")
+            // Credentials and settings of the person who runs the tests have no place in a test.
+            .env("AWS_CONFIG_FILE", "/dev/null")
+            .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("SWEEPER_DATA_DIR", self.folder.join("data"))
+            .env("SWEEPER_API__LISTEN", format!("127.0.0.1:{}", self.port))
+            .envs(self.environment.iter().map(|(key, value)| (key, value)))
+            .arg("--config")
+            .arg(self.folder.join("sweeper.toml"));
+        command
+    }
+
+    /// Runs one `sweeper` command to its end, over the same data and configuration.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub async fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = tokio::process::Command::from(self.command());
+        command.args(arguments).stdin(Stdio::null()).output().await.expect("the sweeper starts")
+    }
+
+    /// Runs one command with `--output json` and reads its answer.
+    ///
+    /// # Panics
+    ///
+    /// When it fails, or does not answer in JSON.
+    pub async fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.run(&[arguments, &["--output", "json"]].concat()).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "sweeper {arguments:?} ended with {}: {errors}", output.status);
+        let text = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("sweeper {arguments:?}: {error}: {text}\n{errors}"))
+    }
+}
