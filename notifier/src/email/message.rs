@@ -1,0 +1,114 @@
+//! A finding as an email: headers, plain text and HTML that say the same. Pure.
+//!
+//! The HTML is one table of at most 600 px with inline styles, which is what mail programs agree
+//! on; dark mode through a media query that others ignore; no image, script, font or other fetch.
+//! Askama escapes every value. About 8 kB.
+
+use std::time::SystemTime;
+
+use askama::Template;
+use lettre::message::{
+    Mailbox, Message, MultiPart,
+    header::{HeaderName, HeaderValue},
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    message::{FindingNotice, Mood, Story, tell},
+    text::{clean, fit},
+};
+
+const SUBJECT_LIMIT: usize = 180;
+
+/// From whom and to whom.
+#[derive(Debug, Clone)]
+pub(super) struct Addresses {
+    pub(super) from: Mailbox,
+    pub(super) to: Vec<Mailbox>,
+}
+
+/// Why no message could be made; with checked addresses this is a fault of this crate.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RenderError {
+    #[error("the email could not be laid out")]
+    Template(#[from] askama::Error),
+    #[error("the email could not be assembled")]
+    Assemble(#[from] lettre::error::Error),
+}
+
+#[derive(Template)]
+#[template(path = "finding.html")]
+struct Html<'a> {
+    story: &'a Story,
+    look: Look,
+}
+
+#[derive(Template)]
+#[template(path = "finding.txt", escape = "none")]
+struct Text<'a> {
+    story: &'a Story,
+}
+
+/// How a mood looks: a word, and a colour that is readable on white and on black.
+struct Look {
+    word: &'static str,
+    colour: &'static str,
+}
+
+/// Subject, plain text and HTML.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) subject: String,
+    pub(super) text: String,
+    pub(super) html: String,
+}
+
+/// What is written, without headers.
+pub(super) fn content(notice: &FindingNotice) -> Result<Content, askama::Error> {
+    let story = tell(notice);
+    let look = match story.mood {
+        Mood::Waste => Look { word: "Wasting money", colour: "#b45309" },
+        Mood::Blind => Look { word: "Blind spot", colour: "#4b5563" },
+        Mood::Broken => Look { word: "Stuck", colour: "#b91c1c" },
+    };
+    Ok(Content {
+        subject: fit(&format!("[Cloud Sweeper] {}", story.headline), SUBJECT_LIMIT),
+        text: Text { story: &story }.render()?,
+        html: Html { story: &story, look }.render()?,
+    })
+}
+
+/// The whole message, ready for the wire.
+pub(super) fn render(
+    notice: &FindingNotice,
+    idempotency_key: &str,
+    addresses: &Addresses,
+    now: SystemTime,
+) -> Result<Message, RenderError> {
+    let content = content(notice)?;
+    let mut builder = Message::builder()
+        .from(addresses.from.clone())
+        .subject(content.subject)
+        .date(now)
+        .message_id(Some(message_id(idempotency_key, &addresses.from)))
+        // RFC 3834: no out-of-office replies, please.
+        .raw_header(raw("Auto-Submitted", "auto-generated"))
+        .raw_header(raw("X-Cloud-Sweeper-Finding", &tell(notice).finding_id));
+    for to in &addresses.to {
+        builder = builder.to(to.clone());
+    }
+    let parts = MultiPart::alternative_plain_html(content.text, content.html);
+    Ok(builder.multipart(parts)?)
+}
+
+/// The same for each attempt at the same (finding, channel), so that mail programs and people can
+/// tell a repetition: `<` + 40 hex digits of the key's SHA-256 + `.cloud-sweeper@DOMAIN>`.
+fn message_id(idempotency_key: &str, from: &Mailbox) -> String {
+    let digest = hex::encode(Sha256::digest(idempotency_key.as_bytes()));
+    let id = digest.get(..40).unwrap_or(&digest);
+    format!("<{id}.cloud-sweeper@{}>", from.email.domain())
+}
+
+fn raw(name: &'static str, value: &str) -> HeaderValue {
+    HeaderValue::new(HeaderName::new_from_ascii_str(name), clean(value))
+}

@@ -1,0 +1,13 @@
+//! Email: one message per finding, HTML with a plain text alternative, over SMTP.
+//!
+//! Refused: links that do anything but show (mail scanners follow links), sending without TLS to
+//! anything but this very host, and accepting a certificate that does not verify. One connection
+//! per message: at most a few messages per sweep, so a pool would only keep idle connections that
+//! servers drop.
+
+mod config;
+mod message;
+mod service;
+
+pub use config::{ConfigError, EmailConfig, Login, Tls};
+pub use service::Mailer;

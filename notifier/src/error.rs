@@ -1,0 +1,38 @@
+//! How one attempt to send ended. Each failure says whether trying again can help.
+
+use std::time::Duration;
+
+/// Proof that a server took the message, in that server's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Slack: `CHANNEL/TS`. Email: the server's final reply line. For logs and support, not parsed.
+    pub reference: String,
+}
+
+/// Why one attempt did not end with a [`Receipt`]. The texts are for operators: they name what
+/// failed and what to change, and never contain a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Another attempt may succeed: time-outs, refused connections, rate limits, 4xx replies of
+    /// SMTP, 5xx of HTTP, and answers that are not understood.
+    #[error("{why}")]
+    Retry {
+        /// The server's own wish for the earliest next attempt (`Retry-After`), if it told one.
+        after: Option<Duration>,
+        /// What happened.
+        why: String,
+    },
+    /// No attempt with this configuration and message can succeed; `why` says what to change.
+    #[error("{why}")]
+    Permanent {
+        /// What happened, and the remedy.
+        why: String,
+    },
+}
+
+impl SendError {
+    /// A failure that time may heal, when the server named no waiting time.
+    pub(crate) fn retry(why: impl Into<String>) -> Self {
+        Self::Retry { after: None, why: why.into() }
+    }
+}

@@ -1,0 +1,288 @@
+//! What can be said about a finding. Plain data and pure functions: no I/O, no clock.
+//!
+//! [`FindingNotice`] is what the sweeper stores in its outbox (as JSON) and hands to every channel.
+//! Its texts are *untrusted*: names and tags come from whoever may create a machine. `Story` is the
+//! same notice made safe and put in order, in words that need no knowledge of this product; the
+//! channels only lay it out. What is not known is said to be not known, with the reason; it is
+//! never left out and never zero.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::text::{clean, fit};
+
+/// Evidence lines that a message shows; the rest is one command away.
+const EVIDENCE_SHOWN: usize = 12;
+/// Longest single value, in UTF-16 units: an EC2 tag value may have 256.
+const VALUE_LIMIT: usize = 300;
+
+/// One finding, in words, as the outbox stores it. Optional fields that are absent in stored JSON
+/// read as absent, so a notice written by an older version can still be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindingNotice {
+    /// What `sweeper explain` takes.
+    pub finding_id: String,
+    /// One sentence a person at 2 a.m. understands; see [`headline`].
+    pub headline: String,
+    /// The resource key, for example `aws:123456789012:eu-central-1:i-0abc`.
+    pub resource: String,
+    /// What people call it (the `Name` tag, or a host name).
+    #[serde(default)]
+    pub resource_name: Option<String>,
+    /// What it is, for example `EC2 instance, m5.2xlarge`.
+    #[serde(default)]
+    pub resource_kind: Option<String>,
+    /// Where it is, for example `AWS account 123456789012, eu-central-1`.
+    #[serde(default)]
+    pub place: Option<String>,
+    /// Who owns it, by its tags.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// The verdict's word: `idle`, `unknown`, …
+    pub verdict: String,
+    /// How sure and why, in one sentence: coverage, and the signal that decided.
+    #[serde(default)]
+    pub certainty: Option<String>,
+    /// Since when the verdict holds.
+    pub since: Timestamp,
+    /// When the verdict was last confirmed: the end of the window it was judged on.
+    pub as_of: Timestamp,
+    /// The evidence, a line each.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// For example `$0.384/h`.
+    #[serde(default)]
+    pub cost_per_hour: Option<String>,
+    /// For example `$1.02`.
+    #[serde(default)]
+    pub cost_so_far: Option<String>,
+    /// What stopping would save after everything that keeps billing, for example `$0.371/h ($270.83 per month)`.
+    #[serde(default)]
+    pub net_saving: Option<String>,
+    /// Why a price is missing above.
+    #[serde(default)]
+    pub unknown_price_reason: Option<String>,
+    /// What would still be billed after stopping, a line each.
+    #[serde(default)]
+    pub keeps_billing: Vec<String>,
+    /// What would be done if a person said yes.
+    #[serde(default)]
+    pub proposal_summary: Option<String>,
+    /// A page that shows the evidence. It grants nothing to whoever opens it.
+    #[serde(default)]
+    pub page_url: Option<String>,
+}
+
+impl FindingNotice {
+    /// A notice with the fields that every finding has; set the others as far as they are known.
+    #[must_use]
+    pub fn new(
+        finding_id: impl Into<String>,
+        headline: impl Into<String>,
+        resource: impl Into<String>,
+        verdict: impl Into<String>,
+        since: Timestamp,
+        as_of: Timestamp,
+    ) -> Self {
+        Self {
+            finding_id: finding_id.into(),
+            headline: headline.into(),
+            resource: resource.into(),
+            resource_name: None,
+            resource_kind: None,
+            place: None,
+            owner: None,
+            verdict: verdict.into(),
+            certainty: None,
+            since,
+            as_of,
+            evidence: Vec::new(),
+            cost_per_hour: None,
+            cost_so_far: None,
+            net_saving: None,
+            unknown_price_reason: None,
+            keeps_billing: Vec::new(),
+            proposal_summary: None,
+            page_url: None,
+        }
+    }
+}
+
+/// A headline in the form *what, state, how long, at what cost*: `training-7 has been idle for
+/// 2 h 40 min, at $0.384/h`. `what` is the name people use, or the resource key.
+#[must_use]
+pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, cost_per_hour: Option<&str>) -> String {
+    let what = fit(&clean(what), 80);
+    let state = match verdict {
+        "unknown" => "has been a blind spot",
+        "idle" => "has been idle",
+        "stuck" => "has been stuck",
+        "waiting" => "has been waiting",
+        "active" => "has been active",
+        _ => "has been judged wasteful",
+    };
+    let cost = cost_per_hour.map_or_else(String::new, |cost| format!(", at {}", clean(cost)));
+    format!("{what} {state} for {}{cost}", how_long(since, as_of))
+}
+
+/// A span in the two largest units that matter: `3 d 4 h`, `2 h 40 min`, `under a minute`.
+#[must_use]
+pub fn how_long(since: Timestamp, until: Timestamp) -> String {
+    let minutes = until.as_second().saturating_sub(since.as_second()) / 60;
+    let (days, hours, mins) = (minutes / 1_440, minutes / 60 % 24, minutes % 60);
+    match (days, hours, mins) {
+        (..=0, ..=0, ..=0) => "under a minute".to_owned(),
+        (0, 0, m) => format!("{m} min"),
+        (0, h, 0) => format!("{h} h"),
+        (0, h, m) => format!("{h} h {m} min"),
+        (1, 0, _) => "1 day".to_owned(),
+        (d, 0, _) => format!("{d} days"),
+        (d, h, _) => format!("{d} d {h} h"),
+    }
+}
+
+/// How a message is marked at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Money is spent for nothing.
+    Waste,
+    /// Nothing is known: a blind spot, not an accusation.
+    Blind,
+    /// Something is broken.
+    Broken,
+}
+
+/// A label and what there is to say under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub(crate) label: &'static str,
+    pub(crate) value: Value,
+}
+
+/// What stands under a label. `Display` is the form for plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// One clean line.
+    Line(String),
+    /// A moment and how long ago it was: a channel that knows its reader's time zone may use it.
+    Since { at: Timestamp, lasted: String },
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(text) => f.write_str(text),
+            Self::Since { at, lasted } => {
+                write!(f, "{} ({lasted})", at.strftime("%Y-%m-%d %H:%M UTC"))
+            }
+        }
+    }
+}
+
+/// A notice made safe and put in order. Every text is one clean line of bounded length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Story {
+    pub(crate) mood: Mood,
+    pub(crate) headline: String,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) certainty: Option<String>,
+    pub(crate) evidence: Vec<String>,
+    pub(crate) evidence_left_out: usize,
+    pub(crate) proposal: Option<String>,
+    pub(crate) keeps_billing: Vec<String>,
+    /// A command that can be pasted into a shell as it is.
+    pub(crate) command: String,
+    pub(crate) page: Option<Url>,
+    pub(crate) finding_id: String,
+    pub(crate) resource: String,
+}
+
+/// Puts a notice into words.
+pub(crate) fn tell(notice: &FindingNotice) -> Story {
+    let line = |text: &str| fit(&clean(text), VALUE_LIMIT);
+    let told = |text: &Option<String>| text.as_deref().map(line).filter(|text| !text.is_empty());
+    let finding_id = word(&notice.finding_id);
+    let unknown = || match told(&notice.unknown_price_reason) {
+        Some(reason) => format!("not known: {reason}"),
+        None => "not known".to_owned(),
+    };
+    let mut facts = Vec::new();
+    let mut fact = |label, value| facts.push(Fact { label, value });
+    let what = [told(&notice.resource_name), told(&notice.resource_kind)];
+    let what: Vec<_> = what.into_iter().flatten().collect();
+    if !what.is_empty() {
+        fact("What", Value::Line(what.join(", ")));
+    }
+    if let Some(place) = told(&notice.place) {
+        fact("Where", Value::Line(place));
+    }
+    let lasted = how_long(notice.since, notice.as_of);
+    fact("Since", Value::Since { at: notice.since, lasted });
+    let owner = told(&notice.owner).unwrap_or_else(|| "no owner tag".to_owned());
+    fact("Owner", Value::Line(owner));
+    let mut money = |label, text: &Option<String>| {
+        fact(label, Value::Line(told(text).unwrap_or_else(unknown)));
+    };
+    money("Costs", &notice.cost_per_hour);
+    money("Spent since then", &notice.cost_so_far);
+    if notice.proposal_summary.is_some() || notice.net_saving.is_some() {
+        money("Stopping would save, net", &notice.net_saving);
+    }
+    let lines = |texts: &[String]| -> Vec<String> {
+        texts.iter().map(|text| line(text)).filter(|text| !text.is_empty()).collect()
+    };
+    let mut evidence = lines(&notice.evidence);
+    let evidence_left_out = evidence.len().saturating_sub(EVIDENCE_SHOWN);
+    evidence.truncate(EVIDENCE_SHOWN);
+    let mut keeps_billing = lines(&notice.keeps_billing);
+    keeps_billing.truncate(EVIDENCE_SHOWN);
+    Story {
+        mood: mood(&notice.verdict),
+        headline: said_headline(notice),
+        facts,
+        certainty: told(&notice.certainty),
+        evidence,
+        evidence_left_out,
+        proposal: told(&notice.proposal_summary),
+        keeps_billing,
+        command: format!("sweeper explain {finding_id}"),
+        page: notice.page_url.as_deref().and_then(page),
+        finding_id,
+        resource: line(&notice.resource),
+    }
+}
+
+/// The given headline, or one made from what is there: a message is never without.
+fn said_headline(notice: &FindingNotice) -> String {
+    let given = fit(&clean(&notice.headline), 140);
+    if !given.is_empty() {
+        return given;
+    }
+    let what = notice.resource_name.as_deref().unwrap_or(&notice.resource);
+    let cost = notice.cost_per_hour.as_deref();
+    fit(&headline(what, &notice.verdict, notice.since, notice.as_of, cost), 140)
+}
+
+fn mood(verdict: &str) -> Mood {
+    match verdict {
+        "unknown" => Mood::Blind,
+        "stuck" => Mood::Broken,
+        _ => Mood::Waste,
+    }
+}
+
+/// Only what a shell takes as one plain word.
+fn word(text: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
+    text.chars().filter(plain).take(128).collect()
+}
+
+/// A web address, or nothing: no other scheme is ever made clickable.
+fn page(text: &str) -> Option<Url> {
+    let url = Url::parse(text.trim()).ok()?;
+    let web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    (web && url.as_str().len() <= 2_000).then_some(url)
+}

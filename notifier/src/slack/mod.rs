@@ -1,0 +1,13 @@
+//! Slack: one message per finding, through the Web API's `chat.postMessage`.
+//!
+//! Refused: incoming webhooks (they cannot say whether a message is a repetition), buttons (Slack
+//! expects an answer to every click, links included), and rate control of its own: a refusal is
+//! handed to the caller with Slack's `Retry-After`. One connection pool per [`Slack`]; a message is
+//! under 10 kB.
+
+mod config;
+mod message;
+mod service;
+
+pub use config::{API_URL, ConfigError, SlackConfig};
+pub use service::Slack;

@@ -1,0 +1,197 @@
+//! The edge: one HTTPS request to Slack per call, and what its answer means.
+
+use std::{sync::Arc, time::Duration};
+
+use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
+use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
+use slack_morphism::{
+    errors::SlackClientError,
+    prelude::{
+        SlackApiChatPostMessageRequest, SlackApiToken, SlackApiTokenValue, SlackClient, SlackClientHyperConnector,
+        SlackHyperClient,
+    },
+};
+
+use super::{
+    config::{self, ConfigError, SlackConfig},
+    message,
+};
+use crate::{
+    Receipt, SendError,
+    message::FindingNotice,
+    text::{clean, fit},
+};
+
+/// One Slack channel. Cheap to keep, meant to be shared; holds a connection pool.
+pub struct Slack {
+    client: SlackHyperClient,
+    token: SlackApiToken,
+    channel: String,
+    timeout: Duration,
+}
+
+impl Slack {
+    /// Checks the configuration; talks to nobody yet.
+    ///
+    /// # Errors
+    /// [`ConfigError`] says which value cannot work and what it should be.
+    pub fn new(config: SlackConfig) -> Result<Self, ConfigError> {
+        config::token(&config.token)?;
+        let channel = clean(&config.channel);
+        if channel.is_empty() {
+            return Err(ConfigError::Channel);
+        }
+        let url = config::api_url(&config.api_url)?;
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls(url.scheme() == "https")?);
+        let connector = match url.scheme() {
+            "https" => https.https_only().enable_all_versions().build(),
+            _ => https.https_or_http().enable_http1().build(),
+        };
+        let connector =
+            SlackClientHyperConnector::with_connector(connector).with_slack_api_url(url.as_str().trim_end_matches('/'));
+        Ok(Self {
+            client: SlackClient::new(connector),
+            token: SlackApiToken::new(SlackApiTokenValue(config.token.expose().to_owned())),
+            channel,
+            timeout: config.timeout,
+        })
+    }
+
+    /// Posts one message; exactly one attempt. `idempotency_key` is the same for each attempt at
+    /// the same (finding, channel), and is found again in the message's metadata.
+    ///
+    /// # Errors
+    /// [`SendError`] says whether another attempt may help, and what to change if not.
+    pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
+        let content = message::render(notice, idempotency_key);
+        let request = SlackApiChatPostMessageRequest::new(self.channel.clone().into(), content)
+            .with_unfurl_links(false)
+            .with_unfurl_media(false);
+        let session = self.client.open_session(&self.token);
+        let answer = tokio::time::timeout(self.timeout, session.chat_post_message(&request))
+            .await
+            .map_err(|_| SendError::retry(format!("Slack did not answer within {:?}", self.timeout)))?;
+        match answer {
+            Ok(posted) => Ok(Receipt { reference: format!("{}/{}", posted.channel.0, posted.ts.0) }),
+            Err(error) => Err(judge(&error, &self.channel)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Slack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slack").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+/// The system's root certificates, or none where only plain http will be spoken.
+fn tls(with_roots: bool) -> Result<ClientConfig, ConfigError> {
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(ConfigError::Tls)?;
+    let config = if with_roots {
+        config.with_native_roots().map_err(ConfigError::Roots)?
+    } else {
+        config.with_root_certificates(RootCertStore::empty())
+    };
+    Ok(config.with_no_client_auth())
+}
+
+/// What a failure means for the next attempt. Error codes that are not known here may be new
+/// and passing, so they are retried: a wasted attempt is cheaper than a lost message.
+fn judge(error: &SlackClientError, channel: &str) -> SendError {
+    match error {
+        SlackClientError::RateLimitError(limit) => {
+            SendError::Retry { after: limit.retry_after, why: "Slack asks to send more slowly (429)".to_owned() }
+        }
+        SlackClientError::ApiError(api) => {
+            let mut why = format!("Slack refused the message for {channel}: {}", plain(&api.code));
+            if let Some(details) = &api.errors {
+                why = format!("{why} ({})", plain(&details.join("; ")));
+            }
+            match remedy(&api.code) {
+                Some(remedy) => SendError::Permanent { why: format!("{why}. {remedy}") },
+                None => SendError::retry(why),
+            }
+        }
+        SlackClientError::HttpError(http) => {
+            let status = http.status_code;
+            let why = format!("the Slack API address answered HTTP {status}");
+            if status.is_server_error() || status.as_u16() == 408 {
+                SendError::retry(why)
+            } else {
+                SendError::Permanent { why: format!("{why}. Check the configured Slack API address") }
+            }
+        }
+        SlackClientError::HttpProtocolError(protocol) => {
+            let cause = protocol.cause.as_deref();
+            let cause = cause.map_or_else(String::new, |cause| format!(": {}", chain(cause)));
+            SendError::retry(format!("Slack could not be reached{cause}"))
+        }
+        SlackClientError::ProtocolError(protocol) => {
+            SendError::retry(format!("Slack's answer was not understood: {}", plain(&protocol.json_error.to_string())))
+        }
+        _ => SendError::retry("the connection to Slack failed"),
+    }
+}
+
+/// What to change, for the codes of <https://docs.slack.dev/reference/methods/chat.postMessage#errors>
+/// that no waiting heals.
+fn remedy(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired" => {
+            "Reinstall the Slack app and set its new bot token"
+        }
+        "missing_scope" | "no_permission" | "not_allowed_token_type" => {
+            "Give the Slack app the bot scope `chat:write` (and `chat:write.public` for channels it is not in), then reinstall it"
+        }
+        "channel_not_found" | "channel_is_limited_access" => {
+            "Name an existing channel, best by its id; to a private channel the app must be invited"
+        }
+        "not_in_channel" => "Invite the app to the channel (`/invite @app`)",
+        "is_archived" => "Unarchive the channel or name another one",
+        "restricted_action"
+        | "restricted_action_read_only_channel"
+        | "access_denied"
+        | "ekm_access_denied"
+        | "team_access_not_granted"
+        | "enterprise_is_restricted"
+        | "restricted_action_non_threadable_channel"
+        | "restricted_action_thread_only_channel"
+        | "restricted_action_thread_locked" => {
+            "A workspace administrator must allow the app to post there, or name another channel"
+        }
+        "invalid_blocks"
+        | "invalid_blocks_format"
+        | "msg_too_long"
+        | "no_text"
+        | "markdown_text_conflict"
+        | "metadata_too_large"
+        | "invalid_metadata_format"
+        | "invalid_arguments"
+        | "invalid_arg_name"
+        | "invalid_json"
+        | "json_not_object" => "This is a fault of Cloud Sweeper; please report it with this text",
+        "unknown_method" | "method_deprecated" | "deprecated_endpoint" => "Check the configured Slack API address",
+        _ => return None,
+    })
+}
+
+/// A remote's words, bounded and on one line.
+fn plain(text: &str) -> String {
+    fit(&clean(text), 300)
+}
+
+/// An error and its sources, each said once.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    plain(&text)
+}
