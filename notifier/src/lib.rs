@@ -18,6 +18,8 @@ pub mod retry;
 pub mod slack;
 
 mod error;
+#[cfg(test)]
+mod samples;
 mod secret;
 mod text;
 

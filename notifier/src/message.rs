@@ -205,10 +205,6 @@ pub(crate) fn tell(notice: &FindingNotice) -> Story {
     let line = |text: &str| fit(&clean(text), VALUE_LIMIT);
     let told = |text: &Option<String>| text.as_deref().map(line).filter(|text| !text.is_empty());
     let finding_id = word(&notice.finding_id);
-    let unknown = || match told(&notice.unknown_price_reason) {
-        Some(reason) => format!("not known: {reason}"),
-        None => "not known".to_owned(),
-    };
     let mut facts = Vec::new();
     let mut fact = |label, value| facts.push(Fact { label, value });
     let what = [told(&notice.resource_name), told(&notice.resource_kind)];
@@ -223,13 +219,19 @@ pub(crate) fn tell(notice: &FindingNotice) -> Story {
     fact("Since", Value::Since { at: notice.since, lasted });
     let owner = told(&notice.owner).unwrap_or_else(|| "no owner tag".to_owned());
     fact("Owner", Value::Line(owner));
+    // The reason stands where the first figure is missing, and only there.
+    let mut reason = told(&notice.unknown_price_reason);
     let mut money = |label, text: &Option<String>| {
+        let unknown = || match reason.take() {
+            Some(reason) => format!("not known: {reason}"),
+            None => "not known".to_owned(),
+        };
         fact(label, Value::Line(told(text).unwrap_or_else(unknown)));
     };
     money("Costs", &notice.cost_per_hour);
     money("Spent since then", &notice.cost_so_far);
     if notice.proposal_summary.is_some() || notice.net_saving.is_some() {
-        money("Stopping would save, net", &notice.net_saving);
+        money("Stopping saves, net", &notice.net_saving);
     }
     let lines = |texts: &[String]| -> Vec<String> {
         texts.iter().map(|text| line(text)).filter(|text| !text.is_empty()).collect()

@@ -67,7 +67,7 @@ pub(super) struct Content {
 pub(super) fn content(notice: &FindingNotice) -> Result<Content, askama::Error> {
     let story = tell(notice);
     let look = match story.mood {
-        Mood::Waste => Look { word: "Wasting money", colour: "#b45309" },
+        Mood::Waste => Look { word: "Waste", colour: "#b45309" },
         Mood::Blind => Look { word: "Blind spot", colour: "#4b5563" },
         Mood::Broken => Look { word: "Stuck", colour: "#b91c1c" },
     };

@@ -8,6 +8,8 @@
 mod config;
 mod message;
 mod service;
+#[cfg(test)]
+mod tests;
 
 pub use config::{ConfigError, EmailConfig, Login, Tls};
 pub use service::Mailer;

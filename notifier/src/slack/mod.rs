@@ -8,6 +8,8 @@
 mod config;
 mod message;
 mod service;
+#[cfg(test)]
+mod tests;
 
 pub use config::{API_URL, ConfigError, SlackConfig};
 pub use service::Slack;

@@ -1,0 +1,97 @@
+//! What Slack is sent: golden messages, Slack's documented limits, and what each answer means.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::message::render;
+use crate::{message::FindingNotice, samples};
+
+fn json(notice: &FindingNotice) -> Value {
+    serde_json::to_value(render(notice, "F-7K3QJ2/slack")).unwrap()
+}
+
+#[test]
+fn an_idle_instance() {
+    insta::assert_json_snapshot!(json(&samples::idle()));
+}
+
+#[test]
+fn a_blind_spot_without_a_price() {
+    insta::assert_json_snapshot!(json(&samples::blind()));
+}
+
+#[test]
+fn untrusted_text_can_neither_mention_nor_link_nor_hide() {
+    let message = json(&samples::hostile());
+    let mut mrkdwn = vec![message["text"].as_str().unwrap().to_owned()];
+    walk(&message, &mut |object| {
+        if object.get("type").and_then(Value::as_str) == Some("mrkdwn") {
+            assert_eq!(object["verbatim"], true);
+            mrkdwn.push(object["text"].as_str().unwrap().to_owned());
+        }
+    });
+    for text in &mrkdwn {
+        let own_dates = text.replace("<!date^", "");
+        assert!(!own_dates.contains("<!") && !text.contains("<s"), "{text}");
+        assert!(!text.contains('\u{202E}') && !text.contains('\u{200B}'), "{text}");
+    }
+    let all = message.to_string();
+    assert!(!all.contains("javascript:"), "only web pages are linked");
+    assert!(all.contains("sweeper explain F-1rm-rf/"), "{all}");
+    assert_limits(&message);
+}
+
+fn assert_limits(message: &Value) {
+    let units = |text: &Value| text.as_str().unwrap().encode_utf16().count();
+    assert!(units(&message["text"]) <= 4_000);
+    let blocks = message["blocks"].as_array().unwrap();
+    assert!((1..=50).contains(&blocks.len()));
+    for block in blocks {
+        match block["type"].as_str().unwrap() {
+            "header" => assert!((1..=150).contains(&units(&block["text"]["text"]))),
+            "section" => {
+                if let Some(text) = block.get("text") {
+                    assert!((1..=3_000).contains(&units(&text["text"])));
+                }
+                if let Some(fields) = block.get("fields") {
+                    let fields = fields.as_array().unwrap();
+                    assert!((1..=10).contains(&fields.len()));
+                    assert!(fields.iter().all(|f| (1..=2_000).contains(&units(&f["text"]))));
+                }
+            }
+            "context" => assert!((1..=10).contains(&block["elements"].as_array().unwrap().len())),
+            "rich_text" => {}
+            other => panic!("a {other} block, whose limits no test knows"),
+        }
+    }
+    // Not documented, but a rich text element without text is refused.
+    walk(message, &mut |object| {
+        if object.get("type").and_then(Value::as_str) == Some("text") {
+            assert_ne!(object["text"], "");
+        }
+    });
+    assert!(message.to_string().len() < 60_000);
+    assert!(message["metadata"].to_string().len() < 8_000);
+}
+
+fn walk(value: &Value, visit: &mut impl FnMut(&serde_json::Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            visit(object);
+            object.values().for_each(|value| walk(value, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|value| walk(value, visit)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_input_exceeds_a_limit(notice in samples::any_notice()) {
+        assert_limits(&json(&notice));
+    }
+}
