@@ -1,0 +1,39 @@
+# The commands of this repository. `make` lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup build agent run test check advisories
+
+export PATH := $(CURDIR)/.setup/bin:$(PATH)
+host = $(shell rustc -vV | sed -n 's/^host: //p')
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing to build and to test, saying what
+	@tests/lab/setup.sh test
+
+run: ## Build, then watch this very host: sweeper and agent in the foreground, Ctrl-C ends both
+	@tests/lab/setup.sh build
+	@sweeper/run-here.sh
+
+# The whole workspace in one call: cargo unites the features of what it builds together, so that naming single
+# packages here would build the same dependencies a second time for `cargo test --workspace`.
+build: agent ## Build the sweeper (debug) and the node agent (static, release)
+	cargo build --locked --workspace
+
+agent: ## Build the node agent as one static binary that starts on any kernel
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --package node-agent --target $(host)
+
+test: setup check build ## Everything that CI runs: set-up, checks, and all tests
+	cargo test --locked --workspace --no-fail-fast
+
+# The cheap ones first: a gate that fails should fail soon.
+check: ## Format, licences, unused dependencies, lints, documentation
+	cargo fmt --all --check
+	cargo deny --locked check licenses bans sources
+	cargo machete
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps
+
+advisories: ## Compare the dependencies with the RustSec database (needs the network; no part of the gate)
+	cargo deny --locked check advisories

@@ -1,0 +1,153 @@
+#!/bin/sh
+# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test). It asks nothing, says what it does, and
+# installs only what is missing: a second run touches nothing. The distribution's packages go where they belong, all else into .setup/.
+#
+# As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
+set -eu
+
+machete_version=0.9.2
+deny_version=0.20.2
+
+cd "$(dirname "$0")/../.."
+mkdir -p .setup
+what=${1:-}
+case $what in build | test) ;; *)
+    echo "usage: setup.sh build|test" >&2
+    exit 2
+    ;;
+esac
+
+say() { echo "setup: $*"; }
+fail() {
+    echo "setup: $*" >&2
+    exit 1
+}
+has() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
+
+# The distribution's packages that are missing. What a program tells by itself is asked for by its program, so that a machine
+# which has it from elsewhere is left alone.
+missing_packages() {
+    has cc || echo gcc libc6-dev
+    if [ $what = test ]; then
+        python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
+        has qemu-system-x86_64 || echo qemu-system-x86
+        [ -n "$(static_busybox)" ] || echo busybox-static
+        has cpio || echo cpio
+        has xz || echo xz-utils
+        ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
+    fi
+    node-agent-ebpf/toolchain.sh packages
+}
+
+# busybox-static replaces busybox: the program is in the same place, but needs no library.
+static_busybox() {
+    for program in /bin/busybox /usr/bin/busybox; do
+        if [ -x $program ] && ! ldd $program >/dev/null 2>&1; then
+            echo $program
+            return
+        fi
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+install_packages() {
+    has apt-get || fail "this is no Debian: install these, under the names that your distribution has for them, and come back: $*"
+    if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+        fail "missing packages, and no right to install them; run this, and come back:
+    sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+    fi
+    say "installing $*"
+    # shellcheck disable=SC2086 # one word per package
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
+}
+
+rust_toolchain() {
+    has cargo || fail "cargo is missing: install rustup (https://rustup.rs)"
+    cargo --version >/dev/null 2>&1 || {
+        say "the Rust toolchain that rust-toolchain.toml names"
+        rustup toolchain install
+    }
+}
+
+# A machine that was just made has no package lists yet, and then knows no package.
+package_lists() {
+    has apt-get || return 0
+    [ -n "$(apt-cache madison gcc 2>/dev/null)" ] && return 0
+    [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || return 0
+    say "fetching the package lists"
+    as_root apt-get update -q
+}
+
+packages() {
+    # shellcheck disable=SC2046 # one word per package
+    set -- $(missing_packages)
+    [ $# = 0 ] && return 0
+    package_lists
+    # shellcheck disable=SC2046
+    set -- $(missing_packages)
+    install_packages "$@" || {
+        say "the package lists may be old: once more with new ones"
+        as_root apt-get update -q
+        install_packages "$@"
+    }
+}
+
+python_environment() {
+    cmp -s tests/lab/requirements.txt .setup/venv/requirements.txt && return 0
+    say "Python packages of tests/lab/requirements.txt into .setup/venv"
+    python=python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || python=/usr/bin/python3
+    rm -rf .setup/venv
+    $python -m venv .setup/venv
+    .setup/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/lab/requirements.txt
+    # Last, so that an interrupted run is taken up again.
+    cp tests/lab/requirements.txt .setup/venv/requirements.txt
+}
+
+# The kernel of Debian's own cloud images, unpacked and not installed: micro-VMs boot it.
+cloud_kernel() {
+    ls .setup/kernel/boot/vmlinuz-* >/dev/null 2>&1 && return 0
+    deb=$(ls .setup/linux-image-*-cloud-amd64*.deb 2>/dev/null | head -n 1)
+    if [ -z "$deb" ]; then
+        has apt-get || fail "put the package linux-image-6.1.*-cloud-amd64 of Debian 12 into .setup/ and come back"
+        package_lists
+        package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
+        say "kernel for the micro-VMs: $package into .setup/kernel"
+        (cd .setup && apt-get download -q "$package")
+        deb=$(ls .setup/linux-image-*-cloud-amd64*.deb | head -n 1)
+    fi
+    rm -rf .setup/kernel.part .setup/kernel
+    mkdir .setup/kernel.part
+    if has dpkg; then
+        dpkg -x "$deb" .setup/kernel.part
+    else
+        ar p "$deb" data.tar.xz | tar -xJ -C .setup/kernel.part
+    fi
+    mv .setup/kernel.part .setup/kernel
+    rm "$deb"
+}
+
+# cargo_tool NAME VERSION
+cargo_tool() {
+    case " $(".setup/bin/$1" --version 2>/dev/null)" in *" $2") return 0 ;; esac
+    say "$1 $2 into .setup/bin"
+    # A debug build: it is built once and runs for a second.
+    cargo install "$1" --quiet --debug --locked --version "$2" --root .setup
+}
+
+rust_toolchain
+packages
+if [ $what = test ]; then
+    node-agent-ebpf/toolchain.sh install
+    python_environment
+    cloud_kernel
+    cargo_tool cargo-machete $machete_version
+    cargo_tool cargo-deny $deny_version
+fi
