@@ -1,1 +1,3 @@
-//! placeholder
+//! Reconciles what machines do with what the cloud bills for.
+
+pub mod verdict;

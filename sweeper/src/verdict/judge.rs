@@ -1,0 +1,186 @@
+//! From a case to a verdict.
+//!
+//! A node is `idle` if and only if, for at least `idle_after` and up to its latest heartbeat, without a gap, every
+//! observation measured all signals and none was above its floor. It is `active` if any observation within the last
+//! `idle_after` was above a floor. In every other case it is `unknown`, and the reason is named.
+
+use super::{Case, Gpu, Observation, Signal};
+use serde::{Deserialize, Serialize};
+
+/// The five verdicts. This engine gives `active`, `idle` and `unknown`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Somebody's work runs.
+    Active,
+    /// Nothing that anybody asked for has run for the whole window.
+    Idle,
+    /// Missing, stale, partial or contradictory evidence. Never acted on.
+    Unknown,
+}
+
+impl Verdict {
+    /// The word for it, everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Idle => "idle",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why a verdict is `unknown`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unknown {
+    /// No agent ever reported: a blind spot.
+    NoAgent,
+    /// The agent stopped reporting.
+    Silent {
+        /// End of the last heartbeat.
+        last_heartbeat_unix_ms: i64,
+    },
+    /// Just booted.
+    BootGrace {
+        /// Begin of the boot.
+        booted_unix_ms: i64,
+    },
+    /// A GPU whose readings are missing.
+    GpuNotMeasured,
+    /// Quiet so far, but not observed for long enough.
+    ObservedTooShort {
+        /// Since when it has been seen quiet; `None` if nothing could be compared yet.
+        quiet_since_unix_ms: Option<i64>,
+    },
+    /// A signal was not measured.
+    NotMeasured {
+        /// Which.
+        signals: Vec<Signal>,
+    },
+    /// Kernel events were lost.
+    LostEvents {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// The one thing that decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// This signal was above its floor.
+    Above {
+        /// Which.
+        signal: Signal,
+        /// In this observation.
+        observation: Observation,
+    },
+    /// All signals stayed below their floors for the whole window.
+    AllQuiet {
+        /// Observations in the window.
+        observations: usize,
+        /// Their sums.
+        total: Observation,
+    },
+    /// There is not enough evidence.
+    Unknown(Unknown),
+}
+
+/// A verdict with what decided it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Idle: begin of the quiet window. Active: begin of the observation that decided. In milliseconds since 1970-01-01 UTC.
+    pub since_unix_ms: Option<i64>,
+    /// What decided.
+    pub decision: Decision,
+}
+
+/// Judges a case.
+#[must_use]
+pub fn judge(case: &Case) -> Judgement {
+    let unknown = |why| Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(why) };
+    let Some(node) = &case.node else { return unknown(Unknown::NoAgent) };
+    let policy = &case.policy;
+    let silent_after_ms = node.interval_ms.saturating_mul(i64::from(policy.missed_heartbeats).max(1));
+    if case.now_unix_ms.saturating_sub(node.last_heartbeat_unix_ms) > silent_after_ms {
+        return unknown(Unknown::Silent { last_heartbeat_unix_ms: node.last_heartbeat_unix_ms });
+    }
+
+    // Newest first. The quiet window grows backwards until something was loud, missing or not measured.
+    let mut quiet = Vec::new();
+    let mut window_start = None;
+    let mut interrupted = None;
+    for observation in case.observations.iter().rev() {
+        let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < policy.idle_after_ms;
+        if let Some(signal) = observation.active(policy, node.interval_ms).first() {
+            if in_reach {
+                return Judgement {
+                    verdict: Verdict::Active,
+                    since_unix_ms: Some(observation.start_unix_ms),
+                    decision: Decision::Above { signal: *signal, observation: observation.clone() },
+                };
+            }
+            break;
+        }
+        if interrupted.is_some() {
+            // Only activity within reach could still change the verdict.
+            if in_reach { continue } else { break }
+        }
+        let touches = (observation.end_unix_ms - window_start.unwrap_or(node.last_heartbeat_unix_ms)).abs() <= TOUCH_MS;
+        let missing = observation.not_measured();
+        if !touches {
+            interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
+        } else if !missing.is_empty() {
+            interrupted = Some(Unknown::NotMeasured { signals: missing });
+        } else if observation.lost_events > 0 {
+            interrupted = Some(Unknown::LostEvents { count: observation.lost_events });
+        } else {
+            window_start = Some(observation.start_unix_ms);
+            quiet.push(observation);
+        }
+    }
+
+    // Activity was looked for first: a machine that works is active even while it boots or hides its GPU.
+    if node.gpu == Gpu::NotMeasured {
+        return unknown(Unknown::GpuNotMeasured);
+    }
+    if case.now_unix_ms.saturating_sub(node.booted_unix_ms) < policy.boot_grace_ms {
+        return unknown(Unknown::BootGrace { booted_unix_ms: node.booted_unix_ms });
+    }
+    match window_start {
+        Some(start) if node.last_heartbeat_unix_ms - start >= policy.idle_after_ms => Judgement {
+            verdict: Verdict::Idle,
+            since_unix_ms: Some(start),
+            decision: Decision::AllQuiet {
+                observations: quiet.len(),
+                total: total(&quiet, start, node.last_heartbeat_unix_ms),
+            },
+        },
+        quiet_since_unix_ms => unknown(interrupted.unwrap_or(Unknown::ObservedTooShort { quiet_since_unix_ms })),
+    }
+}
+
+/// Wall-clock times are rounded to milliseconds and a slewed clock moves them against the boot clock by at most 500 ppm:
+/// 15 ms in 30 s. More than this between two observations is a gap.
+const TOUCH_MS: i64 = 500;
+
+fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observation {
+    let sum = |value: fn(&Observation) -> Option<u64>| {
+        quiet.iter().try_fold(0_u64, |total, observation| Some(total.saturating_add(value(observation)?)))
+    };
+    Observation {
+        start_unix_ms,
+        end_unix_ms,
+        workload_cpu_ns: sum(|o| o.workload_cpu_ns),
+        workload_births: sum(|o| o.workload_births),
+        unattributed_births: sum(|o| o.unattributed_births),
+        workload_disk_bytes: sum(|o| o.workload_disk_bytes),
+        network_bytes: sum(|o| o.network_bytes),
+        oom_kills: sum(|o| o.oom_kills),
+        lost_events: quiet.iter().map(|o| o.lost_events).sum(),
+    }
+}

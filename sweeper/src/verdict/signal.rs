@@ -1,0 +1,202 @@
+//! What happened between two heartbeats, signal by signal.
+//!
+//! Counters are cumulative, so a lost heartbeat makes one longer observation and hides nothing. Two heartbeats whose
+//! counters began at different moments (another boot, a restarted agent) cannot be subtracted: the time between them
+//! is not observed.
+
+use super::Policy;
+use heartbeat::{
+    BootId,
+    wire::{self, Class, Collector},
+};
+use serde::{Deserialize, Serialize};
+
+/// One ledger that can show work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// CPU time of workloads.
+    WorkloadCpu,
+    /// Programs and processes that workloads started.
+    WorkloadBirths,
+    /// Storage traffic of workloads.
+    WorkloadDisk,
+    /// Network traffic of the host.
+    Network,
+    /// The out-of-memory killer ended something.
+    OomKill,
+}
+
+/// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    boot_id: BootId,
+    counters_since_boottime_ns: u64,
+    start_boottime_ns: u64,
+    end_boottime_ns: u64,
+    end_unix_ms: i64,
+    collector: Collector,
+    /// CPU time by class; `None` if any row of the class lacks it.
+    workload_cpu_ns: Option<u64>,
+    attributed_cpu_ns: Option<u64>,
+    host_cpu_busy_ns: Option<u64>,
+    workload_births: Option<u64>,
+    attributed_forks: Option<u64>,
+    tasks_created: Option<u64>,
+    workload_disk_bytes: Option<u64>,
+    network_bytes: Option<u64>,
+    oom_kills: Option<u64>,
+    /// Events lost, without those of the spool (a heartbeat that was lost on its way makes a longer observation).
+    drops: u64,
+}
+
+/// What happened in one span of time. `None` is *not measured*, never zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Begin, in milliseconds since 1970-01-01 UTC by the node's clock.
+    pub start_unix_ms: i64,
+    /// End, likewise.
+    pub end_unix_ms: i64,
+    /// CPU time of workloads, in nanoseconds; where exits are not attributed, all CPU time that has no other owner counts.
+    pub workload_cpu_ns: Option<u64>,
+    /// Forks and execs of workloads.
+    pub workload_births: Option<u64>,
+    /// Only from the `/proc` collector: tasks created that lived too briefly to be seen.
+    pub unattributed_births: Option<u64>,
+    /// Bytes that workloads caused to be read from and written to storage.
+    pub workload_disk_bytes: Option<u64>,
+    /// Bytes in and out over the network, without loopback and without the agent's own.
+    pub network_bytes: Option<u64>,
+    /// Kills by the out-of-memory killer.
+    pub oom_kills: Option<u64>,
+    /// Kernel events that were lost: what they would have shown is not known.
+    pub lost_events: u64,
+}
+
+/// Adds up one counter over the rows of one class; absent in one row is absent in the sum.
+fn sum<'a>(
+    rows: impl Iterator<Item = &'a wire::WorkloadActivity>,
+    counter: impl Fn(&wire::WorkloadActivity) -> Option<u64>,
+) -> Option<u64> {
+    rows.map(counter).try_fold(0_u64, |total, value| Some(total.saturating_add(value?)))
+}
+
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a?.saturating_add(b?))
+}
+
+impl Books {
+    /// Reads the books of a heartbeat. `None` if it lacks a part that a checked envelope always has.
+    #[must_use]
+    pub fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
+        let interval = heartbeat.interval.as_ref()?;
+        let counters = heartbeat.counters.as_ref()?;
+        let coverage = heartbeat.coverage.as_ref()?;
+        // A row of a class that this version does not know is somebody's work until proven otherwise.
+        let is_workload = |row: &&wire::WorkloadActivity| {
+            !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
+        };
+        let workloads = || heartbeat.workloads.iter().filter(is_workload);
+        let own = add(counters.own_network_received_bytes, counters.own_network_sent_bytes);
+        let all = add(counters.network_received_bytes, counters.network_sent_bytes);
+        Some(Self {
+            boot_id,
+            counters_since_boottime_ns: interval.counters_since_boottime_ns,
+            start_boottime_ns: interval.start_boottime_ns,
+            end_boottime_ns: interval.end_boottime_ns,
+            end_unix_ms: interval.end_unix_ms,
+            collector: Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified),
+            workload_cpu_ns: sum(workloads(), |row| row.cpu_ns),
+            attributed_cpu_ns: sum(heartbeat.workloads.iter(), |row| row.cpu_ns),
+            host_cpu_busy_ns: counters.cpu_busy_ns,
+            workload_births: sum(workloads(), |row| add(row.forks, row.execs)),
+            attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
+            tasks_created: counters.tasks_created,
+            workload_disk_bytes: sum(workloads(), |row| add(row.disk_read_bytes, row.disk_written_bytes)),
+            network_bytes: all.map(|all| all.saturating_sub(own.unwrap_or(0))),
+            oom_kills: counters.oom_kills,
+            drops: coverage.drops.iter().filter(|drop| !drop.name.starts_with("spool")).map(|drop| drop.count).sum(),
+        })
+    }
+
+    /// What happened since `earlier`, or `None` if the two cannot be subtracted.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Option<Observation> {
+        if self.boot_id != earlier.boot_id
+            || self.counters_since_boottime_ns != earlier.counters_since_boottime_ns
+            || self.collector != earlier.collector
+            || self.end_boottime_ns <= earlier.end_boottime_ns
+        {
+            return None;
+        }
+        // A cumulative counter that runs backwards contradicts itself: not measured.
+        let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        let mut workload_cpu_ns = delta(self.workload_cpu_ns, earlier.workload_cpu_ns);
+        let mut unattributed_births = None;
+        if self.collector != Collector::Ebpf {
+            // Whoever died between two readings left no record: all CPU time without an owner is taken for work.
+            let busy = delta(self.host_cpu_busy_ns, earlier.host_cpu_busy_ns);
+            let attributed = delta(self.attributed_cpu_ns, earlier.attributed_cpu_ns);
+            workload_cpu_ns =
+                add(workload_cpu_ns, busy.zip(attributed).map(|(busy, owned)| busy.saturating_sub(owned)));
+            let created = delta(self.tasks_created, earlier.tasks_created);
+            let seen = delta(self.attributed_forks, earlier.attributed_forks);
+            unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
+        }
+        let span_ms = i64::try_from((self.end_boottime_ns - earlier.end_boottime_ns) / 1_000_000).ok()?;
+        Some(Observation {
+            // The wall clock may have been set in between; the boot clock gives the true length.
+            start_unix_ms: self.end_unix_ms.saturating_sub(span_ms),
+            end_unix_ms: self.end_unix_ms,
+            workload_cpu_ns,
+            workload_births: delta(self.workload_births, earlier.workload_births),
+            unattributed_births,
+            workload_disk_bytes: delta(self.workload_disk_bytes, earlier.workload_disk_bytes),
+            network_bytes: delta(self.network_bytes, earlier.network_bytes),
+            oom_kills: delta(self.oom_kills, earlier.oom_kills),
+            lost_events: self.drops.saturating_sub(earlier.drops),
+        })
+    }
+}
+
+impl Observation {
+    /// The signals that showed work, strongest first.
+    ///
+    /// An observation that spans several intervals is held to the floor of one: its activity may all have fallen into one.
+    #[must_use]
+    pub fn active(&self, policy: &Policy, interval_ms: i64) -> Vec<Signal> {
+        let span_ms = u64::try_from((self.end_unix_ms - self.start_unix_ms).clamp(0, interval_ms.max(1))).unwrap_or(0);
+        let above = |value: Option<u64>, floor_per_s: u64| {
+            value.is_some_and(|value| u128::from(value) * 1000 > u128::from(floor_per_s) * u128::from(span_ms))
+        };
+        let births = self.workload_births.is_some_and(|births| births > 0)
+            || above(
+                self.unattributed_births.map(|n| n.saturating_mul(1000)),
+                policy.unattributed_births_floor_per_1000_s,
+            );
+        [
+            (Signal::OomKill, self.oom_kills.is_some_and(|kills| kills > 0)),
+            (Signal::WorkloadCpu, above(self.workload_cpu_ns, policy.workload_cpu_floor_ns_per_s)),
+            (Signal::WorkloadBirths, births),
+            (Signal::WorkloadDisk, above(self.workload_disk_bytes, policy.disk_floor_bytes_per_s)),
+            (Signal::Network, above(self.network_bytes, policy.network_floor_bytes_per_s)),
+        ]
+        .into_iter()
+        .filter_map(|(signal, active)| active.then_some(signal))
+        .collect()
+    }
+
+    /// The signals without which quietness is not proven.
+    #[must_use]
+    pub fn not_measured(&self) -> Vec<Signal> {
+        [
+            (Signal::WorkloadCpu, self.workload_cpu_ns.is_none()),
+            (Signal::WorkloadBirths, self.workload_births.is_none()),
+            (Signal::WorkloadDisk, self.workload_disk_bytes.is_none()),
+            (Signal::Network, self.network_bytes.is_none()),
+        ]
+        .into_iter()
+        .filter_map(|(signal, absent)| absent.then_some(signal))
+        .collect()
+    }
+}

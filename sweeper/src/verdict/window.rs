@@ -1,0 +1,140 @@
+//! Everything that one judgement depends on.
+
+use super::{Books, Observation, Policy};
+use heartbeat::{
+    BootId,
+    wire::{self, Class, Collector, ProbeStatus},
+};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a node's GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gpu {
+    /// None on the bus.
+    Absent,
+    /// Present, and its readings are part of the heartbeats.
+    Measured,
+    /// Present, and nobody knows what it does.
+    NotMeasured,
+}
+
+/// One workload, for people: who was there while nothing happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadLine {
+    /// Cgroup path.
+    pub key: String,
+    /// Executable name of its busiest process.
+    pub top_command: String,
+    /// Processes alive.
+    pub live_processes: u32,
+    /// CPU time since the agent started, in nanoseconds; `None` is not measured.
+    pub cpu_ns: Option<u64>,
+}
+
+/// The node as its latest heartbeat describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// Name for people.
+    pub hostname: String,
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// Version of the agent.
+    pub agent_version: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Present boot.
+    pub boot_id: BootId,
+    /// When that boot began, in milliseconds since 1970-01-01 UTC.
+    pub booted_unix_ms: i64,
+    /// Length of the agent's interval, in milliseconds.
+    pub interval_ms: i64,
+    /// End of the latest heartbeat, in milliseconds since 1970-01-01 UTC.
+    pub last_heartbeat_unix_ms: i64,
+    /// What is known of the GPU.
+    pub gpu: Gpu,
+    /// `ebpf` or `proc`.
+    pub collector: String,
+    /// Workloads alive at the end, busiest first, at most [`NodeFacts::MAX_WORKLOADS`].
+    pub workloads: Vec<WorkloadLine>,
+    /// How many more there were.
+    pub more_workloads: usize,
+}
+
+impl NodeFacts {
+    /// More do not help a person who reads a finding.
+    pub const MAX_WORKLOADS: usize = 10;
+
+    fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
+        let (interval, host) = (heartbeat.interval.as_ref()?, heartbeat.host.as_ref()?);
+        let coverage = heartbeat.coverage.as_ref()?;
+        let gpu_ok =
+            coverage.probes.iter().any(|probe| probe.name == "gpu" && probe.status == i32::from(ProbeStatus::Ok));
+        let mut workloads: Vec<_> = heartbeat
+            .workloads
+            .iter()
+            .filter(|row| row.class == i32::from(Class::Workload) && row.live_processes > 0)
+            .map(|row| WorkloadLine {
+                key: row.key.clone(),
+                top_command: row.top_command.clone(),
+                live_processes: row.live_processes,
+                cpu_ns: row.cpu_ns,
+            })
+            .collect();
+        workloads.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.key.cmp(&b.key)));
+        let more_workloads = workloads.len().saturating_sub(Self::MAX_WORKLOADS);
+        workloads.truncate(Self::MAX_WORKLOADS);
+        Some(Self {
+            hostname: host.hostname.clone(),
+            kernel_release: host.kernel_release.clone(),
+            agent_version: host.agent_version.clone(),
+            cpus: host.cpus,
+            boot_id,
+            booted_unix_ms: interval.end_unix_ms - i64::try_from(interval.end_boottime_ns / 1_000_000).ok()?,
+            interval_ms: i64::from(host.interval_ms).max(1),
+            last_heartbeat_unix_ms: interval.end_unix_ms,
+            gpu: match (host.gpu_present, gpu_ok) {
+                (false, _) => Gpu::Absent,
+                (true, true) => Gpu::Measured,
+                (true, false) => Gpu::NotMeasured,
+            },
+            collector: match Collector::try_from(coverage.collector) {
+                Ok(Collector::Ebpf) => "ebpf",
+                Ok(Collector::Proc) => "proc",
+                _ => "unknown",
+            }
+            .to_owned(),
+            workloads,
+            more_workloads,
+        })
+    }
+}
+
+/// Everything that one judgement depends on: the same case gives the same judgement, always.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// When it is judged, in milliseconds since 1970-01-01 UTC by the sweeper's clock.
+    pub now_unix_ms: i64,
+    /// Floors and windows.
+    pub policy: Policy,
+    /// The node, or `None` if it never sent a heartbeat.
+    pub node: Option<NodeFacts>,
+    /// What happened, oldest first. Time between two of them that neither covers was not observed.
+    pub observations: Vec<Observation>,
+}
+
+impl Case {
+    /// Builds a case from heartbeats in any order.
+    #[must_use]
+    pub fn new(now_unix_ms: i64, policy: Policy, mut heartbeats: Vec<(BootId, wire::Heartbeat)>) -> Self {
+        heartbeats.retain(|(_, heartbeat)| heartbeat.interval.is_some());
+        heartbeats.sort_by_key(|(_, heartbeat)| {
+            heartbeat.interval.as_ref().map_or((0, 0), |interval| (interval.end_unix_ms, interval.end_boottime_ns))
+        });
+        let node = heartbeats.last().and_then(|(boot_id, heartbeat)| NodeFacts::of(*boot_id, heartbeat));
+        let books: Vec<_> =
+            heartbeats.iter().filter_map(|(boot_id, heartbeat)| Books::of(*boot_id, heartbeat)).collect();
+        let observations = books.windows(2).filter_map(|pair| pair[1].since(&pair[0])).collect();
+        Self { now_unix_ms, policy, node, observations }
+    }
+}
