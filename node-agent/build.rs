@@ -1,0 +1,96 @@
+//! Builds the object that runs inside the kernel, with a compiler of its own, and hands it to the agent to embed.
+//!
+//! Which compiler that is, `node-agent-ebpf/toolchain.sh find` says; without one the build stops with its one line.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, exit},
+};
+
+/// What the outer build set for its own compiler, and what would mislead the inner one.
+const FOREIGN: [&str; 9] = [
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "CARGO_TARGET_DIR",
+    "CLIPPY_ARGS",
+    "RUSTUP_TOOLCHAIN",
+];
+
+fn fail(why: &str) -> ! {
+    println!("cargo:error={why}");
+    exit(1)
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| fail(&format!("cargo did not set {name}")))
+}
+
+fn main() {
+    let crate_dir = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../node-agent-ebpf");
+    for watched in ["src", "Cargo.toml", "toolchain.sh"] {
+        println!("cargo:rerun-if-changed={}", crate_dir.join(watched).display());
+    }
+    for watched in ["BPF_CARGO", "BPF_RUSTC"] {
+        println!("cargo:rerun-if-env-changed={watched}");
+    }
+    if variable("CARGO_CFG_TARGET_ENDIAN") != "little" {
+        fail("node-agent supports little-endian machines only");
+    }
+    let target_dir = PathBuf::from(variable("OUT_DIR")).join("bpf");
+    build(&crate_dir, &target_dir);
+    let object = target_dir.join("bpfel-unknown-none/release/node-agent-ebpf");
+    println!("cargo:rustc-env=NODE_AGENT_EBPF_OBJECT={}", object.display());
+}
+
+fn build(crate_dir: &Path, target_dir: &Path) {
+    let found = Command::new("sh")
+        .arg(crate_dir.join("toolchain.sh"))
+        .arg("find")
+        .output()
+        .unwrap_or_else(|error| fail(&format!("node-agent-ebpf/toolchain.sh does not start: {error}")));
+    if !found.status.success() {
+        fail(String::from_utf8_lossy(&found.stderr).trim());
+    }
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    let tool = |name: &str| {
+        let value = found.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        PathBuf::from(value.unwrap_or_else(|| fail(&format!("node-agent-ebpf/toolchain.sh names no {name}"))))
+    };
+    let linker_dir = tool("linker").parent().map(Path::to_owned).unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([linker_dir].into_iter().chain(env::split_paths(&path)))
+        .unwrap_or_else(|error| fail(&format!("PATH cannot be extended by bpf-linker's folder: {error}")));
+    let flags = [
+        &format!("--cfg=bpf_target_arch=\"{}\"", variable("CARGO_CFG_TARGET_ARCH")),
+        "-Cdebuginfo=2",
+        "-Clink-arg=--btf",
+    ]
+    .join("\u{1f}");
+
+    let mut cargo = Command::new(tool("cargo"));
+    cargo.args(["build", "--quiet", "--release", "--package=node-agent-ebpf", "--bins", "--features=object"]);
+    cargo.args(["-Zbuild-std=core", "--target=bpfel-unknown-none"]).arg("--target-dir").arg(target_dir);
+    for name in FOREIGN {
+        cargo.env_remove(name);
+    }
+    cargo
+        .current_dir(crate_dir)
+        .env("PATH", path)
+        .env("RUSTC", tool("rustc"))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "2")
+        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+        .env("CARGO_PROFILE_RELEASE_PANIC", "abort")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+    let built = cargo.output().unwrap_or_else(|error| fail(&format!("the BPF compiler does not start: {error}")));
+    if !built.status.success() {
+        fail(&format!("the programs for the kernel do not compile:\n{}", String::from_utf8_lossy(&built.stderr)));
+    }
+}
