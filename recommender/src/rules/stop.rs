@@ -1,0 +1,167 @@
+//! *Stop this idle instance.*
+//!
+//! Proposed if and only if the verdict is idle and the machine is a running on-demand EC2 instance with an EBS root, whose
+//! facts are all known, that carries no exemption and belongs to nothing larger. Everything else is a [`NotProposed`] that
+//! names the one reason which decided, the most fundamental first. A member of an Auto Scaling group, a fleet or a
+//! scheduler would be replaced at once: such a machine is its owner's to stop. Terminating is not this rule's business.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+mod membership;
+mod plan;
+mod refuse;
+
+pub use membership::Owner;
+pub use refuse::NotProposed;
+
+use crate::{
+    money::HourlyRate,
+    proposal::{Proposal, ProposalError},
+};
+
+/// A machine with this tag is never proposed, whatever the tag's value, except `false`.
+pub const EXEMPTION_TAG: &str = "cloud-sweeper:exempt";
+
+/// How long a proposal may be approved.
+pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// Everything that the rule looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopInput {
+    /// The finding that the proposal would end.
+    pub finding: String,
+    /// The resource key of the machine.
+    pub resource: String,
+    /// What the verdict engine found.
+    pub verdict: Verdict,
+    /// What the provider says of the machine.
+    pub machine: Machine,
+    /// What the machine costs.
+    pub price: Price,
+    /// The caller's clock; the proposal expires [`VALID_FOR`] later.
+    pub now: Timestamp,
+}
+
+/// The verdict on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It works.
+    Active,
+    /// It waits for something outside.
+    Waiting,
+    /// It does nothing.
+    Idle,
+    /// It should get on and does not.
+    Stuck,
+    /// The evidence is missing, stale, partial or contradictory.
+    Unknown,
+}
+
+/// What the provider says of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// No provider: the machine is the reader's own.
+    OnPrem,
+    /// An EC2 instance.
+    Ec2(Box<Ec2Facts>),
+}
+
+/// What EC2 says of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ec2Facts {
+    /// Twelve digits.
+    pub account: String,
+    /// For example `eu-central-1`.
+    pub region: String,
+    /// For example `i-0123456789abcdef0`.
+    pub instance_id: String,
+    /// The value of its `Name` tag.
+    pub name: Option<String>,
+    /// For example `m5.large`; none if EC2 did not say.
+    pub instance_type: Option<String>,
+    /// `running`, `stopped`, … in EC2's words; none if EC2 did not say.
+    pub state: Option<String>,
+    /// The last start; none if EC2 did not say.
+    pub launched_at: Option<Timestamp>,
+    /// How it was bought.
+    pub lifecycle: Lifecycle,
+    /// What it boots from.
+    pub root: Root,
+    /// Whether it has instance-store disks.
+    pub instance_store: InstanceStore,
+    /// The attached volumes.
+    pub volumes: Vec<String>,
+    /// The public IPv4 addresses of all its interfaces.
+    pub public_ipv4: Vec<PublicIpv4>,
+    /// All its tags; none if they could not be read.
+    pub tags: Option<BTreeMap<String, String>>,
+    /// The service that EC2 itself names as the operator of the instance.
+    pub operator: Option<String>,
+}
+
+/// How an instance was bought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// By the second, at the list price.
+    OnDemand,
+    /// From spare capacity. Only a persistent request survives a stop, and EC2 does not say here which kind it is.
+    Spot,
+    /// Paid in advance.
+    CapacityBlock,
+    /// Another way, in EC2's words.
+    Other(String),
+}
+
+/// What an instance boots from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// A volume that outlives a stop.
+    Ebs,
+    /// A disk of the host: such an instance cannot be stopped, only ended.
+    InstanceStore,
+    /// EC2 did not say.
+    Unknown,
+}
+
+/// Whether an instance has disks that do not outlive a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceStore {
+    /// None.
+    Absent,
+    /// At least one.
+    Present,
+    /// Not looked up.
+    Unknown,
+}
+
+/// A public address of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicIpv4 {
+    /// Dotted.
+    pub address: String,
+    /// Whether it stays with the account; none if EC2 did not say.
+    pub elastic: Option<bool>,
+}
+
+/// What a machine costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Price {
+    /// The on-demand list price.
+    OnDemand(HourlyRate),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// Proposes to stop an idle machine, or says why not.
+///
+/// # Errors
+/// The one reason that decided, the most fundamental first.
+pub fn propose(input: &StopInput) -> Result<Proposal, NotProposed> {
+    let facts = refuse::unless_stoppable(input)?;
+    let plan = plan::of(input, &facts).ok_or(NotProposed::ExpiryOutOfRange)?;
+    Proposal::seal(plan).map_err(|error: ProposalError| NotProposed::CannotSeal { why: error.to_string() })
+}
