@@ -1,3 +1,5 @@
 //! Reconciles what machines do with what the cloud bills for.
 
+pub mod inventory;
+pub mod pricing;
 pub mod verdict;

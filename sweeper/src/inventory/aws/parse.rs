@@ -1,0 +1,131 @@
+//! EC2's record of an instance → ours. Pure; a word that this version does not know is kept as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::types::{self, DeviceType, InstanceLifecycleType, InstanceStateName};
+use aws_smithy_types::DateTime;
+use heartbeat::NodeId;
+use jiff::Timestamp;
+
+use crate::inventory::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+
+/// The only fact that a record must have is its id, for without one it cannot be told from another.
+pub(super) fn instance(account: &str, region: &str, record: &types::Instance) -> Result<Instance, String> {
+    let instance_id = record.instance_id().ok_or("an instance has no id")?;
+    let id: NodeId =
+        format!("aws:{account}:{region}:{instance_id}").parse().map_err(|error| format!("an instance: {error}"))?;
+    let tags: BTreeMap<String, String> = record
+        .tags()
+        .iter()
+        .filter_map(|tag| Some((tag.key()?.to_owned(), tag.value().unwrap_or_default().to_owned())))
+        .collect();
+    let placement = record.placement();
+    Ok(Instance {
+        id,
+        name: tags.get("Name").filter(|name| !name.is_empty()).cloned(),
+        instance_type: record.instance_type().map(|word| word.as_str().to_owned()),
+        state: state(record.state().and_then(types::InstanceState::name)),
+        launched_at: record.launch_time().and_then(timestamp),
+        attached_at: root_volume(record).and_then(types::EbsInstanceBlockDevice::attach_time).and_then(timestamp),
+        lifecycle: lifecycle(record),
+        availability_zone: placement.and_then(types::Placement::availability_zone).map(str::to_owned),
+        on_outpost: record.outpost_arn().is_some(),
+        platform_details: record.platform_details().map(str::to_owned),
+        usage_operation: record.usage_operation().map(str::to_owned),
+        tenancy: tenancy(placement.and_then(types::Placement::tenancy)),
+        root_device: match record.root_device_type() {
+            Some(DeviceType::Ebs) => RootDevice::Ebs,
+            Some(DeviceType::InstanceStore) => RootDevice::InstanceStore,
+            _ => RootDevice::Unknown,
+        },
+        volumes: volumes(record),
+        public_ipv4: public_ipv4(record),
+        autoscaling_group: tags.get("aws:autoscaling:groupName").cloned(),
+        operator: record
+            .operator()
+            .filter(|operator| operator.managed() == Some(true))
+            .map(|operator| operator.principal().unwrap_or("not named").to_owned()),
+        hibernation_configured: record.hibernation_options().and_then(types::HibernationOptions::configured),
+        tags,
+    })
+}
+
+fn state(name: Option<&InstanceStateName>) -> InstanceState {
+    match name {
+        None => InstanceState::Unknown,
+        Some(InstanceStateName::Pending) => InstanceState::Pending,
+        Some(InstanceStateName::Running) => InstanceState::Running,
+        Some(InstanceStateName::Stopping) => InstanceState::Stopping,
+        Some(InstanceStateName::Stopped) => InstanceState::Stopped,
+        Some(InstanceStateName::ShuttingDown) => InstanceState::ShuttingDown,
+        Some(InstanceStateName::Terminated) => InstanceState::Terminated,
+        Some(other) => InstanceState::Other(other.as_str().to_owned()),
+    }
+}
+
+/// EC2 leaves the field out for an instance on demand, and only for such a one.
+fn lifecycle(record: &types::Instance) -> Lifecycle {
+    match record.instance_lifecycle() {
+        None => Lifecycle::OnDemand,
+        Some(InstanceLifecycleType::Spot) => Lifecycle::Spot,
+        Some(InstanceLifecycleType::CapacityBlock) => Lifecycle::CapacityBlock,
+        Some(other) => Lifecycle::Other(other.as_str().to_owned()),
+    }
+}
+
+fn tenancy(word: Option<&types::Tenancy>) -> Tenancy {
+    match word {
+        None => Tenancy::Unknown,
+        Some(types::Tenancy::Default) => Tenancy::Shared,
+        Some(types::Tenancy::Dedicated) => Tenancy::Dedicated,
+        Some(types::Tenancy::Host) => Tenancy::Host,
+        Some(other) => Tenancy::Other(other.as_str().to_owned()),
+    }
+}
+
+fn root_volume(record: &types::Instance) -> Option<&types::EbsInstanceBlockDevice> {
+    let root = record.root_device_name()?;
+    record.block_device_mappings().iter().find(|device| device.device_name() == Some(root))?.ebs()
+}
+
+fn volumes(record: &types::Instance) -> Vec<AttachedVolume> {
+    let attached = record.block_device_mappings().iter().filter_map(types::InstanceBlockDeviceMapping::ebs);
+    attached
+        .filter_map(|ebs| {
+            Some(AttachedVolume { id: ebs.volume_id()?.to_owned(), delete_on_termination: ebs.delete_on_termination() })
+        })
+        .collect()
+}
+
+/// An address that EC2 lends for the time of running belongs to `amazon`; an elastic one belongs to an account.
+fn public_ipv4(record: &types::Instance) -> Vec<PublicIpv4> {
+    let mut addresses: BTreeSet<PublicIpv4> = record
+        .network_interfaces()
+        .iter()
+        .flat_map(|interface| {
+            let of_addresses = interface.private_ip_addresses().iter().filter_map(|address| address.association());
+            interface.association().into_iter().chain(of_addresses)
+        })
+        .filter_map(|association| {
+            Some(PublicIpv4 {
+                address: association.public_ip()?.to_owned(),
+                elastic: association.ip_owner_id().map(|owner| owner != "amazon"),
+            })
+        })
+        .collect();
+    // The instance's own field does not say whose the address is.
+    if let Some(address) = record.public_ip_address()
+        && !addresses.iter().any(|known| known.address == address)
+    {
+        addresses.insert(PublicIpv4 { address: address.to_owned(), elastic: None });
+    }
+    addresses.into_iter().collect()
+}
+
+/// None for a time that no calendar holds.
+fn timestamp(time: &DateTime) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(time.as_nanos()).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Credentials, region, retries and time limits: everything that a call needs, found the standard way.
+//!
+//! Whatever the AWS command line honours is honoured: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, `AWS_REGION`,
+//! `AWS_ENDPOINT_URL` with its per-service forms, shared files, single sign-on, container and instance roles.
+
+use std::time::Duration;
+
+use aws_config::{
+    BehaviorVersion, Region, SdkConfig, meta::region::RegionProviderChain, retry::RetryConfig, timeout::TimeoutConfig,
+};
+use aws_credential_types::provider::{ProvideCredentials, error::CredentialsError};
+
+use super::failure;
+use crate::inventory::{Failure, FailureKind};
+
+/// Asked where nothing names a region; any region answers who the caller is and which regions are enabled.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// How to read an account.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Empty: every region that is enabled for the account.
+    pub regions: Vec<String>,
+    /// Instances per page; EC2 allows 5 to 1,000.
+    pub page_size: i32,
+    /// So many regions are read side by side.
+    pub regions_at_once: usize,
+    /// A call is tried so often before its region fails.
+    pub attempts: u32,
+    /// For one attempt of one call.
+    pub attempt_timeout: Duration,
+    /// For one call with all its attempts.
+    pub call_timeout: Duration,
+    /// For finding credentials. Off EC2 the last place to look is a metadata service that nobody answers for.
+    pub credentials_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            regions: Vec::new(),
+            page_size: 1_000,
+            regions_at_once: 8,
+            attempts: 5,
+            attempt_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(120),
+            credentials_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Credentials that were found, and how to call with them. Cheap to clone; they are renewed as they expire.
+#[derive(Clone, Debug)]
+pub struct Session {
+    sdk: SdkConfig,
+}
+
+impl Session {
+    /// Finds credentials the standard way; none if there are none to find.
+    ///
+    /// # Errors
+    /// Credentials are named but cannot be had: a profile that does not exist, a role that cannot be assumed, a
+    /// process that fails. That is a mistake to report, not an account to leave out.
+    pub async fn open(options: &Options) -> Result<Option<Self>, Failure> {
+        let find = async {
+            let region = RegionProviderChain::default_provider().or_else(Region::new(DEFAULT_REGION));
+            let sdk = aws_config::defaults(BehaviorVersion::v2026_01_12())
+                .region(region)
+                .retry_config(
+                    RetryConfig::adaptive()
+                        .with_max_attempts(options.attempts)
+                        .with_max_backoff(Duration::from_secs(20)),
+                )
+                .timeout_config(
+                    TimeoutConfig::builder()
+                        .connect_timeout(Duration::from_secs(5))
+                        .operation_attempt_timeout(options.attempt_timeout)
+                        .operation_timeout(options.call_timeout)
+                        .build(),
+                )
+                .load()
+                .await;
+            let found = match sdk.credentials_provider() {
+                Some(provider) => provider.provide_credentials().await.map(|_| ()),
+                None => Err(CredentialsError::not_loaded_no_source()),
+            };
+            (sdk, found)
+        };
+        match tokio::time::timeout(options.credentials_timeout, find).await {
+            Ok((sdk, Ok(()))) => Ok(Some(Self { sdk })),
+            Ok((_, Err(CredentialsError::CredentialsNotLoaded(_)))) => Ok(None),
+            Ok((_, Err(error))) => Err(Failure { kind: FailureKind::Credentials, message: failure::chain(&error) }),
+            Err(_) => Err(Failure {
+                kind: FailureKind::TimedOut,
+                message: format!("no credentials within {} s", options.credentials_timeout.as_secs_f32()),
+            }),
+        }
+    }
+
+    pub(super) fn sts(&self) -> aws_sdk_sts::Client {
+        aws_sdk_sts::Client::new(&self.sdk)
+    }
+
+    pub(super) fn ec2(&self, region: Option<&str>) -> aws_sdk_ec2::Client {
+        match region {
+            None => aws_sdk_ec2::Client::new(&self.sdk),
+            Some(region) => aws_sdk_ec2::Client::from_conf(
+                aws_sdk_ec2::config::Builder::from(&self.sdk).region(Region::new(region.to_owned())).build(),
+            ),
+        }
+    }
+
+    pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
+        aws_sdk_pricing::Client::from_conf(
+            aws_sdk_pricing::config::Builder::from(&self.sdk).region(Region::new(region.to_owned())).build(),
+        )
+    }
+}

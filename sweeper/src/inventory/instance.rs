@@ -1,0 +1,198 @@
+//! One machine as its provider describes it.
+
+use std::{collections::BTreeMap, fmt};
+
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use recommender::rules::stop;
+
+/// What EC2 says of one instance. A fact that EC2 left out is `None`, never a default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The resource key; it holds account, region and instance id.
+    pub id: NodeId,
+    /// The value of the `Name` tag, unless empty.
+    pub name: Option<String>,
+    /// For example `m5.large`.
+    pub instance_type: Option<String>,
+    /// What EC2 last knew it to do.
+    pub state: InstanceState,
+    /// The last start: EC2 resets it with every start.
+    pub launched_at: Option<Timestamp>,
+    /// When the root volume was attached; for most instances the day of their creation, whatever was started since.
+    pub attached_at: Option<Timestamp>,
+    /// How it was bought.
+    pub lifecycle: Lifecycle,
+    /// For example `eu-central-1a`; a local zone such as `us-west-2-lax-1a` has prices of its own.
+    pub availability_zone: Option<String>,
+    /// True for a machine in the customer's own building (AWS Outposts).
+    pub on_outpost: bool,
+    /// For example `Linux/UNIX`.
+    pub platform_details: Option<String>,
+    /// The billed operation, for example `RunInstances:0010`.
+    pub usage_operation: Option<String>,
+    /// Whether other customers' machines may run on the same host.
+    pub tenancy: Tenancy,
+    /// What it boots from.
+    pub root_device: RootDevice,
+    /// Attached EBS volumes.
+    pub volumes: Vec<AttachedVolume>,
+    /// Public IPv4 addresses of all interfaces, sorted.
+    pub public_ipv4: Vec<PublicIpv4>,
+    /// All tags; EC2 returns them with the instance or not the instance at all.
+    pub tags: BTreeMap<String, String>,
+    /// The Auto Scaling group that its tag names.
+    pub autoscaling_group: Option<String>,
+    /// The AWS service that EC2 names as its operator.
+    pub operator: Option<String>,
+    /// Whether it could hibernate instead of stopping.
+    pub hibernation_configured: Option<bool>,
+}
+
+/// EC2's state of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InstanceState {
+    /// Starting.
+    Pending,
+    /// Running, and billed.
+    Running,
+    /// Stopping.
+    Stopping,
+    /// Stopped: only its volumes and addresses are billed.
+    Stopped,
+    /// On its way to `terminated`.
+    ShuttingDown,
+    /// Gone; EC2 lists it for about an hour more.
+    Terminated,
+    /// A word of EC2's that this version does not know.
+    Other(String),
+    /// EC2 did not say.
+    Unknown,
+}
+
+/// How an instance was bought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// By the second.
+    OnDemand,
+    /// From spare capacity, at a price that changes.
+    Spot,
+    /// Paid in advance.
+    CapacityBlock,
+    /// Another way, in EC2's words.
+    Other(String),
+}
+
+/// What an instance shares its host with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tenancy {
+    /// Anyone.
+    Shared,
+    /// Only the same account's instances.
+    Dedicated,
+    /// It lies on a host that is billed as a whole.
+    Host,
+    /// A word of EC2's that this version does not know.
+    Other(String),
+    /// EC2 did not say.
+    Unknown,
+}
+
+/// What an instance boots from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootDevice {
+    /// A volume.
+    Ebs,
+    /// A disk of the host.
+    InstanceStore,
+    /// EC2 did not say, or in a word that this version does not know.
+    Unknown,
+}
+
+/// An EBS volume of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedVolume {
+    /// `vol-…`
+    pub id: String,
+    /// Whether it goes with the instance.
+    pub delete_on_termination: Option<bool>,
+}
+
+/// A public address of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicIpv4 {
+    /// Dotted.
+    pub address: String,
+    /// Whether it stays with the account when the instance stops; none if EC2 did not say.
+    pub elastic: Option<bool>,
+}
+
+impl InstanceState {
+    /// EC2's word for it; none if EC2 did not say.
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
+        Some(match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+            Self::ShuttingDown => "shutting-down",
+            Self::Terminated => "terminated",
+            Self::Other(word) => word,
+            Self::Unknown => return None,
+        })
+    }
+}
+
+impl fmt::Display for InstanceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word().unwrap_or("unknown"))
+    }
+}
+
+impl Instance {
+    /// The region, taken from the resource key.
+    #[must_use]
+    pub fn region(&self) -> Option<&str> {
+        match &self.id {
+            NodeId::Aws { region, .. } => Some(region),
+            NodeId::Gcp { .. } | NodeId::Host { .. } => None,
+        }
+    }
+
+    /// The facts that the *stop* rule looks at; none for a machine that is not EC2's.
+    #[must_use]
+    pub fn stop_facts(&self) -> Option<stop::Machine> {
+        let NodeId::Aws { account, region, instance } = &self.id else { return None };
+        Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
+            account: account.clone(),
+            region: region.clone(),
+            instance_id: instance.clone(),
+            name: self.name.clone(),
+            instance_type: self.instance_type.clone(),
+            state: self.state.word().map(str::to_owned),
+            launched_at: self.launched_at,
+            lifecycle: match &self.lifecycle {
+                Lifecycle::OnDemand => stop::Lifecycle::OnDemand,
+                Lifecycle::Spot => stop::Lifecycle::Spot,
+                Lifecycle::CapacityBlock => stop::Lifecycle::CapacityBlock,
+                Lifecycle::Other(word) => stop::Lifecycle::Other(word.clone()),
+            },
+            root: match self.root_device {
+                RootDevice::Ebs => stop::Root::Ebs,
+                RootDevice::InstanceStore => stop::Root::InstanceStore,
+                RootDevice::Unknown => stop::Root::Unknown,
+            },
+            // The instance's own record lists its volumes only, never its instance-store disks.
+            instance_store: stop::InstanceStore::Unknown,
+            volumes: self.volumes.iter().map(|volume| volume.id.clone()).collect(),
+            public_ipv4: self
+                .public_ipv4
+                .iter()
+                .map(|ip| stop::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
+                .collect(),
+            tags: Some(self.tags.clone()),
+            operator: self.operator.clone(),
+        })))
+    }
+}

@@ -1,0 +1,30 @@
+//! An ordinary instance for tests to change.
+
+use jiff::Timestamp;
+
+use super::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+
+/// Running, on demand, EBS root, nothing special.
+pub(crate) fn instance() -> Instance {
+    Instance {
+        id: "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().expect("a node id"),
+        name: Some("align-7".into()),
+        instance_type: Some("m5.large".into()),
+        state: InstanceState::Running,
+        launched_at: Some(Timestamp::UNIX_EPOCH),
+        attached_at: Some(Timestamp::UNIX_EPOCH),
+        lifecycle: Lifecycle::OnDemand,
+        availability_zone: Some("eu-central-1a".into()),
+        on_outpost: false,
+        platform_details: Some("Linux/UNIX".into()),
+        usage_operation: Some("RunInstances".into()),
+        tenancy: Tenancy::Shared,
+        root_device: RootDevice::Ebs,
+        volumes: vec![AttachedVolume { id: "vol-1".into(), delete_on_termination: Some(true) }],
+        public_ipv4: vec![PublicIpv4 { address: "203.0.113.7".into(), elastic: Some(false) }],
+        tags: [("Name".to_owned(), "align-7".to_owned())].into(),
+        autoscaling_group: None,
+        operator: None,
+        hibernation_configured: Some(false),
+    }
+}

@@ -1,0 +1,219 @@
+//! Reads the AWS price list, in all three shapes in which people have it.
+//!
+//! - one product per line, as in the elements of `GetProducts`' `PriceList`;
+//! - `GetProducts`' whole answer, as `aws pricing get-products` prints it;
+//! - a region's offer file (`…/offers/v1.0/aws/AmazonEC2/current/eu-central-1/index.json`, about 400 MB for a large region,
+//!   read as a stream: only compute instances and their on-demand terms are kept, about 0.5 KiB for each).
+//!
+//! Rows of other product families, reserved terms and market options other than on demand are passed over. A row that is
+//! an instance's but states no single hourly price in USD is kept as what it is: a row without a price.
+
+use std::{collections::BTreeMap, fmt, io};
+
+use recommender::{HourlyRate, Usd};
+use serde::{
+    Deserialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
+
+use crate::{inventory::Provider, pricing::PriceKey, pricing::table::Row};
+
+/// Why a text is not a price list.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::pricing) enum ListError {
+    /// The text is not JSON, or has other types than a price list has.
+    #[error("not a price list: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It has none of the known shapes.
+    #[error("document {0} is neither a product, nor an answer of GetProducts, nor a region's offer file")]
+    Shape(usize),
+}
+
+/// The rows of a price list.
+pub(in crate::pricing) fn read(reader: impl io::Read) -> Result<Vec<Row>, ListError> {
+    let mut rows = Vec::new();
+    for (n, document) in serde_json::Deserializer::from_reader(reader).into_iter::<Document>().enumerate() {
+        collect(document?, n + 1, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+fn collect(document: Document, number: usize, rows: &mut Vec<Row>) -> Result<(), ListError> {
+    match document {
+        Document { product: Some(product), terms, .. } => {
+            let terms = terms.on_demand.into_iter().filter_map(|(_, term)| match term {
+                TermOrTerms::Term(term) => Some(term),
+                TermOrTerms::BySku(_) => None,
+            });
+            rows.extend(row(&product, &terms.collect::<Vec<_>>()));
+        }
+        Document { products: Some(products), terms, .. } => {
+            let mut by_sku = terms.on_demand;
+            for product in products.0 {
+                let terms = match product.sku.as_ref().and_then(|sku| by_sku.remove(sku)) {
+                    Some(TermOrTerms::BySku(terms)) => terms.into_values().collect(),
+                    Some(TermOrTerms::Term(_)) | None => Vec::new(),
+                };
+                rows.extend(row(&product, &terms));
+            }
+        }
+        Document { price_list: Some(elements), .. } => {
+            for element in elements {
+                match element {
+                    Element::Text(text) => collect(serde_json::from_str(&text)?, number, rows)?,
+                    Element::Document(document) => collect(*document, number, rows)?,
+                }
+            }
+        }
+        Document { .. } => return Err(ListError::Shape(number)),
+    }
+    Ok(())
+}
+
+/// None for what is not an instance on demand, or lacks a part of the key.
+fn row(product: &Product, terms: &[Term]) -> Option<Row> {
+    if !product.is_instance() {
+        return None;
+    }
+    let of = &product.attributes;
+    if of.market_option.as_deref().is_some_and(|option| option != "OnDemand") {
+        return None;
+    }
+    Some(Row {
+        key: PriceKey {
+            provider: Provider::Aws,
+            region: of.region_code.clone()?,
+            instance_type: of.instance_type.clone()?,
+            operating_system: of.operating_system.clone()?,
+            tenancy: of.tenancy.clone()?,
+            license_model: of.license_model.clone()?,
+            preinstalled_software: of.preinstalled_software.clone()?,
+            capacity_status: of.capacity_status.clone()?,
+        },
+        sku: product.sku.clone()?,
+        rate: rate(terms),
+    })
+}
+
+fn rate(terms: &[Term]) -> Result<HourlyRate, String> {
+    let [term] = terms else { return Err(format!("it has {} on-demand terms", terms.len())) };
+    let mut dimensions = term.price_dimensions.values();
+    let (Some(dimension), None) = (dimensions.next(), dimensions.next()) else {
+        return Err(format!("its on-demand term has {} prices", term.price_dimensions.len()));
+    };
+    if dimension.unit != "Hrs" {
+        return Err(format!("its price is per `{}`, not per hour", dimension.unit));
+    }
+    let text = dimension.price_per_unit.get("USD").ok_or_else(|| {
+        let currencies: Vec<_> = dimension.price_per_unit.keys().map(String::as_str).collect();
+        format!("its price is in {}, not in USD", currencies.join(", "))
+    })?;
+    let rate: HourlyRate = text.parse().map_err(|error| format!("{error}"))?;
+    if rate.per_hour() <= Usd::from_micros(0) {
+        return Err("its price is zero, so it is billed elsewhere".to_owned());
+    }
+    Ok(rate)
+}
+
+#[derive(Deserialize)]
+struct Document {
+    product: Option<Product>,
+    products: Option<Instances>,
+    #[serde(rename = "PriceList")]
+    price_list: Option<Vec<Element>>,
+    #[serde(default)]
+    terms: Terms,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Element {
+    Text(String),
+    Document(Box<Document>),
+}
+
+#[derive(Deserialize)]
+struct Product {
+    sku: Option<String>,
+    #[serde(rename = "productFamily")]
+    family: Option<String>,
+    #[serde(default)]
+    attributes: Attributes,
+}
+
+impl Product {
+    fn is_instance(&self) -> bool {
+        self.family.as_deref().is_some_and(|family| family.starts_with("Compute Instance"))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attributes {
+    region_code: Option<String>,
+    instance_type: Option<String>,
+    operating_system: Option<String>,
+    tenancy: Option<String>,
+    license_model: Option<String>,
+    #[serde(rename = "preInstalledSw")]
+    preinstalled_software: Option<String>,
+    #[serde(rename = "capacitystatus")]
+    capacity_status: Option<String>,
+    #[serde(rename = "marketoption")]
+    market_option: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Terms {
+    #[serde(rename = "OnDemand", default)]
+    on_demand: BTreeMap<String, TermOrTerms>,
+}
+
+/// A product has its terms by their own code; an offer file has them by SKU first.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TermOrTerms {
+    Term(Term),
+    BySku(BTreeMap<String, Term>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Term {
+    price_dimensions: BTreeMap<String, Dimension>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Dimension {
+    unit: String,
+    price_per_unit: BTreeMap<String, String>,
+}
+
+/// Of an offer file's products only the instances, so that the others take no memory.
+struct Instances(Vec<Product>);
+
+impl<'de> Deserialize<'de> for Instances {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keep;
+        impl<'de> Visitor<'de> for Keep {
+            type Value = Instances;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("products by SKU")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Instances, A::Error> {
+                let mut kept = Vec::new();
+                while let Some((sku, mut product)) = map.next_entry::<String, Product>()? {
+                    if product.is_instance() {
+                        product.sku.get_or_insert(sku);
+                        kept.push(product);
+                    }
+                }
+                Ok(Instances(kept))
+            }
+        }
+        deserializer.deserialize_map(Keep)
+    }
+}

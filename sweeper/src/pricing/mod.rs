@@ -1,0 +1,68 @@
+//! What an instance costs by the hour, by exact key.
+//!
+//! A price is found if exactly one row of the price list has the instance's own region, type, operating system, tenancy,
+//! licence, preinstalled software and capacity status. Anything else is [`Unpriced`] with its reason: never the cheapest
+//! row, never zero. It refuses currencies other than USD, floats, and the list price for what is not bought at it (Spot,
+//! capacity blocks, dedicated hosts).
+
+mod aws;
+mod key;
+mod load;
+mod table;
+
+pub use key::PriceKey;
+pub use load::{Options, Source, load};
+pub use table::PriceTable;
+
+/// Why a price is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Unpriced {
+    /// Its price changes by the hour and is not on the list.
+    #[error("a Spot instance does not cost the on-demand price")]
+    Spot,
+    /// Bought in another way, in the provider's words.
+    #[error("it was bought as `{0}`, not on demand")]
+    NotOnDemand(String),
+    /// The host is billed, not the instance.
+    #[error("it lies on a dedicated host, which is billed as a whole")]
+    DedicatedHost,
+    /// The machine stands in the customer's own building.
+    #[error("it lies on an Outpost, whose capacity is billed as a whole")]
+    Outpost,
+    /// A part of the key is missing.
+    #[error("the provider did not say its {0}")]
+    FactUnknown(&'static str),
+    /// A part of the key is a word that this version does not know.
+    #[error("its {what} `{word}` is not in the table of known ones")]
+    NotKnown {
+        /// Which part.
+        what: &'static str,
+        /// The provider's word.
+        word: String,
+    },
+    /// The list has no such row.
+    #[error("the price list has no row for {0}")]
+    NoRow(Box<PriceKey>),
+    /// The list has several.
+    #[error("the price list has {rows} rows for {key}")]
+    Ambiguous {
+        /// For what.
+        key: Box<PriceKey>,
+        /// How many.
+        rows: usize,
+    },
+    /// The one row does not state one hourly price in USD.
+    #[error("the price list's row {sku} does not state a price: {why}")]
+    Row {
+        /// Which row.
+        sku: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The price list could not be read.
+    #[error("the price list could not be read: {0}")]
+    Source(String),
+    /// Prices are switched off.
+    #[error("no price list is configured (pricing.source is `none`)")]
+    Off,
+}

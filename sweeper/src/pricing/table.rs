@@ -1,0 +1,71 @@
+//! Rows of a price list, by key. Pure.
+
+use std::collections::HashMap;
+
+use recommender::HourlyRate;
+
+use super::{PriceKey, Unpriced};
+
+/// The rows of a price list that may be asked for. One row takes about 0.4 KiB; a look-up is one hash.
+#[derive(Clone, Debug, Default)]
+pub struct PriceTable {
+    rows: HashMap<PriceKey, Vec<Row>>,
+    failed: HashMap<PriceKey, Unpriced>,
+    failed_as_a_whole: Option<Unpriced>,
+}
+
+/// One row of a price list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) key: PriceKey,
+    pub(super) sku: String,
+    /// Or what is wrong with the row.
+    pub(super) rate: Result<HourlyRate, String>,
+}
+
+impl PriceTable {
+    /// A table that knows no price, for one reason.
+    #[must_use]
+    pub fn unavailable(why: Unpriced) -> Self {
+        Self { failed_as_a_whole: Some(why), ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, row: Row) {
+        let rows = self.rows.entry(row.key.clone()).or_default();
+        // The same row may come twice, once per page or file; two different rows for a key are ambiguous.
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+
+    pub(super) fn fail(&mut self, key: PriceKey, why: Unpriced) {
+        self.failed.insert(key, why);
+    }
+
+    /// So many keys have at least one row.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True if no key has a row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The on-demand price: that of the one row which has exactly this key.
+    ///
+    /// # Errors
+    /// The reason why the price is not known. It is never zero: a row that says so is not a price.
+    pub fn on_demand(&self, key: &PriceKey) -> Result<HourlyRate, Unpriced> {
+        if let Some(why) = self.failed_as_a_whole.as_ref().or_else(|| self.failed.get(key)) {
+            return Err(why.clone());
+        }
+        match self.rows.get(key).map_or(&[][..], Vec::as_slice) {
+            [] => Err(Unpriced::NoRow(Box::new(key.clone()))),
+            [row] => row.rate.clone().map_err(|why| Unpriced::Row { sku: row.sku.clone(), why }),
+            rows => Err(Unpriced::Ambiguous { key: Box::new(key.clone()), rows: rows.len() }),
+        }
+    }
+}
