@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    env::consts::ARCH,
     path::{Path, PathBuf},
 };
 
@@ -35,7 +36,7 @@ pub fn sweeper() -> PathBuf {
 /// When it has not been built.
 #[must_use]
 pub fn node_agent() -> PathBuf {
-    built(&["x86_64-unknown-linux-gnu", "release", "node-agent"])
+    built(&[&format!("{ARCH}-unknown-linux-gnu"), "release", "node-agent"])
 }
 
 /// A program of the tests' Python environment, for example `python` or `moto_server`.

@@ -6,6 +6,8 @@
 
 pub mod agent;
 pub mod binaries;
+pub mod initramfs;
+pub mod microvm;
 pub mod port;
 pub mod process;
 pub mod sweeper;

@@ -1,0 +1,256 @@
+//! A micro-VM: Debian's cloud kernel under software emulation, with our static binaries and busybox, and nothing else.
+//!
+//! It is the only machine here that is truly idle, the only pure cgroup v2 host, and a second kernel. It takes about six
+//! seconds from start to power-off; several run at once. KVM is never used: where it is offered inside another virtual
+//! machine, it may hang.
+//!
+//! Two serial lines lead out of it. The first is the console; the second carries what the guest's script says to the
+//! test, so that no kernel message can tear it apart. Inside, the script has these commands:
+//!
+//! - `say WORDS` tells the test something ([`MicroVm::said`]);
+//! - `give NAME FILE` hands a text file to the test ([`MicroVm::given`]).
+//!
+//! The host's loopback interface answers at [`HOST`].
+
+use crate::{binaries, initramfs::Initramfs, process::Running};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+/// Address under which a guest reaches the loopback interface of this host.
+pub const HOST: &str = "10.0.2.2";
+
+/// Modules that bring up the network, each after those that it needs.
+const MODULES: [&str; 8] = [
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+];
+
+/// PID 1 until it becomes busybox's own init: mounts, names for busybox's programs, network.
+const INIT: &str = r#"#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /tmp
+stty -F /dev/ttyS1 raw
+for module in $(cat /lab/modules); do insmod "/lab/$module.ko"; done
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
+exec /bin/init
+"#;
+
+/// The script's end is the guest's end; what it returned is the last thing that it says.
+const MAIN: &str = "#!/bin/sh
+/lab/script
+/lab/say \"exit $?\"
+poweroff -f
+";
+
+/// What a guest is made of. Every file lies where its name says; the script is run once, by init, as root.
+#[derive(Clone, Debug, Default)]
+pub struct Guest {
+    programs: Vec<(String, PathBuf)>,
+    texts: Vec<(String, String)>,
+    script: String,
+}
+
+impl Guest {
+    /// A guest that runs these shell commands and powers itself off.
+    #[must_use]
+    pub fn running(script: &str) -> Self {
+        Self { script: script.into(), ..Self::default() }
+    }
+
+    /// Adds a static binary of this host as /bin/`name`.
+    #[must_use]
+    pub fn with_program(mut self, name: &str, source: &Path) -> Self {
+        self.programs.push((format!("/bin/{name}"), source.to_owned()));
+        self
+    }
+
+    /// Adds a text file as /etc/`name`.
+    #[must_use]
+    pub fn with_text(mut self, name: &str, text: &str) -> Self {
+        self.texts.push((format!("/etc/{name}"), text.to_owned()));
+        self
+    }
+
+    fn initramfs(&self) -> Initramfs {
+        let kernel = modules();
+        let folders = ["/bin", "/dev", "/etc", "/lab", "/proc", "/root", "/run", "/sys", "/tmp", "/var", "/var/log"];
+        let mut image = folders
+            .into_iter()
+            .fold(Initramfs::default(), Initramfs::folder)
+            .device("/dev/console", 5, 1)
+            .copy("/bin/busybox", &busybox())
+            .link("/bin/sh", "busybox")
+            .program("/init", INIT.as_bytes())
+            .program("/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+            .program("/etc/inittab", b"::once:/lab/main\n")
+            .program("/lab/main", MAIN.as_bytes())
+            .program("/lab/say", b"#!/bin/sh\nprintf 'lab: %s\\n' \"$*\" >/dev/ttyS1\n")
+            .program("/lab/give", b"#!/bin/sh\n{ echo \"lab< $1\"; cat \"$2\"; echo; echo 'lab>'; } >/dev/ttyS1\n")
+            .program("/lab/script", format!("#!/bin/sh\nexport PATH=/lab:/bin\n{}\n", self.script).as_bytes());
+        let mut names = String::new();
+        for module in MODULES {
+            let name = module.rsplit('/').next().unwrap_or(module);
+            writeln!(names, "{name}").expect("a string can be written");
+            image = image.copy(&format!("/lab/{name}.ko"), &kernel.join(format!("{module}.ko")));
+        }
+        image = image.program("/lab/modules", names.as_bytes());
+        for (path, source) in &self.programs {
+            image = image.copy(path, source);
+        }
+        self.texts.iter().fold(image, |image, (path, text)| image.program(path, text.as_bytes()))
+    }
+}
+
+/// A booted guest; it ends with this value.
+#[derive(Debug)]
+pub struct MicroVm {
+    process: Running,
+    console: PathBuf,
+    said: PathBuf,
+}
+
+impl MicroVm {
+    /// Boots `guest`, with its files in `folder`.
+    ///
+    /// # Panics
+    ///
+    /// When a part of it is missing, or the emulator does not start.
+    #[must_use]
+    pub fn boot(folder: &Path, guest: &Guest) -> Self {
+        fs::create_dir_all(folder).expect("the micro-VM's folder can be made");
+        let initramfs = folder.join("initramfs");
+        guest.initramfs().write(&initramfs).expect("the first file system can be written");
+        let (console, said) = (folder.join("console"), folder.join("said"));
+        let mut command = Command::new(binaries::system("qemu-system-x86_64"));
+        command
+            .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512"])
+            .args(["-nodefaults", "-display", "none", "-no-reboot"])
+            .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
+            .args(["-append", "console=ttyS0 quiet panic=1", "-kernel"])
+            .arg(vmlinuz())
+            .arg("-initrd")
+            .arg(&initramfs);
+        for line in [&console, &said] {
+            fs::write(line, "").expect("the serial line's file can be made");
+            command.arg("-serial").arg(format!("file:{}", line.display()));
+        }
+        Self { process: Running::start("micro-vm", &mut command, folder), console, said }
+    }
+
+    /// Waits until the guest's script has said a line that begins with `words`; returns the whole line.
+    ///
+    /// # Panics
+    ///
+    /// When the guest ends without having said so, or after `timeout`.
+    pub async fn said(&mut self, words: &str, timeout: Duration) -> String {
+        let what = format!("the guest to say `{words}`");
+        crate::wait::until(&what, timeout, || {
+            // Asked before the line is read: what an ended guest said is complete.
+            let ended = self.process.ended();
+            let found = self.lines().find(|line| line.starts_with(words));
+            assert!(
+                found.is_some() || ended.is_none(),
+                "the guest ended without saying `{words}`; its console:\n{}",
+                self.console()
+            );
+            async { found }
+        })
+        .await
+    }
+
+    /// Waits until the guest's script has ended well and the machine is off.
+    ///
+    /// # Panics
+    ///
+    /// When the script fails, or after `timeout`.
+    pub async fn end(&mut self, timeout: Duration) {
+        let status = self.said("exit", timeout).await;
+        assert_eq!(status, "exit 0", "the guest's script failed; its console:\n{}", self.console());
+        let status = self.process.end(timeout).await;
+        assert!(status.success(), "the emulator ended with {status}: {}", self.process.output());
+    }
+
+    /// The text file that the script gave under `name`, if it has.
+    ///
+    /// # Panics
+    ///
+    /// When the serial line's file has been taken away.
+    #[must_use]
+    pub fn given(&self, name: &str) -> Option<String> {
+        let text = read(&self.said);
+        let (_, rest) = text.split_once(&format!("lab< {name}\n"))?;
+        Some(rest.split_once("\nlab>\n")?.0.to_owned())
+    }
+
+    /// What the console shows so far.
+    ///
+    /// # Panics
+    ///
+    /// When the serial line's file has been taken away.
+    #[must_use]
+    pub fn console(&self) -> String {
+        read(&self.console)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let text = read(&self.said);
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]).to_owned();
+        whole.lines().filter_map(|line| line.strip_prefix("lab: ").map(str::to_owned)).collect::<Vec<_>>().into_iter()
+    }
+}
+
+fn read(path: &Path) -> String {
+    let bytes = fs::read(path).expect("the serial line's file can be read");
+    String::from_utf8_lossy(&bytes).replace('\r', "")
+}
+
+/// The one thing in `folder` whose name begins with `prefix`.
+fn only(folder: &Path, prefix: &str) -> PathBuf {
+    let mut entries = fs::read_dir(binaries::installed(folder)).expect("a folder of the set-up can be read");
+    let found = entries.find_map(|entry| entry.ok().filter(|e| e.file_name().to_string_lossy().starts_with(prefix)));
+    found.unwrap_or_else(|| panic!("{}/{prefix}… is missing: run `make setup`", folder.display())).path()
+}
+
+fn vmlinuz() -> PathBuf {
+    only(&binaries::checkout().join(".setup/kernel/boot"), "vmlinuz-")
+}
+
+fn modules() -> PathBuf {
+    only(&binaries::checkout().join(".setup/kernel/lib/modules"), "").join("kernel")
+}
+
+fn busybox() -> PathBuf {
+    let path = binaries::system("busybox");
+    let image = fs::read(&path).expect("busybox can be read");
+    assert!(!is_dynamic(&image), "{} needs libraries: run `make setup`, which installs busybox-static", path.display());
+    path
+}
+
+/// Whether this 64-bit little-endian ELF file has a program header that names a loader (see elf(5)).
+fn is_dynamic(image: &[u8]) -> bool {
+    const INTERPRETER: [u8; 4] = 3_u32.to_le_bytes();
+    let word = |offset: usize| usize::from(u16::from_le_bytes([image[offset], image[offset + 1]]));
+    let (headers, size, count) = (word(32), word(54), word(56));
+    (0..count).any(|index| image[headers + index * size..].starts_with(&INTERPRETER))
+}
