@@ -10,5 +10,7 @@ pub mod initramfs;
 pub mod microvm;
 pub mod port;
 pub mod process;
+pub mod slack;
+pub mod smtp;
 pub mod sweeper;
 pub mod wait;

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Generates slack_message.schema.json from Slack's own TypeScript types, for the blocks that Cloud Sweeper sends.
+# Needs node and npm; not part of `make setup`, because the result is committed. Run it to follow Slack's types.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+cd "$work"
+npm install --silent --no-audit --no-fund @slack/types@3.2.0 ts-json-schema-generator@2.4.0
+cat > message.ts <<'TS'
+import type { ContextBlock, DividerBlock, HeaderBlock, MessageMetadata, RichTextBlock, SectionBlock } from '@slack/types';
+export interface SweeperMessage {
+  channel: string;
+  text: string;
+  blocks: (HeaderBlock | Omit<SectionBlock, 'accessory'> | RichTextBlock | ContextBlock | DividerBlock)[];
+  metadata: MessageMetadata;
+  unfurl_links?: boolean;
+  unfurl_media?: boolean;
+}
+TS
+npx ts-json-schema-generator --path message.ts --type SweeperMessage --no-type-check --jsDoc none --out raw.json
+cp node_modules/@slack/types/LICENSE "$here/slack_message.schema.LICENSE"
+node -e '
+const { readFileSync, writeFileSync } = require("fs");
+const raw = JSON.parse(readFileSync("raw.json"));
+const comment = "Generated from @slack/types 3.2.0 (MIT License, Copyright (c) 2014- Slack Technologies, LLC; text in slack_message.schema.LICENSE) by slack_schema.sh. Do not edit.";
+const out = { $schema: raw.$schema, $comment: comment, $ref: raw.$ref, definitions: raw.definitions };
+writeFileSync(process.argv[1], JSON.stringify(out, null, 1) + "\n");
+' "$here/slack_message.schema.json"

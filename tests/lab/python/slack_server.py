@@ -1,0 +1,147 @@
+"""A local stand-in for Slack's Web API: `chat.postMessage` and nothing else.
+
+Usage: slack_server.py PORT FOLDER
+
+Every message is judged twice before it is accepted: its structure by a JSON Schema generated from Slack's own
+TypeScript types, its limits by the models of Slack's own Python SDK. Neither suffices alone: the first knows no
+lengths, the second takes unknown types. The answers have the shape of Slack's own.
+
+FOLDER/messages.jsonl  accepted messages, one JSON object a line
+FOLDER/requests.jsonl  every request, with what it was answered
+FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
+                       {"status": 429, "retry_after": 1} | {"error": "not_in_channel"} | {"stall_s": 8}
+"""
+
+import json
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import jsonschema
+from slack_sdk.models.blocks import Block
+
+TOKEN = "xoxb-lab-1-secret"
+CHANNEL = "C0LABWASTE"
+CHANNEL_NAME = "#waste"
+
+PORT, FOLDER = int(sys.argv[1]), Path(sys.argv[2])
+SCHEMA = jsonschema.Draft7Validator(json.loads(Path(__file__).with_name("slack_message.schema.json").read_text()))
+LOCK = threading.Lock()
+
+
+def judge(message):
+    """What Slack would find wrong with a message, as (error code, detail); None when nothing."""
+    blocks = message.get("blocks") or []
+    if not message.get("text") and not blocks:
+        return "no_text", "neither text nor blocks"
+    if len(message.get("text") or "") > 4000:
+        return "msg_too_long", "text over 4,000 characters"
+    if len(blocks) > 50:
+        return "invalid_blocks", "more than 50 blocks"
+    fault = next(SCHEMA.iter_errors(message), None)
+    if fault:
+        return "invalid_blocks", f"{'/'.join(map(str, fault.absolute_path))}: {fault.message[:200]}"
+    for number, block in enumerate(blocks):
+        model = Block.parse(block)
+        if model is None:
+            return "invalid_blocks", f"block {number}: unknown type {block.get('type')}"
+        try:
+            model.validate_json()
+        except Exception as fault:  # noqa: BLE001: the SDK raises its own and the standard library's
+            return "invalid_blocks", f"block {number}: {fault}"
+        empty = next((text for text in texts(block) if not text["text"]), None)
+        if empty:
+            return "invalid_blocks", f"block {number}: an empty text"
+        # Documented (docs.slack.dev/reference/block-kit/blocks/section-block), but unknown to the SDK.
+        fields = block.get("fields")
+        if fields is not None and not 1 <= len(fields) <= 10:
+            return "invalid_blocks", f"block {number}: {len(fields)} fields"
+        if any(len(field["text"]) > 2000 for field in fields or []):
+            return "invalid_blocks", f"block {number}: a field over 2,000 characters"
+    if len(json.dumps(message.get("metadata"))) > 8000:
+        return "metadata_too_large", "metadata over 8,000 characters"
+    return None
+
+
+def texts(value):
+    """Every text object and rich text element within."""
+    if isinstance(value, dict):
+        if value.get("type") in ("plain_text", "mrkdwn", "text"):
+            yield value
+        for inner in value.values():
+            yield from texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+
+
+def append(name, value):
+    with LOCK, open(FOLDER / name, "a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def next_fault():
+    with LOCK:
+        path = FOLDER / "faults.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        if not lines:
+            return {}
+        path.write_text("".join(line + "\n" for line in lines[1:]))
+        return json.loads(lines[0])
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: faults first, then authentication, channel, content."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        """Requests are logged in requests.jsonl."""
+
+    def do_POST(self):  # noqa: N802: the name is http.server's
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        status, answer, headers = self.answer(body)
+        append("requests.jsonl", {"at": time.time(), "path": self.path, "status": status, "answer": answer})
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json; charset=utf-8", "Content-Length": len(data), **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def answer(self, body):
+        fault = next_fault()
+        if fault.get("stall_s"):
+            time.sleep(fault["stall_s"])
+        if fault.get("status") == 429:
+            return 429, {"ok": False, "error": "ratelimited"}, {"Retry-After": fault["retry_after"]}
+        if fault.get("status"):
+            return fault["status"], {"ok": False, "error": "internal_error"}, {}
+        if fault.get("error"):
+            return 200, {"ok": False, "error": fault["error"]}, {}
+        if self.path != "/api/chat.postMessage":
+            return 200, {"ok": False, "error": "unknown_method"}, {}
+        authorization = self.headers.get("authorization")
+        if not authorization:
+            return 200, {"ok": False, "error": "not_authed"}, {}
+        if authorization != f"Bearer {TOKEN}":
+            return 200, {"ok": False, "error": "invalid_auth"}, {}
+        if self.headers.get("content-type") != "application/json; charset=utf-8":
+            return 200, {"ok": False, "error": "invalid_post_type"}, {}
+        message = json.loads(body)
+        if message.get("channel") not in (CHANNEL, CHANNEL_NAME):
+            return 200, {"ok": False, "error": "channel_not_found"}, {}
+        fault = judge(message)
+        if fault:
+            return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
+        ts = f"{time.time():.6f}"
+        append("messages.jsonl", {"ts": ts, **message})
+        posted = {"type": "message", "subtype": "bot_message", "text": message["text"], "ts": ts, "bot_id": "B0LAB", "blocks": message["blocks"]}
+        return 200, {"ok": True, "channel": CHANNEL, "ts": ts, "message": posted}, {}
+
+
+SERVER = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)
+print("listening", flush=True)
+SERVER.serve_forever()

@@ -1,0 +1,127 @@
+//! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
+//!
+//! It is no Slack: it knows one token, one channel and one method. What it accepts has passed a JSON Schema generated from
+//! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
+
+use crate::{binaries, port, process::Running, smtp::lines};
+use serde_json::{Value, json};
+use std::{fs, process::Command, time::Duration};
+use tempfile::TempDir;
+
+/// Longest that a start may take; Python and its libraries need under a second on an idle machine.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the server answers instead of posting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// 429, with this many seconds to wait.
+    RateLimited(u64),
+    /// 200 with `ok: false` and this code, for example `not_in_channel`.
+    Error(&'static str),
+    /// A bare HTTP status, for example 503.
+    Status(u16),
+    /// Silence for so long, then the message is posted after all.
+    Stall(Duration),
+}
+
+/// Slack's Web API; it ends with this value, and its messages with it.
+#[derive(Debug)]
+pub struct Slack {
+    folder: TempDir,
+    port: u16,
+    process: Option<Running>,
+}
+
+impl Slack {
+    /// The one token that may post.
+    pub const TOKEN: &str = "xoxb-lab-1-secret";
+    /// The one channel there is.
+    pub const CHANNEL: &str = "#waste";
+
+    /// Starts it.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut server = Self { folder, port: port::free(), process: None };
+        server.start_again().await;
+        server
+    }
+
+    /// Starts it once more on the same port and over the same messages.
+    ///
+    /// # Panics
+    ///
+    /// When it runs already, or does not start.
+    pub async fn start_again(&mut self) {
+        assert!(self.process.is_none(), "the Slack stand-in runs already");
+        let mut command = Command::new(binaries::python("python"));
+        command
+            .arg(binaries::checkout().join("tests/lab/python/slack_server.py"))
+            .arg(self.port.to_string())
+            .arg(self.folder.path());
+        // A log of its own for each start, so that the awaited line is this start's.
+        let name = format!("slack-{}", fs::read_dir(self.folder.path()).map_or(0, Iterator::count));
+        let mut process = Running::start(&name, &mut command, self.folder.path());
+        process.line_with("listening", START_TIMEOUT).await;
+        self.process = Some(process);
+    }
+
+    /// Ends it: connections are refused from now on.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run.
+    pub fn stop(&mut self) {
+        self.process.take().expect("a running Slack stand-in").kill();
+    }
+
+    /// The base of its Web API.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://127.0.0.1:{}/api", self.port)
+    }
+
+    /// Lets the next requests meet these faults, one each; the requests after them are served.
+    ///
+    /// # Panics
+    ///
+    /// When the list cannot be written.
+    pub fn fail_next(&self, faults: &[Fault]) {
+        let line = |fault: &Fault| match fault {
+            Fault::RateLimited(seconds) => json!({ "status": 429, "retry_after": seconds }),
+            Fault::Error(code) => json!({ "error": code }),
+            Fault::Status(status) => json!({ "status": status }),
+            Fault::Stall(time) => json!({ "stall_s": time.as_secs_f64() }),
+        };
+        let lines: String = faults.iter().map(|fault| format!("{}\n", line(fault))).collect();
+        fs::write(self.folder.path().join("faults.jsonl"), lines).expect("the faults can be written");
+    }
+
+    /// The messages posted so far, as they were sent.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Value> {
+        self.read("messages.jsonl")
+    }
+
+    /// Every request so far: `at` (seconds since the epoch), `path`, `status`, `answer`.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        self.read("requests.jsonl")
+    }
+
+    fn read(&self, name: &str) -> Vec<Value> {
+        let parse = |line: String| serde_json::from_str(&line).expect("a line of JSON");
+        lines(&self.folder.path().join(name)).into_iter().map(parse).collect()
+    }
+}
