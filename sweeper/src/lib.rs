@@ -1,5 +1,6 @@
 //! Reconciles what machines do with what the cloud bills for.
 
+pub mod config;
 pub mod inventory;
 pub mod pricing;
 pub mod verdict;

@@ -1,0 +1,116 @@
+//! Checks that span several keys, and the reading of secrets from the files that `…_file` keys name.
+
+use super::{Config, ConfigError, PricingSource, Secret, load::Origins};
+use std::path::PathBuf;
+
+/// Puts what `…_file` keys name into the secrets themselves.
+pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), ConfigError> {
+    let slack = &mut config.slack;
+    slack.token = secret("slack.token", slack.token.take(), slack.token_file.as_ref(), origins)?;
+    let email = &mut config.email;
+    email.password = secret("email.password", email.password.take(), email.password_file.as_ref(), origins)?;
+    Ok(())
+}
+
+fn secret(
+    key: &str,
+    given: Option<Secret>,
+    file: Option<&PathBuf>,
+    origins: &Origins,
+) -> Result<Option<Secret>, ConfigError> {
+    let Some(path) = file else { return Ok(given) };
+    let file_key = format!("{key}_file");
+    let origin = origins.of(&file_key);
+    if given.is_some() {
+        return Err(ConfigError::WrongValue { origin, key: file_key, reason: format!("`{key}` is set too; keep one") });
+    }
+    match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => {
+            Err(ConfigError::WrongValue { origin, key: file_key, reason: format!("{} is empty", path.display()) })
+        }
+        Ok(text) => Ok(Some(Secret::new(text.trim()))),
+        Err(source) => Err(ConfigError::SecretFile { origin, key: file_key, path: path.clone(), source }),
+    }
+}
+
+/// Refuses combinations that cannot work, before anything starts.
+pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
+    let require = |holds: bool, key: &str, reason: &str| {
+        if holds {
+            return Ok(());
+        }
+        Err(ConfigError::WrongValue { origin: origins.of(key), key: key.to_owned(), reason: reason.to_owned() })
+    };
+    let Config { store, ingest, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
+
+    let url = config.store_url();
+    let scheme = url.expose().split(':').next().unwrap_or_default();
+    require(
+        matches!(scheme, "sqlite" | "postgres" | "postgresql"),
+        "store.url",
+        "must begin with sqlite:// or postgres://",
+    )?;
+    require(!store.heartbeat_retention.is_zero(), "store.heartbeat_retention", "must be longer than nothing")?;
+    require(
+        store.heartbeat_retention >= verdict.lookback,
+        "store.heartbeat_retention",
+        "must be at least as long as `verdict.lookback`",
+    )?;
+    require(!ingest.clock_skew.is_zero(), "ingest.clock_skew", "must be longer than nothing; clocks are never equal")?;
+    require(
+        pricing.source != PricingSource::File || pricing.file.is_some(),
+        "pricing.file",
+        "is needed, because `pricing.source` is \"file\"",
+    )?;
+    require(verdict.missed_heartbeats > 0, "verdict.missed_heartbeats", "must be at least 1")?;
+    require(
+        verdict.idle_after <= verdict.lookback,
+        "verdict.idle_after",
+        "must not be longer than `verdict.lookback`",
+    )?;
+    require(
+        verdict.unattributed_births_per_s.is_finite() && verdict.unattributed_births_per_s >= 0.0,
+        "verdict.unattributed_births_per_s",
+        "must be a number from 0 on",
+    )?;
+    require(sweep.proposal_after_sweeps > 0, "sweep.proposal_after_sweeps", "must be at least 1")?;
+    require(
+        jiff::tz::TimeZone::get(&sweep.timezone).is_ok(),
+        "sweep.timezone",
+        "is not an IANA time zone such as \"UTC\" or \"Europe/Berlin\"",
+    )?;
+    for (node, usd) in &onprem.hourly_usd {
+        let key = "onprem.hourly_usd";
+        let known = node == "default" || node.parse::<heartbeat::NodeId>().is_ok();
+        require(known, key, &format!("`{node}` is neither a node id nor `default`"))?;
+        require(is_amount(usd), key, &format!("`{usd}` is not an amount such as \"0.25\""))?;
+    }
+    require(
+        slack.token.is_some() || slack.channel.is_none(),
+        "slack.token",
+        "is needed, because `slack.channel` is set",
+    )?;
+    require(
+        slack.channel.is_some() || slack.token.is_none(),
+        "slack.channel",
+        "is needed, because `slack.token` is set",
+    )?;
+    if email.host.is_some() {
+        require(email.from.is_some(), "email.from", "is needed, because `email.host` is set")?;
+        require(!email.to.is_empty(), "email.to", "is needed, because `email.host` is set")?;
+    }
+    require(
+        email.username.is_some() == email.password.is_some(),
+        "email.password",
+        "and `email.username` must be set both or not at all",
+    )?;
+    require(outbox.max_attempts > 0, "outbox.max_attempts", "must be at least 1")?;
+    require(outbox.base_delay <= outbox.max_delay, "outbox.base_delay", "must not be longer than `outbox.max_delay`")
+}
+
+/// Digits with at most six behind one point: what micro-dollars can hold exactly.
+fn is_amount(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole) && digits(fraction) && whole.len() <= 6 && fraction.len() <= 6
+}

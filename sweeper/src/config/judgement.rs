@@ -1,0 +1,137 @@
+//! Settings of what the sweeper looks at and how it judges: providers, prices, verdicts, the schedule.
+
+use super::duration;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+/// Whether a provider is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Enabled {
+    /// If the standard credentials of this environment resolve.
+    Auto,
+    /// Always; missing credentials are an error.
+    Yes,
+    /// Never.
+    No,
+}
+
+/// `[aws]`: the EC2 inventory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AwsConfig {
+    /// Whether AWS is asked at all.
+    pub enabled: Enabled,
+    /// Regions to ask; none named means every region that the account has enabled.
+    pub regions: Vec<String>,
+}
+
+impl Default for AwsConfig {
+    fn default() -> Self {
+        Self { enabled: Enabled::Auto, regions: Vec::new() }
+    }
+}
+
+/// Where prices come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PricingSource {
+    /// The AWS Price List API.
+    Api,
+    /// A file in the AWS price list format.
+    File,
+    /// Nowhere: every price is unknown.
+    None,
+}
+
+/// `[pricing]`: on-demand prices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PricingConfig {
+    /// Where prices come from.
+    pub source: PricingSource,
+    /// The price list, if `source` is `file`.
+    pub file: Option<PathBuf>,
+    /// Region whose Price List API endpoint is asked; it answers for all regions.
+    pub api_region: String,
+}
+
+impl Default for PricingConfig {
+    fn default() -> Self {
+        Self { source: PricingSource::Api, file: None, api_region: "us-east-1".to_owned() }
+    }
+}
+
+/// `[verdict]`: when a machine counts as idle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VerdictConfig {
+    /// So many missed heartbeats make a node `unknown`.
+    pub missed_heartbeats: u32,
+    /// No verdict this soon after boot.
+    #[serde(with = "duration")]
+    pub boot_grace: Duration,
+    /// So long without work makes a node `idle`.
+    #[serde(with = "duration")]
+    pub idle_after: Duration,
+    /// How far back heartbeats are read.
+    #[serde(with = "duration")]
+    pub lookback: Duration,
+    /// Workload CPU time below this, in nanoseconds a second, is no work.
+    pub workload_cpu_floor_ns_per_s: u64,
+    /// Disk traffic below this, in bytes a second, is no work.
+    pub disk_floor_bytes_per_s: u64,
+    /// Network traffic below this, in bytes a second, is no work.
+    pub network_floor_bytes_per_s: u64,
+    /// More births a second than this that no workload accounts for are work.
+    pub unattributed_births_per_s: f64,
+}
+
+impl Default for VerdictConfig {
+    fn default() -> Self {
+        Self {
+            missed_heartbeats: 3,
+            boot_grace: Duration::from_secs(600),
+            idle_after: Duration::from_secs(1_800),
+            lookback: Duration::from_secs(4 * 3_600),
+            workload_cpu_floor_ns_per_s: 2_000_000,
+            disk_floor_bytes_per_s: 4_096,
+            network_floor_bytes_per_s: 4_096,
+            unattributed_births_per_s: 1.0,
+        }
+    }
+}
+
+/// `[sweep]`: when to look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SweepConfig {
+    /// Cron expression with a field for seconds.
+    pub schedule: String,
+    /// IANA name of the time zone that the schedule is written in.
+    pub timezone: String,
+    /// The schedule is set up anew if no sweep began for so long.
+    #[serde(with = "duration")]
+    pub watchdog: Duration,
+    /// A proposal follows after so many sweeps in a row with the same finding.
+    pub proposal_after_sweeps: u32,
+}
+
+impl Default for SweepConfig {
+    fn default() -> Self {
+        Self {
+            schedule: "0 */10 * * * *".to_owned(),
+            timezone: "UTC".to_owned(),
+            watchdog: Duration::from_secs(1_800),
+            proposal_after_sweeps: 2,
+        }
+    }
+}
+
+/// `[onprem]`: machines that no provider bills for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OnpremConfig {
+    /// What an hour of a node costs, in US dollars as text (`"0.25"`), by node id or `default`. A node that is not named has an unknown price.
+    pub hourly_usd: BTreeMap<String, String>,
+}

@@ -1,0 +1,119 @@
+//! The configuration: one TOML file, overridden by environment variables, checked as a whole before anything starts.
+//!
+//! An unknown key or a value of the wrong type is refused in one line that names file, key and remedy; nothing is guessed and nothing
+//! ignored. Every key and its default stands in `sweeper.example.toml`, which a test compares with the types here.
+
+mod check;
+pub mod duration;
+mod error;
+mod judgement;
+mod keys;
+mod load;
+mod secret;
+mod service;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ConfigError, Origin};
+pub use judgement::{AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, SweepConfig, VerdictConfig};
+pub use load::PREFIX;
+pub use secret::Secret;
+pub use service::{ApiConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig};
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// All settings of a sweeper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where the sweeper keeps its own files.
+    pub data_dir: PathBuf,
+    /// The database.
+    pub store: StoreConfig,
+    /// The HTTP server.
+    pub api: ApiConfig,
+    /// What agents send.
+    pub ingest: IngestConfig,
+    /// The EC2 inventory.
+    pub aws: AwsConfig,
+    /// On-demand prices.
+    pub pricing: PricingConfig,
+    /// When a machine counts as idle.
+    pub verdict: VerdictConfig,
+    /// When to look.
+    pub sweep: SweepConfig,
+    /// Machines that no provider bills for.
+    pub onprem: OnpremConfig,
+    /// Messages to a Slack channel.
+    pub slack: SlackConfig,
+    /// Messages by mail.
+    pub email: EmailConfig,
+    /// How messages are retried.
+    pub outbox: OutboxConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: default_data_dir(),
+            store: StoreConfig::default(),
+            api: ApiConfig::default(),
+            ingest: IngestConfig::default(),
+            aws: AwsConfig::default(),
+            pricing: PricingConfig::default(),
+            verdict: VerdictConfig::default(),
+            sweep: SweepConfig::default(),
+            onprem: OnpremConfig::default(),
+            slack: SlackConfig::default(),
+            email: EmailConfig::default(),
+            outbox: OutboxConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads `file` (if one is given) and lays `environment` over it; see [`environment`] for the real one.
+    ///
+    /// # Errors
+    /// See [`ConfigError`]; each prints as one line.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        load::load(file, environment)
+    }
+
+    /// URL of the database: the one configured, else SQLite in the data directory.
+    #[must_use]
+    pub fn store_url(&self) -> Secret {
+        let default = || Secret::new(format!("sqlite://{}?mode=rwc", self.data_dir.join("sweeper.db").display()));
+        self.store.url.clone().unwrap_or_else(default)
+    }
+
+    /// Where the join token lies.
+    #[must_use]
+    pub fn join_token_file(&self) -> PathBuf {
+        self.ingest.join_token_file.clone().unwrap_or_else(|| self.data_dir.join("join-token"))
+    }
+}
+
+/// This process's environment variables that begin with [`PREFIX`] and are valid Unicode.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
+        Some((name, value.into_string().ok()?))
+    })
+}
+
+/// `/var/lib/cloud-sweeper` for root, `$XDG_STATE_HOME/cloud-sweeper` (usually `~/.local/state/cloud-sweeper`) for others.
+fn default_data_dir() -> PathBuf {
+    let system = || PathBuf::from("/var/lib");
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = if rustix::process::geteuid().is_root() {
+        system()
+    } else {
+        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).unwrap_or_else(system)
+    };
+    base.join("cloud-sweeper")
+}

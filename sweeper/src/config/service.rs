@@ -1,0 +1,149 @@
+//! Settings of what the sweeper talks to: its database, its agents, its people.
+
+use super::{Secret, duration};
+use serde::{Deserialize, Serialize};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// `[store]`: the database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// `sqlite://…` or `postgres://…`; by default SQLite in the data directory. May hold a password, so it is never logged.
+    pub url: Option<Secret>,
+    /// How long heartbeats are kept.
+    #[serde(with = "duration")]
+    pub heartbeat_retention: Duration,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { url: None, heartbeat_retention: Duration::from_secs(7 * 86_400) }
+    }
+}
+
+/// `[api]`: the HTTP server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApiConfig {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// Where people reach this server, for links in messages.
+    pub public_url: Option<String>,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)), public_url: None }
+    }
+}
+
+/// `[ingest]`: what agents send.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IngestConfig {
+    /// How far an agent's clock may be off.
+    #[serde(with = "duration")]
+    pub clock_skew: Duration,
+    /// Where the join token is written at first start; by default `join-token` in the data directory.
+    pub join_token_file: Option<PathBuf>,
+}
+
+impl Default for IngestConfig {
+    fn default() -> Self {
+        Self { clock_skew: Duration::from_secs(300), join_token_file: None }
+    }
+}
+
+/// `[slack]`: messages to a channel. Both a token and a channel switch it on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlackConfig {
+    /// Bot token with `chat:write`. After loading it also holds what `token_file` held.
+    pub token: Option<Secret>,
+    /// File that holds the token.
+    pub token_file: Option<PathBuf>,
+    /// Channel name or id.
+    pub channel: Option<String>,
+    /// Base of Slack's Web API.
+    pub api_url: String,
+}
+
+impl Default for SlackConfig {
+    fn default() -> Self {
+        Self { token: None, token_file: None, channel: None, api_url: "https://slack.com/api".to_owned() }
+    }
+}
+
+/// How the connection to the mail server is encrypted. There is no way to switch it off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmailTls {
+    /// Plain connection that must be upgraded before anything is said (usual on port 587).
+    Starttls,
+    /// TLS from the first byte (usual on port 465).
+    Implicit,
+}
+
+/// `[email]`: messages by mail. A host switches it on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmailConfig {
+    /// Mail server.
+    pub host: Option<String>,
+    /// Its port.
+    pub port: u16,
+    /// Login name.
+    pub username: Option<String>,
+    /// Password. After loading it also holds what `password_file` held.
+    pub password: Option<Secret>,
+    /// File that holds the password.
+    pub password_file: Option<PathBuf>,
+    /// Sender, for example `Cloud Sweeper <sweeper@example.com>`.
+    pub from: Option<String>,
+    /// Recipients.
+    pub to: Vec<String>,
+    /// How the connection is encrypted.
+    pub tls: EmailTls,
+    /// A root certificate (PEM) to trust in addition to the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Longest time for one delivery attempt.
+    #[serde(with = "duration")]
+    pub timeout: Duration,
+}
+
+impl Default for EmailConfig {
+    fn default() -> Self {
+        Self {
+            host: None,
+            port: 587,
+            username: None,
+            password: None,
+            password_file: None,
+            from: None,
+            to: Vec::new(),
+            tls: EmailTls::Starttls,
+            ca_file: None,
+            timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `[outbox]`: how often and how patiently messages are retried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutboxConfig {
+    /// Attempts before a message is given up.
+    pub max_attempts: u32,
+    /// Upper bound of the first delay; it doubles with each attempt.
+    #[serde(with = "duration")]
+    pub base_delay: Duration,
+    /// Upper bound of every delay.
+    #[serde(with = "duration")]
+    pub max_delay: Duration,
+}
+
+impl Default for OutboxConfig {
+    fn default() -> Self {
+        Self { max_attempts: 12, base_delay: Duration::from_secs(2), max_delay: Duration::from_secs(900) }
+    }
+}

@@ -1,0 +1,187 @@
+//! The example file is the types' defaults, and every refusal is one helpful line.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::{Config, Secret, keys};
+use std::{collections::BTreeSet, path::PathBuf};
+
+const EXAMPLE: &str = include_str!("../../sweeper.example.toml");
+
+fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sweeper.toml");
+    std::fs::write(&path, text).unwrap();
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let place = format!("{}/", directory.path().display());
+    Config::load(Some(&path), environment).map_err(|error| error.to_string().replace(&place, ""))
+}
+
+fn refusal(text: &str, environment: &[(&str, &str)]) -> String {
+    let line = load(text, environment).unwrap_err();
+    assert!(!line.contains('\n'), "more than one line: {line}");
+    line
+}
+
+/// The example with its commented-out keys switched on.
+fn complete_example() -> String {
+    let is_key =
+        |line: &str| line.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+    EXAMPLE.lines().map(|line| if is_key(line) { &line[1..] } else { line }).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_example_file_is_the_defaults() {
+    assert_eq!(load(EXAMPLE, &[]).unwrap(), Config::default());
+}
+
+#[test]
+fn the_example_file_has_every_key_and_no_other() {
+    let table: toml::Table = complete_example().parse().unwrap();
+    let mut shown = BTreeSet::new();
+    for (section, value) in table {
+        match value {
+            toml::Value::Table(entries) => shown.extend(entries.keys().map(|entry| format!("{section}.{entry}"))),
+            _ => _ = shown.insert(section),
+        }
+    }
+    assert_eq!(shown, keys::all().into_iter().map(|key| key.name).collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn commented_out_keys_of_the_example_are_of_the_right_type() {
+    let complete = complete_example();
+    // A secret and the file that holds it exclude each other.
+    let direct: Vec<&str> =
+        complete.lines().filter(|line| !line.starts_with("token_file") && !line.starts_with("password_file")).collect();
+    // Mail needs a recipient, and the default has none.
+    let config = load(&direct.join("\n").replace("to = []", "to = [\"ops@example.com\"]"), &[]).unwrap();
+    assert_eq!(config.slack.token, Some(Secret::new("xoxb-your-token")));
+    assert_eq!(config.email.ca_file, Some(PathBuf::from("/etc/cloud-sweeper/mail-ca.pem")));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_file_key_and_the_nearest_valid_key() {
+    assert_eq!(
+        refusal("[ingest]\nclock_skw = \"5m\"", &[]),
+        "sweeper.toml: unknown key `ingest.clock_skw`; the nearest valid key is `ingest.clock_skew`"
+    );
+    assert_eq!(
+        refusal("[verdicts]\nidle_after = \"5m\"", &[]),
+        "sweeper.toml: unknown key `verdicts`; the nearest valid key is `verdict`"
+    );
+    assert_eq!(
+        refusal("listen = \"127.0.0.1:1\"", &[]),
+        "sweeper.toml: unknown key `listen`; the nearest valid key is `api.listen`"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused_with_file_and_key() {
+    for (text, line) in [
+        ("[email]\nport = \"587\"", "sweeper.toml: key `email.port`: invalid type: string \"587\", expected u16"),
+        (
+            "[ingest]\nclock_skew = \"5 minuts\"",
+            "sweeper.toml: key `ingest.clock_skew`: `5 minuts` is not a duration; write it like \"30s\", \"10m\", \"24h\" or \"7d\"",
+        ),
+        (
+            "[aws]\nenabled = \"maybe\"",
+            "sweeper.toml: key `aws.enabled`: unknown variant `maybe`, expected one of `auto`, `yes`, `no`",
+        ),
+        ("[aws]\nregions = [1]", "sweeper.toml: key `aws.regions[0]`: invalid type: integer `1`, expected a string"),
+        ("store = 3", "sweeper.toml: key `store`: invalid type: integer `3`, expected struct StoreConfig"),
+    ] {
+        assert_eq!(refusal(text, &[]), line);
+    }
+}
+
+#[test]
+fn what_is_not_toml_is_refused_with_line_and_column() {
+    assert!(refusal("[api]\nlisten = ", &[]).starts_with("sweeper.toml:2:10: not valid TOML: "));
+    let missing = Config::load(Some(&PathBuf::from("/nowhere/sweeper.toml")), []).unwrap_err().to_string();
+    assert!(missing.starts_with("/nowhere/sweeper.toml: cannot be read: "), "{missing}");
+}
+
+#[test]
+fn environment_variables_override_the_file_in_every_type() {
+    let config = load(
+        "[api]\nlisten = \"127.0.0.1:1\"\n[store]\nurl = \"sqlite::memory:\"",
+        &[
+            ("SWEEPER_API__LISTEN", "0.0.0.0:9"),
+            ("SWEEPER_AWS__REGIONS", "eu-central-1, us-east-1"),
+            ("SWEEPER_VERDICT__MISSED_HEARTBEATS", "5"),
+            ("SWEEPER_VERDICT__UNATTRIBUTED_BIRTHS_PER_S", "2"),
+            ("SWEEPER_ONPREM__HOURLY_USD", "{ default = \"0.25\" }"),
+            ("SWEEPER_STORE__URL", ""),
+            ("SWEEPER_DATA_DIR", "/srv/sweeper"),
+            ("SWEEPER_CONFIG", "elsewhere.toml"),
+            ("SWEEPER_SERVICE_HOST", "10.0.0.1"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.api.listen.to_string(), "0.0.0.0:9");
+    assert_eq!(config.aws.regions, ["eu-central-1", "us-east-1"]);
+    assert_eq!(config.verdict.missed_heartbeats, 5);
+    assert_eq!(config.onprem.hourly_usd["default"], "0.25");
+    assert_eq!(config.store_url().expose(), "sqlite:///srv/sweeper/sweeper.db?mode=rwc");
+    assert_eq!(config.join_token_file(), PathBuf::from("/srv/sweeper/join-token"));
+}
+
+#[test]
+fn a_wrong_variable_is_refused_by_its_name() {
+    for (name, value, line) in [
+        (
+            "SWEEPER_INGEST__CLOCK_SKW",
+            "5m",
+            "environment variable SWEEPER_INGEST__CLOCK_SKW: unknown key `SWEEPER_INGEST__CLOCK_SKW`; the nearest valid key is `SWEEPER_INGEST__CLOCK_SKEW`",
+        ),
+        (
+            "SWEEPER_API_LISTEN",
+            "x",
+            "environment variable SWEEPER_API_LISTEN: unknown key `SWEEPER_API_LISTEN`; the nearest valid key is `SWEEPER_API__LISTEN`",
+        ),
+        (
+            "SWEEPER_EMAIL__PORT",
+            "many",
+            "environment variable SWEEPER_EMAIL__PORT: key `email.port`: invalid type: string \"many\", expected u16",
+        ),
+    ] {
+        assert_eq!(refusal("", &[(name, value)]), line);
+    }
+}
+
+#[test]
+fn secrets_come_from_files_and_never_from_two_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("token");
+    std::fs::write(&file, "xoxb-from-file\n").unwrap();
+    let text = format!("[slack]\nchannel = \"c\"\ntoken_file = {:?}", file.display().to_string());
+    let config = load(&text, &[]).unwrap();
+    assert_eq!(config.slack.token.as_ref().map(Secret::expose), Some("xoxb-from-file"));
+    assert!(!format!("{config:?}").contains("from-file"));
+    assert_eq!(
+        refusal(&text, &[("SWEEPER_SLACK__TOKEN", "xoxb-other")]),
+        "sweeper.toml: key `slack.token_file`: `slack.token` is set too; keep one"
+    );
+    assert!(
+        refusal("[slack]\nchannel = \"c\"\ntoken_file = \"/nowhere/token\"", &[])
+            .starts_with("sweeper.toml: key `slack.token_file`: /nowhere/token cannot be read: ")
+    );
+}
+
+#[test]
+fn settings_that_cannot_work_together_are_refused() {
+    for (text, key) in [
+        ("[pricing]\nsource = \"file\"", "pricing.file"),
+        ("[slack]\nchannel = \"c\"", "slack.token"),
+        ("[email]\nhost = \"h\"", "email.from"),
+        ("[email]\nusername = \"u\"", "email.password"),
+        ("[verdict]\nidle_after = \"5h\"", "verdict.idle_after"),
+        ("[store]\nheartbeat_retention = \"1h\"", "store.heartbeat_retention"),
+        ("[store]\nurl = \"mysql://x\"", "store.url"),
+        ("[sweep]\ntimezone = \"Mars/Olympus\"", "sweep.timezone"),
+        ("[onprem]\nhourly_usd = { default = \"cheap\" }", "onprem.hourly_usd"),
+    ] {
+        let line = refusal(text, &[]);
+        assert!(line.starts_with(&format!("sweeper.toml: key `{key}`: ")), "{line}");
+    }
+}
