@@ -1,1 +1,22 @@
-//! placeholder
+//! The database schema, one file per step, the same for SQLite and PostgreSQL.
+//!
+//! A step is never edited once it has been released; `README.md` says how a table is changed while old and new sweepers run side by side.
+
+#![expect(elided_lifetimes_in_paths, reason = "async_trait cannot match the trait's own elided lifetime otherwise")]
+
+mod m0001_nodes;
+mod m0002_heartbeats;
+
+pub use sea_orm_migration::MigratorTrait;
+use sea_orm_migration::{MigrationTrait, async_trait};
+
+/// All steps in order.
+#[derive(Debug)]
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(m0001_nodes::Migration), Box::new(m0002_heartbeats::Migration)]
+    }
+}

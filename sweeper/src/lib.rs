@@ -3,4 +3,5 @@
 pub mod config;
 pub mod inventory;
 pub mod pricing;
+pub mod store;
 pub mod verdict;

@@ -1,6 +1,9 @@
 //! Settings of what the sweeper talks to: its database, its agents, its people.
 
-use super::{Secret, duration};
+use super::{
+    duration,
+    secret::{self, Secret},
+};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -9,6 +12,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// `sqlite://…` or `postgres://…`; by default SQLite in the data directory. May hold a password, so it is never logged.
+    #[serde(serialize_with = "secret::hidden")]
     pub url: Option<Secret>,
     /// How long heartbeats are kept.
     #[serde(with = "duration")]
@@ -59,6 +63,7 @@ impl Default for IngestConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct SlackConfig {
     /// Bot token with `chat:write`. After loading it also holds what `token_file` held.
+    #[serde(serialize_with = "secret::hidden")]
     pub token: Option<Secret>,
     /// File that holds the token.
     pub token_file: Option<PathBuf>,
@@ -95,6 +100,7 @@ pub struct EmailConfig {
     /// Login name.
     pub username: Option<String>,
     /// Password. After loading it also holds what `password_file` held.
+    #[serde(serialize_with = "secret::hidden")]
     pub password: Option<Secret>,
     /// File that holds the password.
     pub password_file: Option<PathBuf>,

@@ -158,6 +158,7 @@ fn secrets_come_from_files_and_never_from_two_places() {
     let config = load(&text, &[]).unwrap();
     assert_eq!(config.slack.token.as_ref().map(Secret::expose), Some("xoxb-from-file"));
     assert!(!format!("{config:?}").contains("from-file"));
+    assert!(!serde_json::to_string(&config).unwrap().contains("from-file"));
     assert_eq!(
         refusal(&text, &[("SWEEPER_SLACK__TOKEN", "xoxb-other")]),
         "sweeper.toml: key `slack.token_file`: `slack.token` is set too; keep one"

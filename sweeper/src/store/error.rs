@@ -1,0 +1,55 @@
+//! What can go wrong with the database.
+
+use sea_orm::DbErr;
+
+/// Why the store did not answer. The database's own words are the source.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The URL, file or server cannot be used.
+    #[error("the database cannot be opened; check `store.url` and that it exists and may be written")]
+    Connect(#[source] DbErr),
+    /// The directory of an SQLite file cannot be made.
+    #[error("the directory {} cannot be made", path.display())]
+    Directory {
+        /// The directory.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A step of the schema failed.
+    #[error("the database schema cannot be brought up to date")]
+    Migrate(#[source] DbErr),
+    /// A statement failed.
+    #[error("the database refused to {doing}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// The database's answer.
+        source: DbErr,
+    },
+    /// A row holds what this version never wrote.
+    #[error("{what} in the database cannot be read: {reason}; it was written by another version or damaged")]
+    Corrupt {
+        /// Which row.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Says what was being done when the database refused.
+pub(crate) trait Doing<T> {
+    /// Completes "the database refused to …".
+    fn doing(self, doing: &'static str) -> Result<T, StoreError>;
+}
+
+impl<T> Doing<T> for Result<T, DbErr> {
+    fn doing(self, doing: &'static str) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::Database { doing, source })
+    }
+}
+
+/// An error about a row that this version never wrote.
+pub(crate) fn corrupt(what: impl Into<String>, reason: impl ToString) -> StoreError {
+    StoreError::Corrupt { what: what.into(), reason: reason.to_string() }
+}

@@ -1,0 +1,136 @@
+//! The database: one code path for SQLite (the default, one machine) and PostgreSQL (several sweepers).
+//!
+//! Queries stand by domain, a file each, and take no decisions. SQLite runs in WAL mode with full synchronisation, because an
+//! acknowledged heartbeat is forgotten by its sender: what was acknowledged survives a power cut. Writers are serialised by
+//! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
+
+mod entities;
+mod error;
+mod heartbeats;
+mod nodes;
+mod settings;
+
+pub use error::StoreError;
+pub(crate) use error::{Doing, corrupt};
+pub use heartbeats::{Stored, StoredHeartbeat};
+pub use nodes::{Joined, Node, TokenHash};
+
+use migrations::{Migrator, MigratorTrait as _};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
+    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+use std::{path::Path, str::FromStr as _, time::Duration};
+
+/// How long an SQLite writer waits for another one.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections of one sweeper. SQLite gains nothing from more readers than cores; PostgreSQL's default limit is 100 for all clients.
+const MAX_CONNECTIONS: u32 = 8;
+/// Names the schema's lock among PostgreSQL's advisory locks ("sweeper" in ASCII).
+const MIGRATION_LOCK: i64 = 0x0073_7765_6570_6572;
+
+/// The database. Cheap to clone; clones share one pool.
+#[derive(Clone, Debug)]
+pub struct Store {
+    connection: DatabaseConnection,
+}
+
+impl Store {
+    /// Opens `sqlite://PATH?mode=rwc`, `sqlite::memory:` or `postgres://…`. An SQLite file's directory is made if it is missing.
+    ///
+    /// # Errors
+    /// If the URL is not understood or the database does not answer within 10 s.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let mut options = ConnectOptions::new(url);
+        options.max_connections(MAX_CONNECTIONS).acquire_timeout(BUSY_TIMEOUT).connect_timeout(BUSY_TIMEOUT);
+        options.sqlx_logging(false);
+        options.set_application_name("cloud-sweeper");
+        if url.starts_with("sqlite:") {
+            let file = SqliteConnectOptions::from_str(url)
+                .map_err(|error| StoreError::Connect(DbErr::Custom(error.to_string())))?;
+            if url.contains(":memory:") || url.contains("mode=memory") {
+                // Every connection would see a database of its own, and the last one to close would end it.
+                options.max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
+            } else if let Some(parent) = file.get_filename().parent() {
+                make_directory(parent)?;
+            }
+            options.map_sqlx_sqlite_opts(|options| {
+                options
+                    .journal_mode(SqliteJournalMode::Wal)
+                    .synchronous(SqliteSynchronous::Full)
+                    .busy_timeout(BUSY_TIMEOUT)
+                    .foreign_keys(true)
+            });
+        }
+        let connection = Database::connect(options).await.map_err(StoreError::Connect)?;
+        Ok(Self { connection })
+    }
+
+    /// Brings the schema up to date. Several sweepers that start at once on one PostgreSQL database do this one after the other.
+    ///
+    /// # Errors
+    /// If a step fails; it is then undone as a whole.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let lock = self.connection.begin().await.map_err(StoreError::Migrate)?;
+        if lock.get_database_backend() == DbBackend::Postgres {
+            let statement =
+                Statement::from_string(DbBackend::Postgres, format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"));
+            lock.execute_raw(statement).await.map_err(StoreError::Migrate)?;
+            Migrator::up(&self.connection, None).await.map_err(StoreError::Migrate)?;
+            lock.commit().await.map_err(StoreError::Migrate)
+        } else {
+            lock.rollback().await.map_err(StoreError::Migrate)?;
+            Migrator::up(&self.connection, None).await.map_err(StoreError::Migrate)
+        }
+    }
+
+    /// The pool, for queries that other domains keep in files of their own.
+    #[must_use]
+    pub fn connection(&self) -> &DatabaseConnection {
+        &self.connection
+    }
+
+    /// Begins a transaction that will write: on SQLite it takes the write lock at once, so that it cannot fail half-way for want of it.
+    ///
+    /// # Errors
+    /// If the database does not answer or the lock is not free within 10 s.
+    pub async fn begin_write(&self) -> Result<DatabaseTransaction, StoreError> {
+        let options = TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        };
+        self.connection.begin_with_options(options).await.doing("begin a transaction")
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.connection.ping().await.doing("answer")
+    }
+}
+
+/// Makes a directory that only this user can enter, since the database tells what runs on every node.
+fn make_directory(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| StoreError::Directory { path: path.to_path_buf(), source })
+}
+
+/// A point in time as the database keeps it.
+pub(crate) fn to_unix_ms(time: jiff::Timestamp) -> i64 {
+    time.as_millisecond()
+}
+
+/// A point in time that the database kept.
+pub(crate) fn from_unix_ms(unix_ms: i64) -> Result<jiff::Timestamp, StoreError> {
+    jiff::Timestamp::from_millisecond(unix_ms).map_err(|error| corrupt("a point in time", error))
+}
