@@ -62,9 +62,8 @@ install_packages() {
         fail "missing packages, and no right to install them; run this, and come back:
     sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
     fi
-    say "installing $*"
-    # shellcheck disable=SC2086 # one word per package
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
+    say "installing $* (what apt-get says goes to .setup/apt.log)"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null >.setup/apt.log
 }
 
 rust_toolchain() {
@@ -119,7 +118,7 @@ cloud_kernel() {
         package_lists
         package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
         say "kernel for the micro-VMs: $package into .setup/kernel"
-        (cd .setup && apt-get download -q "$package")
+        (cd .setup && apt-get download -q -o APT::Sandbox::User="$(id -un)" "$package")
         deb=$(ls .setup/linux-image-*-cloud-amd64*.deb | head -n 1)
     fi
     rm -rf .setup/kernel.part .setup/kernel
