@@ -1,0 +1,167 @@
+//! What the agent was told: defaults, then one TOML file, then `NODE_AGENT_…` variables; the later wins.
+//!
+//! It refuses to guess: an unknown key, a value of the wrong kind or a number out of bounds is a one-line error that names
+//! its origin, the key, and the nearest valid key. It reads each source once, at start.
+
+mod load;
+mod value;
+
+pub use value::parse_duration;
+
+pub use load::{DEFAULT_FILE, Surroundings, load};
+use std::{fmt, path::PathBuf, time::Duration};
+
+/// Every key, in the order of the example file.
+pub const KEYS: [&str; 10] = [
+    "sweeper_url",
+    "join_token",
+    "join_token_file",
+    "state_dir",
+    "interval",
+    "spool_max_bytes",
+    "spool_max_age",
+    "collector",
+    "identity",
+    "log",
+];
+
+/// The settings of one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where the sweeper is, without a trailing slash. Needed to `run`.
+    pub sweeper_url: Option<String>,
+    /// How the agent proves, once, that it may join.
+    pub join_token: Option<JoinToken>,
+    /// Where the node token and the spool are kept.
+    pub state_dir: PathBuf,
+    /// Time between two heartbeats.
+    pub interval: Duration,
+    /// Most bytes that the spool may take on disk.
+    pub spool_max_bytes: u64,
+    /// Age at which an unsent heartbeat is dropped.
+    pub spool_max_age: Duration,
+    /// Which source of workload books to use.
+    pub collector: CollectorChoice,
+    /// Where the node's identity comes from.
+    pub identity: IdentityChoice,
+    /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it.
+    pub log: String,
+}
+
+/// Where the join token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JoinToken {
+    /// Given in the configuration itself.
+    Text(Secret),
+    /// In a file, read again before each attempt to join, so that it may be replaced while the agent runs.
+    File(PathBuf),
+}
+
+/// A text that must not reach a log line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a text out of sight.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one request that needs it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Which source of workload books to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectorChoice {
+    /// eBPF where the kernel and the agent's rights allow it, else `/proc`; the choice is named in coverage.
+    Auto,
+    /// eBPF or an error.
+    Ebpf,
+    /// `/proc` alone.
+    Proc,
+}
+
+/// Where the node's identity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityChoice {
+    /// The cloud that the firmware names, else the machine id.
+    Auto,
+    /// EC2's metadata service or an error.
+    Aws,
+    /// Compute Engine's metadata service or an error.
+    Gcp,
+    /// The machine id; no metadata service is asked.
+    Host,
+}
+
+impl Config {
+    /// What holds when nothing is said.
+    #[must_use]
+    pub fn default_in(surroundings: &Surroundings) -> Self {
+        Self {
+            sweeper_url: None,
+            join_token: None,
+            state_dir: surroundings.default_state_dir(),
+            interval: Duration::from_secs(30),
+            spool_max_bytes: 64 * 1024 * 1024,
+            spool_max_age: Duration::from_secs(7 * 24 * 3600),
+            collector: CollectorChoice::Auto,
+            identity: IdentityChoice::Auto,
+            log: "info".to_owned(),
+        }
+    }
+}
+
+/// Why a configuration cannot be used. Each is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file that was asked for cannot be read.
+    #[error("{file}: cannot read the configuration file: {source}")]
+    Unreadable {
+        /// As the user wrote it.
+        file: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// Not TOML.
+    #[error("{file}, line {line}: {message}")]
+    Syntax {
+        /// As the user wrote it.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// The parser's word.
+        message: String,
+    },
+    /// No such key.
+    #[error("{origin}: unknown key `{key}`; {hint}")]
+    UnknownKey {
+        /// A file or the environment.
+        origin: String,
+        /// As the user wrote it.
+        key: String,
+        /// The nearest valid key, or all of them.
+        hint: String,
+    },
+    /// A value that the key cannot hold.
+    #[error("{origin}: key `{key}`: {reason}")]
+    Value {
+        /// A file or the environment.
+        origin: String,
+        /// The key at fault.
+        key: String,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+}

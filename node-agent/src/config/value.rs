@@ -1,0 +1,88 @@
+//! From a TOML value (or the text of a variable) to a setting. An error says what is wrong; its origin and key are added
+//! by the caller.
+
+use super::{CollectorChoice, IdentityChoice};
+use std::{path::PathBuf, time::Duration};
+
+pub(super) fn text(value: &toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) if text.trim().is_empty() => Err("it is empty".to_owned()),
+        toml::Value::String(text) => Ok(text.trim().to_owned()),
+        other => Err(format!("expected a text in quotes, found {} `{other}`", other.type_str())),
+    }
+}
+
+pub(super) fn path(value: &toml::Value) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text(value)?);
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(format!("`{}` is a relative path; give one that begins with /", path.display()))
+    }
+}
+
+/// An http or https address without query, and without its trailing slash.
+pub(super) fn url(value: &toml::Value) -> Result<String, String> {
+    let text = text(value)?;
+    let refuse = |why: &str| Err(format!("`{text}` {why}; give something like https://sweeper.example.com"));
+    match reqwest::Url::parse(&text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => refuse("is neither http nor https"),
+        Ok(url) if url.host_str().is_none() => refuse("names no host"),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => refuse("holds a user name or password"),
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => refuse("has a query or fragment"),
+        Ok(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        Err(error) => refuse(&format!("is not an address ({error})")),
+    }
+}
+
+/// A length of time such as `30s`, `1h 30m` or `7d` (a day has 24 hours), within bounds.
+pub(super) fn duration(value: &toml::Value, least: Duration, most: Duration) -> Result<Duration, String> {
+    let text = text(value)?;
+    let parsed = parse_duration(&text)?;
+    if parsed < least || parsed > most {
+        return Err(format!("`{text}` is outside {least:?} to {}h", most.as_secs() / 3600));
+    }
+    Ok(parsed)
+}
+
+/// A length of time as people write it, in a file, a variable or a flag.
+///
+/// # Errors
+/// If it is none, or negative; the text says what to write instead.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = |why: String| format!("`{text}` is not a length of time ({why}); write for example 30s, 5m, 24h or 7d");
+    let span: jiff::Span = text.parse().map_err(|error: jiff::Error| wrong(error.to_string()))?;
+    let signed =
+        span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|error| wrong(error.to_string()))?;
+    Duration::try_from(signed).map_err(|_| wrong("it is negative".to_owned()))
+}
+
+pub(super) fn bytes(value: &toml::Value, least: u64) -> Result<u64, String> {
+    let number = match value {
+        toml::Value::Integer(number) => u64::try_from(*number).map_err(|_| format!("`{number}` is negative"))?,
+        toml::Value::String(text) => {
+            text.trim().parse().map_err(|_| format!("`{text}` is not a whole number of bytes"))?
+        }
+        other => return Err(format!("expected a whole number of bytes, found {} `{other}`", other.type_str())),
+    };
+    if number < least { Err(format!("`{number}` is below the least of {least} bytes")) } else { Ok(number) }
+}
+
+pub(super) fn collector(value: &toml::Value) -> Result<CollectorChoice, String> {
+    match text(value)?.as_str() {
+        "auto" => Ok(CollectorChoice::Auto),
+        "ebpf" => Ok(CollectorChoice::Ebpf),
+        "proc" => Ok(CollectorChoice::Proc),
+        other => Err(format!("`{other}` is none of auto, ebpf, proc")),
+    }
+}
+
+pub(super) fn identity(value: &toml::Value) -> Result<IdentityChoice, String> {
+    match text(value)?.as_str() {
+        "auto" => Ok(IdentityChoice::Auto),
+        "aws" => Ok(IdentityChoice::Aws),
+        "gcp" => Ok(IdentityChoice::Gcp),
+        "host" => Ok(IdentityChoice::Host),
+        other => Err(format!("`{other}` is none of auto, aws, gcp, host")),
+    }
+}

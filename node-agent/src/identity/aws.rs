@@ -1,0 +1,68 @@
+//! EC2: the instance identity document, through IMDSv2 (a session token first; version 1 is never used).
+//!
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>
+
+use super::{Identity, MetadataError, ask};
+use crate::config::Surroundings;
+use std::time::Duration;
+
+const IPV4: &str = "http://169.254.169.254";
+const IPV6: &str = "http://[fd00:ec2::254]";
+
+/// Where the metadata service is and whether it may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Without a trailing slash.
+    pub endpoint: String,
+    /// A person named the endpoint (`AWS_EC2_METADATA_SERVICE_ENDPOINT`), so it is expected to answer.
+    pub overridden: bool,
+    /// `AWS_EC2_METADATA_DISABLED=true`.
+    pub disabled: bool,
+}
+
+impl Settings {
+    /// From the variables that all AWS tools share.
+    #[must_use]
+    pub fn from_variables(surroundings: &Surroundings) -> Self {
+        let named = surroundings.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+        let is = |name, word: &str| surroundings.variable(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+        let default = if is("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ipv6") { IPV6 } else { IPV4 };
+        Self {
+            endpoint: named.unwrap_or(default).trim_end_matches('/').to_owned(),
+            overridden: named.is_some(),
+            disabled: is("AWS_EC2_METADATA_DISABLED", "true"),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    account_id: String,
+    region: String,
+    instance_id: String,
+}
+
+/// Asks for a token, then for the document.
+///
+/// # Errors
+/// If the service does not answer both in time and in shape.
+pub async fn identify(settings: &Settings, timeout: Duration) -> Result<Identity, MetadataError> {
+    let url = format!("{}/latest/dynamic/instance-identity/document", settings.endpoint);
+    let unexpected = |why: String| MetadataError::Unexpected { url: url.clone(), why };
+    let work = async {
+        let client = crate::http::metadata_client(timeout).map_err(|error| unexpected(error.to_string()))?;
+        let token = client
+            .put(format!("{}/latest/api/token", settings.endpoint))
+            .header("X-aws-ec2-metadata-token-ttl-seconds", "60");
+        let (_, token) = ask(token).await?;
+        let (_, document) = ask(client.get(&url).header("X-aws-ec2-metadata-token", token.trim())).await?;
+        let document: Document = serde_json::from_str(&document).map_err(|error| unexpected(error.to_string()))?;
+        let node_id = format!("aws:{}:{}:{}", document.account_id, document.region, document.instance_id);
+        let node_id = node_id.parse().map_err(|error: heartbeat::IdentityError| unexpected(error.to_string()))?;
+        Ok(Identity { node_id, source: "EC2's metadata service".to_owned() })
+    };
+    tokio::time::timeout(timeout, work)
+        .await
+        .unwrap_or_else(|_| Err(MetadataError::NoAnswer { url: url.clone(), why: "timed out".to_owned() }))
+}

@@ -1,0 +1,183 @@
+//! The loop: measure at each tick, put into the spool, and beside it, in a task of its own, empty the spool.
+//!
+//! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits.
+
+pub mod clock;
+
+use crate::{
+    config::{Config, Surroundings},
+    identity::{self, Identity, IdentityError, machine},
+    source::Source,
+    spool::{Limits, Spool},
+    state::StateDir,
+    uplink::{Node, Step, Uplink, backoff::Backoff, client::Client, meter::Meter, queue::Queue},
+};
+use anyhow::Context as _;
+use heartbeat::wire;
+use std::{path::Path, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Time that the sweeper has to take the last heartbeats when the agent ends.
+const LAST_SENDING: Duration = Duration::from_secs(2);
+
+/// Measures and reports until `stop`. `start` makes the source of heartbeats, once the node is known.
+///
+/// # Errors
+/// If it cannot begin: no sweeper is configured, the state directory is not to be had, nothing can be measured.
+pub async fn run<S: Source + 'static>(
+    config: &Config,
+    surroundings: &Surroundings,
+    start: impl FnOnce() -> anyhow::Result<S> + Send + 'static,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let sweeper_url = config.sweeper_url.as_deref().context(
+        "sweeper_url is not set: give it in the configuration file or as NODE_AGENT_SWEEPER_URL (see node-agent --help)",
+    )?;
+    let state = Arc::new(StateDir::open(&config.state_dir)?);
+    let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::Yes);
+    let random_waits = Backoff::for_interval(config.interval);
+    let found = tokio::select! {
+        found = settled_identity(&settings, random_waits.clone()) => found?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let boot_id = machine::boot_id(Path::new("/")).context("reading the boot id")?;
+    tracing::info!(node = %found.node_id, source = found.source, boot = %boot_id, sweeper_url, "this node");
+    if sweeper_url.starts_with("http:") && !is_loopback(sweeper_url) {
+        tracing::warn!("the sweeper is reached over plain http: whoever listens can read the node's token");
+    }
+    let limits = Limits { max_bytes: config.spool_max_bytes, max_age: config.spool_max_age };
+    let spool = Spool::open(&state.spool(), &found.node_id, boot_id, limits)
+        .with_context(|| format!("opening the spool in {}", state.spool().display()))?;
+    let client = Client::new(sweeper_url).context("preparing TLS: does this host have root certificates?")?;
+    let source = tokio::task::spawn_blocking(start).await.context("starting the collector")??;
+    let ticker = clock::Ticker::start(config.interval).context("starting the interval clock")?;
+
+    let queue = Arc::new(Queue::new(spool));
+    let meter = Arc::new(Meter::default());
+    let node = Node {
+        node_id: found.node_id,
+        boot_id,
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        join_token: config.join_token.clone(),
+    };
+    let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), random_waits);
+    let mut measuring = tokio::spawn(measure(source, ticker, Arc::clone(&queue), meter, stop));
+    tokio::select! {
+        measured = &mut measuring => measured.context("the measuring task")??,
+        never = send(&mut uplink, &queue) => match never {},
+    }
+    if tokio::time::timeout(LAST_SENDING, last_sending(&mut uplink)).await.is_err() {
+        tracing::info!("the sweeper did not answer quickly");
+    }
+    tracing::info!(waiting = queue.stats().waiting, "ended; what waits is sent after the next start");
+    Ok(())
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Asks until it is known which machine this is: a metadata service that fails must not turn the node into another one.
+async fn settled_identity(settings: &identity::Settings, mut waits: Backoff) -> Result<Identity, IdentityError> {
+    let mut said = false;
+    loop {
+        match identity::discover(settings).await {
+            Err(error @ IdentityError::Metadata { .. }) => {
+                let wait = waits.next(None, &mut rand::rng());
+                if said {
+                    tracing::debug!(%error, wait_ms = wait.as_millis(), "asking again");
+                } else {
+                    tracing::warn!(%error, "nothing is reported until this node knows who it is; asking again");
+                    said = true;
+                }
+                tokio::time::sleep(wait).await;
+            }
+            settled => return settled,
+        }
+    }
+}
+
+async fn measure<S: Source + 'static>(
+    mut source: S,
+    mut ticker: clock::Ticker,
+    queue: Arc<Queue>,
+    meter: Arc<Meter>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut failing = false;
+    loop {
+        let last = tokio::select! {
+            biased;
+            () = stop.cancelled() => true,
+            tick = ticker.tick() => { tick.context("waiting for the next interval")?; false }
+        };
+        let (queue, meter) = (Arc::clone(&queue), Arc::clone(&meter));
+        let (back, outcome) = tokio::task::spawn_blocking(move || {
+            let outcome = source.next().map(|mut heartbeat| {
+                stamp(&mut heartbeat, &queue, &meter);
+                queue.push(heartbeat);
+            });
+            (source, outcome)
+        })
+        .await
+        .context("reading the counters")?;
+        source = back;
+        match outcome {
+            Err(error) if !failing => {
+                failing = true;
+                tracing::error!(error = format!("{error:#}"), "nothing could be measured; trying again each interval");
+            }
+            Ok(()) if failing => {
+                failing = false;
+                tracing::info!("measuring again");
+            }
+            _ => {}
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// Adds what only this side knows: the agent's own traffic and the state of the spool.
+fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
+    let bytes = meter.sample();
+    if let Some(counters) = &mut heartbeat.counters {
+        counters.own_network_received_bytes = Some(bytes.received);
+        counters.own_network_sent_bytes = Some(bytes.sent);
+    }
+    let stats = queue.stats();
+    let agent = heartbeat.agent.get_or_insert_default();
+    agent.spooled_heartbeats = Some(stats.waiting);
+    agent.spool_dropped_heartbeats = Some(stats.dropped_full.saturating_add(stats.dropped_old));
+    if let Some(coverage) = &mut heartbeat.coverage {
+        let lost = [
+            ("spool_full", stats.dropped_full),
+            ("spool_too_old", stats.dropped_old),
+            ("spool_damaged", stats.damaged),
+            ("spool_rejected", stats.rejected),
+        ];
+        let lost = lost.into_iter().filter(|(_, count)| *count > 0);
+        coverage.drops.extend(lost.map(|(name, count)| wire::Drop { name: name.to_owned(), count }));
+    }
+}
+
+async fn send(uplink: &mut Uplink, queue: &Queue) -> std::convert::Infallible {
+    loop {
+        match uplink.step().await {
+            Step::Progress => {}
+            Step::Idle => queue.grown().await,
+            Step::Wait(wait) => tokio::time::sleep(wait).await,
+        }
+    }
+}
+
+async fn last_sending(uplink: &mut Uplink) {
+    while uplink.step().await == Step::Progress {}
+}
+
+#[cfg(test)]
+#[path = "run/tests.rs"]
+mod tests;

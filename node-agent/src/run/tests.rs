@@ -1,0 +1,42 @@
+//! What is stamped on a heartbeat. The loop itself is proven with a real sweeper, in the scenario `outage`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+
+#[test]
+fn a_heartbeat_says_what_waits_what_was_lost_and_what_the_agent_itself_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = "host:0123456789abcdef0123456789abcdef".parse().unwrap();
+    let boot = heartbeat::BootId(uuid::Uuid::from_u128(1));
+    let limits = Limits { max_bytes: 2 * 4096, max_age: Duration::from_secs(3600) };
+    let queue = Queue::new(Spool::open(directory.path(), &node, boot, limits).unwrap());
+    queue.spool().raise_floor(0).unwrap();
+    for _ in 0..5 {
+        queue.push(wire::Heartbeat::default());
+    }
+    let mut heartbeat = wire::Heartbeat {
+        counters: Some(wire::HostCounters::default()),
+        coverage: Some(wire::Coverage::default()),
+        ..wire::Heartbeat::default()
+    };
+    stamp(&mut heartbeat, &queue, &Meter::default());
+    let agent = heartbeat.agent.unwrap();
+    assert_eq!((agent.spooled_heartbeats, agent.spool_dropped_heartbeats), (Some(2), Some(3)));
+    let drops = heartbeat.coverage.unwrap().drops;
+    assert_eq!(drops, [wire::Drop { name: "spool_full".to_owned(), count: 3 }]);
+    let counters = heartbeat.counters.unwrap();
+    assert!(counters.own_network_sent_bytes.is_some() && counters.own_network_received_bytes.is_some());
+}
+
+#[test]
+fn plain_http_is_only_quiet_on_loopback() {
+    for (url, loopback) in [
+        ("http://127.0.0.1:8090", true),
+        ("http://localhost:8090", true),
+        ("http://[::1]:8090", true),
+        ("http://10.0.2.2:8090", false),
+        ("http://sweeper.example.com", false),
+    ] {
+        assert_eq!(is_loopback(url), loopback, "{url}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Names and files of the spool; no policy.
+//!
+//! `DIRECTORY/NODE/ORDER-BOOT/SEQUENCE.heartbeat` waits; `SEQUENCE.assigned` remembers the last sequence that was given away
+//! when its heartbeat has gone; `DIRECTORY/set-aside/` keeps what cannot be sent. A file appears by `rename`, so a name that
+//! exists has its whole contents, as long as the kernel lives.
+
+use heartbeat::{BootId, NodeId};
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+const BLOCK_BYTES: u64 = 4096;
+const SET_ASIDE: &str = "set-aside";
+const KEPT_ASIDE: usize = 16;
+
+pub(super) fn in_blocks(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK_BYTES).max(1).saturating_mul(BLOCK_BYTES)
+}
+
+pub(super) struct Disk {
+    directory: PathBuf,
+    node: PathBuf,
+}
+
+pub(super) struct BootDir {
+    pub(super) order: u64,
+    pub(super) boot: BootId,
+    path: PathBuf,
+    /// The one `assigned` file, so that no directory has to be listed to remove it.
+    marker: Option<u64>,
+}
+
+pub(super) struct Record {
+    pub(super) sequence: u64,
+    pub(super) bytes: u64,
+    pub(super) written: SystemTime,
+}
+
+#[derive(Default)]
+pub(super) struct Listed {
+    pub(super) records: Vec<Record>,
+    pub(super) last_sequence: Option<u64>,
+}
+
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn names(path: &Path) -> io::Result<Vec<String>> {
+    match fs::read_dir(path) {
+        Ok(entries) => {
+            let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
+            Ok(names.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Disk {
+    pub(super) fn open(directory: &Path, node: &NodeId) -> io::Result<Self> {
+        let own = node.to_string();
+        make_private(&directory.join(&own))?;
+        for name in names(directory)?.into_iter().filter(|name| *name != own && name.parse::<NodeId>().is_ok()) {
+            tracing::warn!(
+                node = name,
+                "the spool holds heartbeats of another node, as a copied disk does; they are removed"
+            );
+            fs::remove_dir_all(directory.join(name))?;
+        }
+        Ok(Self { directory: directory.to_owned(), node: directory.join(own) })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn boot_dir(&self, order: u64, boot: BootId) -> BootDir {
+        BootDir { order, boot, path: self.node.join(format!("{order:08}-{boot}")), marker: None }
+    }
+
+    /// Oldest first.
+    pub(super) fn boots(&self) -> io::Result<Vec<BootDir>> {
+        let parsed = names(&self.node)?.into_iter().filter_map(|name| {
+            let (order, boot) = name.split_once('-')?;
+            Some(self.boot_dir(order.parse().ok()?, boot.parse().ok()?))
+        });
+        let mut boots = parsed.collect::<Vec<_>>();
+        boots.sort_by_key(|dir| dir.order);
+        Ok(boots)
+    }
+
+    /// Moves a record out of the queue and keeps the newest few of those.
+    pub(super) fn set_aside(&self, boot: &BootDir, sequence: u64, why: &str) -> io::Result<()> {
+        let aside = self.directory.join(SET_ASIDE);
+        make_private(&aside)?;
+        let name = format!("{:08}-{}-{sequence:020}.{why}", boot.order, boot.boot);
+        match fs::rename(boot.file(sequence), aside.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let _ = fs::remove_file(boot.file(sequence));
+                return Err(error);
+            }
+            Ok(()) => {}
+        }
+        let mut kept = names(&aside)?;
+        kept.sort();
+        for name in &kept[..kept.len().saturating_sub(KEPT_ASIDE)] {
+            fs::remove_file(aside.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+impl BootDir {
+    fn file(&self, sequence: u64) -> PathBuf {
+        self.path.join(format!("{sequence:020}.heartbeat"))
+    }
+
+    fn mark_file(&self, sequence: u64) -> PathBuf {
+        self.path.join(format!("{sequence:020}.assigned"))
+    }
+
+    /// Names and sizes; half-written files of a killed process and all marks but the highest are removed.
+    pub(super) fn list(&mut self) -> io::Result<Listed> {
+        let mut listed = Listed::default();
+        for name in names(&self.path)? {
+            let path = self.path.join(&name);
+            let Some((stem, kind)) = name.split_once('.') else { continue };
+            let Ok(sequence) = stem.parse::<u64>() else { continue };
+            match kind {
+                "heartbeat" => {
+                    let metadata = fs::metadata(&path)?;
+                    let written = metadata.modified()?;
+                    listed.records.push(Record { sequence, bytes: in_blocks(metadata.len()), written });
+                }
+                "assigned" => {
+                    let lower = self.marker.map_or(sequence, |known| known.min(sequence));
+                    if self.marker.replace(self.marker.map_or(sequence, |known| known.max(sequence))).is_some() {
+                        fs::remove_file(self.mark_file(lower))?;
+                    }
+                }
+                _ => {
+                    fs::remove_file(&path)?;
+                    continue;
+                }
+            }
+            listed.last_sequence = listed.last_sequence.max(Some(sequence));
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn write(&mut self, sequence: u64, record: &[u8]) -> io::Result<()> {
+        self.place(&self.file(sequence), record)?;
+        self.remove_marker();
+        Ok(())
+    }
+
+    /// Remembers that everything up to `sequence` was given away.
+    pub(super) fn mark(&mut self, sequence: u64) -> io::Result<()> {
+        self.place(&self.mark_file(sequence), &[])?;
+        if self.marker != Some(sequence) {
+            self.remove_marker();
+        }
+        self.marker = Some(sequence);
+        Ok(())
+    }
+
+    pub(super) fn rename_to_mark(&mut self, sequence: u64) -> io::Result<()> {
+        fs::rename(self.file(sequence), self.mark_file(sequence))?;
+        self.remove_marker();
+        self.marker = Some(sequence);
+        Ok(())
+    }
+
+    /// One that stays by mistake does no harm: the highest name counts.
+    pub(super) fn remove_marker(&mut self) {
+        if let Some(sequence) = self.marker.take() {
+            let _ = fs::remove_file(self.mark_file(sequence));
+        }
+    }
+
+    fn place(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        make_private(&self.path)?;
+        let new = path.with_extension("new");
+        let placed = fs::write(&new, contents).and_then(|()| fs::rename(&new, path));
+        if placed.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        placed
+    }
+
+    pub(super) fn read(&self, sequence: u64) -> io::Result<Vec<u8>> {
+        fs::read(self.file(sequence))
+    }
+
+    pub(super) fn unlink(&self, sequence: u64) -> io::Result<()> {
+        fs::remove_file(self.file(sequence))
+    }
+
+    /// Of a boot that is over and of which nothing waits.
+    pub(super) fn remove(&mut self) {
+        self.remove_marker();
+        if let Err(error) = fs::remove_dir(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(%error, path = %self.path.display(), "an empty boot directory stays");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Empties the spool into the sweeper: joins, sends in order, believes acknowledgements, waits when it must.
+//!
+//! Delivery is at least once; the sweeper stores each (node, boot, sequence) once. One request is under way at a time and
+//! carries at most [`MAX_HEARTBEATS`] heartbeats or about 1 MiB before compression, so a day's outage at 30 s (2,880
+//! heartbeats) is made good in 12 requests. Nothing here keeps the next heartbeat from being measured.
+
+pub mod answer;
+pub mod backoff;
+pub mod client;
+pub mod meter;
+pub mod queue;
+
+use crate::{
+    config::{JoinToken, Secret},
+    spool::Batch,
+    state::StateDir,
+};
+use answer::Answer;
+use backoff::Backoff;
+use client::Client;
+use heartbeat::{
+    BootId, NodeId,
+    api::{JoinRequest, JoinResponse},
+    envelope::{MAX_BODY_BYTES, MAX_HEARTBEATS},
+    wire,
+};
+use queue::Queue;
+use std::{sync::Arc, time::Duration};
+
+/// Heartbeats pack at 4:1 and better, so this stays under the limit of the body; if not, the batch is halved.
+const MAX_BATCH_BYTES: usize = 1024 * 1024;
+
+/// What one step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing waits.
+    Idle,
+    /// Something was done; there may be more.
+    Progress,
+    /// It did not work; wait so long.
+    Wait(Duration),
+}
+
+/// What the uplink needs to know about its node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub node_id: NodeId,
+    /// Its present boot.
+    pub boot_id: BootId,
+    /// The kernel's node name.
+    pub hostname: String,
+    /// How it may join.
+    pub join_token: Option<JoinToken>,
+}
+
+/// The sender.
+pub struct Uplink {
+    client: Client,
+    node: Node,
+    state: Arc<StateDir>,
+    queue: Arc<Queue>,
+    meter: Arc<meter::Meter>,
+    token: Option<Secret>,
+    backoff: Backoff,
+    batch_limit: usize,
+    /// The last trouble that was logged; none while all is well.
+    trouble: Option<String>,
+}
+
+impl Uplink {
+    /// Starts with the token that an earlier agent was given, if there is one.
+    ///
+    /// With a token and no sequence known, this is a new boot: its sequences begin at 1.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        node: Node,
+        state: Arc<StateDir>,
+        queue: Arc<Queue>,
+        meter: Arc<meter::Meter>,
+        backoff: Backoff,
+    ) -> Self {
+        let token = state.token(&node.node_id);
+        if token.is_some() {
+            note_floor(queue.spool().raise_floor(0));
+        }
+        Self { client, node, state, queue, meter, token, backoff, batch_limit: MAX_HEARTBEATS, trouble: None }
+    }
+
+    /// Does one thing: joins, or sends one envelope.
+    pub async fn step(&mut self) -> Step {
+        let step = match self.token.clone() {
+            None => self.join().await,
+            Some(token) => self.send(&token).await,
+        };
+        self.meter.sample();
+        step
+    }
+
+    async fn join(&mut self) -> Step {
+        let join_token = match &self.node.join_token {
+            Some(JoinToken::Text(token)) => token.clone(),
+            Some(JoinToken::File(path)) => match tokio::fs::read_to_string(path).await {
+                Ok(text) => Secret::new(text.trim()),
+                Err(error) => return self.later(format!("join_token_file {}: {error}", path.display()), None),
+            },
+            None => return self.later("it must join, and no join token is configured".to_owned(), None),
+        };
+        let request = JoinRequest {
+            node_id: self.node.node_id.clone(),
+            boot_id: self.node.boot_id,
+            hostname: self.node.hostname.clone(),
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let received = match self.client.join(&request, &join_token).await {
+            Ok(received) => received,
+            Err(why) => return self.later(why, None),
+        };
+        if !(200..300).contains(&received.status) {
+            let why = format!("it does not let this node join: {}", answer::explain(&received));
+            return self.later(why, received.retry_after);
+        }
+        let response: JoinResponse = match serde_json::from_slice(&received.body) {
+            Ok(response) => response,
+            Err(error) => return self.later(format!("its answer to the join makes no sense ({error})"), None),
+        };
+        let token = Secret::new(response.node_token);
+        if let Err(error) = self.state.keep_token(&self.node.node_id, &token) {
+            tracing::warn!(%error, "the node token is not kept; this node will join anew after a restart");
+        }
+        note_floor(self.queue.spool().raise_floor(response.last_sequence));
+        self.token = Some(token);
+        tracing::info!(node = %self.node.node_id, last_sequence = response.last_sequence, "joined the sweeper");
+        // Only a stored heartbeat ends the back-off: a token that is refused at once must not be asked for at full speed.
+        Step::Progress
+    }
+
+    async fn send(&mut self, token: &Secret) -> Step {
+        let Some(batch) = self.queue.spool().batch(self.batch_limit, MAX_BATCH_BYTES) else { return Step::Idle };
+        let body = match heartbeat::encode(&envelope(&self.node.node_id, &batch)) {
+            Ok(body) => body,
+            Err(error) => return self.later(format!("an envelope cannot be packed: {error}"), None),
+        };
+        if body.len() > MAX_BODY_BYTES {
+            return self.too_large(&batch, "over the limit of the contract");
+        }
+        match self.client.send(body, token).await.map(|received| answer::judge(&received)) {
+            Ok(Answer::Stored(ack)) => self.stored(&batch, &ack),
+            Ok(Answer::JoinAgain(why)) => {
+                tracing::warn!(why, "the sweeper does not take this node's token; joining again");
+                self.state.forget_token();
+                self.token = None;
+                self.later("the node token was not taken".to_owned(), None)
+            }
+            Ok(Answer::TooLarge(why)) => self.too_large(&batch, &why),
+            Ok(Answer::Refused(why)) => self.refused(&batch, &why),
+            Ok(Answer::Later { why, after }) => self.later(why, after),
+            Err(why) => self.later(why, None),
+        }
+    }
+
+    fn stored(&mut self, batch: &Batch, ack: &heartbeat::api::Ack) -> Step {
+        if ack.boot_id != batch.boot || ack.contiguous_sequence < batch.oldest_retained_sequence {
+            let why = format!("it acknowledges nothing of what was sent (sequence {})", ack.contiguous_sequence);
+            return self.later(why, None);
+        }
+        self.queue.spool().acknowledge(batch.boot, ack.contiguous_sequence);
+        self.batch_limit = self.batch_limit.saturating_mul(2).min(MAX_HEARTBEATS);
+        tracing::debug!(
+            sent = batch.heartbeats.len(),
+            stored = ack.stored,
+            duplicates = ack.duplicates,
+            sequence = ack.contiguous_sequence,
+            "the sweeper has stored heartbeats"
+        );
+        self.well();
+        Step::Progress
+    }
+
+    fn too_large(&mut self, batch: &Batch, why: &str) -> Step {
+        if batch.heartbeats.len() == 1 {
+            return self.refused(batch, why);
+        }
+        self.batch_limit = (batch.heartbeats.len() / 2).max(1);
+        Step::Progress
+    }
+
+    /// Finds the one at fault by sending them one by one; a single one is set aside.
+    fn refused(&mut self, batch: &Batch, why: &str) -> Step {
+        if let [heartbeat] = batch.heartbeats.as_slice() {
+            let sequence = heartbeat.sequence;
+            tracing::error!(boot = %batch.boot, sequence, why, "the sweeper will never accept this heartbeat; it is set aside");
+            self.queue.spool().reject(batch.boot, sequence);
+        }
+        self.batch_limit = 1;
+        Step::Progress
+    }
+
+    /// Waits, and says why if that is news.
+    fn later(&mut self, why: String, asked: Option<Duration>) -> Step {
+        let wait = self.backoff.next(asked, &mut rand::rng());
+        if self.trouble.as_ref() == Some(&why) {
+            tracing::debug!(why, wait_ms = wait.as_millis(), "the sweeper still does not take heartbeats");
+        } else {
+            tracing::warn!(
+                why,
+                waiting = self.queue.stats().waiting,
+                "the sweeper does not take heartbeats; they wait"
+            );
+            self.trouble = Some(why);
+        }
+        Step::Wait(wait)
+    }
+
+    fn well(&mut self) {
+        self.backoff.reset();
+        if self.trouble.take().is_some() {
+            tracing::info!(waiting = self.queue.stats().waiting, "the sweeper takes heartbeats again");
+        }
+    }
+}
+
+fn note_floor(outcome: std::io::Result<()>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "the last sequence is not kept on disk");
+    }
+}
+
+fn envelope(node_id: &NodeId, batch: &Batch) -> wire::Envelope {
+    wire::Envelope {
+        version: heartbeat::envelope::VERSION,
+        node_id: node_id.to_string(),
+        boot_id: batch.boot.to_string(),
+        oldest_retained_sequence: batch.oldest_retained_sequence,
+        sent_unix_ms: jiff::Timestamp::now().as_millisecond(),
+        heartbeats: batch.heartbeats.clone(),
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,304 @@
+//! The uplink against a stand-in that keeps to the contract and can be told to misbehave.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::spool::{Limits, Spool};
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use heartbeat::api::{Ack, HEARTBEATS_PATH, JOIN_PATH, PROBLEM_TYPE, Problem};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::Path,
+    sync::Mutex,
+};
+
+/// What the stand-in knows and what it will answer next.
+#[derive(Default)]
+struct Sweeper {
+    /// Sequence → how often it arrived.
+    arrived: BTreeMap<u64, u32>,
+    contiguous: u64,
+    joins: u32,
+    token: String,
+    /// Answers before it behaves again.
+    moods: VecDeque<Mood>,
+    /// Never acceptable.
+    poison: Option<u64>,
+    envelopes: Vec<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Mood {
+    Status(u16, Option<&'static str>),
+    RetryAfter(&'static str),
+    /// Stores and then fails to say so.
+    ForgetsToAnswer,
+}
+
+type Shared = Arc<Mutex<Sweeper>>;
+
+fn problem(status: u16, kind: &str) -> Response {
+    let body = Problem { kind: kind.to_owned(), status, title: String::new(), detail: "because".to_owned() };
+    let body = serde_json::to_string(&body).unwrap();
+    (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, PROBLEM_TYPE)], body).into_response()
+}
+
+async fn join(State(shared): State<Shared>, headers: HeaderMap, Json(_): Json<JoinRequest>) -> Response {
+    let mut sweeper = shared.lock().unwrap();
+    if headers[header::AUTHORIZATION] != "Bearer let-me-in" {
+        return problem(401, "unauthenticated");
+    }
+    sweeper.joins += 1;
+    sweeper.token = format!("token-{}", sweeper.joins);
+    let response = JoinResponse { node_token: sweeper.token.clone(), last_sequence: sweeper.contiguous };
+    Json(response).into_response()
+}
+
+async fn heartbeats(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let mut sweeper = shared.lock().unwrap();
+    if headers[header::AUTHORIZATION] != format!("Bearer {}", sweeper.token) {
+        return problem(401, "unauthenticated");
+    }
+    let mood = sweeper.moods.pop_front();
+    match mood {
+        Some(Mood::Status(status, Some(kind))) => return problem(status, kind),
+        Some(Mood::Status(status, None)) => return StatusCode::from_u16(status).unwrap().into_response(),
+        Some(Mood::RetryAfter(value)) => {
+            return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, value)]).into_response();
+        }
+        Some(Mood::ForgetsToAnswer) | None => {}
+    }
+    let envelope = heartbeat::decode(&body).unwrap();
+    let sequences = envelope.heartbeats.iter().map(|heartbeat| heartbeat.sequence).collect::<Vec<_>>();
+    if sweeper.poison.is_some_and(|poison| sequences.contains(&poison)) {
+        return problem(422, "invalid");
+    }
+    sweeper.envelopes.push(sequences.len());
+    let mut ack = Ack { boot_id: envelope.boot_id, contiguous_sequence: 0, stored: 0, duplicates: 0 };
+    for sequence in sequences {
+        let times = sweeper.arrived.entry(sequence).or_default();
+        *times += 1;
+        if *times == 1 { ack.stored += 1 } else { ack.duplicates += 1 }
+    }
+    sweeper.contiguous = sweeper.contiguous.max(envelope.oldest_retained_sequence - 1);
+    while sweeper.arrived.contains_key(&(sweeper.contiguous + 1)) {
+        sweeper.contiguous += 1;
+    }
+    ack.contiguous_sequence = sweeper.contiguous;
+    if matches!(mood, Some(Mood::ForgetsToAnswer)) {
+        return StatusCode::GATEWAY_TIMEOUT.into_response();
+    }
+    Json(ack).into_response()
+}
+
+struct Lab {
+    sweeper: Shared,
+    queue: Arc<Queue>,
+    uplink: Uplink,
+    directory: tempfile::TempDir,
+    url: String,
+}
+
+fn boot() -> BootId {
+    BootId(uuid::Uuid::from_u128(1))
+}
+
+fn node_id() -> NodeId {
+    "host:0123456789abcdef0123456789abcdef".parse().unwrap()
+}
+
+fn uplink(directory: &Path, url: &str, join_token: &str) -> (Arc<Queue>, Uplink) {
+    let limits = Limits { max_bytes: 1 << 30, max_age: Duration::from_secs(3600) };
+    let state = Arc::new(StateDir::open(directory).unwrap());
+    let queue = Arc::new(Queue::new(Spool::open(&state.spool(), &node_id(), boot(), limits).unwrap()));
+    let node = Node {
+        node_id: node_id(),
+        boot_id: boot(),
+        hostname: "test".to_owned(),
+        join_token: Some(JoinToken::Text(Secret::new(join_token))),
+    };
+    let backoff = Backoff::for_interval(Duration::from_secs(30));
+    let client = Client::new(url).unwrap();
+    let uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::default(), backoff);
+    (queue, uplink)
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let sweeper = Shared::default();
+        let router = Router::new()
+            .route(JOIN_PATH, post(join))
+            .route(HEARTBEATS_PATH, post(heartbeats))
+            .with_state(Arc::clone(&sweeper));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let directory = tempfile::tempdir().unwrap();
+        let (queue, uplink) = uplink(directory.path(), &url, "let-me-in");
+        Self { sweeper, queue, uplink, directory, url }
+    }
+
+    async fn joined() -> Self {
+        let mut lab = Self::new().await;
+        assert_eq!(lab.uplink.step().await, Step::Progress);
+        lab
+    }
+
+    fn push(&self, count: u64) {
+        for number in 0..count {
+            let interval = wire::Interval {
+                start_unix_ms: 1,
+                end_unix_ms: 2,
+                start_boottime_ns: number,
+                end_boottime_ns: number + 1,
+                ..wire::Interval::default()
+            };
+            let heartbeat = wire::Heartbeat {
+                interval: Some(interval),
+                host: Some(wire::Host::default()),
+                counters: Some(wire::HostCounters::default()),
+                coverage: Some(wire::Coverage::default()),
+                ..wire::Heartbeat::default()
+            };
+            self.queue.push(heartbeat);
+        }
+    }
+
+    async fn drain(&mut self) {
+        while self.uplink.step().await != Step::Idle {}
+    }
+
+    fn arrived(&self) -> Vec<(u64, u32)> {
+        self.sweeper.lock().unwrap().arrived.clone().into_iter().collect()
+    }
+
+    fn mood(&self, mood: Mood) {
+        self.sweeper.lock().unwrap().moods.push_back(mood);
+    }
+}
+
+fn once_each(sequences: impl IntoIterator<Item = u64>) -> Vec<(u64, u32)> {
+    sequences.into_iter().map(|sequence| (sequence, 1)).collect()
+}
+
+#[tokio::test]
+async fn a_node_joins_once_and_its_heartbeats_arrive_once() {
+    let mut lab = Lab::new().await;
+    lab.push(3);
+    assert_eq!(lab.queue.stats().waiting, 0, "before the join no sequence is known, so nothing is kept");
+    assert_eq!(lab.uplink.step().await, Step::Progress);
+    lab.push(3);
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=3));
+    assert_eq!(lab.queue.stats().waiting, 0);
+    // The agent starts anew: the token still holds, the sequence goes on.
+    let Lab { sweeper, directory, url, queue, uplink: ended } = lab;
+    drop((queue, ended));
+    let (queue, uplink) = uplink(directory.path(), &url, "another token");
+    let mut lab = Lab { sweeper, queue, uplink, directory, url };
+    lab.push(1);
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=4));
+    assert_eq!(lab.sweeper.lock().unwrap().joins, 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_leads_to_a_duplicate_and_not_to_a_loss() {
+    let mut lab = Lab::joined().await;
+    lab.push(2);
+    lab.mood(Mood::ForgetsToAnswer);
+    assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
+    assert_eq!(lab.queue.stats().waiting, 2);
+    lab.drain().await;
+    assert_eq!(lab.arrived(), [(1, 2), (2, 2)]);
+}
+
+#[tokio::test]
+async fn what_may_pass_is_waited_for_and_nothing_is_lost() {
+    let mut lab = Lab::joined().await;
+    lab.push(2);
+    for mood in [
+        Mood::Status(500, None),
+        Mood::Status(503, None),
+        Mood::Status(404, None),
+        Mood::Status(403, None),
+        Mood::Status(408, None),
+        Mood::Status(422, Some("clock_skew")),
+        Mood::Status(400, Some("unsupported_version")),
+        Mood::Status(200, None),
+    ] {
+        lab.mood(mood);
+        assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
+    }
+    lab.mood(Mood::RetryAfter("17"));
+    let Step::Wait(wait) = lab.uplink.step().await else { panic!("it should wait") };
+    assert!(wait >= Duration::from_secs(17), "{wait:?}");
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=2));
+    assert_eq!(lab.queue.stats().rejected, 0);
+}
+
+#[tokio::test]
+async fn a_token_that_is_void_is_exchanged_anew() {
+    let mut lab = Lab::joined().await;
+    lab.push(2);
+    lab.sweeper.lock().unwrap().token = "revoked".to_owned();
+    assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=2));
+    assert_eq!(lab.sweeper.lock().unwrap().joins, 2);
+}
+
+#[tokio::test]
+async fn only_the_heartbeat_that_is_refused_for_good_is_set_aside() {
+    let mut lab = Lab::joined().await;
+    lab.push(9);
+    lab.sweeper.lock().unwrap().poison = Some(6);
+    lab.drain().await;
+    let missing_one = once_each((1..=9).filter(|sequence| *sequence != 6));
+    assert_eq!(lab.arrived(), missing_one);
+    assert_eq!(lab.queue.stats().rejected, 1);
+    assert_eq!(lab.sweeper.lock().unwrap().contiguous, 9, "the hole is declared, so the sweeper does not wait for it");
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_large_is_halved_until_it_fits() {
+    let mut lab = Lab::joined().await;
+    lab.push(8);
+    lab.mood(Mood::Status(413, Some("too_large")));
+    lab.mood(Mood::Status(413, None));
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=8));
+    assert_eq!(lab.sweeper.lock().unwrap().envelopes[0], 2);
+}
+
+#[tokio::test]
+async fn many_go_in_bounded_envelopes() {
+    let mut lab = Lab::joined().await;
+    lab.push(600);
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=600));
+    assert_eq!(lab.sweeper.lock().unwrap().envelopes, [256, 256, 88]);
+}
+
+#[tokio::test]
+async fn a_wrong_join_token_is_waited_out() {
+    let lab = Lab::new().await;
+    let other = tempfile::tempdir().unwrap();
+    let (_, mut stranger) = uplink(other.path(), &lab.url, "wrong");
+    assert!(matches!(stranger.step().await, Step::Wait(_)));
+    assert_eq!(lab.sweeper.lock().unwrap().joins, 0);
+}
+
+#[tokio::test]
+async fn an_absent_sweeper_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, mut alone) = uplink(directory.path(), "http://127.0.0.1:1", "let-me-in");
+    assert!(matches!(alone.step().await, Step::Wait(_)));
+}
