@@ -24,7 +24,6 @@ static OFFSETS: Offsets = Offsets {
     task_cgroups: ABSENT,
     cred_uid: ABSENT,
     signal_live: ABSENT,
-    signal_maxrss: ABSENT,
     mm_hiwater_rss: ABSENT,
     mm_rss: ABSENT,
     mm_rss_stride: ABSENT,
@@ -36,6 +35,7 @@ static OFFSETS: Offsets = Offsets {
     kn_id: ABSENT,
     victim_is_task: 0,
     page_shift: 12,
+    reserved: 0,
     count_from_boottime_ns: 0,
 };
 

@@ -54,10 +54,10 @@ pub(crate) fn since(now: &Accounted, before: Option<&Accounted>) -> Accounted {
     }
 }
 
-/// Peak resident memory of a living process: the high-water mark, which the kernel brings up to date only when memory
+/// Peak resident memory of a process: the high-water mark, which the kernel brings up to date only when memory
 /// is given back, or what is resident now. Both are as approximate as the kernel's own `VmHWM`.
 #[inline(always)]
-fn peak_resident_bytes(task: Address) -> u64 {
+pub(crate) fn peak_resident_bytes(task: Address) -> u64 {
     let Some(mm) = task.follow(offset!(task_mm)) else { return 0 };
     let mark: u64 = mm.read(offset!(mm_hiwater_rss)).unwrap_or(0);
     let mut resident = 0_u64;

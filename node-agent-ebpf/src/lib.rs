@@ -172,8 +172,6 @@ pub struct Offsets {
     pub cred_uid: u32,
     /// `signal_struct.live`
     pub signal_live: u32,
-    /// `signal_struct.maxrss`, in pages
-    pub signal_maxrss: u32,
     /// `mm_struct.hiwater_rss`, in pages
     pub mm_hiwater_rss: u32,
     /// The first resident-set counter in `mm_struct.rss_stat`, in pages
@@ -196,6 +194,8 @@ pub struct Offsets {
     pub victim_is_task: u32,
     /// Size of a page as a power of two
     pub page_shift: u32,
+    /// Fills what would be padding
+    pub reserved: u32,
     /// Tasks that began before this moment (nanoseconds since boot) count from the first reading on.
     pub count_from_boottime_ns: u64,
 }

@@ -2,13 +2,15 @@
 //!
 //! A death is booked at `sched_process_free` and not at `sched_process_exit`: only there is the scheduler's sum final
 //! (at exit it is stale by up to a tick and holds 25 % of the truth for processes of 0.4 ms), a process's last thread is
-//! told apart for certain, and everything that identifies the task can still be read.
+//! told apart for certain, and everything that identifies the task can still be read. Its memory is gone by then, so the
+//! peak is read at `sched_process_exit`, where the kernel still shows it (6.16 and later). `signal_struct.maxrss` is refused:
+//! an exec puts the parent's memory into it (measured: 128 MB for `/bin/true`).
 
 use crate::{
     fields::{Address, offset},
     fold::{add, count_drop, row},
     identity::key_of,
-    ledger::{since, sums},
+    ledger::{peak_resident_bytes, since, sums},
     maps::{ACCOUNTED, VICTIMS},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
@@ -48,6 +50,35 @@ fn process_exec(context: BtfTracePointContext) -> i32 {
     0
 }
 
+/// Attached only where the kernel shows exits before it takes the memory away:
+/// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L936-L945>
+#[btf_tracepoint(function = "sched_process_exit")]
+fn process_exit(context: BtfTracePointContext) -> i32 {
+    let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
+    if !is_last_thread {
+        return 0;
+    }
+    let task = Address(context.arg::<u64>(0));
+    let peak = peak_resident_bytes(task);
+    if peak == 0 {
+        return 0;
+    }
+    let Some(mut key) = key_of(task) else {
+        count_drop(dropped::UNREADABLE);
+        return 0;
+    };
+    if let Some(row) = row(&mut key) {
+        // Not atomic: of two processes of one key that end at the same moment, the lower peak may win. It was reached.
+        // SAFETY: the row is a live map value.
+        unsafe {
+            if peak > (*row).peak_resident_bytes {
+                (*row).peak_resident_bytes = peak;
+            }
+        }
+    }
+    0
+}
+
 #[btf_tracepoint(function = "sched_process_free")]
 fn process_free(context: BtfTracePointContext) -> i32 {
     let task = Address(context.arg::<u64>(0));
@@ -77,16 +108,6 @@ fn process_free(context: BtfTracePointContext) -> i32 {
     if task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).exits }, 1);
-        let pages: u64 = task.follow(offset!(task_signal)).and_then(|it| it.read(offset!(signal_maxrss))).unwrap_or(0);
-        let peak = pages << (offset!(page_shift) & 31);
-        // Not atomic: of two processes of one key that die at the same moment, the lower peak may win. Whoever set
-        // it, it was reached.
-        // SAFETY: the row is a live map value.
-        unsafe {
-            if peak > (*row).peak_resident_bytes {
-                (*row).peak_resident_bytes = peak;
-            }
-        }
     }
     let pid: u32 = task.read(offset!(task_pid)).unwrap_or(0);
     if VICTIMS.get_ptr(&pid).is_some() {

@@ -1,17 +1,23 @@
 //! Reads the kernel's own books and reports what a machine really does.
 //!
 //! The rooms: `kernel` (what runs inside the kernel, and its `/proc` fallback), `host` (books of the whole machine),
-//! `workload` (pure: whose work it is), `collect` (one reading of all of them), `fold` (pure: a reading becomes a
-//! heartbeat), `source` (the heartbeats as the uplink asks for them).
+//! `workload` (pure: whose work it is), `collect` (one reading of all of them), `coverage` (what was measured and what
+//! was not), `fold` (pure: a reading becomes a heartbeat), `source` (the heartbeats as the uplink asks for them).
 //!
 //! And on the way out: `cli`, `config`, `identity` (which machine this is), `state` and `spool` (what survives a restart),
 //! `uplink` (what empties the spool), `http`, and `run`, the loop that holds them together.
 
+pub mod collect;
 pub mod config;
+pub mod coverage;
+pub mod fold;
+pub mod host;
 pub mod http;
 pub mod identity;
+pub mod kernel;
 pub mod run;
 pub mod source;
 pub mod spool;
 pub mod state;
 pub mod uplink;
+pub mod workload;

@@ -1,9 +1,15 @@
 //! Where heartbeats come from, as the uplink sees it.
 //!
 //! The uplink asks once per interval and gives each heartbeat its sequence; what a heartbeat holds is none of its
-//! business. The collector is the one real source; tests bring canned heartbeats.
+//! business. [`Readings`] is the one real source; tests bring canned heartbeats.
 
+use crate::{
+    collect::Collector,
+    fold::{self, OwnCosts},
+    host::clock::Moment,
+};
 use heartbeat::wire;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Gives one heartbeat per call; the time between two calls is the interval that the heartbeat speaks about.
 ///
@@ -13,6 +19,48 @@ pub trait Source: Send {
     /// Reads the counters now.
     ///
     /// # Errors
-    /// If not even the host's own books can be read. What a single probe cannot measure is no error: coverage says it.
+    /// If there will never be another heartbeat. What a single probe cannot measure is no error: coverage says it.
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat>;
+}
+
+/// Heartbeats of this host.
+pub struct Readings {
+    collector: Collector,
+    previous: Moment,
+}
+
+impl Readings {
+    /// The first heartbeat speaks about the time since the collector's start.
+    #[must_use]
+    pub fn new(collector: Collector) -> Self {
+        let previous = collector.counters_since();
+        Self { collector, previous }
+    }
+
+    /// What is measured and what is not.
+    #[must_use]
+    pub fn probes(&self) -> Vec<wire::Probe> {
+        self.collector.probes()
+    }
+}
+
+impl Source for Readings {
+    fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
+        let reading = self.collector.read();
+        let heartbeat = fold::heartbeat(&self.previous, &reading, &own_costs());
+        self.previous = reading.taken;
+        Ok(heartbeat)
+    }
+}
+
+fn own_costs() -> OwnCosts {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_ns = u64::try_from(cpu.tv_sec).ok().zip(u64::try_from(cpu.tv_nsec).ok());
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
+    let page_bytes = u64::try_from(rustix::param::page_size()).ok();
+    OwnCosts {
+        cpu_ns: cpu_ns.map(|(s, ns)| s.saturating_mul(1_000_000_000).saturating_add(ns)),
+        resident_bytes: pages.zip(page_bytes).map(|(pages, bytes)| pages.saturating_mul(bytes)),
+    }
 }

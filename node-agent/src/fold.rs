@@ -1,0 +1,226 @@
+//! A reading becomes a heartbeat. Pure: no file, no clock.
+//!
+//! It invents nothing. A column that was not measured is absent in every row, and what only the uplink knows (sequence, spool, the
+//! agent's own traffic) is left to it.
+
+use crate::{
+    collect::{Measured, Reading},
+    host::clock::Moment,
+    workload::{Class, Row},
+};
+use heartbeat::wire;
+
+/// What the agent's own process cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnCosts {
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Resident memory now, in bytes.
+    pub resident_bytes: Option<u64>,
+}
+
+/// Folds a reading into a heartbeat with sequence 0.
+///
+/// `previous` is the moment of the reading before, and for the first one the moment at which the counters were zero.
+#[must_use]
+pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::Heartbeat {
+    wire::Heartbeat {
+        sequence: 0,
+        interval: Some(interval(previous, reading)),
+        host: Some(host(reading)),
+        counters: Some(counters(reading)),
+        workloads: reading.rows.iter().map(|(class, key, row)| workload(class, key, row, reading.measured)).collect(),
+        coverage: Some(wire::Coverage {
+            collector: reading.collector.into(),
+            probes: reading.probes.to_wire(),
+            drops: reading
+                .drops
+                .iter()
+                .map(|(name, count)| wire::Drop { name: (*name).to_owned(), count: *count })
+                .collect(),
+        }),
+        agent: Some(wire::AgentCost {
+            cpu_ns: own.cpu_ns,
+            resident_bytes: own.resident_bytes,
+            spooled_heartbeats: None,
+            spool_dropped_heartbeats: None,
+        }),
+    }
+}
+
+fn interval(previous: &Moment, reading: &Reading) -> wire::Interval {
+    // The wall clock may have been set in between. The boot clock has not: the begin follows from the end.
+    let length_ns = reading.taken.boottime_ns.saturating_sub(previous.boottime_ns);
+    let length_ms = i64::try_from(length_ns / 1_000_000).unwrap_or(i64::MAX);
+    let observed_ns = reading.taken.boottime_ns.saturating_sub(reading.counters_since.boottime_ns);
+    let observed_ms = i64::try_from(observed_ns / 1_000_000).unwrap_or(i64::MAX);
+    wire::Interval {
+        start_unix_ms: reading.taken.unix_ms.saturating_sub(length_ms),
+        end_unix_ms: reading.taken.unix_ms,
+        start_boottime_ns: previous.boottime_ns,
+        end_boottime_ns: reading.taken.boottime_ns,
+        observed_since_unix_ms: reading.taken.unix_ms.saturating_sub(observed_ms),
+        counters_since_boottime_ns: reading.counters_since.boottime_ns,
+    }
+}
+
+fn host(reading: &Reading) -> wire::Host {
+    let facts = &reading.facts;
+    wire::Host {
+        hostname: facts.hostname.clone(),
+        kernel_release: facts.kernel_release.clone(),
+        architecture: facts.architecture.clone(),
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        cpus: facts.cpus,
+        memory_bytes: facts.memory_bytes,
+        interval_ms: u32::try_from(reading.interval.as_millis()).unwrap_or(u32::MAX),
+        gpu_present: facts.gpu_present,
+    }
+}
+
+fn counters(reading: &Reading) -> wire::HostCounters {
+    let host = &reading.host;
+    wire::HostCounters {
+        cpu_busy_ns: host.cpu.map(|cpu| cpu.user_ns.saturating_add(cpu.system_ns)),
+        cpu_user_ns: host.cpu.map(|cpu| cpu.user_ns),
+        cpu_system_ns: host.cpu.map(|cpu| cpu.system_ns),
+        cpu_steal_ns: host.cpu.map(|cpu| cpu.steal_ns),
+        disk_read_bytes: host.disk.map(|disk| disk.in_bytes),
+        disk_written_bytes: host.disk.map(|disk| disk.out_bytes),
+        network_received_bytes: host.network.map(|network| network.in_bytes),
+        network_sent_bytes: host.network.map(|network| network.out_bytes),
+        own_network_received_bytes: None,
+        own_network_sent_bytes: None,
+        tasks_created: host.tasks_created,
+        oom_kills: host.oom_kills,
+        memory_available_bytes: host.memory_available_bytes,
+    }
+}
+
+fn workload(class: Class, key: &str, row: &Row, measured: Measured) -> wire::WorkloadActivity {
+    let if_measured = |measured: bool, value: u64| measured.then_some(value);
+    let totals = &row.totals;
+    wire::WorkloadActivity {
+        class: match class {
+            Class::Workload => wire::Class::Workload,
+            Class::Housekeeping => wire::Class::Housekeeping,
+            Class::Kernel => wire::Class::Kernel,
+            Class::Own => wire::Class::Self_,
+        }
+        .into(),
+        key: key.to_owned(),
+        top_command: row.top_command.clone(),
+        live_processes: row.live_processes,
+        live_threads: row.live_threads,
+        cpu_ns: if_measured(measured.tasks, totals.cpu_ns),
+        // A row whose processes all died between two readings may have no peak at all; that is not zero.
+        peak_resident_bytes: if_measured(
+            measured.memory_peak && totals.peak_resident_bytes > 0,
+            totals.peak_resident_bytes,
+        ),
+        disk_read_bytes: if_measured(measured.disk, totals.disk_read_bytes),
+        disk_written_bytes: if_measured(measured.disk, totals.disk_written_bytes),
+        forks: if_measured(measured.births, totals.forks),
+        execs: if_measured(measured.births, totals.execs),
+        exits: if_measured(measured.births, totals.exits),
+        oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        coverage::{Probes, Status},
+        host::{
+            books::{Cpu, HostBooks, Traffic},
+            facts::Facts,
+        },
+        kernel::Share,
+        workload::Rows,
+    };
+    use node_agent_ebpf::Totals;
+    use std::time::Duration;
+
+    fn reading(measured: Measured) -> Reading {
+        let mut rows = Rows::default();
+        rows.begin();
+        let totals = Totals { cpu_ns: 7, peak_resident_bytes: 4096, forks: 2, execs: 1, exits: 1, ..Totals::default() };
+        rows.book(Class::Workload, Some("/docker/1"), "bwa", &Share { totals, live_processes: 1, live_threads: 4 });
+        rows.book(Class::Kernel, Some("/"), "kworker/0:1", &Share { live_processes: 1, ..Share::default() });
+        rows.end();
+        let mut probes = Probes::default();
+        probes.ok("tasks");
+        probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
+        Reading {
+            taken: Moment { unix_ms: 1_800_000_030_000, boottime_ns: 90_000_000_000 },
+            counters_since: Moment { unix_ms: 1_800_000_000_000, boottime_ns: 50_000_000_000 },
+            interval: Duration::from_secs(30),
+            facts: Facts {
+                hostname: "node-1".into(),
+                kernel_release: "6.1.0-cloud-amd64".into(),
+                architecture: "x86_64".into(),
+                cpus: 2,
+                memory_bytes: 1 << 30,
+                gpu_present: false,
+            },
+            host: HostBooks {
+                cpu: Some(Cpu { user_ns: 3, system_ns: 2, steal_ns: 1 }),
+                network: Some(Traffic { in_bytes: 10, out_bytes: 20 }),
+                tasks_created: Some(99),
+                ..HostBooks::default()
+            },
+            rows,
+            measured,
+            collector: wire::Collector::Ebpf,
+            probes,
+            drops: vec![("fold_overflow", 0)],
+        }
+    }
+
+    const ALL: Measured = Measured { tasks: true, disk: true, memory_peak: true, births: true, oom_kills: true };
+    const PREVIOUS: Moment = Moment { unix_ms: 0, boottime_ns: 60_000_000_000 };
+
+    #[test]
+    fn a_reading_becomes_a_heartbeat_that_the_contract_accepts() {
+        let mut heartbeat = heartbeat(&PREVIOUS, &reading(ALL), &OwnCosts { cpu_ns: Some(5), resident_bytes: None });
+        insta::assert_json_snapshot!(heartbeat);
+        heartbeat.sequence = 1;
+        let envelope = wire::Envelope {
+            version: heartbeat::envelope::VERSION,
+            node_id: "host:0123456789abcdef0123456789abcdef".into(),
+            boot_id: "8e2b7a3c-52a3-4a2f-9b52-6d1f0a7d9c11".into(),
+            oldest_retained_sequence: 1,
+            sent_unix_ms: 1_800_000_030_001,
+            heartbeats: vec![heartbeat],
+        };
+        let body = heartbeat::encode(&envelope).unwrap_or_default();
+        assert!(heartbeat::decode(&body).is_ok());
+    }
+
+    #[test]
+    fn what_was_not_measured_is_absent_and_not_zero() {
+        let heartbeat = heartbeat(&PREVIOUS, &reading(Measured::default()), &OwnCosts::default());
+        for row in &heartbeat.workloads {
+            let columns = [
+                row.cpu_ns,
+                row.peak_resident_bytes,
+                row.disk_read_bytes,
+                row.disk_written_bytes,
+                row.forks,
+                row.execs,
+                row.exits,
+                row.oom_kills,
+            ];
+            assert_eq!(columns, [None; 8]);
+        }
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_does_not_change_the_length() {
+        let heartbeat = heartbeat(&Moment { unix_ms: i64::MAX, ..PREVIOUS }, &reading(ALL), &OwnCosts::default());
+        let interval = heartbeat.interval.unwrap_or_default();
+        assert_eq!(interval.end_unix_ms - interval.start_unix_ms, 30_000);
+        assert_eq!(interval.end_unix_ms - interval.observed_since_unix_ms, 40_000);
+    }
+}

@@ -1,0 +1,221 @@
+//! Rows that add up: one per class and cgroup path, at most [`MAX_ROWS`], and behind them one `rest` row per class.
+//!
+//! A counter never runs backwards, neither in a row nor in the sum over a class: what has no room is booked in `rest` from its
+//! first nanosecond on, and a row that makes room is added to `rest` as a whole.
+
+use super::Class;
+use crate::kernel::{Share, add_totals};
+use node_agent_ebpf::Totals;
+use std::collections::BTreeMap;
+
+/// Key of the row for all that has no row of its own; no cgroup path reads like this, since paths begin with `/`.
+pub const REST: &str = "rest";
+/// Most rows with a name; four more are for the rest of each class.
+pub const MAX_ROWS: usize = heartbeat::envelope::MAX_WORKLOADS - 4;
+/// A row without processes and without news for this many readings may make room: 8 hours at 30 s.
+pub const QUIET_READINGS: u32 = 960;
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Executable name of the processes that used the most CPU time since the reading before.
+    pub top_command: String,
+    /// Processes alive at the last reading.
+    pub live_processes: u32,
+    /// Threads alive at the last reading.
+    pub live_threads: u32,
+    /// Sums since the first reading.
+    pub totals: Totals,
+    quiet_readings: u32,
+    commands: BTreeMap<String, u64>,
+}
+
+/// All rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows(BTreeMap<(Class, String), Row>);
+
+impl Rows {
+    /// Begins a reading: nobody has been seen alive yet.
+    pub fn begin(&mut self) {
+        for row in self.0.values_mut() {
+            row.live_processes = 0;
+            row.live_threads = 0;
+            row.quiet_readings = row.quiet_readings.saturating_add(1);
+            row.commands.clear();
+        }
+    }
+
+    /// Books one share. Without a path it goes to the rest of its class.
+    pub fn book(&mut self, class: Class, path: Option<&str>, command: &str, share: &Share) {
+        let path = match path {
+            Some(path) if self.has_room_for(class, path) => path,
+            _ => REST,
+        };
+        let row = self.0.entry((class, cut(path))).or_default();
+        let is_news = share.live_processes > 0
+            || share.live_threads > 0
+            || Totals { peak_resident_bytes: 0, ..share.totals } != Totals::default();
+        if is_news {
+            row.quiet_readings = 0;
+        }
+        row.live_processes = row.live_processes.saturating_add(share.live_processes);
+        row.live_threads = row.live_threads.saturating_add(share.live_threads);
+        add_totals(&mut row.totals, &share.totals);
+        // A flood of names would cost memory for a row's caption: the first thousand will do.
+        if row.commands.len() < 1_000 || row.commands.contains_key(command) {
+            let cpu_ns = row.commands.entry(command.to_owned()).or_default();
+            *cpu_ns = cpu_ns.saturating_add(share.totals.cpu_ns);
+        }
+    }
+
+    /// Ends a reading: each row gets its caption. A row without news keeps the one it had.
+    pub fn end(&mut self) {
+        for row in self.0.values_mut() {
+            let top = row.commands.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
+            if let Some((command, cpu_ns)) = top
+                && (*cpu_ns > 0 || row.top_command.is_empty())
+            {
+                row.top_command.clone_from(command);
+            }
+            row.commands.clear();
+        }
+    }
+
+    /// Every row that ever had something to say.
+    pub fn iter(&self) -> impl Iterator<Item = (Class, &str, &Row)> {
+        self.0.iter().map(|((class, key), row)| (*class, key.as_str(), row))
+    }
+
+    fn has_room_for(&mut self, class: Class, path: &str) -> bool {
+        if self.0.contains_key(&(class, cut(path))) {
+            return true;
+        }
+        let named = self.0.keys().filter(|(_, key)| key != REST).count();
+        named < MAX_ROWS || self.make_room()
+    }
+
+    fn make_room(&mut self) -> bool {
+        let quietest = self
+            .0
+            .iter()
+            .filter(|((_, key), row)| key != REST && row.quiet_readings >= QUIET_READINGS)
+            .max_by_key(|(_, row)| row.quiet_readings)
+            .map(|(key, _)| key.clone());
+        let Some((class, key)) = quietest else { return false };
+        if let Some(row) = self.0.remove(&(class, key)) {
+            add_totals(&mut self.0.entry((class, REST.to_owned())).or_default().totals, &row.totals);
+        }
+        true
+    }
+}
+
+/// The contract refuses longer names; cgroup paths may have 4,096 bytes. Two paths that differ only behind the cut share
+/// a row.
+fn cut(path: &str) -> String {
+    let end = (0..=heartbeat::envelope::MAX_NAME_BYTES.min(path.len())).rev().find(|end| path.is_char_boundary(*end));
+    path[..end.unwrap_or(0)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn share(cpu_ns: u64, live_processes: u32) -> Share {
+        Share { totals: Totals { cpu_ns, ..Totals::default() }, live_processes, live_threads: live_processes }
+    }
+
+    fn cpu_sum(rows: &Rows) -> u64 {
+        rows.iter().map(|(_, _, row)| row.totals.cpu_ns).sum()
+    }
+
+    #[test]
+    fn the_busiest_name_heads_its_row_until_another_one_is_busier() {
+        let mut rows = Rows::default();
+        for (shares, expected) in [
+            (vec![("a", 5), ("b", 7), ("a", 3)], "a"),
+            (vec![("a", 0), ("b", 0)], "a"),
+            (vec![("a", 1), ("b", 2)], "b"),
+        ] {
+            rows.begin();
+            for (name, cpu_ns) in shares {
+                rows.book(Class::Workload, Some("/x"), name, &share(cpu_ns, 1));
+            }
+            rows.end();
+            assert_eq!(rows.iter().next().map(|(_, _, row)| row.top_command.as_str()), Some(expected));
+        }
+    }
+
+    #[test]
+    fn who_is_gone_is_not_alive_but_its_sums_stay() {
+        let mut rows = Rows::default();
+        rows.begin();
+        rows.book(Class::Workload, Some("/x"), "a", &share(5, 2));
+        rows.end();
+        rows.begin();
+        rows.end();
+        let row = rows.iter().next().map(|(_, _, row)| (row.live_processes, row.totals.cpu_ns));
+        assert_eq!(row, Some((0, 5)));
+    }
+
+    #[test]
+    fn what_finds_no_row_is_booked_in_the_rest_of_its_class() {
+        let mut rows = Rows::default();
+        rows.begin();
+        for index in 0..1_000 {
+            rows.book(Class::Workload, Some(&format!("/{index}")), "a", &share(1, 1));
+        }
+        rows.book(Class::Housekeeping, None, "b", &share(1, 0));
+        rows.end();
+        assert_eq!(rows.iter().count(), MAX_ROWS + 2);
+        assert_eq!(cpu_sum(&rows), 1_001);
+        assert!(rows.iter().count() <= heartbeat::envelope::MAX_WORKLOADS);
+    }
+
+    #[test]
+    fn a_row_that_was_quiet_for_long_makes_room_and_its_sum_stays_in_its_class() {
+        let mut rows = Rows::default();
+        rows.begin();
+        for index in 0..MAX_ROWS {
+            rows.book(Class::Workload, Some(&format!("/{index}")), "a", &share(1, 0));
+        }
+        for _ in 0..QUIET_READINGS {
+            rows.begin();
+        }
+        rows.book(Class::Workload, Some("/new"), "a", &share(1, 1));
+        rows.end();
+        assert!(rows.iter().any(|(_, key, _)| key == "/new"));
+        assert_eq!(cpu_sum(&rows), MAX_ROWS as u64 + 1);
+    }
+
+    #[test]
+    fn a_path_of_any_length_fits_the_contract() {
+        let long = format!("/{}", "ä".repeat(2_000));
+        assert!(cut(&long).len() <= heartbeat::envelope::MAX_NAME_BYTES);
+        assert_eq!(cut("/short"), "/short");
+    }
+
+    proptest! {
+        #[test]
+        fn sums_never_run_backwards_and_nothing_is_lost(
+            readings in prop::collection::vec(prop::collection::vec((0_u8..4, 0_u64..100), 0..20), 1..20)
+        ) {
+            let mut rows = Rows::default();
+            let mut booked = 0;
+            for reading in readings {
+                let before = rows.clone();
+                rows.begin();
+                for (path, cpu_ns) in reading {
+                    rows.book(Class::Workload, Some(&format!("/{path}")), "a", &share(cpu_ns, 1));
+                    booked += cpu_ns;
+                }
+                rows.end();
+                for (class, key, row) in before.iter() {
+                    let now = rows.0.get(&(class, key.to_owned())).map(|row| row.totals.cpu_ns);
+                    prop_assert!(now >= Some(row.totals.cpu_ns));
+                }
+                prop_assert_eq!(cpu_sum(&rows), booked);
+            }
+        }
+    }
+}
