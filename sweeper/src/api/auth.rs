@@ -1,0 +1,153 @@
+//! Bearer tokens: the join token, which a person hands to agents, and node tokens, which the sweeper hands out.
+//!
+//! A token is 32 bytes of the system's randomness with a prefix that secret scanners can be told of. The database holds SHA-256 sums
+//! alone. The join token also lies in a file that only its owner can read; that file is the truth: to change the token, write another
+//! one there (or delete it together with the setting) and start the sweeper again.
+
+use super::problem::{Reason, Refusal};
+use crate::store::{Node, Store, StoreError, TokenHash};
+use axum::http::{HeaderMap, header};
+use rand::TryRngCore as _;
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+use subtle::ConstantTimeEq as _;
+
+const JOIN_PREFIX: &str = "csj_";
+const NODE_PREFIX: &str = "csn_";
+/// A join token that a person made up must be at least this long.
+const MIN_TOKEN_BYTES: usize = 32;
+const JOIN_TOKEN_SETTING: &str = "join_token_sha256";
+
+/// Why there is no join token.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinTokenError {
+    /// The file cannot be read or written.
+    #[error("the join token file {} cannot be used; check `ingest.join_token_file`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The file holds something too short to be a secret.
+    #[error("the join token in {} has fewer than {MIN_TOKEN_BYTES} characters; delete the file and a new one is made", path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system gave no random bytes.
+    #[error("the system gave no random bytes")]
+    Random(#[source] rand::rand_core::OsError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn random_token(prefix: &str) -> Result<String, rand::rand_core::OsError> {
+    let mut bytes = [0_u8; 32];
+    rand::rngs::OsRng.try_fill_bytes(&mut bytes)?;
+    Ok(format!("{prefix}{}", hex::encode(bytes)))
+}
+
+/// A fresh token for one node.
+pub(super) fn node_token() -> Result<String, Refusal> {
+    random_token(NODE_PREFIX).map_err(|error| {
+        tracing::error!(%error, "the system gave no random bytes");
+        Refusal::new(Reason::Internal, "No token could be made; try again later.")
+    })
+}
+
+/// Makes sure that there is a join token: adopts the one in `file`, or makes one and writes it there, readable by its owner alone. Where
+/// several sweepers share a database the first one makes it, and the others have no file.
+///
+/// # Errors
+/// See [`JoinTokenError`].
+pub async fn establish_join_token(store: &Store, file: &Path) -> Result<(), JoinTokenError> {
+    let in_file = |source| JoinTokenError::File { path: file.to_path_buf(), source };
+    let known = store.setting(JOIN_TOKEN_SETTING).await?;
+    match fs::read_to_string(file) {
+        Ok(text) => {
+            let token = text.trim();
+            if token.len() < MIN_TOKEN_BYTES {
+                return Err(JoinTokenError::Short { path: file.to_path_buf() });
+            }
+            let mode = fs::metadata(file).map_err(in_file)?.permissions().mode();
+            if mode & 0o077 != 0 {
+                tracing::warn!(file = %file.display(), "the join token can be read by others; run chmod 600");
+            }
+            let hash = TokenHash::of(token);
+            if known.as_deref() != Some(hash.as_str()) {
+                store.put_setting(JOIN_TOKEN_SETTING, hash.as_str()).await?;
+                if known.is_some() {
+                    tracing::warn!(file = %file.display(), "the join token has changed; the earlier one is void");
+                }
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && known.is_some() => {
+            tracing::info!(file = %file.display(), "no join token file here; the join token made earlier stays valid");
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let token = random_token(JOIN_PREFIX).map_err(JoinTokenError::Random)?;
+            // The file comes first: after a crash in between, the next start adopts it.
+            write_private(file, &token).map_err(in_file)?;
+            let hash = TokenHash::of(&token);
+            if store.put_setting_if_absent(JOIN_TOKEN_SETTING, hash.as_str()).await? == hash.as_str() {
+                tracing::info!(file = %file.display(), "made a join token for agents");
+            } else {
+                fs::remove_file(file).map_err(in_file)?;
+                tracing::info!("another sweeper made the join token first");
+            }
+        }
+        Err(error) => return Err(in_file(error)),
+    }
+    Ok(())
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    // Written whole under another name, so that no reader ever sees half a token.
+    let part = path.with_extension("part");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let refuse = |detail: &str| Refusal::new(Reason::Unauthenticated, detail);
+    let value =
+        headers.get(header::AUTHORIZATION).ok_or_else(|| refuse("Send a header `Authorization: Bearer TOKEN`."))?;
+    let text = value.to_str().map_err(|_| refuse("The Authorization header is not plain text."))?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => Ok(token.trim()),
+        _ => Err(refuse("The Authorization header must read `Bearer TOKEN`.")),
+    }
+}
+
+/// Lets only holders of the join token pass.
+pub(super) async fn require_join_token(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
+    let given = TokenHash::of(bearer(headers)?);
+    let known = store.setting(JOIN_TOKEN_SETTING).await?.unwrap_or_default();
+    if bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())) {
+        return Ok(());
+    }
+    let detail = "This is not the join token; `join_token_file` on the sweeper's host holds the right one.";
+    Err(Refusal::new(Reason::Unauthenticated, detail))
+}
+
+/// The node whose token the request carries. It is looked up by its hash, so the time that takes tells nothing about the token.
+pub(super) async fn require_node(store: &Store, headers: &HeaderMap) -> Result<Node, Refusal> {
+    let token = bearer(headers)?;
+    let unknown = "This node token is not known, or void since the node joined anew; join again with the join token.";
+    if !token.starts_with(NODE_PREFIX) {
+        return Err(Refusal::new(Reason::Unauthenticated, unknown));
+    }
+    let node = store.node_by_token(&TokenHash::of(token)).await?;
+    node.ok_or_else(|| Refusal::new(Reason::Unauthenticated, unknown))
+}

@@ -1,0 +1,97 @@
+//! The HTTP interface: for agents, orchestrators and Prometheus.
+//!
+//! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
+//! sweeper spend is bounded: without a valid token a hash and one indexed look-up; with one, a body of 256 KiB, of which at most
+//! `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each). Plain HTTP: TLS ends in front of it.
+
+mod auth;
+mod body;
+pub(crate) mod counters;
+mod health;
+mod heartbeats;
+mod nodes;
+mod observe;
+pub(crate) mod problem;
+mod router;
+#[cfg(test)]
+mod tests;
+
+pub use auth::{JoinTokenError, establish_join_token};
+pub use counters::install as install_metrics;
+pub use router::router;
+
+use crate::store::Store;
+use axum::serve::ListenerExt as _;
+use problem::{Reason, Refusal};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+
+/// Bodies held at once: 64 MiB at their limit of 256 KiB.
+const MAX_BODIES: usize = 256;
+
+/// What every request handler needs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AppState(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    clock_skew: Duration,
+    bodies: Arc<Semaphore>,
+    decoders: Arc<Semaphore>,
+}
+
+impl AppState {
+    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off.
+    #[must_use]
+    pub fn new(store: Store, clock_skew: Duration) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
+        Self(Arc::new(Inner { store, clock_skew, bodies, decoders }))
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn clock_skew(&self) -> Duration {
+        self.0.clock_skew
+    }
+
+    /// A place among the bodies held at once.
+    fn body_slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.bodies).try_acquire_owned().map_err(|_| {
+            Refusal::new(Reason::Overloaded, format!("{MAX_BODIES} requests are being read; try again later."))
+        })
+    }
+
+    /// A place among the bodies unpacked at once, as many as there are cores.
+    pub(crate) async fn decoder_slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        let slot = Arc::clone(&self.0.decoders).acquire_owned().await;
+        slot.map_err(|_| Refusal::new(Reason::Unavailable, "The sweeper is shutting down."))
+    }
+}
+
+/// Serves until `shutdown` completes, then finishes the requests under way.
+///
+/// # Errors
+/// If the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    state: AppState,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    install_metrics();
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "answers may be delayed");
+        }
+    });
+    let service = router(state).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+}

@@ -1,0 +1,114 @@
+//! Every way in which a request is refused, as an RFC 9457 problem with a stable word for programs.
+//!
+//! A refusal is made where the fault is found and travels up as a value; counting and logging it is done once, in `observe`.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use heartbeat::{
+    NodeId,
+    api::{PROBLEM_TYPE, Problem},
+};
+
+/// The class of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Unauthenticated,
+    ForbiddenNode,
+    Malformed,
+    TooLarge,
+    UnsupportedVersion,
+    ClockSkew,
+    Invalid,
+    UnsupportedMediaType,
+    NotFound,
+    MethodNotAllowed,
+    Timeout,
+    Overloaded,
+    Unavailable,
+    Internal,
+}
+
+impl Reason {
+    /// Status, stable word and title.
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "The token is missing or not known"),
+            Self::ForbiddenNode => (StatusCode::FORBIDDEN, "forbidden_node", "The token belongs to another node"),
+            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The body cannot be read"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", "The body is too large"),
+            Self::UnsupportedVersion => {
+                (StatusCode::BAD_REQUEST, "unsupported_version", "The contract's version is not spoken here")
+            }
+            Self::ClockSkew => (StatusCode::UNPROCESSABLE_ENTITY, "clock_skew", "The sender's clock is off"),
+            Self::Invalid => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The body is well-formed but cannot be true")
+            }
+            Self::UnsupportedMediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body is of another type")
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "not_found", "There is nothing at this path"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take this method")
+            }
+            Self::Timeout => (StatusCode::REQUEST_TIMEOUT, "timeout", "The request took too long"),
+            Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too many requests at once"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The database does not answer"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The sweeper failed"),
+        }
+    }
+
+    /// The stable word, also the counter's label.
+    pub(crate) fn word(self) -> &'static str {
+        self.parts().1
+    }
+}
+
+/// A request that is not served, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: Reason,
+    pub(crate) detail: String,
+    /// The node that the token vouched for, once there is one.
+    pub(crate) node: Option<NodeId>,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into(), node: None }
+    }
+
+    pub(crate) fn of_node(self, node: &NodeId) -> Self {
+        Self { node: Some(node.clone()), ..self }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, word, title) = self.reason.parts();
+        let problem =
+            Problem { kind: word.into(), status: status.as_u16(), title: title.into(), detail: self.detail.clone() };
+        let mut response = (status, Json(problem)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
+        if self.reason == Reason::Unauthenticated {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The database failed: logged here with its causes, since the client is told none of them.
+impl From<crate::store::StoreError> for Refusal {
+    fn from(error: crate::store::StoreError) -> Self {
+        let error = anyhow::Error::new(error);
+        tracing::error!(error = format!("{error:#}"), "the store failed");
+        Self::new(Reason::Unavailable, "Nothing was stored; send it again later.")
+    }
+}

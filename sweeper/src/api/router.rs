@@ -1,0 +1,47 @@
+//! All routes of the sweeper, in one place.
+
+use super::{
+    AppState, health, heartbeats, nodes,
+    observe::observe,
+    problem::{Reason, Refusal},
+};
+use axum::{
+    Router,
+    http::Uri,
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+use heartbeat::api::{HEARTBEATS_PATH, JOIN_PATH};
+use std::any::Any;
+use tower_http::catch_panic::CatchPanicLayer;
+
+/// The sweeper's HTTP interface.
+pub fn router(state: AppState) -> Router {
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .route(JOIN_PATH, post(nodes::join))
+        .route(HEARTBEATS_PATH, post(heartbeats::receive))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(observe))
+        .with_state(state)
+}
+
+async fn not_found(uri: Uri) -> Refusal {
+    let path: String = uri.path().chars().take(64).collect();
+    Refusal::new(Reason::NotFound, format!("No resource is served at {path}."))
+}
+
+async fn method_not_allowed() -> Refusal {
+    Refusal::new(Reason::MethodNotAllowed, "See the Allow header for the methods that are.")
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    tracing::error!(panic = text.unwrap_or("no text"), "a request handler panicked");
+    Refusal::new(Reason::Internal, "This is a fault of the sweeper; its log has the details.").into_response()
+}
