@@ -1,0 +1,268 @@
+//! The *stop* rule: a proposal for an idle machine that may be stopped, a named refusal for every other one.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use recommender::{
+    HourlyRate, Proposal,
+    proposal::{Call, Charge, Loss, Plan, Saving, Step},
+    rules::stop::{
+        Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Price, PublicIpv4, Root, StopInput, Verdict, propose,
+    },
+};
+use serde_json::{Value, json};
+
+fn facts() -> Ec2Facts {
+    Ec2Facts {
+        account: "123456789012".into(),
+        region: "eu-central-1".into(),
+        instance_id: "i-0123456789abcdef0".into(),
+        name: Some("align-7".into()),
+        instance_type: Some("m5.large".into()),
+        state: Some("running".into()),
+        launched_at: "2026-11-01T06:30:00Z".parse().ok(),
+        lifecycle: Lifecycle::OnDemand,
+        root: Root::Ebs,
+        instance_store: InstanceStore::Unknown,
+        volumes: vec!["vol-root".into(), "vol-data".into()],
+        public_ipv4: vec![
+            PublicIpv4 { address: "198.51.100.1".into(), elastic: Some(false) },
+            PublicIpv4 { address: "198.51.100.2".into(), elastic: Some(true) },
+        ],
+        tags: Some(BTreeMap::from([("Name".to_owned(), "align-7".to_owned())])),
+        operator: None,
+    }
+}
+
+fn input(change: impl FnOnce(&mut Ec2Facts)) -> StopInput {
+    let mut facts = facts();
+    change(&mut facts);
+    StopInput {
+        finding: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
+        resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".into(),
+        verdict: Verdict::Idle,
+        machine: Machine::Ec2(Box::new(facts)),
+        price: Price::OnDemand(HourlyRate::from_micros(115_000)),
+        now: "2026-11-21T10:00:00Z".parse().unwrap(),
+    }
+}
+
+fn plan(change: impl FnOnce(&mut Ec2Facts)) -> Plan {
+    propose(&input(change)).unwrap().plan().clone()
+}
+
+fn refusal(change: impl FnOnce(&mut Ec2Facts)) -> Value {
+    serde_json::to_value(propose(&input(change)).unwrap_err()).unwrap()
+}
+
+fn tag(facts: &mut Ec2Facts, key: &str, value: &str) {
+    facts.tags.as_mut().unwrap().insert(key.into(), value.into());
+}
+
+#[test]
+fn the_whole_proposal() {
+    insta::assert_json_snapshot!(propose(&input(|_| ())).unwrap());
+}
+
+#[test]
+fn only_an_idle_machine_is_proposed() {
+    for verdict in [Verdict::Active, Verdict::Waiting, Verdict::Stuck, Verdict::Unknown] {
+        assert_eq!(propose(&StopInput { verdict, ..input(|_| ()) }), Err(NotProposed::NotIdle { verdict }));
+    }
+    assert_eq!(propose(&StopInput { machine: Machine::OnPrem, ..input(|_| ()) }), Err(NotProposed::OnPrem));
+}
+
+#[test]
+fn every_refusal_names_its_reason() {
+    type Change = fn(&mut Ec2Facts);
+    let table: [(Change, Value); 13] = [
+        (|f| f.tags = None, json!({"not_proposed": "tags_unreadable"})),
+        (|f| tag(f, "cloud-sweeper:exempt", ""), json!({"not_proposed": "exempt", "tag": "cloud-sweeper:exempt"})),
+        (|f| f.state = None, json!({"not_proposed": "fact_unknown", "fact": "state"})),
+        (|f| f.state = Some("stopped".into()), json!({"not_proposed": "not_running", "state": "stopped"})),
+        (|f| f.lifecycle = Lifecycle::Spot, json!({"not_proposed": "spot"})),
+        (|f| f.lifecycle = Lifecycle::CapacityBlock, json!({"not_proposed": "capacity_block"})),
+        (
+            |f| f.lifecycle = Lifecycle::Other("borrowed".into()),
+            json!({"not_proposed": "lifecycle_not_known", "lifecycle": "borrowed"}),
+        ),
+        (|f| f.root = Root::InstanceStore, json!({"not_proposed": "instance_store_root"})),
+        (|f| f.root = Root::Unknown, json!({"not_proposed": "fact_unknown", "fact": "root device type"})),
+        (|f| f.instance_store = InstanceStore::Present, json!({"not_proposed": "has_instance_store"})),
+        (|f| f.instance_type = None, json!({"not_proposed": "fact_unknown", "fact": "instance type"})),
+        (|f| f.launched_at = None, json!({"not_proposed": "fact_unknown", "fact": "launch time"})),
+        (
+            |f| f.operator = Some("eks.amazonaws.com".into()),
+            json!({"not_proposed": "member_of",
+                   "owner": {"kind": "AWS service", "name": "eks.amazonaws.com", "known_by": "operator"}}),
+        ),
+    ];
+    for (change, expected) in table {
+        assert_eq!(refusal(change), expected);
+    }
+}
+
+#[test]
+fn a_member_of_something_larger_is_its_owners_to_stop() {
+    for (key, value, kind) in [
+        ("aws:autoscaling:groupName", "workers", "Auto Scaling group"),
+        ("aws:ec2:fleet-id", "fleet-1", "EC2 Fleet"),
+        ("aws:ec2spot:fleet-request-id", "sfr-1", "Spot Fleet"),
+        ("AWSBatchServiceTag", "batch", "AWS Batch compute environment"),
+        ("aws:batch:compute-environment", "ce", "AWS Batch compute environment"),
+        ("aws:ecs:clusterName", "web", "ECS cluster"),
+        ("AmazonECSManaged", "", "ECS cluster"),
+        ("aws:eks:cluster-name", "k", "EKS cluster"),
+        ("eks:cluster-name", "k", "EKS cluster"),
+        ("kubernetes.io/cluster/k", "owned", "Kubernetes cluster"),
+        ("karpenter.sh/nodepool", "default", "Karpenter node pool"),
+        ("aws:elasticmapreduce:job-flow-id", "j-1", "EMR cluster"),
+        ("parallelcluster:cluster-name", "hpc", "ParallelCluster"),
+        ("elasticbeanstalk:environment-name", "web", "Elastic Beanstalk environment"),
+    ] {
+        let name = if value.is_empty() { Value::Null } else { json!(value) };
+        let owner = json!({"kind": kind, "name": name, "known_by": key});
+        assert_eq!(refusal(|f| tag(f, key, value)), json!({"not_proposed": "member_of", "owner": owner}));
+    }
+    let both = refusal(|f| {
+        tag(f, "aws:autoscaling:groupName", "eks-nodes");
+        tag(f, "eks:cluster-name", "k");
+    });
+    assert_eq!(both["owner"]["kind"], "EKS cluster", "the owner that a person would go to");
+}
+
+#[test]
+fn an_exemption_holds_whatever_it_says_unless_it_says_false() {
+    for value in ["", "true", "until further notice", "0"] {
+        assert_eq!(refusal(|f| tag(f, "cloud-sweeper:exempt", value))["not_proposed"], "exempt", "{value}");
+    }
+    for value in ["false", "False", " FALSE "] {
+        assert!(propose(&input(|f| tag(f, "cloud-sweeper:exempt", value))).is_ok(), "{value}");
+    }
+}
+
+#[test]
+fn an_address_of_unknown_kind_may_be_lost_and_may_be_billed() {
+    let plan = plan(|f| f.public_ipv4 = vec![PublicIpv4 { address: "198.51.100.3".into(), elastic: None }]);
+    let address = "198.51.100.3".to_owned();
+    assert!(plan.lost.contains(&Loss::PublicIpv4 { address: address.clone(), may_be_elastic: true }));
+    assert!(plan.keeps_billing.contains(&Charge::ElasticIpv4 { address, may_be_released: true }));
+}
+
+#[test]
+fn an_unknown_price_is_an_unknown_saving() {
+    let proposal = propose(&StopInput { price: Price::Unknown("no row".into()), ..input(|_| ()) }).unwrap();
+    assert_eq!(proposal.plan().net_saving, Saving::Unknown { why: "no row".into() });
+}
+
+#[test]
+fn the_dry_run_is_the_real_call_and_comes_first() {
+    let plan = plan(|_| ());
+    let calls = |steps: &[Step]| -> Vec<Call> {
+        let of = |step: &Step| if let Step::Call(call) = step { Some(call.clone()) } else { None };
+        steps.iter().filter_map(of).collect()
+    };
+    let lines: Vec<_> = calls(&plan.steps).iter().map(Call::command_line).collect();
+    let real = "aws ec2 stop-instances --region eu-central-1 --instance-ids i-0123456789abcdef0";
+    assert_eq!(
+        lines,
+        ["aws ec2 stop-instances --region eu-central-1 --dry-run --instance-ids i-0123456789abcdef0", real]
+    );
+    assert_eq!(calls(&plan.reversal)[0].command_line(), real.replace("stop", "start"));
+    for call in calls(&plan.steps) {
+        assert!(call.parameters.keys().all(|name| name == "InstanceIds" || name == "DryRun"), "nothing is forced");
+    }
+}
+
+#[test]
+fn a_proposal_that_was_tampered_with_is_not_read_back() {
+    let proposal = propose(&input(|_| ())).unwrap();
+    let stored = serde_json::to_value(&proposal).unwrap();
+    assert_eq!(serde_json::from_value::<Proposal>(stored.clone()).unwrap(), proposal);
+    for path in leaves(&stored, String::new()) {
+        let mut changed = stored.clone();
+        let leaf = changed.pointer_mut(&path).unwrap();
+        *leaf = match leaf.take() {
+            Value::Bool(yes) => Value::Bool(!yes),
+            Value::Number(n) => json!(n.as_i64().unwrap() + 1),
+            Value::String(text) => match text.parse::<Timestamp>() {
+                Ok(at) => json!(at + jiff::SignedDuration::from_secs(1)),
+                Err(_) => json!(format!("{text}x")),
+            },
+            other => panic!("{path} is {other}"),
+        };
+        assert!(serde_json::from_value::<Proposal>(changed).is_err(), "{path} can be changed unseen");
+    }
+}
+
+/// The paths of all values that hold no others.
+fn leaves(value: &Value, path: String) -> Vec<String> {
+    match value {
+        Value::Object(map) => map.iter().flat_map(|(key, inner)| leaves(inner, format!("{path}/{key}"))).collect(),
+        Value::Array(items) => items.iter().enumerate().flat_map(|(n, i)| leaves(i, format!("{path}/{n}"))).collect(),
+        Value::Null => Vec::new(),
+        _ => vec![path],
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    "[ -~]{0,12}"
+}
+
+prop_compose! {
+    fn any_facts()(
+        name in proptest::option::of(word()),
+        instance_type in proptest::option::weighted(0.9, word()),
+        state in proptest::option::weighted(0.9, prop_oneof![4 => Just("running".to_owned()), 1 => word()]),
+        launched_at in proptest::option::weighted(0.9, 0_i64..4_000_000_000),
+        lifecycle in prop_oneof![
+            6 => Just(Lifecycle::OnDemand), 1 => Just(Lifecycle::Spot), 1 => Just(Lifecycle::CapacityBlock),
+            1 => word().prop_map(Lifecycle::Other)
+        ],
+        root in prop_oneof![4 => Just(Root::Ebs), 1 => Just(Root::InstanceStore), 1 => Just(Root::Unknown)],
+        instance_store in prop_oneof![
+            Just(InstanceStore::Absent), Just(InstanceStore::Present), Just(InstanceStore::Unknown)
+        ],
+        volumes in proptest::collection::vec(word(), 0..3),
+        addresses in proptest::collection::vec((word(), any::<Option<bool>>()), 0..3),
+        tags in proptest::option::weighted(0.9, proptest::collection::btree_map(word(), word(), 0..3)),
+    ) -> Ec2Facts {
+        Ec2Facts {
+            name, instance_type, state, lifecycle, root, instance_store, volumes, tags,
+            launched_at: launched_at.and_then(|s| Timestamp::from_second(s).ok()),
+            public_ipv4: addresses.into_iter().map(|(address, elastic)| PublicIpv4 { address, elastic }).collect(),
+            ..facts()
+        }
+    }
+}
+
+fn any_verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        4 => Just(Verdict::Idle), 1 => Just(Verdict::Active), 1 => Just(Verdict::Waiting), 1 => Just(Verdict::Stuck),
+        1 => Just(Verdict::Unknown)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_proposed_is_idle_running_on_demand_and_survives_storage(
+        facts in any_facts(), verdict in any_verdict(), rate in proptest::option::of(1_i64..1_000_000_000),
+    ) {
+        let price = rate.map_or(Price::Unknown("no row".into()), |m| Price::OnDemand(HourlyRate::from_micros(m)));
+        let input = StopInput { verdict, price, machine: Machine::Ec2(Box::new(facts.clone())), ..input(|_| ()) };
+        if let Ok(proposal) = propose(&input) {
+            prop_assert_eq!(verdict, Verdict::Idle);
+            prop_assert_eq!(facts.state.as_deref(), Some("running"));
+            prop_assert_eq!(facts.lifecycle, Lifecycle::OnDemand);
+            prop_assert_eq!(facts.root, Root::Ebs);
+            prop_assert!(facts.tags.is_some());
+            prop_assert_eq!(rate.is_some(), matches!(proposal.plan().net_saving, Saving::Known { .. }));
+            prop_assert_eq!(&propose(&input).unwrap(), &proposal, "the same input gives the same proposal");
+            let stored = serde_json::to_string(&proposal).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Proposal>(&stored).unwrap(), proposal);
+        }
+    }
+}
