@@ -3,10 +3,11 @@
 //! Whatever the AWS command line honours is honoured: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, `AWS_REGION`,
 //! `AWS_ENDPOINT_URL` with its per-service forms, shared files, single sign-on, container and instance roles.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use aws_config::{
-    BehaviorVersion, Region, SdkConfig, meta::region::RegionProviderChain, retry::RetryConfig, timeout::TimeoutConfig,
+    BehaviorVersion, ConfigLoader, Region, SdkConfig, meta::region::RegionProviderChain, retry::RetryConfig,
+    timeout::TimeoutConfig,
 };
 use aws_credential_types::provider::{ProvideCredentials, error::CredentialsError};
 
@@ -52,7 +53,7 @@ impl Default for Options {
 /// Credentials that were found, and how to call with them. Cheap to clone; they are renewed as they expire.
 #[derive(Clone, Debug)]
 pub struct Session {
-    sdk: SdkConfig,
+    sdk: Arc<SdkConfig>,
 }
 
 impl Session {
@@ -62,10 +63,17 @@ impl Session {
     /// Credentials are named but cannot be had: a profile that does not exist, a role that cannot be assumed, a
     /// process that fails. That is a mistake to report, not an account to leave out.
     pub async fn open(options: &Options) -> Result<Option<Self>, Failure> {
+        let region = RegionProviderChain::default_provider().or_else(Region::new(DEFAULT_REGION));
+        Self::open_with(aws_config::defaults(BehaviorVersion::v2026_01_12()).region(region), options).await
+    }
+
+    /// The same, where something else than the environment says who to be and whom to ask.
+    ///
+    /// # Errors
+    /// As for [`Session::open`].
+    pub async fn open_with(loader: ConfigLoader, options: &Options) -> Result<Option<Self>, Failure> {
         let find = async {
-            let region = RegionProviderChain::default_provider().or_else(Region::new(DEFAULT_REGION));
-            let sdk = aws_config::defaults(BehaviorVersion::v2026_01_12())
-                .region(region)
+            let sdk = loader
                 .retry_config(
                     RetryConfig::adaptive()
                         .with_max_attempts(options.attempts)
@@ -87,7 +95,7 @@ impl Session {
             (sdk, found)
         };
         match tokio::time::timeout(options.credentials_timeout, find).await {
-            Ok((sdk, Ok(()))) => Ok(Some(Self { sdk })),
+            Ok((sdk, Ok(()))) => Ok(Some(Self { sdk: Arc::new(sdk) })),
             Ok((_, Err(CredentialsError::CredentialsNotLoaded(_)))) => Ok(None),
             Ok((_, Err(error))) => Err(Failure { kind: FailureKind::Credentials, message: failure::chain(&error) }),
             Err(_) => Err(Failure {
@@ -105,14 +113,14 @@ impl Session {
         match region {
             None => aws_sdk_ec2::Client::new(&self.sdk),
             Some(region) => aws_sdk_ec2::Client::from_conf(
-                aws_sdk_ec2::config::Builder::from(&self.sdk).region(Region::new(region.to_owned())).build(),
+                aws_sdk_ec2::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
             ),
         }
     }
 
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
         aws_sdk_pricing::Client::from_conf(
-            aws_sdk_pricing::config::Builder::from(&self.sdk).region(Region::new(region.to_owned())).build(),
+            aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
         )
     }
 }

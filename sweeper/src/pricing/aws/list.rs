@@ -41,7 +41,7 @@ pub(in crate::pricing) fn read(reader: impl io::Read) -> Result<Vec<Row>, ListEr
 fn collect(document: Document, number: usize, rows: &mut Vec<Row>) -> Result<(), ListError> {
     match document {
         Document { product: Some(product), terms, .. } => {
-            let terms = terms.on_demand.into_iter().filter_map(|(_, term)| match term {
+            let terms = terms.on_demand.into_values().filter_map(|term| match term {
                 TermOrTerms::Term(term) => Some(term),
                 TermOrTerms::BySku(_) => None,
             });
@@ -217,3 +217,6 @@ impl<'de> Deserialize<'de> for Instances {
         deserializer.deserialize_map(Keep)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::pricing::{PriceTable, Unpriced};
+
+fn attributes(instance_type: &str) -> Value {
+    json!({
+        "regionCode": "us-east-1", "location": "US East (N. Virginia)", "locationType": "AWS Region",
+        "instanceType": instance_type, "operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
+        "licenseModel": "No License required", "capacitystatus": "Used", "marketoption": "OnDemand",
+        "operation": "RunInstances", "vcpu": "2"
+    })
+}
+
+fn terms(sku: &str, unit: &str, price: &Value) -> Value {
+    let code = format!("{sku}.JRTCKXETXF");
+    json!({ code.clone(): {
+        "offerTermCode": "JRTCKXETXF", "sku": sku, "effectiveDate": "2026-07-01T00:00:00Z", "termAttributes": {},
+        "priceDimensions": { format!("{code}.6YS6EN2CT7"): {
+            "unit": unit, "beginRange": "0", "endRange": "Inf", "appliesTo": [], "description": "",
+            "rateCode": format!("{code}.6YS6EN2CT7"), "pricePerUnit": price
+        }}
+    }})
+}
+
+fn product(sku: &str, price: &str) -> Value {
+    json!({
+        "product": {"productFamily": "Compute Instance", "sku": sku, "attributes": attributes("m5.large")},
+        "serviceCode": "AmazonEC2", "version": "1", "publicationDate": "2026-07-20T13:44:30Z",
+        "terms": {
+            "OnDemand": terms(sku, "Hrs", &json!({"USD": price})),
+            "Reserved": terms(sku, "Quantity", &json!({"USD": "294"}))
+        }
+    })
+}
+
+fn key() -> PriceKey {
+    PriceKey {
+        provider: Provider::Aws,
+        region: "us-east-1".into(),
+        instance_type: "m5.large".into(),
+        operating_system: "Linux".into(),
+        tenancy: "Shared".into(),
+        license_model: "No License required".into(),
+        preinstalled_software: "NA".into(),
+        capacity_status: "Used".into(),
+    }
+}
+
+fn price(text: &str) -> Result<String, Unpriced> {
+    let mut table = PriceTable::default();
+    read(text.as_bytes()).expect("a price list").into_iter().for_each(|row| table.add(row));
+    table.on_demand(&key()).map(|rate| rate.to_string())
+}
+
+fn at(value: &mut Value, path: &str) -> Value {
+    value.pointer_mut(path).expect("the path").take()
+}
+
+#[test]
+fn one_product_per_line() {
+    let other = {
+        let mut other = product("B", "0.2");
+        other["product"]["attributes"] = attributes("m5.xlarge");
+        other
+    };
+    assert_eq!(price(&format!("{}\n{other}\n", product("A", "0.0960000000"))).as_deref(), Ok("$0.096/h"));
+}
+
+#[test]
+fn the_whole_answer_of_the_command_line_tool() {
+    let answer = json!({"FormatVersion": "aws_v1", "PriceList": [product("A", "0.096").to_string()]});
+    assert_eq!(price(&answer.to_string()).as_deref(), Ok("$0.096/h"));
+}
+
+#[test]
+fn a_regions_offer_file() {
+    let offer = json!({
+        "formatVersion": "v1.0", "offerCode": "AmazonEC2", "version": "1", "disclaimer": "",
+        "products": {
+            "A": {"sku": "A", "productFamily": "Compute Instance", "attributes": attributes("m5.large")},
+            "S": {"sku": "S", "productFamily": "Storage", "attributes": {"volumeType": "General Purpose"}}
+        },
+        "terms": {
+            "OnDemand": {
+                "A": terms("A", "Hrs", &json!({"USD": "0.0960000000"})),
+                "S": terms("S", "GB-Mo", &json!({"USD": "0.1"}))
+            },
+            "Reserved": {"A": terms("A", "Quantity", &json!({"USD": "294"}))}
+        },
+        "attributesList": {}
+    });
+    assert_eq!(price(&offer.to_string()).as_deref(), Ok("$0.096/h"));
+}
+
+#[test]
+fn rows_of_other_markets_and_families_are_no_rivals() {
+    let mut block = product("B", "0.01");
+    block["product"]["attributes"]["marketoption"] = json!("CapacityBlock");
+    let mut host = product("C", "3");
+    host["product"]["productFamily"] = json!("Dedicated Host");
+    assert_eq!(price(&format!("{}{block}{host}", product("A", "0.096"))).as_deref(), Ok("$0.096/h"));
+}
+
+#[test]
+fn a_row_that_differs_in_any_part_of_the_key_is_not_the_row() {
+    for part in
+        ["regionCode", "instanceType", "operatingSystem", "tenancy", "licenseModel", "preInstalledSw", "capacitystatus"]
+    {
+        let mut other = product("A", "0.096");
+        other["product"]["attributes"][part] = json!("something else");
+        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(Box::new(key()))), "{part}");
+        at(&mut other, &format!("/product/attributes/{part}"));
+        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(Box::new(key()))), "no {part}");
+    }
+}
+
+#[test]
+fn two_different_rows_are_ambiguous_and_the_same_row_twice_is_not() {
+    let (one, two) = (product("A", "0.096"), product("B", "0.095"));
+    assert_eq!(price(&format!("{one}{one}")).as_deref(), Ok("$0.096/h"));
+    assert_eq!(price(&format!("{one}{two}")), Err(Unpriced::Ambiguous { key: Box::new(key()), rows: 2 }));
+}
+
+#[test]
+fn a_row_without_one_hourly_price_in_usd_says_why() {
+    let refused = |product: Value| match price(&product.to_string()) {
+        Err(Unpriced::Row { sku, why }) if sku == "A" => why,
+        other => panic!("{other:?}"),
+    };
+    let with_terms = |terms: Value| {
+        let mut product = product("A", "0");
+        product["terms"]["OnDemand"] = terms;
+        refused(product)
+    };
+    assert_eq!(refused(product("A", "0.0000000000")), "its price is zero, so it is billed elsewhere");
+    assert!(refused(product("A", "cheap")).contains("`cheap` is not an amount"));
+    assert_eq!(with_terms(json!({})), "it has 0 on-demand terms");
+    assert_eq!(with_terms(terms("A", "Hrs", &json!({"CNY": "0.7"}))), "its price is in CNY, not in USD");
+    assert_eq!(with_terms(terms("A", "Quantity", &json!({"USD": "1"}))), "its price is per `Quantity`, not per hour");
+    let mut two = terms("A", "Hrs", &json!({"USD": "1"}));
+    two["A.SECOND"] = two["A.JRTCKXETXF"].clone();
+    assert_eq!(with_terms(two), "it has 2 on-demand terms");
+}
+
+#[test]
+fn what_is_not_a_price_list_is_an_error_not_an_empty_list() {
+    for text in ["{}", "[]", "nothing", r#"{"product": 1}"#, r#"{"PriceList": ["{}"]}"#, r#"{"products": {"#] {
+        assert!(read(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(read(&b""[..]).is_ok_and(|rows| rows.is_empty()));
+}
