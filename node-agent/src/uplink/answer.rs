@@ -31,6 +31,8 @@ pub enum Answer {
     TooLarge(String),
     /// One of these heartbeats will never be accepted.
     Refused(String),
+    /// The sweeper does not believe a clock: that of the sending, or that of an interval.
+    ClockSkew(String),
     /// Try again later.
     Later {
         /// For the log.
@@ -55,6 +57,7 @@ pub fn judge(received: &Received) -> Answer {
         (401, _) | (403, Some("forbidden_node")) => Answer::JoinAgain(why),
         (413, _) => Answer::TooLarge(why),
         (400..=499, Some("malformed" | "invalid")) => Answer::Refused(why),
+        (400..=499, Some("clock_skew")) => Answer::ClockSkew(why),
         _ => Answer::Later { why, after: received.retry_after },
     }
 }
@@ -101,7 +104,6 @@ mod tests {
             (403, None),
             (404, None),
             (408, None),
-            (422, Some("clock_skew")),
             (400, Some("unsupported_version")),
             (415, Some("unsupported_media_type")),
             (429, None),
@@ -118,10 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_not_taken_leads_to_another_join() {
+    fn what_needs_an_answer_of_its_own_is_told_apart() {
         assert!(matches!(judge(&received(401, None)), Answer::JoinAgain(_)));
         assert!(matches!(judge(&received(403, Some("forbidden_node"))), Answer::JoinAgain(_)));
         assert!(matches!(judge(&received(413, None)), Answer::TooLarge(_)));
+        assert!(matches!(judge(&received(422, Some("clock_skew"))), Answer::ClockSkew(_)));
     }
 
     #[test]

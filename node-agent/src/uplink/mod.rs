@@ -29,6 +29,8 @@ use std::{sync::Arc, time::Duration};
 
 /// Heartbeats pack at 4:1 and better, so this stays under the limit of the body; if not, the batch is halved.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// An interval that ends this far in this host's own future was measured under another clock.
+const MOST_AHEAD_MS: i64 = 60_000;
 
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +157,7 @@ impl Uplink {
             }
             Ok(Answer::TooLarge(why)) => self.too_large(&batch, &why),
             Ok(Answer::Refused(why)) => self.refused(&batch, &why),
+            Ok(Answer::ClockSkew(why)) => self.clock_skew(&batch, why),
             Ok(Answer::Later { why, after }) => self.later(why, after),
             Err(why) => self.later(why, None),
         }
@@ -194,6 +197,24 @@ impl Uplink {
             self.queue.spool().reject(batch.boot, sequence);
         }
         self.batch_limit = 1;
+        Step::Progress
+    }
+
+    /// What was measured under a clock that ran ahead, and has since been set back, is never believed: it is set aside, or it
+    /// would block what follows until that time has come. If the present clock is off, waiting helps: clocks get set.
+    fn clock_skew(&mut self, batch: &Batch, why: String) -> Step {
+        let believable_ms = jiff::Timestamp::now().as_millisecond().saturating_add(MOST_AHEAD_MS);
+        let end_ms = |one: &wire::Heartbeat| one.interval.as_ref().map_or(0, |interval| interval.end_unix_ms);
+        let ahead = batch.heartbeats.iter().filter(|one| end_ms(one) > believable_ms).map(|one| one.sequence);
+        let ahead = ahead.collect::<Vec<_>>();
+        if ahead.is_empty() {
+            return self.later(why, None);
+        }
+        tracing::error!(boot = %batch.boot, count = ahead.len(), why,
+            "heartbeats that were measured while this host's clock ran ahead are set aside");
+        for sequence in ahead {
+            self.queue.spool().reject(batch.boot, sequence);
+        }
         Step::Progress
     }
 

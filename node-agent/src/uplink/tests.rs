@@ -151,10 +151,14 @@ impl Lab {
     }
 
     fn push(&self, count: u64) {
+        self.push_that_end_at(count, 2);
+    }
+
+    fn push_that_end_at(&self, count: u64, end_unix_ms: i64) {
         for number in 0..count {
             let interval = wire::Interval {
                 start_unix_ms: 1,
-                end_unix_ms: 2,
+                end_unix_ms,
                 start_boottime_ns: number,
                 end_boottime_ns: number + 1,
                 ..wire::Interval::default()
@@ -301,4 +305,22 @@ async fn an_absent_sweeper_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let (_, mut alone) = uplink(directory.path(), "http://127.0.0.1:1", "let-me-in");
     assert!(matches!(alone.step().await, Step::Wait(_)));
+}
+
+#[tokio::test]
+async fn what_was_measured_under_a_clock_that_ran_ahead_does_not_block_the_rest() {
+    let mut lab = Lab::joined().await;
+    let tomorrow = jiff::Timestamp::now().as_millisecond() + 86_400_000;
+    lab.push_that_end_at(2, tomorrow);
+    lab.push(2);
+    lab.mood(Mood::Status(422, Some("clock_skew")));
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(3..=4));
+    assert_eq!(lab.queue.stats().rejected, 2);
+    // With every interval in the past it is the present clock that is off, and that can be waited out.
+    lab.push(1);
+    lab.mood(Mood::Status(422, Some("clock_skew")));
+    assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(3..=5));
 }
