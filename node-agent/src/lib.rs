@@ -7,6 +7,7 @@
 //! And on the way out: `cli`, `config`, `identity` (which machine this is), `state` and `spool` (what survives a restart),
 //! `uplink` (what empties the spool), `http`, and `run`, the loop that holds them together.
 
+pub mod cli;
 pub mod collect;
 pub mod config;
 pub mod coverage;

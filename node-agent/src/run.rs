@@ -5,7 +5,7 @@
 pub mod clock;
 
 use crate::{
-    config::{Config, Surroundings},
+    config::{Config, ConfigError, Surroundings},
     identity::{self, Identity, IdentityError, machine},
     source::Source,
     spool::{Limits, Spool},
@@ -30,9 +30,8 @@ pub async fn run<S: Source + 'static>(
     start: impl FnOnce() -> anyhow::Result<S> + Send + 'static,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let sweeper_url = config.sweeper_url.as_deref().context(
-        "sweeper_url is not set: give it in the configuration file or as NODE_AGENT_SWEEPER_URL (see node-agent --help)",
-    )?;
+    let missing = ConfigError::Missing { key: "sweeper_url", variable: "NODE_AGENT_SWEEPER_URL" };
+    let sweeper_url = config.sweeper_url.as_deref().ok_or(missing)?;
     let state = Arc::new(StateDir::open(&config.state_dir)?);
     let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::Yes);
     let random_waits = Backoff::for_interval(config.interval);

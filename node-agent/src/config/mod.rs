@@ -154,6 +154,14 @@ pub enum ConfigError {
         /// The nearest valid key, or all of them.
         hint: String,
     },
+    /// A key without which this command cannot work.
+    #[error("key `{key}` is not set; set it in the configuration file or as {variable}")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// The variable of the same meaning.
+        variable: &'static str,
+    },
     /// A value that the key cannot hold.
     #[error("{origin}: key `{key}`: {reason}")]
     Value {

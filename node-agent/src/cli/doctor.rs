@@ -1,0 +1,181 @@
+//! `node-agent doctor`: what this host lets the agent measure, before anything is sent anywhere.
+//!
+//! It starts the real collector, asks it what works, and stops it. It writes nothing, and sends the sweeper nothing but the
+//! question whether it is there.
+
+use super::{glossary, once, terminal};
+use crate::{
+    config::{Config, Surroundings},
+    identity::{self, machine},
+};
+use heartbeat::wire::{Probe, ProbeStatus};
+use serde::Serialize;
+use std::{fmt::Write as _, path::Path, time::Duration};
+
+/// How one thing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Ok,
+    NotApplicable,
+    Unsupported,
+    Denied,
+    Broken,
+}
+
+impl Standing {
+    fn of(probe: &Probe) -> Self {
+        match probe.status() {
+            ProbeStatus::Ok => Self::Ok,
+            ProbeStatus::NotApplicable => Self::NotApplicable,
+            ProbeStatus::Unsupported => Self::Unsupported,
+            ProbeStatus::Denied => Self::Denied,
+            ProbeStatus::Broken | ProbeStatus::Unspecified => Self::Broken,
+        }
+    }
+
+    /// Word and colour.
+    fn shown(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ok => ("yes", "\u{1b}[32m"),
+            Self::NotApplicable => ("n/a", "\u{1b}[2m"),
+            Self::Unsupported => ("no: unsupported", "\u{1b}[33m"),
+            Self::Denied => ("no: denied", "\u{1b}[31m"),
+            Self::Broken => ("no: broken", "\u{1b}[31m"),
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Row {
+    name: String,
+    standing: Standing,
+    /// What it measures or is.
+    meaning: &'static str,
+    /// Why it does not stand, or what was found.
+    reason: String,
+    /// What the reader can do; empty when nothing needs doing.
+    remedy: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    kernel: String,
+    /// What will be measured and what will not.
+    probes: Vec<Row>,
+    /// What the agent needs besides.
+    agent: Vec<Row>,
+}
+
+impl Report {
+    fn complete(&self) -> bool {
+        let fine = |row: &Row| matches!(row.standing, Standing::Ok | Standing::NotApplicable);
+        self.probes.iter().chain(&self.agent).all(fine)
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!("kernel {}\n", terminal::escaped(&self.kernel));
+        let rows = self.probes.iter().chain(&self.agent);
+        let width = rows.map(|row| row.name.chars().count()).max().unwrap_or_default();
+        for (title, rows) in [("measured", &self.probes), ("agent", &self.agent)] {
+            let _ = write!(text, "\n\u{1b}[1m{title}\u{1b}[0m\n");
+            for row in rows {
+                let (word, colour) = row.standing.shown();
+                let name = terminal::escaped(&row.name);
+                let _ = writeln!(text, "  {name:width$}  {colour}{word:15}\u{1b}[0m  {}", row.meaning);
+                let details = [("", &row.reason), ("remedy: ", &row.remedy)];
+                for (label, detail) in details.into_iter().filter(|(_, detail)| !detail.is_empty()) {
+                    let _ = writeln!(text, "  {:width$}  {:15}    {label}{}", "", "", terminal::escaped(detail));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Prints the report; true if everything that this host has can be measured.
+///
+/// # Errors
+/// If nobody reads the output.
+pub async fn doctor(config: &Config, surroundings: &Surroundings, json: bool) -> anyhow::Result<bool> {
+    let (choice, interval) = (config.collector, config.interval);
+    let started = tokio::task::spawn_blocking(move || once::start(choice, interval)).await?;
+    let probes = match &started {
+        Ok(collector) => collector.probes().iter().map(row).collect(),
+        Err(error) => vec![broken("collector", format!("{error:#}"), "set collector = \"auto\"")],
+    };
+    drop(started);
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let agent = vec![identity_row(config, surroundings).await, state_row(&config.state_dir), sweeper_row(config).await];
+    let report = Report { kernel, probes, agent };
+    let text = if json { terminal::escaped_json(&serde_json::to_string_pretty(&report)?) } else { report.table() };
+    terminal::say(text.trim_end())?;
+    Ok(report.complete())
+}
+
+fn row(probe: &Probe) -> Row {
+    Row {
+        name: probe.name.clone(),
+        standing: Standing::of(probe),
+        meaning: glossary::meaning(&probe.name),
+        reason: probe.reason.clone(),
+        remedy: glossary::remedy(&probe.name, probe.status(), &probe.reason).to_owned(),
+    }
+}
+
+fn fine(name: &str, reason: String) -> Row {
+    own(name, Standing::Ok, reason, "")
+}
+
+fn broken(name: &str, reason: String, remedy: &str) -> Row {
+    own(name, Standing::Broken, reason, remedy)
+}
+
+fn own(name: &str, standing: Standing, reason: String, remedy: &str) -> Row {
+    let meaning = match name {
+        "identity" => "which machine this is",
+        "state_dir" => "where unsent heartbeats wait",
+        "sweeper" => "who receives them",
+        _ => "",
+    };
+    Row { name: name.to_owned(), standing, meaning, reason, remedy: remedy.to_owned() }
+}
+
+async fn identity_row(config: &Config, surroundings: &Surroundings) -> Row {
+    let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::No);
+    match identity::discover(&settings).await {
+        Ok(found) => fine("identity", format!("{}, from {}", found.node_id, found.source)),
+        Err(error) => broken("identity", error.to_string(), ""),
+    }
+}
+
+fn state_row(path: &Path) -> Row {
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    match rustix::fs::access(existing, access) {
+        Ok(()) if existing == path => fine("state_dir", path.display().to_string()),
+        Ok(()) => fine("state_dir", format!("{} will be made", path.display())),
+        Err(error) => {
+            let remedy = "give the agent's user that directory, or set state_dir to another";
+            broken("state_dir", format!("{}: {error}", existing.display()), remedy)
+        }
+    }
+}
+
+async fn sweeper_row(config: &Config) -> Row {
+    let Some(url) = &config.sweeper_url else {
+        let remedy = "set sweeper_url (NODE_AGENT_SWEEPER_URL) before `node-agent run`";
+        return own("sweeper", Standing::NotApplicable, "no sweeper_url is configured".to_owned(), remedy);
+    };
+    let remedy = "see that the sweeper runs there and that this host may reach it";
+    let answer = async {
+        let client = crate::http::sweeper_client(url, Duration::from_secs(5))?;
+        client.get(format!("{url}/healthz")).send().await
+    };
+    match answer.await {
+        Ok(response) if response.status().is_success() => fine("sweeper", format!("{url} answers")),
+        Ok(response) => broken("sweeper", format!("{url}/healthz answered {}", response.status()), remedy),
+        Err(error) => broken("sweeper", crate::http::chain(&error), remedy),
+    }
+}

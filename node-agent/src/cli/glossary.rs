@@ -1,0 +1,66 @@
+//! What each probe measures, and what a reader can do when it does not: plain data for `doctor`.
+
+use heartbeat::wire::ProbeStatus;
+
+const AS_FOR_EBPF: &str = "as for ebpf";
+
+/// What a probe measures, in words.
+#[must_use]
+pub fn meaning(probe: &str) -> &'static str {
+    match probe {
+        "births" => "processes started, programs executed, processes ended",
+        "cgroups" => "which processes belong together",
+        "host_cpu" => "CPU time of the whole host",
+        "host_disk" => "bytes to and from the host's disks",
+        "disk_io" => "bytes to and from storage, by workload",
+        "ebpf" => "the kernel's own books of every process",
+        "gpu" => "work of the GPUs",
+        "host_oom" => "kills by the out-of-memory killer, whole host",
+        "host_memory" => "memory of the whole host",
+        "memory_peak" => "peak of resident memory, by workload",
+        "memory_peak_of_the_dead" => "the same, of processes that ended in the interval",
+        "host_network" => "bytes over the host's interfaces",
+        "oom_kills" => "kills by the out-of-memory killer, by workload",
+        "short_lives" => "CPU time of processes that live and end within an interval",
+        "tasks" => "CPU time of processes, by workload",
+        _ => "",
+    }
+}
+
+/// What the reader can do about a probe; empty when nothing needs doing.
+#[must_use]
+pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
+    let by_choice = reason.contains("by configuration");
+    match (status, probe) {
+        (ProbeStatus::Ok | ProbeStatus::NotApplicable, _) => "",
+        (_, "gpu") => "none in this version; verdicts about a GPU host stay unknown",
+        (_, "births" | "short_lives" | "oom_kills") => AS_FOR_EBPF,
+        (_, "ebpf") if by_choice => "set collector = \"auto\"",
+        (ProbeStatus::Denied, "ebpf") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
+        (ProbeStatus::Denied, "disk_io") => "run the agent as root, or with CAP_SYS_PTRACE",
+        (ProbeStatus::Denied, _) => "run the agent as root",
+        (ProbeStatus::Unsupported, "ebpf") => {
+            "a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF; all current distributions' kernels have both"
+        }
+        (ProbeStatus::Unsupported, "memory_peak_of_the_dead") => "Linux 6.16 or later, with eBPF",
+        (ProbeStatus::Unsupported, _) => "a kernel that has what the reason names",
+        (ProbeStatus::Broken | ProbeStatus::Unspecified, _) => {
+            "report it, with the output of `node-agent doctor --output json`"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_measured_has_a_remedy_and_what_is_has_none() {
+        for probe in ["ebpf", "births", "disk_io", "gpu", "tasks", "one that is not known here"] {
+            for status in [ProbeStatus::Denied, ProbeStatus::Unsupported, ProbeStatus::Broken] {
+                assert_ne!(remedy(probe, status, "some reason"), "", "{probe} {status:?}");
+            }
+            assert_eq!(remedy(probe, ProbeStatus::Ok, ""), "");
+        }
+    }
+}

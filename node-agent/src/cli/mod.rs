@@ -1,0 +1,184 @@
+//! The command line: what can be said, and what each exit code means.
+
+pub mod doctor;
+pub mod glossary;
+pub mod once;
+pub mod terminal;
+
+use crate::{
+    config::{self, Config, ConfigError, Surroundings},
+    run,
+    state::StateError,
+};
+use clap::{Parser, Subcommand, ValueEnum};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+const SUCCESS: u8 = 0;
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const INCOMPLETE: u8 = 3;
+const IN_USE: u8 = 4;
+
+const AFTER_HELP: &str = "\
+Examples:
+  node-agent doctor                 what can be measured on this host, and what cannot, and why
+  node-agent once | jq .counters    one heartbeat, as it would be sent, on standard output
+  NODE_AGENT_SWEEPER_URL=https://sweeper.example.com \\
+  NODE_AGENT_JOIN_TOKEN_FILE=/etc/cloud-sweeper/join-token \\
+  node-agent run                    measure and report until told to stop (Ctrl-C or SIGTERM)
+
+Configuration:
+  --config FILE, else /etc/cloud-sweeper/node-agent.toml if it exists. Each key is also a variable,
+  which wins: interval is NODE_AGENT_INTERVAL. node-agent.example.toml explains all keys.
+
+Exit codes:
+  0  success; for `run`: it was told to stop and has kept or sent everything
+  1  it failed; standard error says why
+  2  wrong command line or configuration
+  3  `doctor` only: something that this host has cannot be measured
+  4  another agent uses the same state directory";
+
+/// Measures what this machine really does, from the kernel's own books, and reports it to a sweeper.
+#[derive(Debug, Parser)]
+#[command(name = "node-agent", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+struct Arguments {
+    /// Configuration file, in TOML.
+    #[arg(long, global = true, value_name = "FILE", env = "NODE_AGENT_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure at each interval and report to the sweeper, until told to stop.
+    Run,
+    /// Measure one interval and print its heartbeat as JSON. Needs no sweeper, sends nothing, keeps nothing.
+    Once {
+        /// Length of the interval.
+        #[arg(long, default_value = "1s", value_parser = interval)]
+        interval: Duration,
+    },
+    /// Say what will be measured on this host and what will not, each with its reason and its remedy.
+    Doctor {
+        /// A table for people or JSON for programs.
+        #[arg(long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = config::parse_duration(text)?;
+    let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
+    if allowed.contains(&interval) { Ok(interval) } else { Err("it is outside 100ms to 1h".to_owned()) }
+}
+
+/// Does what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let surroundings = Surroundings::of_this_process();
+    let done = config::load(arguments.config.as_deref(), &surroundings)
+        .map_err(anyhow::Error::from)
+        .and_then(|config| execute(&arguments.command, &config, &surroundings));
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&error),
+    }
+}
+
+fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> anyhow::Result<u8> {
+    start_log(&config.log)?;
+    // One thread is enough to send; measuring and files have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stop = CancellationToken::new();
+    let done = runtime.block_on(async {
+        tokio::spawn(stop_on_signal(stop.clone())?);
+        match command {
+            Command::Run => {
+                let (choice, interval) = (config.collector, config.interval);
+                run::run(config, surroundings, move || once::start(choice, interval), stop).await.map(|()| SUCCESS)
+            }
+            Command::Once { interval } => once::once(config, *interval, stop).await.map(|()| SUCCESS),
+            Command::Doctor { output } => {
+                let complete = doctor::doctor(config, surroundings, *output == Output::Json).await?;
+                Ok(if complete { SUCCESS } else { INCOMPLETE })
+            }
+        }
+    });
+    // A reading that hangs in the kernel must not keep the process from ending.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    match done {
+        Err(error) if is_broken_pipe(&error) => Ok(SUCCESS),
+        done => done,
+    }
+}
+
+/// Whoever read the output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn start_log(filter: &str) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .map_err(|error| anyhow::Error::from(wrong_filter(&error.to_string())))?;
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
+    Ok(())
+}
+
+fn wrong_filter(reason: &str) -> ConfigError {
+    ConfigError::Value { origin: "configuration".to_owned(), key: "log".to_owned(), reason: reason.to_owned() }
+}
+
+fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    })
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let code = match (error.downcast_ref::<StateError>(), error.downcast_ref::<ConfigError>()) {
+        (Some(StateError::InUse { .. }), _) => IN_USE,
+        (_, Some(_)) => USAGE,
+        _ => FAILED,
+    };
+    // If nobody reads standard error, the exit code has to do.
+    let _ = terminal::say_error(&terminal::escaped(&format!("{error:#}")));
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_its_help_documents_every_exit_code() {
+        Arguments::command().debug_assert();
+        for code in [SUCCESS, FAILED, USAGE, INCOMPLETE, IN_USE] {
+            assert!(AFTER_HELP.contains(&format!("\n  {code}  ")), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_interval_is_bounded() {
+        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
+        assert!(interval("0s").is_err() && interval("2h").is_err() && interval("later").is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! `node-agent once`: one real interval, one heartbeat, on standard output.
+
+use super::terminal;
+use crate::{
+    collect::{Collector, CollectorOptions, Mode},
+    config::{CollectorChoice, Config},
+    run::clock::Ticker,
+    source::{Readings, Source as _},
+};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Starts the collector that the configuration asks for.
+///
+/// # Errors
+/// If nothing can be measured, or not in the way that was asked for.
+pub fn start(choice: CollectorChoice, interval: Duration) -> anyhow::Result<Readings> {
+    let mode = match choice {
+        CollectorChoice::Auto => Mode::Auto,
+        CollectorChoice::Ebpf => Mode::Ebpf,
+        CollectorChoice::Proc => Mode::Proc,
+    };
+    Ok(Readings::new(Collector::start(&CollectorOptions { mode, interval })?))
+}
+
+/// Measures one interval and prints its heartbeat.
+///
+/// # Errors
+/// If nothing can be measured or nobody reads the output.
+pub async fn once(config: &Config, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+    let choice = config.collector;
+    let mut source = tokio::task::spawn_blocking(move || start(choice, interval)).await??;
+    let mut ticker = Ticker::start(interval)?;
+    tokio::select! {
+        tick = ticker.tick() => tick?,
+        // What was measured so far is a heartbeat as well.
+        () = stop.cancelled() => {}
+    }
+    let heartbeat = tokio::task::spawn_blocking(move || source.next()).await??;
+    terminal::say(&terminal::escaped_json(&serde_json::to_string_pretty(&heartbeat)?))?;
+    Ok(())
+}
