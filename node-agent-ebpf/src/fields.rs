@@ -33,6 +33,8 @@ static OFFSETS: Offsets = Offsets {
     css_cgroup: ABSENT,
     cgroup_kn: ABSENT,
     kn_id: ABSENT,
+    kn_name: ABSENT,
+    kn_parent: ABSENT,
     victim_is_task: 0,
     page_shift: 12,
     reserved: 0,

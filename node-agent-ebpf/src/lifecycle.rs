@@ -7,6 +7,7 @@
 //! an exec puts the parent's memory into it (measured: 128 MB for `/bin/true`).
 
 use crate::{
+    cgroup::remember_names,
     fields::{Address, offset},
     fold::{add, count_drop, row},
     identity::key_of,
@@ -39,10 +40,12 @@ fn process_fork(context: BtfTracePointContext) -> i32 {
 
 #[btf_tracepoint(function = "sched_process_exec")]
 fn process_exec(context: BtfTracePointContext) -> i32 {
-    let Some(mut key) = key_of(Address(context.arg::<u64>(0))) else {
+    let task = Address(context.arg::<u64>(0));
+    let Some(mut key) = key_of(task) else {
         count_drop(dropped::UNREADABLE);
         return 0;
     };
+    remember_names(task, &key);
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).execs }, 1);

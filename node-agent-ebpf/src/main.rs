@@ -16,6 +16,7 @@
 #![feature(asm_experimental_arch)]
 #![expect(clippy::missing_safety_doc, reason = "programs are called by the kernel alone")]
 
+mod cgroup;
 mod fields;
 mod fold;
 mod identity;

@@ -161,6 +161,7 @@ impl Collector {
         let _ = books::read(&mut probes);
         collector.state(&mut probes, None);
         collector.probes = probes;
+        tracing::info!(collector = collector.collector().as_str_name(), "measuring from here on");
         Ok(collector)
     }
 
@@ -225,8 +226,9 @@ impl Collector {
     }
 
     fn book(&mut self, ledger: &Ledger) {
-        if ledger.paths.is_none() {
-            self.cgroups.refresh(&ledger.shares.keys().map(|key| (key.hierarchy, key.cgroup_id)).collect());
+        if let Books::Ebpf(object) = &self.books {
+            let wanted = ledger.shares.keys().map(|key| (key.hierarchy, key.cgroup_id)).collect();
+            self.cgroups.refresh(&wanted, |tree, id| object.cgroup_path(tree, id));
         }
         let knows_cgroups = self.knows_cgroups();
         self.rows.begin();

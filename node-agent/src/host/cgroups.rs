@@ -1,6 +1,7 @@
 //! Paths of cgroups by their kernel ids.
 //!
-//! A cgroup's id is the inode number of its directory. An id that is not known yet leads to one walk of its tree, at most one per
+//! A cgroup's id is the inode number of its directory. The programs in the kernel remember names from the start of a
+//! program on; for what ran before, an id that is not known leads to one walk of its tree, at most one per
 //! tree and reading (a stat per directory, about 2 µs each); known paths are kept while they are in use.
 
 use node_agent_ebpf::hierarchy;
@@ -92,9 +93,15 @@ impl Cgroups {
         self.mounts.any()
     }
 
-    /// Brings the known paths up to date for these cgroups, and forgets those that nobody uses.
-    pub fn refresh(&mut self, wanted: &HashSet<(u8, u64)>) {
+    /// Brings the known paths up to date for these cgroups, and forgets those that nobody uses. `remembered` is asked
+    /// first: it knows cgroups that are gone by now.
+    pub fn refresh(&mut self, wanted: &HashSet<(u8, u64)>, remembered: impl Fn(u8, u64) -> Option<String>) {
         self.paths.retain(|known, _| wanted.contains(known));
+        for (tree, id) in wanted {
+            if let (false, Some(path)) = (self.paths.contains_key(&(*tree, *id)), remembered(*tree, *id)) {
+                self.paths.insert((*tree, *id), path);
+            }
+        }
         for tree in [hierarchy::V2, hierarchy::V1_CPUACCT, hierarchy::V1_PIDS] {
             let missing: HashSet<u64> = wanted
                 .iter()
@@ -171,11 +178,18 @@ mod tests {
         fs::create_dir_all(&unit).unwrap();
         let id = id_of(&unit).unwrap();
         let mut cgroups = Cgroups::new(Mounts { v2: Some(root.path().to_owned()), ..Mounts::default() });
-        cgroups.refresh(&HashSet::from([(hierarchy::V2, id), (hierarchy::V2, u64::MAX)]));
+        cgroups.refresh(&HashSet::from([(hierarchy::V2, id), (hierarchy::V2, u64::MAX)]), |_, _| None);
         assert_eq!(cgroups.path(hierarchy::V2, id), Some("/system.slice/cron.service"));
         assert_eq!(cgroups.path(hierarchy::V2, u64::MAX), None);
         assert_eq!(cgroups.path(hierarchy::ROOT, 0), Some("/"));
-        cgroups.refresh(&HashSet::new());
+        cgroups.refresh(&HashSet::new(), |_, _| None);
         assert_eq!(cgroups.path(hierarchy::V2, id), None);
+    }
+
+    #[test]
+    fn a_cgroup_that_is_gone_keeps_the_path_that_somebody_remembers() {
+        let mut cgroups = Cgroups::new(Mounts::default());
+        cgroups.refresh(&HashSet::from([(hierarchy::V2, 7)]), |_, id| (id == 7).then(|| "/gone".to_owned()));
+        assert_eq!(cgroups.path(hierarchy::V2, 7), Some("/gone"));
     }
 }

@@ -13,7 +13,7 @@ use aya::{
     maps::{Array, HashMap, MapData, MapError},
     programs::{BtfTracePoint, Iter, ProgramError, links::LinkError},
 };
-use node_agent_ebpf::{ABSENT, Key, MAX_FOLDED, Task, Totals, control};
+use node_agent_ebpf::{ABSENT, CgroupId, CgroupName, Key, MAX_CGROUP_DEPTH, MAX_FOLDED, Task, Totals, control};
 use std::{fs::File, io::Read as _};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_OBJECT"));
@@ -77,6 +77,7 @@ pub struct Object {
     rest: Array<MapData, Totals>,
     control: Array<MapData, u64>,
     dropped: Array<MapData, u64>,
+    cgroups: HashMap<MapData, CgroupId, CgroupName>,
     buffer: u64,
     resolved: Resolved,
     /// Why out-of-memory kills are not counted, if they are not.
@@ -131,6 +132,7 @@ impl Object {
             rest: map("REST")?.try_into()?,
             control: map("CONTROL")?.try_into()?,
             dropped: map("DROPPED")?.try_into()?,
+            cgroups: map("CGROUPS")?.try_into()?,
             buffer: 0,
             resolved,
             oom_error,
@@ -176,6 +178,24 @@ impl Object {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
         Ok(ledger)
+    }
+
+    /// The path of a cgroup in which a program was started, also if it is gone by now.
+    #[must_use]
+    pub fn cgroup_path(&self, tree: u8, id: u64) -> Option<String> {
+        const ROOT_ID: u64 = 1;
+        let mut at = CgroupId { id, hierarchy: u64::from(tree) };
+        let mut parts = Vec::new();
+        while at.id != ROOT_ID {
+            let found = self.cgroups.get(&at, 0).ok()?;
+            let end = found.name.iter().position(|byte| *byte == 0).unwrap_or(found.name.len());
+            parts.push(String::from_utf8_lossy(found.name.get(..end)?).into_owned());
+            at.id = found.parent_id;
+            if parts.len() > MAX_CGROUP_DEPTH {
+                return None;
+            }
+        }
+        Some(parts.iter().rev().fold(String::new(), |path, part| path + "/" + part))
     }
 
     /// A fresh iterator over all tasks; the kernel's file cannot be rewound.

@@ -75,6 +75,11 @@ impl Types {
         self.find(of, path).map_or(ABSENT, |(_, bytes)| bytes)
     }
 
+    /// For a field that was renamed.
+    fn first_of(&self, of: &str, paths: [&str; 2]) -> u32 {
+        paths.into_iter().find_map(|path| self.find(of, path)).map_or(ABSENT, |(_, bytes)| bytes)
+    }
+
     fn required(&self, of: &str, path: &'static str) -> Result<u32, OffsetsError> {
         self.find(of, path).map(|(_, bytes)| bytes).ok_or(OffsetsError::Missing(path))
     }
@@ -179,6 +184,8 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         css_cgroup: types.optional("cgroup_subsys_state", "cgroup"),
         cgroup_kn: types.optional("cgroup", "kn"),
         kn_id: types.optional("kernfs_node", "id"),
+        kn_name: types.optional("kernfs_node", "name"),
+        kn_parent: types.first_of("kernfs_node", ["parent", "__parent"]),
         victim_is_task: u32::from(victim_is_task == Some(true)),
         page_shift: u32::try_from(rustix::param::page_size()).unwrap_or(4096).trailing_zeros(),
         reserved: 0,
@@ -211,6 +218,8 @@ mod tests {
             ("cgroup", offsets.css_cgroup),
             ("kn", offsets.cgroup_kn),
             ("id", offsets.kn_id),
+            ("name", offsets.kn_name),
+            ("parent", offsets.kn_parent),
         ] {
             assert_ne!(offset, ABSENT, "{name}");
         }

@@ -1,0 +1,79 @@
+//! Where a task stands in the cgroup trees, and what that place is called.
+//!
+//! `bpf_get_current_cgroup_id` is refused: on a host that still has version 1 trees it answers 1 for everything. Names are
+//! kept from the start of a program on, because a unit that logrotate ran in is gone before the next reading. A name
+//! that is known already costs one look-up.
+
+use crate::{
+    fields::{Address, offset},
+    maps::CGROUPS,
+};
+use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_probe_read_kernel_str_bytes};
+use node_agent_ebpf::{CGROUP_NAME_BYTES, CgroupId, CgroupName, Key, MAX_CGROUP_DEPTH, hierarchy};
+
+/// The root of every kernfs tree has inode number 1.
+const ROOT_ID: u64 = 1;
+
+#[inline(always)]
+fn node_of_subsystem(css_set: Address, at: u32) -> Option<Address> {
+    css_set.follow(at)?.follow(offset!(css_cgroup))?.follow(offset!(cgroup_kn))
+}
+
+/// The directory of the task in one tree.
+#[inline(always)]
+fn node(css_set: Address, tree: u8) -> Option<Address> {
+    match tree {
+        hierarchy::V2 => css_set.follow(offset!(css_set_v2))?.follow(offset!(cgroup_kn)),
+        hierarchy::V1_CPUACCT => node_of_subsystem(css_set, offset!(css_set_cpuacct)),
+        _ => node_of_subsystem(css_set, offset!(css_set_pids)),
+    }
+}
+
+#[inline(always)]
+fn id(node: Option<Address>) -> u64 {
+    node.and_then(|node| node.read(offset!(kn_id))).unwrap_or(ROOT_ID)
+}
+
+/// Fills the key's cgroup: the version 2 tree if the task is below its root there, else a version 1 tree.
+#[inline(always)]
+pub(crate) fn place(task: Address, key: &mut Key) {
+    let Some(css_set) = task.follow(offset!(task_cgroups)) else { return };
+    let mut tree = hierarchy::V2;
+    let mut found = id(node(css_set, hierarchy::V2));
+    if found == ROOT_ID {
+        tree = hierarchy::V1_CPUACCT;
+        found = id(node(css_set, hierarchy::V1_CPUACCT));
+    }
+    if found == ROOT_ID {
+        tree = hierarchy::V1_PIDS;
+        found = id(node(css_set, hierarchy::V1_PIDS));
+    }
+    if found != ROOT_ID {
+        key.cgroup_id = found;
+        key.hierarchy = tree;
+    }
+}
+
+/// Remembers the names from the task's cgroup up to the root, or up to the first that is known.
+#[inline(always)]
+pub(crate) fn remember_names(task: Address, key: &Key) {
+    if key.hierarchy == hierarchy::ROOT {
+        return;
+    }
+    let mut next = task.follow(offset!(task_cgroups)).and_then(|css_set| node(css_set, key.hierarchy));
+    let mut at = CgroupId { id: key.cgroup_id, hierarchy: u64::from(key.hierarchy) };
+    for _ in 0..MAX_CGROUP_DEPTH {
+        let Some(node) = next else { return };
+        if at.id == ROOT_ID || CGROUPS.get_ptr(&at).is_some() {
+            return;
+        }
+        let parent = node.follow(offset!(kn_parent));
+        let mut entry = CgroupName { parent_id: id(parent), name: [0; CGROUP_NAME_BYTES] };
+        let Some(name) = node.follow(offset!(kn_name)) else { return };
+        // SAFETY: the helper checks the address and writes at most the buffer's length.
+        let _ = unsafe { bpf_probe_read_kernel_str_bytes(name.0 as *const u8, &mut entry.name) };
+        let _ = CGROUPS.insert(&at, &entry, u64::from(BPF_NOEXIST));
+        at.id = entry.parent_id;
+        next = parent;
+    }
+}
