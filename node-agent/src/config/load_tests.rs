@@ -63,7 +63,7 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("sweeper_url = \"sweeper:80\"", "neither http nor https"),
         ("sweeper_url = \"https://u:p@sweeper\"", "user name or password"),
         ("sweeper_url = \"\"", "it is empty"),
-        ("state_dir = \"here\"", "is a relative path"),
+        ("state_dir = 1", "expected a text in quotes"),
         ("spool_max_bytes = 1", "below the least"),
         ("collector = \"bpf\"", "none of auto, ebpf, proc"),
         ("identity = \"azure\"", "none of auto, aws, gcp, host"),

@@ -12,13 +12,9 @@ pub(super) fn text(value: &toml::Value) -> Result<String, String> {
     }
 }
 
+/// A path; a relative one starts where the agent was started.
 pub(super) fn path(value: &toml::Value) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text(value)?);
-    if path.is_absolute() {
-        Ok(path)
-    } else {
-        Err(format!("`{}` is a relative path; give one that begins with /", path.display()))
-    }
+    text(value).map(PathBuf::from)
 }
 
 /// An http or https address without query, and without its trailing slash.
