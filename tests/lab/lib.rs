@@ -5,7 +5,9 @@
 //! that is missing is a panic that names the command which installs it; nothing here skips.
 
 pub mod agent;
+pub mod aws;
 pub mod binaries;
+pub mod imds;
 pub mod initramfs;
 pub mod microvm;
 pub mod port;

@@ -1,0 +1,138 @@
+"""moto's EC2, made to page, tag, price and date its instances as AWS does.
+
+Importing this module mends moto for the whole process:
+  - DescribeInstances pages by instance, at most 1,000 at a time (moto: by reservation, 100 at a time);
+  - the tags of an instance are one look-up (moto: a walk over all tags of all resources);
+  - every instance has the billing fields that AWS always returns (moto: none);
+  - DescribeRegions tells only of regions that are enabled (moto: of all, in all partitions);
+  - an address that AWS lends belongs to `amazon` (moto: to the account, as if it were elastic).
+"""
+
+import copy
+import datetime
+
+from moto.core.responses import ActionResult
+from moto.ec2 import ec2_backends
+from moto.ec2.exceptions import InvalidParameterCombination
+from moto.ec2.models import core
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.models.instances import Instance, InstanceState
+from moto.ec2.responses.availability_zones_and_regions import AvailabilityZonesAndRegions
+from moto.ec2.responses.instances import InstanceResponse
+
+ACCOUNT = "123456789012"
+STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+ENABLED_REGIONS = {"us-east-1", "us-west-2", "eu-central-1"}
+PAGING = {"page_size": 1000, "repeat_token": False}
+
+
+def set_paging(page_size, repeat_token):
+    PAGING.update(page_size=page_size or 1000, repeat_token=repeat_token)
+
+
+def get_tags(self):
+    tags = self.ec2_backend.tags.get(self.id) if self.id else None
+    return [{"resource_id": self.id, "resource_type": "", "key": k, "value": v} for k, v in dict(tags or {}).items()]
+
+
+def describe_instances(self):
+    self.error_on_dryrun()
+    ids, filters = self._get_param("InstanceIds", []), self._filters_from_querystring()
+    if ids:
+        if self._get_param("MaxResults"):
+            raise InvalidParameterCombination("The parameter instancesSet cannot be used with the parameter maxResults")
+        return ActionResult({"Reservations": self.ec2_backend.get_reservations_by_instance_ids(ids, filters=filters)})
+    reservations = self.ec2_backend.describe_instances(filters=filters)
+    size = min(int(self._get_param("MaxResults", 1000)), PAGING["page_size"])
+    token = self._get_param("NextToken")
+    start = int(token.removeprefix("after-")) if token else 0
+    page, seen = [], 0
+    for reservation in reservations:
+        first, seen = seen, seen + len(reservation.instances)
+        wanted = reservation.instances[max(0, start - first) : max(0, start + size - first)]
+        if wanted:
+            part = copy.copy(reservation)
+            part.instances = wanted
+            page.append(part)
+    following = f"after-{start + size}" if start + size < seen else None
+    if PAGING["repeat_token"]:
+        following = "after-0"
+    return ActionResult({"Reservations": page, "NextToken": following})
+
+
+def describe_regions(self):
+    self.error_on_dryrun()
+    regions = self.ec2_backend.describe_regions(self._get_param("RegionNames", []))
+    if self._get_param("AllRegions") in (True, "true"):
+        return ActionResult({"Regions": regions})
+    return ActionResult({"Regions": [region for region in regions if region.name in ENABLED_REGIONS]})
+
+
+moto_association = NetworkInterface.association.fget
+
+
+def association(self):
+    known = moto_association(self)
+    if known and not known.get("allocationId"):
+        known["ipOwnerId"] = "amazon"
+    return known
+
+
+core.TaggedEC2Resource.get_tags = get_tags
+AvailabilityZonesAndRegions.describe_regions = describe_regions
+InstanceResponse.describe_instances = describe_instances
+NetworkInterface.association = property(association)
+Instance.usage_operation = "RunInstances"
+Instance.platform_details = "Linux/UNIX"
+
+
+def time_of(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def seed(region, instances):
+    """Starts instances; an entry may have `type`, `count`, `tags`, and whatever `apply` understands."""
+    backend = ec2_backends[ACCOUNT][region]
+    image = next(image for image in backend.describe_images() if image.platform != "windows")
+    ids = []
+    for wanted in instances:
+        reservation = backend.run_instances(
+            image.id,
+            wanted.get("count", 1),
+            None,
+            [],
+            instance_type=wanted.get("type", "t3.micro"),
+            is_instance_type_default=False,
+            region_name=region,
+            tags={"instance": wanted.get("tags", {})},
+        )
+        for instance in reservation.instances:
+            apply(instance, wanted)
+            ids.append(instance.id)
+    return ids
+
+
+def change(region, instance_id, wanted):
+    """Changes what EC2 says of one instance."""
+    instance = ec2_backends[ACCOUNT][region].get_instance(instance_id)
+    apply(instance, wanted)
+    if "type" in wanted:
+        instance.instance_type = wanted["type"]
+    if "tags" in wanted:
+        instance.ec2_backend.create_tags([instance_id], wanted["tags"])
+
+
+def apply(instance, wanted):
+    for device in instance.block_device_mapping.values():
+        attached = wanted.get("attached_at") or wanted.get("launched_at")
+        if attached:
+            device.attach_time = time_of(attached)
+    if "launched_at" in wanted:
+        instance.launch_time = time_of(wanted["launched_at"])
+    if "state" in wanted:
+        instance._state = InstanceState(wanted["state"], STATES[wanted["state"]])
+    if "tenancy" in wanted:
+        instance.placement.tenancy = wanted["tenancy"]
+    for name in ("lifecycle", "usage_operation", "platform_details", "root_device_type"):
+        if name in wanted:
+            setattr(instance, name, wanted[name])

@@ -1,0 +1,216 @@
+//! An AWS API server: moto in server mode behind `server.py`, with instances of the scenario's making.
+//!
+//! It answers EC2, STS and the price list (`price_list.jsonl`) on a port of its own, knows one account, and has three
+//! enabled regions. It starts in about a second; it has no instances until it is given some.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{binaries, process::Running};
+
+/// Importing moto takes most of it.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The one account.
+pub const ACCOUNT: &str = "123456789012";
+
+/// The regions that the account has enabled.
+pub const REGIONS: [&str; 3] = ["eu-central-1", "us-east-1", "us-west-2"];
+
+/// A running AWS API server; it ends with this value.
+#[derive(Debug)]
+pub struct Moto {
+    url: String,
+    client: reqwest::Client,
+    _process: Running,
+}
+
+/// Instances to start, or what to change of one. What is left out stays as moto has it: a running on-demand Linux
+/// instance on shared hardware with an EBS root volume and a lent public address.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Instance {
+    /// For example `m5.large`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// So many alike, in one reservation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Tags, `Name` among them.
+    pub tags: BTreeMap<String, String>,
+    /// The last start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched_at: Option<Timestamp>,
+    /// When the root volume was attached; if left out, the last start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached_at: Option<Timestamp>,
+    /// `running`, `stopped`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// `spot`, `capacity-block`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<String>,
+    /// `RunInstances:0002`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_operation: Option<String>,
+    /// `dedicated`, `host`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenancy: Option<String>,
+    /// `instance-store`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_device_type: Option<String>,
+}
+
+impl Instance {
+    /// An instance of this type with this `Name` tag.
+    #[must_use]
+    pub fn named(instance_type: &str, name: &str) -> Self {
+        Self {
+            instance_type: Some(instance_type.into()),
+            tags: [("Name".to_owned(), name.to_owned())].into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Something that goes wrong on purpose. A part that is left out fits every call.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Fault {
+    /// `ec2`, `sts`, `pricing`
+    pub service: Option<String>,
+    /// `DescribeInstances`, …
+    pub action: Option<String>,
+    /// Only in this region.
+    pub region: Option<String>,
+    /// The HTTP status; 400 if left out.
+    pub status: Option<u16>,
+    /// The provider's error code; without one the call is only delayed.
+    pub code: Option<String>,
+    /// In the provider's words.
+    pub message: Option<String>,
+    /// Seconds before the answer.
+    pub delay_s: Option<u32>,
+    /// So many times; for ever if left out.
+    pub times: Option<u32>,
+}
+
+/// One call that the server has seen.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Call {
+    /// `ec2`
+    pub service: String,
+    /// `StopInstances`
+    pub action: String,
+    /// Of the credentials' scope.
+    pub region: String,
+    /// The request's parameters.
+    pub parameters: Value,
+}
+
+impl Moto {
+    /// Starts a server whose log lies in `folder`, and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start; `make setup` installs it.
+    pub async fn start(folder: &Path) -> Self {
+        let mut command = Command::new(binaries::python("python"));
+        command.arg(binaries::checkout().join("tests/lab/aws/server.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        fs::create_dir_all(folder).expect("the log's folder can be made");
+        let mut process = Running::start("moto", &mut command, folder);
+        let line = process.line_with("listening on ", START_TIMEOUT).await;
+        let url = format!("http://{}", line.trim_start_matches("listening on ").trim());
+        Self { url, client: reqwest::Client::new(), _process: process }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The environment in which any AWS client finds this server and no other, with credentials that it accepts.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        [
+            ("AWS_ENDPOINT_URL", self.url.as_str()),
+            ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
+            ("AWS_SECRET_ACCESS_KEY", "the server does not check it"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    /// Starts instances in a region and returns their ids, in the order asked for.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn run(&self, region: &str, instances: &[Instance]) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Started {
+            ids: Vec<String>,
+        }
+        let answer = self.post("instances", json!({"region": region, "instances": instances})).await;
+        serde_json::from_value::<Started>(answer).expect("the ids of the started instances").ids
+    }
+
+    /// Changes what EC2 says of one instance.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not know it.
+    pub async fn change(&self, region: &str, id: &str, change: &Instance) {
+        self.post("change", json!({"region": region, "id": id, "set": change})).await;
+    }
+
+    /// Puts these faults in the place of all earlier ones.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn fail(&self, faults: &[Fault]) {
+        self.post("faults", json!({"faults": faults})).await;
+    }
+
+    /// No page of instances is larger than this, whatever a client asks for.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn page_size(&self, instances: u32) {
+        self.post("paging", json!({"page_size": instances})).await;
+    }
+
+    /// From now on every page of instances points to the first one.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn repeat_page_tokens(&self) {
+        self.post("paging", json!({"repeat_token": true})).await;
+    }
+
+    /// Every call of an AWS API so far.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn calls(&self) -> Vec<Call> {
+        let answer = self.client.get(format!("{}/_lab/calls", self.url)).send().await.expect("the server answers");
+        answer.json().await.expect("a list of calls")
+    }
+
+    async fn post(&self, what: &str, body: Value) -> Value {
+        let answer = self.client.post(format!("{}/_lab/{what}", self.url)).json(&body).send().await;
+        let answer = answer.and_then(reqwest::Response::error_for_status).expect("the server agrees");
+        answer.json().await.expect("the server answers in JSON")
+    }
+}

@@ -1,0 +1,156 @@
+"""An AWS API server for the scenarios: moto 5.2.5 in server mode, with what the scenarios need and moto lacks.
+
+    python tests/lab/aws/server.py [--port 0] [--prices price_list.jsonl]
+
+Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel chooses one. Loopback only. Beside the AWS
+APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is its only user):
+
+    POST   /_lab/instances   {"region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
+    POST   /_lab/change      {"region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
+    POST   /_lab/faults      {"faults": [{"service", "action", "region", "status", "code", "message", "delay_s", "times"}]}
+    POST   /_lab/paging      {"page_size", "repeat_token"}
+    GET    /_lab/calls       every AWS call so far; DELETE forgets them
+"""
+
+import argparse
+import io
+import json
+import logging
+import pathlib
+import re
+import threading
+import time
+import urllib.parse
+from xml.sax.saxutils import escape
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+import ec2
+import prices
+
+CREDENTIAL = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
+
+
+class Faults:
+    """What goes wrong on purpose. A fault without `code` only delays; one without `times` stays."""
+
+    def __init__(self):
+        self.faults, self.lock = [], threading.Lock()
+
+    def set(self, faults):
+        with self.lock:
+            self.faults = [dict(fault) for fault in faults]
+
+    def take(self, service, action, region):
+        with self.lock:
+            for fault in self.faults:
+                wanted = (("service", service), ("action", action), ("region", region))
+                if any(fault.get(name) not in (None, value) for name, value in wanted):
+                    continue
+                if fault.get("times") is not None:
+                    if fault["times"] <= 0:
+                        continue
+                    fault["times"] -= 1
+                return fault
+        return None
+
+
+def parameters(body, target):
+    """A query API's parameters are a form, a JSON API's are JSON."""
+    if target:
+        return json.loads(body or b"{}")
+    return dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
+
+
+def error(service, target, code, message):
+    """The three ways in which AWS writes an error: JSON, EC2's XML, and every other query API's XML."""
+    if target:
+        return "application/x-amz-json-1.1", json.dumps({"__type": code, "message": message})
+    inner = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    if service == "ec2":
+        text = f"<Response><Errors><Error>{inner}</Error></Errors><RequestID>lab</RequestID></Response>"
+    else:
+        text = f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>lab</RequestId></ErrorResponse>"
+    return "text/xml", f"<?xml version='1.0' encoding='UTF-8'?>{text}"
+
+
+class Lab:
+    """Looks at every request first, then hands it to moto."""
+
+    def __init__(self, price_list):
+        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.prices = prices.PriceList(price_list)
+        self.faults, self.calls = Faults(), []
+
+    def __call__(self, environ, start_response):
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length) if length else b""
+        environ["wsgi.input"] = io.BytesIO(body)
+
+        def answer(status, content_type, text):
+            data = text.encode()
+            headers = [("content-type", content_type), ("content-length", str(len(data)))]
+            start_response(f"{status} {'OK' if status < 400 else 'Refused'}", headers)
+            return [data]
+
+        if environ["PATH_INFO"].startswith("/_lab/"):
+            result = self.admin(environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix("/_lab/"), body)
+            return answer(200, "application/json", json.dumps(result))
+        signed = CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+        if not signed:
+            return self.moto(environ, start_response)
+
+        access_key, region, service = signed.groups()
+        target = environ.get("HTTP_X_AMZ_TARGET")
+        wanted = parameters(body, target)
+        action = target.split(".")[-1] if target else wanted.get("Action")
+        call = {"at": time.time(), "access_key": access_key, "service": service, "action": action, "region": region}
+        self.calls.append(call | {"parameters": wanted})
+
+        fault = self.faults.take(service, action, region)
+        if fault:
+            time.sleep(fault.get("delay_s") or 0)
+            if fault.get("code"):
+                text = error(service, target, fault["code"], fault.get("message") or "injected by the laboratory")
+                return answer(fault.get("status") or 400, *text)
+        if (service, action) == ("pricing", "GetProducts"):
+            try:
+                return answer(200, "application/x-amz-json-1.1", json.dumps(self.prices.get_products(wanted)))
+            except prices.Refused as refused:
+                return answer(400, *error(service, target, refused.code, str(refused)))
+        return self.moto(environ, start_response)
+
+    def admin(self, method, what, body):
+        asked = json.loads(body) if body else {}
+        match method, what:
+            case "POST", "instances":
+                return {"ids": ec2.seed(asked["region"], asked["instances"])}
+            case "POST", "change":
+                return ec2.change(asked["region"], asked["id"], asked["set"])
+            case "POST", "faults":
+                return self.faults.set(asked["faults"])
+            case "POST", "paging":
+                return ec2.set_paging(asked.get("page_size"), asked.get("repeat_token", False))
+            case "GET", "calls":
+                return list(self.calls)
+            case "DELETE", "calls":
+                return self.calls.clear()
+        raise ValueError(f"no such admin call: {method} {what}")
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    arguments = argparse.ArgumentParser(description="An AWS API server for the scenarios, on loopback.")
+    arguments.add_argument("--port", type=int, default=0)
+    arguments.add_argument("--prices", type=pathlib.Path, default=here / "price_list.jsonl")
+    chosen = arguments.parse_args()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    lab = Lab(chosen.prices)
+    server = make_server("127.0.0.1", chosen.port, lab, threaded=True, request_handler=MotoRequestHandler)
+    print(f"listening on 127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

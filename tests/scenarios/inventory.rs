@@ -1,0 +1,305 @@
+//! The inventory is complete or says what is missing; a price is exact or says why it is not known.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{path::Path, time::Duration};
+
+use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::Credentials;
+use jiff::{Timestamp, ToSpan};
+use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS};
+use recommender::rules::stop;
+use sweeper::{
+    inventory::{
+        FailureKind, InstanceState, Inventory, Lifecycle, RootDevice, ScopeOutcome, Silent,
+        aws::{Options, Session, collect},
+    },
+    pricing::{self, PriceKey, Source, Unpriced},
+};
+
+/// One attempt, so that an injected fault is met at once and not waited out.
+fn options(regions: &[&str]) -> Options {
+    Options { regions: regions.iter().map(|&r| r.to_owned()).collect(), attempts: 1, ..Options::default() }
+}
+
+async fn session(moto: &Moto, options: &Options) -> Session {
+    let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "laboratory");
+    let loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(moto.url())
+        .credentials_provider(credentials);
+    Session::open_with(loader, options).await.unwrap().unwrap()
+}
+
+async fn inventory(moto: &Moto, options: &Options) -> Inventory {
+    collect(&session(moto, options).await, options, &Silent).await
+}
+
+fn outcomes(inventory: &Inventory) -> Vec<(Option<&str>, Result<usize, FailureKind>)> {
+    let outcome = |scope: &ScopeOutcome| match scope {
+        ScopeOutcome::Complete { instances } => Ok(*instances),
+        ScopeOutcome::Failed { why, .. } => Err(why.kind),
+    };
+    inventory.scopes.iter().map(|scope| (scope.region.as_deref(), outcome(&scope.outcome))).collect()
+}
+
+fn describe_fault(region: Option<&str>, code: Option<&str>) -> Fault {
+    Fault {
+        service: Some("ec2".into()),
+        action: Some("DescribeInstances".into()),
+        region: region.map(str::to_owned),
+        code: code.map(str::to_owned),
+        ..Fault::default()
+    }
+}
+
+#[tokio::test]
+async fn every_page_of_every_enabled_region_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let mut started = Vec::new();
+    // Reservations of several instances, so that a page ends in the middle of one.
+    for (region, count) in [("us-east-1", 5), ("us-east-1", 6), ("eu-central-1", 4)] {
+        let instances = Instance { count: Some(count), ..Instance::named("m5.large", "w") };
+        let ids = moto.run(region, &[instances]).await;
+        started.extend(ids.into_iter().map(|id| format!("aws:{ACCOUNT}:{region}:{id}")));
+    }
+    moto.page_size(3).await;
+
+    let inventory = inventory(&moto, &options(&[])).await;
+
+    started.sort();
+    assert_eq!(inventory.instances.iter().map(|i| i.id.to_string()).collect::<Vec<_>>(), started);
+    assert_eq!(
+        outcomes(&inventory),
+        [(Some("eu-central-1"), Ok(4)), (Some("us-east-1"), Ok(11)), (Some("us-west-2"), Ok(0))]
+    );
+    assert!(inventory.is_complete());
+    let calls = moto.calls().await;
+    let pages = |region| calls.iter().filter(|c| c.action == "DescribeInstances" && c.region == region).count();
+    assert_eq!(REGIONS.map(pages), [2, 4, 1]);
+    assert!(calls.iter().all(|c| c.action.starts_with("Describe") || c.action.starts_with("Get")), "read-only");
+}
+
+#[tokio::test]
+async fn what_ec2_says_arrives_unchanged() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let launched_at: Timestamp = "2026-11-01T06:30:00Z".parse().unwrap();
+    let attached_at: Timestamp = "2025-02-03T04:05:06Z".parse().unwrap();
+    let mut plain = Instance {
+        launched_at: Some(launched_at),
+        attached_at: Some(attached_at),
+        ..Instance::named("m5.large", "align-7")
+    };
+    plain.tags.insert("owner".into(), "genomics".into());
+    let spot = Instance { lifecycle: Some("spot".into()), ..Instance::named("c6i.4xlarge", "s") };
+    let stopped = Instance {
+        state: Some("stopped".into()),
+        root_device_type: Some("instance-store".into()),
+        ..Instance::named("z99.mega", "")
+    };
+    let ids = moto.run("us-east-1", &[plain, spot, stopped]).await;
+
+    let inventory = inventory(&moto, &options(&["us-east-1"])).await;
+
+    let find = |id: &str| inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
+    let [plain, spot, stopped] = [0, 1, 2].map(|n: usize| find(&ids[n]));
+    assert_eq!(plain.name.as_deref(), Some("align-7"));
+    assert_eq!(plain.tags.get("owner").map(String::as_str), Some("genomics"));
+    assert_eq!(plain.launched_at, Some(launched_at));
+    assert_eq!(plain.attached_at, Some(attached_at));
+    assert_eq!(plain.state, InstanceState::Running);
+    assert_eq!((plain.public_ipv4.len(), plain.public_ipv4[0].elastic), (1, Some(false)));
+    assert_eq!((plain.root_device, plain.volumes.len()), (RootDevice::Ebs, 1));
+    assert_eq!(spot.lifecycle, Lifecycle::Spot);
+    assert_eq!((&stopped.state, &stopped.name), (&InstanceState::Stopped, &None));
+    assert_eq!(stopped.root_device, RootDevice::InstanceStore);
+    assert_eq!(stopped.instance_type.as_deref(), Some("z99.mega"), "a type of a later day is kept");
+}
+
+#[tokio::test]
+async fn a_region_that_cannot_be_read_is_unknown_and_leaves_the_others_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    for region in REGIONS {
+        moto.run(region, &[Instance::named("m5.large", "w")]).await;
+    }
+    for (code, kind) in [
+        ("UnauthorizedOperation", FailureKind::Denied),
+        ("RequestLimitExceeded", FailureKind::Throttled),
+        ("AuthFailure", FailureKind::Credentials),
+        ("InternalError", FailureKind::Provider),
+    ] {
+        moto.fail(&[describe_fault(Some("us-east-1"), Some(code))]).await;
+        let inventory = inventory(&moto, &options(&[])).await;
+        assert_eq!(
+            outcomes(&inventory),
+            [(Some("eu-central-1"), Ok(1)), (Some("us-east-1"), Err(kind)), (Some("us-west-2"), Ok(1))],
+            "{code}"
+        );
+        assert_eq!(inventory.instances.len(), 2);
+        assert!(!inventory.is_complete());
+    }
+}
+
+#[tokio::test]
+async fn a_region_that_fails_on_its_second_page_gives_no_half_inventory() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    moto.run("us-east-1", &[Instance { count: Some(5), ..Instance::default() }]).await;
+    moto.page_size(3).await;
+    moto.repeat_page_tokens().await;
+    let inventory = inventory(&moto, &options(&["us-east-1"])).await;
+    assert_eq!(outcomes(&inventory), [(Some("us-east-1"), Err(FailureKind::Malformed))]);
+    assert!(inventory.instances.is_empty());
+}
+
+#[tokio::test]
+async fn throttling_is_waited_out_and_silence_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    moto.run("us-east-1", &[Instance::default()]).await;
+
+    let throttled = Fault { status: Some(503), times: Some(2), ..describe_fault(None, Some("RequestLimitExceeded")) };
+    moto.fail(&[throttled]).await;
+    let patient = Options { attempts: 4, ..options(&["us-east-1"]) };
+    assert_eq!(outcomes(&inventory(&moto, &patient).await), [(Some("us-east-1"), Ok(1))]);
+
+    moto.fail(&[Fault { delay_s: Some(3), ..describe_fault(None, None) }]).await;
+    let hasty = Options { attempt_timeout: Duration::from_millis(500), ..options(&["us-east-1"]) };
+    assert_eq!(outcomes(&inventory(&moto, &hasty).await), [(Some("us-east-1"), Err(FailureKind::TimedOut))]);
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_be_asked_is_a_failed_scope_not_an_empty_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    for (service, action, code, kind) in [
+        ("sts", "GetCallerIdentity", "ExpiredToken", FailureKind::Credentials),
+        ("ec2", "DescribeRegions", "UnauthorizedOperation", FailureKind::Denied),
+    ] {
+        let fault = Fault {
+            service: Some(service.into()),
+            action: Some(action.into()),
+            code: Some(code.into()),
+            ..Fault::default()
+        };
+        moto.fail(&[fault]).await;
+        let inventory = inventory(&moto, &options(&[])).await;
+        assert_eq!(outcomes(&inventory), [(None, Err(kind))], "{action}");
+        let ScopeOutcome::Failed { what, .. } = &inventory.scopes[0].outcome else { unreachable!() };
+        assert_eq!(what, &format!("{service}:{action}"));
+    }
+}
+
+#[tokio::test]
+async fn prices_are_found_by_exact_key_from_the_api_and_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let with = |instance_type: &str, change: fn(&mut Instance)| {
+        let mut instance = Instance::named(instance_type, instance_type);
+        change(&mut instance);
+        instance
+    };
+    let ids = moto
+        .run(
+            "us-east-1",
+            &[
+                with("m5.large", |_| ()),
+                with("m5.large", |i| i.usage_operation = Some("RunInstances:0002".into())),
+                with("m5.large", |i| i.tenancy = Some("dedicated".into())),
+                with("c6i.4xlarge", |_| ()),
+                with("r5.large", |_| ()),
+                with("m7i.large", |_| ()),
+                with("m5.large", |i| i.lifecycle = Some("spot".into())),
+                with("m5.large", |i| i.tenancy = Some("host".into())),
+            ],
+        )
+        .await;
+    let options = options(&["us-east-1"]);
+    let session = session(&moto, &options).await;
+    let inventory = collect(&session, &options, &Silent).await;
+    let keys: Vec<Result<PriceKey, Unpriced>> = ids
+        .iter()
+        .map(|id| PriceKey::of(inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap()))
+        .collect();
+    let asked: Vec<PriceKey> = keys.iter().filter_map(|key| key.clone().ok()).collect();
+
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/aws/price_list.jsonl");
+    let sources = [Source::Api { session: session.clone(), region: "us-east-1".into() }, Source::File(file)];
+    for source in sources {
+        let table = pricing::load(&pricing::Options { source: source.clone() }, &asked).await;
+        let prices: Vec<Result<String, Unpriced>> = keys
+            .iter()
+            .map(|key| key.clone().and_then(|key| table.on_demand(&key)).map(|rate| rate.to_string()))
+            .collect();
+        let key = |n: usize| Box::new(keys[n].clone().unwrap());
+        assert_eq!(
+            prices,
+            [
+                Ok("$0.096/h".to_owned()),
+                Ok("$0.188/h".to_owned()),
+                Ok("$0.102/h".to_owned()),
+                Ok("$0.68/h".to_owned()),
+                Err(Unpriced::Ambiguous { key: key(4), rows: 2 }),
+                Err(Unpriced::NoRow(key(5))),
+                Err(Unpriced::Spot),
+                Err(Unpriced::DedicatedHost),
+            ],
+            "{source:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_price_list_that_cannot_be_read_makes_prices_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    moto.run("us-east-1", &[Instance::named("m5.large", "w")]).await;
+    let options = options(&["us-east-1"]);
+    let session = session(&moto, &options).await;
+    let inventory = collect(&session, &options, &Silent).await;
+    let key = PriceKey::of(&inventory.instances[0]).unwrap();
+    moto.fail(&[Fault {
+        service: Some("pricing".into()),
+        code: Some("AccessDeniedException".into()),
+        ..Fault::default()
+    }])
+    .await;
+    for (source, reason) in [
+        (Source::Api { session, region: "us-east-1".into() }, "pricing:GetProducts: denied"),
+        (Source::File("/nowhere/list.json".into()), "/nowhere/list.json"),
+        (Source::Off, "pricing.source"),
+    ] {
+        let table = pricing::load(&pricing::Options { source }, std::slice::from_ref(&key)).await;
+        let why = table.on_demand(&key).unwrap_err().to_string();
+        assert!(why.contains(reason), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_is_proposed_from_what_ec2_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let mut member = Instance::named("m5.large", "member");
+    member.tags.insert("aws:autoscaling:groupName".into(), "workers".into());
+    let ids = moto.run("us-east-1", &[Instance::named("m5.large", "align-7"), member]).await;
+    let inventory = inventory(&moto, &options(&["us-east-1"])).await;
+    let now = Timestamp::now();
+    let propose = |id: &str| {
+        let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
+        stop::propose(&stop::StopInput {
+            finding: "f-1".into(),
+            resource: instance.id.to_string(),
+            verdict: stop::Verdict::Idle,
+            machine: instance.stop_facts().unwrap(),
+            price: stop::Price::OnDemand("0.096".parse().unwrap()),
+            now,
+        })
+    };
+    let proposal = propose(&ids[0]).unwrap();
+    assert_eq!(proposal.plan().title, format!("Stop the idle m5.large instance {} (align-7) in us-east-1", ids[0]));
+    assert_eq!(proposal.plan().expires_at, now + 24.hours());
+    assert!(propose(&ids[1]).unwrap_err().to_string().contains("Auto Scaling group workers"));
+}
