@@ -6,6 +6,9 @@
 
 mod m0001_nodes;
 mod m0002_heartbeats;
+mod m0003_findings;
+mod m0004_outbox;
+mod m0005_sweeps;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -17,6 +20,12 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_nodes::Migration), Box::new(m0002_heartbeats::Migration)]
+        vec![
+            Box::new(m0001_nodes::Migration),
+            Box::new(m0002_heartbeats::Migration),
+            Box::new(m0003_findings::Migration),
+            Box::new(m0004_outbox::Migration),
+            Box::new(m0005_sweeps::Migration),
+        ]
     }
 }

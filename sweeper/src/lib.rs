@@ -1,9 +1,30 @@
 //! Reconciles what machines do with what the cloud bills for.
 
 pub mod api;
+pub mod cli;
 pub mod config;
-mod ingest;
+pub mod findings;
+pub mod ingest;
 pub mod inventory;
+pub mod outbox;
 pub mod pricing;
 pub mod store;
+pub mod sweep;
 pub mod verdict;
+
+/// An error with its chain of sources, in one line: for logs and for people, printed once, where the error is handled.
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let said = error.to_string();
+        // Some libraries repeat their source in their own text.
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = error.source();
+    }
+    text
+}

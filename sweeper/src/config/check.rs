@@ -104,7 +104,6 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "email.password",
         "and `email.username` must be set both or not at all",
     )?;
-    require(outbox.max_attempts > 0, "outbox.max_attempts", "must be at least 1")?;
     require(outbox.base_delay <= outbox.max_delay, "outbox.base_delay", "must not be longer than `outbox.max_delay`")
 }
 

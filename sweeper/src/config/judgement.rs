@@ -110,7 +110,7 @@ pub struct SweepConfig {
     pub schedule: String,
     /// IANA name of the time zone that the schedule is written in.
     pub timezone: String,
-    /// The schedule is set up anew if no sweep began for so long.
+    /// A scheduled sweep that is late by so much is made up, and the schedule is set up anew.
     #[serde(with = "duration")]
     pub watchdog: Duration,
     /// A proposal follows after so many sweeps in a row with the same finding.
@@ -122,7 +122,7 @@ impl Default for SweepConfig {
         Self {
             schedule: "0 */10 * * * *".to_owned(),
             timezone: "UTC".to_owned(),
-            watchdog: Duration::from_secs(1_800),
+            watchdog: Duration::from_secs(60),
             proposal_after_sweeps: 2,
         }
     }

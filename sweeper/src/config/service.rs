@@ -138,8 +138,9 @@ impl Default for EmailConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutboxConfig {
-    /// Attempts before a message is given up.
-    pub max_attempts: u32,
+    /// How long a message is tried unless a server refuses it for good.
+    #[serde(with = "duration")]
+    pub give_up_after: Duration,
     /// Upper bound of the first delay; it doubles with each attempt.
     #[serde(with = "duration")]
     pub base_delay: Duration,
@@ -150,6 +151,10 @@ pub struct OutboxConfig {
 
 impl Default for OutboxConfig {
     fn default() -> Self {
-        Self { max_attempts: 12, base_delay: Duration::from_secs(2), max_delay: Duration::from_secs(900) }
+        Self {
+            give_up_after: Duration::from_secs(72 * 3_600),
+            base_delay: Duration::from_secs(2),
+            max_delay: Duration::from_secs(900),
+        }
     }
 }

@@ -6,14 +6,19 @@
 
 mod entities;
 mod error;
+pub(crate) mod findings;
 mod heartbeats;
 mod nodes;
+pub(crate) mod outbox;
 mod settings;
+pub(crate) mod sweeps;
 
 pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};
 pub use heartbeats::{Stored, StoredHeartbeat};
 pub use nodes::{Joined, Node, TokenHash};
+pub use outbox::{Claimed, OutboxCounts};
+pub use sweeps::FinishedSweep;
 
 use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{

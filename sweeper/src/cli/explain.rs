@@ -1,0 +1,188 @@
+//! `sweeper explain`.
+
+use super::{FAILED, Output, open_existing, plan, screen};
+use crate::{
+    config::Config,
+    findings::{Cost, Finding, Status, charge, window_end},
+    verdict::{Decision, judge, words},
+};
+use jiff::Timestamp;
+use screen::{BOLD, DIM, WARN, plain};
+use serde::Serialize;
+use std::{fmt::Write as _, process::ExitCode};
+
+/// What `--output json` shows.
+#[derive(Serialize)]
+struct Explanation<'a> {
+    finding: &'a Finding,
+    /// The stored case was judged again just now, with the same result.
+    replays: bool,
+}
+
+pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow::Result<ExitCode> {
+    let store = open_existing(config).await?;
+    let found = store.findings_by_prefix(id).await?;
+    let finding = match found.as_slice() {
+        [one] => one,
+        [] => {
+            screen::error(&format!("there is no finding `{id}`; `sweeper findings` lists the open ones"));
+            return Ok(ExitCode::from(FAILED));
+        }
+        [first, second, ..] => {
+            screen::error(&format!("`{id}` is not unique: {} and {} begin like this", first.id, second.id));
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
+    let replays = judge(&finding.evidence.case) == finding.evidence.judgement;
+    match output {
+        Output::Json => screen::json(&Explanation { finding, replays })?,
+        Output::Table => screen::print(&text(finding, replays)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(finding: &Finding, replays: bool) -> String {
+    let mut out = String::new();
+    head(&mut out, finding);
+    why(&mut out, finding, replays);
+    present(&mut out, finding);
+    proposal(&mut out, finding);
+    out
+}
+
+fn heading(out: &mut String, text: &str) {
+    let _ = writeln!(out, "\n{BOLD}{text}{BOLD:#}");
+}
+
+fn list(out: &mut String, lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(out, "  {line}");
+    }
+}
+
+fn head(out: &mut String, finding: &Finding) {
+    let status = match &finding.status {
+        Status::Open => format!("open, last confirmed at {}", words::time(finding.confirmed_at.as_millisecond())),
+        Status::Closed { at, because } => format!("closed at {}: {}", words::time(at.as_millisecond()), plain(because)),
+    };
+    let until = window_end(finding);
+    let lasted = until.duration_since(finding.since);
+    let span = words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX));
+    let name = finding.name().map_or_else(String::new, |name| format!("{} ", plain(name)));
+    let _ = writeln!(out, "{BOLD}{name}has been idle for {span}{BOLD:#}");
+    let mut fact = |label: &str, value: String| {
+        let _ = writeln!(out, "  {label:<10}{value}");
+    };
+    fact("finding", format!("{} ({}), {status}", finding.id, finding.class.as_str()));
+    fact("resource", plain(&finding.resource.to_string()));
+    if let Some(machine) = &finding.evidence.machine {
+        fact("type", plain(machine.instance_type.as_deref().unwrap_or("not known")));
+        fact("owner", machine.owner.as_deref().map_or_else(|| "no owner tag".to_owned(), plain));
+        let started = machine.launched_at.map(Timestamp::as_millisecond);
+        fact("started", started.map_or_else(|| "not known".to_owned(), words::time));
+    }
+    fact("since", words::time(finding.since.as_millisecond()));
+    fact(
+        "costs",
+        match &finding.cost {
+            Cost::Known { per_hour } => {
+                format!("{per_hour} on demand, {} a month; {} since then", per_hour.per_month(), per_hour.over(lasted))
+            }
+            Cost::Unknown { why } => format!("not known: {}", plain(why)),
+        },
+    );
+}
+
+fn why(out: &mut String, finding: &Finding, replays: bool) {
+    let (case, judgement) = (&finding.evidence.case, &finding.evidence.judgement);
+    heading(out, &format!("Why {}", judgement.verdict.as_str()));
+    list(out, &[words::decision(judgement, case)]);
+    let window = match &judgement.decision {
+        Decision::AllQuiet { total, .. } => Some(total),
+        Decision::Above { observation, .. } => Some(observation),
+        Decision::Unknown(_) => None,
+    };
+    if let Some(window) = window {
+        let _ = writeln!(
+            out,
+            "  from {} to {}, in sum:",
+            words::time(window.start_unix_ms),
+            words::time(window.end_unix_ms)
+        );
+        for line in words::counters(window, case) {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    if let Some(node) = &case.node {
+        let _ = writeln!(
+            out,
+            "  measured by agent {} ({}) on kernel {}, {} CPUs, booted at {}",
+            plain(&node.agent_version),
+            plain(&node.collector),
+            plain(&node.kernel_release),
+            node.cpus,
+            words::time(node.booted_unix_ms)
+        );
+    }
+    if replays {
+        let _ = writeln!(out, "  {DIM}judged again from the stored evidence just now: the same verdict{DIM:#}");
+    } else {
+        let _ = writeln!(
+            out,
+            "  {WARN}this version judges the stored evidence differently; the next sweep decides{WARN:#}"
+        );
+    }
+}
+
+fn present(out: &mut String, finding: &Finding) {
+    let Some(node) = &finding.evidence.case.node else { return };
+    heading(out, "Workloads that were there, below every floor");
+    if node.workloads.is_empty() {
+        list(out, &["none: only housekeeping, kernel threads and the agent".to_owned()]);
+    }
+    for workload in &node.workloads {
+        let cpu = workload.cpu_ns.map_or_else(|| "not measured".to_owned(), words::cpu);
+        let _ = writeln!(
+            out,
+            "  {} ({}): {} processes, {cpu} of CPU time since the agent started",
+            plain(&workload.key),
+            plain(&workload.top_command),
+            workload.live_processes
+        );
+    }
+    if node.more_workloads > 0 {
+        let _ = writeln!(out, "  and {} more", node.more_workloads);
+    }
+}
+
+fn proposal(out: &mut String, finding: &Finding) {
+    let Some(proposal) = &finding.proposal else {
+        heading(out, "No proposal");
+        list(out, &[plain(finding.not_proposed.as_deref().unwrap_or("the finding is closed"))]);
+        return;
+    };
+    let plan = proposal.plan();
+    heading(out, &format!("Proposal: {}", plain(&plan.title)));
+    for (number, step) in plan::steps(&plan.steps).iter().enumerate() {
+        let _ = writeln!(out, "  {}. {step}", number + 1);
+    }
+    let _ = writeln!(out, "  taken back by");
+    for step in plan::steps(&plan.reversal) {
+        let _ = writeln!(out, "    {step}");
+    }
+    let _ = writeln!(out, "  lost");
+    for loss in plan::losses(plan) {
+        let _ = writeln!(out, "    {loss}");
+    }
+    let _ = writeln!(out, "  goes on to be billed");
+    for kept in &plan.keeps_billing {
+        let _ = writeln!(out, "    {}", plain(&charge(kept)));
+    }
+    let _ = writeln!(out, "  net saving\n    {}", plan::saving(plan));
+    let _ = writeln!(
+        out,
+        "  {DIM}valid until {}, content hash {}; nothing happens without a person's approval{DIM:#}",
+        words::time(plan.expires_at.as_millisecond()),
+        proposal.content_hash()
+    );
+}

@@ -1,0 +1,181 @@
+//! The command line: reads arguments and configuration, calls one room, prints. No decisions are taken here.
+
+mod explain;
+mod findings;
+mod plan;
+mod progress;
+mod screen;
+mod serve;
+mod sweep;
+
+use crate::{
+    config::{self, Config},
+    outbox::Channels,
+    store::Store,
+};
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::{
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+use tracing_subscriber::EnvFilter;
+
+/// Used if it exists and no other file is named.
+const DEFAULT_FILE: &str = "/etc/cloud-sweeper/sweeper.toml";
+
+/// Something failed.
+const FAILED: u8 = 1;
+/// The configuration is wrong. clap ends with the same code on wrong arguments.
+const MISUSED: u8 = 2;
+/// The sweep ended, and a part of what it was to read could not be read.
+const INCOMPLETE: u8 = 3;
+
+/// Finds machines that do no useful work, proves it from the kernel's own books, and says what they cost.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  sweeper serve                      receive heartbeats, sweep on schedule, tell people
+  sweeper sweep                      one sweep now, as a table
+  sweeper sweep --output json | jq   the same for programs
+  sweeper findings                   what is open
+  sweeper explain f-3f9a             the evidence of one finding, in words
+
+Exit codes:
+  0  done
+  1  something failed; the last line says what
+  2  wrong arguments or configuration
+  3  the sweep ended, but a part of the inventory could not be read (its report names it)
+
+Settings come from a TOML file and from SWEEPER_SECTION__KEY variables; sweeper.example.toml documents every key.
+SWEEPER_LOG sets what is logged (`info`, `debug`, `sweeper=debug,warn`, …)."
+)]
+pub struct Cli {
+    /// Configuration file [default: /etc/cloud-sweeper/sweeper.toml, if it exists]
+    #[arg(long, short, global = true, env = "SWEEPER_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service: receive heartbeats, sweep on schedule, deliver messages
+    #[command(after_help = "Example:\n  SWEEPER_API__LISTEN=0.0.0.0:8090 sweeper serve")]
+    Serve,
+    /// Sweep once, now, and print what was found
+    #[command(after_help = "\
+Examples:
+  sweeper sweep
+  sweeper sweep --output json | jq '.findings[] | {name, since, cost_per_hour}'
+  AWS_PROFILE=research sweeper sweep
+
+New findings are told on the configured channels, each once. Nothing is ever stopped by a sweep.")]
+    Sweep(Printed),
+    /// List findings
+    #[command(after_help = "Examples:\n  sweeper findings\n  sweeper findings --closed --output json")]
+    Findings {
+        /// The last 50 that were closed, instead of the open ones
+        #[arg(long)]
+        closed: bool,
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Show the evidence of one finding, in words that a person can check
+    #[command(after_help = "Examples:\n  sweeper explain f-3f9a1c22b7d0\n  sweeper explain f-3f9a")]
+    Explain {
+        /// Id of the finding, or as much of its beginning as is unique
+        finding: String,
+        #[command(flatten)]
+        printed: Printed,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+struct Printed {
+    /// For people or for programs
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Runs the command and says how it ended.
+pub async fn main(cli: Cli) -> ExitCode {
+    start_logging(matches!(cli.command, Command::Serve));
+    let file = cli.config.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()));
+    let config = match Config::load(file.as_deref(), config::environment()) {
+        Ok(config) => config,
+        Err(error) => {
+            screen::error(&crate::chain(&error));
+            return ExitCode::from(MISUSED);
+        }
+    };
+    let done = match cli.command {
+        Command::Serve => serve::serve(config).await,
+        Command::Sweep(printed) => sweep::sweep(config, printed.output).await,
+        Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
+        Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
+    };
+    done.unwrap_or_else(|error| {
+        screen::error(&crate::chain(error.as_ref()));
+        ExitCode::from(FAILED)
+    })
+}
+
+/// Logs go to standard error, so that standard output holds nothing but what was asked for. The service says what it
+/// does; a command for people only what is wrong.
+fn start_logging(service: bool) {
+    let default = if service { "info,sea_orm_migration=warn,tokio_cron_scheduler=warn" } else { "warn" };
+    let filter = EnvFilter::try_from_env("SWEEPER_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .init();
+}
+
+/// Opens the database that the configuration names.
+async fn open(config: &Config) -> anyhow::Result<Store> {
+    Ok(Store::connect(config.store_url().expose()).await?)
+}
+
+/// Opens the database for reading commands: one that does not exist yet is not made in passing.
+async fn open_existing(config: &Config) -> anyhow::Result<Store> {
+    let file = config.data_dir.join("sweeper.db");
+    if config.store.url.is_none() && !file.is_file() {
+        anyhow::bail!(
+            "there is no database at {} yet; run `sweeper serve` or `sweeper sweep`, or set SWEEPER_DATA_DIR to where one runs",
+            file.display()
+        );
+    }
+    let store = open(config).await?;
+    store.migrate().await?;
+    Ok(store)
+}
+
+/// Makes the data directory, readable by its owner alone.
+fn make_data_dir(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
+        format!("the data directory {} cannot be made; set SWEEPER_DATA_DIR to one that can", path.display())
+    })
+}
+
+fn channels(config: &Config) -> anyhow::Result<Channels> {
+    // rustls is told once per process which cryptography to use; a second call finds it set.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    Ok(Channels::new(config)?)
+}

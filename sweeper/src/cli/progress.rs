@@ -1,0 +1,59 @@
+//! How a sweep gets on: bars on a terminal, nothing elsewhere.
+
+use crate::{
+    inventory::{self, ScopeOutcome},
+    sweep::Progress,
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+/// One line on standard error that goes away when the sweep ends. indicatif draws nothing if that is no terminal.
+pub(super) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style("{spinner} {msg}"));
+        bar.set_message("looking for credentials");
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(bar)
+    }
+
+    pub(super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants of this file; a wrong one would show the default bar.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl inventory::Progress for Bar {
+    fn regions(&self, total: usize) {
+        self.0.set_style(style("{spinner} reading regions {wide_bar} {pos}/{len}  {msg}"));
+        self.0.set_length(u64::try_from(total).unwrap_or(u64::MAX));
+        self.0.set_position(0);
+    }
+
+    fn page(&self, region: &str, instances: usize) {
+        self.0.set_message(format!("{region}: {instances} more instances"));
+    }
+
+    fn region_done(&self, region: &str, _outcome: &ScopeOutcome) {
+        self.0.set_message(region.to_owned());
+        self.0.inc(1);
+    }
+}
+
+impl Progress for Bar {
+    fn machines(&self, total: usize) {
+        self.0.set_style(style("{spinner} judging machines {wide_bar} {pos}/{len}  {eta}"));
+        self.0.set_length(u64::try_from(total).unwrap_or(u64::MAX));
+        self.0.set_position(0);
+    }
+
+    fn judged(&self) {
+        self.0.inc(1);
+    }
+}

@@ -1,0 +1,46 @@
+//! Writing to a terminal: colours only there, and nothing that a machine's name could do to it.
+
+use anstyle::{AnsiColor, Style};
+use std::io::Write as _;
+
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// Makes a name harmless: control characters (and with them every escape sequence) and characters that reverse the
+/// direction of text are shown as `\u{…}`.
+pub(super) fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().flat_map(|c| if harmful(c) { c.escape_unicode().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// Prints to standard output. A reader that went away (`| head`) is no error.
+pub(super) fn print(text: &str) {
+    let _ = writeln!(anstream::stdout(), "{}", text.trim_end());
+}
+
+/// The one line that an error gets.
+pub(super) fn error(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {}", plain(text));
+}
+
+/// Prints a value as JSON.
+pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_name_cannot_write_to_the_terminal() {
+        assert_eq!(plain("web-1 ü 機"), "web-1 ü 機");
+        assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\u{a}");
+        assert_eq!(plain("\u{202e}txt.exe"), "\\u{202e}txt.exe");
+    }
+}

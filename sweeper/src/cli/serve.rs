@@ -1,0 +1,171 @@
+//! `sweeper serve`.
+
+use super::{channels, make_data_dir, open};
+use crate::{
+    api,
+    config::Config,
+    outbox,
+    store::Store,
+    sweep::{self, Context, Progress, Scheduler},
+};
+use anyhow::Context as _;
+use jiff::{SignedDuration, Timestamp};
+use std::{process::ExitCode, time::Duration};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// How often old heartbeats are deleted.
+const CLEAN_EVERY: Duration = Duration::from_secs(600);
+
+/// A sweep in the background tells its progress to nobody; its report is logged.
+struct Quiet;
+
+impl crate::inventory::Progress for Quiet {
+    fn regions(&self, _total: usize) {}
+    fn page(&self, _region: &str, _instances: usize) {}
+    fn region_done(&self, _region: &str, _outcome: &crate::inventory::ScopeOutcome) {}
+}
+
+impl Progress for Quiet {
+    fn machines(&self, _total: usize) {}
+    fn judged(&self) {}
+}
+
+pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
+    make_data_dir(&config.data_dir)?;
+    api::install_metrics();
+    let channels = channels(&config)?;
+    let scheduler = Scheduler::new(&config.sweep.schedule, &config.sweep.timezone, config.sweep.watchdog)?;
+    let store = open(&config).await?;
+    store.migrate().await?;
+    api::establish_join_token(&store, &config.join_token_file()).await?;
+    let listener = TcpListener::bind(config.api.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
+    tracing::info!(
+        listen = %listener.local_addr()?,
+        schedule = config.sweep.schedule,
+        channels = ?channels.names(),
+        join_token_file = %config.join_token_file().display(),
+        "serving"
+    );
+
+    let stop = CancellationToken::new();
+    let (tick, ticks) = mpsc::channel(1);
+    // The first sweep does not wait for the schedule: whatever was missed while nobody served is made up now, once.
+    tick.try_send(()).context("the first sweep cannot be scheduled")?;
+    let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(scheduled(scheduler, tick, stop.clone()));
+    tasks.spawn(sweeps(context, ticks, stop.clone()));
+    tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
+    tasks.spawn(cleaning(store.clone(), config.store.heartbeat_retention, stop.clone()));
+    let state = api::AppState::new(store, config.ingest.clock_skew);
+    tasks.spawn(served(listener, state, stop.clone()));
+
+    let ended = tokio::select! {
+        signal = asked_to_stop() => { signal?; None }
+        ended = tasks.join_next() => ended,
+    };
+    // A task that ends by itself ends the service: half a sweeper is worse than one that its supervisor restarts.
+    let outcome = match ended {
+        Some(ended) => ended.context("a task of the service was aborted").and_then(|result| result),
+        None => Ok(()),
+    };
+    stop.cancel();
+    while let Some(ended) = tasks.join_next().await {
+        ended.context("a task of the service was aborted")??;
+    }
+    outcome?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn asked_to_stop() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupt = tokio::signal::ctrl_c() => interrupt?,
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("stopping: requests and messages under way are finished first");
+    Ok(())
+}
+
+async fn scheduled(scheduler: Scheduler, tick: mpsc::Sender<()>, stop: CancellationToken) -> anyhow::Result<()> {
+    Ok(scheduler.run(tick, stop).await?)
+}
+
+async fn served(listener: TcpListener, state: api::AppState, stop: CancellationToken) -> anyhow::Result<()> {
+    api::serve(listener, state, async move { stop.cancelled().await }).await.context("the HTTP server ended")
+}
+
+async fn delivery(
+    store: Store,
+    channels: outbox::Channels,
+    config: Config,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    outbox::run(store, channels, config.outbox, stop).await;
+    Ok(())
+}
+
+/// One sweep after the other, never two at once: a tick that comes while one runs is served after it.
+async fn sweeps(context: Context, mut ticks: mpsc::Receiver<()>, stop: CancellationToken) -> anyhow::Result<()> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            tick = ticks.recv() => if tick.is_none() { return Ok(()) },
+        }
+        let started = Timestamp::now();
+        let swept = tokio::select! {
+            // Nothing is written before a sweep's end, so that it may be left at any moment.
+            () = stop.cancelled() => return Ok(()),
+            swept = sweep::run(&context, started, &Quiet) => swept,
+        };
+        match swept {
+            Ok(report) => {
+                metrics::counter!("sweeps_total", "result" => if report.complete { "complete" } else { "incomplete" })
+                    .increment(1);
+                for scope in report.scopes.iter().filter(|scope| scope.failed.is_some()) {
+                    tracing::warn!(
+                        provider = scope.provider,
+                        account = scope.account,
+                        region = scope.region,
+                        why = scope.failed,
+                        "not read"
+                    );
+                }
+                tracing::info!(
+                    duration_ms = report.finished_at.duration_since(started).as_millis(),
+                    complete = report.complete,
+                    active = report.counts.active,
+                    idle = report.counts.idle,
+                    unknown = report.counts.unknown,
+                    opened = ?report.opened,
+                    closed = ?report.closed,
+                    "swept"
+                );
+            }
+            Err(error) => {
+                metrics::counter!("sweeps_total", "result" => "failed").increment(1);
+                tracing::error!(error = %crate::chain(&error), "the sweep failed; the next one tries again");
+            }
+        }
+    }
+}
+
+async fn cleaning(store: Store, retention: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+    let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
+    loop {
+        let before = Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN);
+        match store.delete_heartbeats_before(before).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::info!(deleted, "deleted heartbeats past their retention"),
+            Err(error) => tracing::error!(error = %crate::chain(&error), "old heartbeats cannot be deleted"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(CLEAN_EVERY) => {}
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `sweeper sweep`.
+
+use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
+use crate::{
+    config::Config,
+    outbox,
+    sweep::{self, Context, Counts, FindingLine, MachineLine, Report},
+    verdict::words,
+};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use screen::{BOLD, DIM, WARN, plain};
+use std::{fmt::Write as _, process::ExitCode};
+
+pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<ExitCode> {
+    make_data_dir(&config.data_dir)?;
+    let channels = channels(&config)?;
+    let store = open(&config).await?;
+    store.migrate().await?;
+    let context = Context { store, config, channels: channels.names() };
+    let bar = Bar::new();
+    let report = tokio::select! {
+        report = sweep::run(&context, Timestamp::now(), &bar) => report,
+        // Nothing is written before the end, so that an interrupted sweep leaves nothing behind.
+        _ = tokio::signal::ctrl_c() => {
+            bar.end();
+            screen::error("interrupted; nothing was changed");
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
+    bar.end();
+    let report = report?;
+    match output {
+        Output::Json => screen::json(&report)?,
+        Output::Table => screen::print(&table(&report)),
+    }
+    // A sweep may run where no `serve` does, from cron say: what is due is tried once, and stays in the outbox if it fails.
+    outbox::deliver_due(&context.store, &channels, &context.config.outbox).await?;
+    Ok(if report.complete { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+}
+
+/// The report for people.
+fn table(report: &Report) -> String {
+    let mut out = String::new();
+    for scope in report.scopes.iter().filter(|scope| scope.failed.is_some()) {
+        let place = [Some(scope.provider.as_str()), scope.account.as_deref(), scope.region.as_deref()];
+        let place = place.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let failed = scope.failed.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "{WARN}not read:{WARN:#} {}: {}", plain(&place), plain(failed));
+    }
+    if report.scopes.is_empty() && report.counts == Counts::default() {
+        let _ = writeln!(
+            out,
+            "{BOLD}There is nothing to look at yet.{BOLD:#} No agent has joined, and there are no AWS credentials.\n\
+             Start an agent (node-agent run), or name an account (AWS_PROFILE=… sweeper sweep)."
+        );
+        return out;
+    }
+    if report.findings.is_empty() {
+        let _ = writeln!(out, "{BOLD}No idle machines found.{BOLD:#}");
+    } else {
+        let _ = writeln!(out, "{}", findings(&report.findings, report.started_at));
+        let _ = writeln!(out, "{}", total(&report.findings));
+    }
+    section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
+    section(&mut out, "No verdict yet", &report.unknown);
+    let counts = report.counts;
+    let _ = writeln!(
+        out,
+        "\n{DIM}{} active, {} idle, {} unknown, {} not running. {}{DIM:#}",
+        counts.active,
+        counts.idle,
+        counts.unknown,
+        counts.not_running,
+        if report.findings.is_empty() { "" } else { "The evidence: sweeper explain FINDING" }
+    );
+    out
+}
+
+/// A table of findings.
+pub(super) fn findings(findings: &[FindingLine], now: Timestamp) -> String {
+    let mut table = bare_table(["FINDING", "IDLE FOR", "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
+    for finding in findings {
+        let lasted = now.duration_since(finding.since);
+        let so_far = finding.cost_micro_usd_per_hour.map(recommender::money::HourlyRate::from_micros);
+        table.add_row([
+            plain(&finding.id),
+            words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)),
+            finding.cost_per_hour.clone().unwrap_or_else(|| "not known".to_owned()),
+            so_far.map_or_else(|| "not known".to_owned(), |rate| rate.over(lasted).to_string()),
+            plain(finding.name.as_deref().unwrap_or("-")),
+            plain(finding.instance_type.as_deref().unwrap_or("-")),
+            plain(&finding.resource),
+        ]);
+    }
+    for column in [1, 2, 3] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    trim_lines(&table.to_string())
+}
+
+fn bare_table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    table
+}
+
+/// Tables pad their last column, which looks wrong in a terminal that is narrower.
+fn trim_lines(text: &str) -> String {
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// What all findings cost together, as far as their prices are known.
+fn total(findings: &[FindingLine]) -> String {
+    let known: Vec<i64> = findings.iter().filter_map(|finding| finding.cost_micro_usd_per_hour).collect();
+    let unknown = findings.len() - known.len();
+    let rate = recommender::money::HourlyRate::from_micros(known.iter().fold(0, |sum, rate| sum.saturating_add(*rate)));
+    let mut text = match known.len() {
+        0 => String::new(),
+        _ => format!("{BOLD}Together {rate}, {} a month if nobody acts.{BOLD:#}", rate.per_month()),
+    };
+    if unknown > 0 {
+        let _ = write!(text, " {WARN}{unknown} without a known price, not counted in.{WARN:#}");
+    }
+    text.trim_start().to_owned()
+}
+
+fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
+    /// More lines would push the findings off the screen; JSON has them all.
+    const SHOWN: usize = 20;
+    if machines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}{title}{BOLD:#}");
+    let mut table = bare_table(["NAME", "TYPE", "COSTS", "RESOURCE", "WHY"]);
+    for machine in machines.iter().take(SHOWN) {
+        table.add_row([
+            plain(machine.name.as_deref().unwrap_or("-")),
+            plain(machine.instance_type.as_deref().unwrap_or("-")),
+            machine.cost_per_hour.clone().unwrap_or_else(|| "not known".to_owned()),
+            plain(&machine.resource),
+            plain(&machine.why),
+        ]);
+    }
+    let _ = writeln!(out, "{}", trim_lines(&table.to_string()));
+    if machines.len() > SHOWN {
+        let _ = writeln!(out, "{DIM}and {} more: sweeper sweep --output json{DIM:#}", machines.len() - SHOWN);
+    }
+}

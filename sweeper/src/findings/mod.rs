@@ -1,0 +1,176 @@
+//! Findings: one class of waste on one resource, with its evidence.
+//!
+//! Pure. It refuses to close a finding on missing evidence: only what is surely not so ends one. A finding with a
+//! window of 240 observations takes about 40 KiB as JSON.
+
+mod class;
+mod lifecycle;
+mod notice;
+
+pub use class::Class;
+pub use lifecycle::{Change, Sighting, next};
+pub use notice::{charge, notice, window_end};
+
+use crate::{
+    inventory::Instance,
+    verdict::{Case, Judgement},
+};
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use recommender::{money::HourlyRate, proposal::Proposal};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::{collections::BTreeMap, fmt};
+
+/// Names one finding: `f-` and twelve hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FindingId(pub String);
+
+impl FindingId {
+    /// The id of the finding of this class on this resource that was opened at this moment. Two sweepers that open the
+    /// same finding at the same moment give it the same id.
+    #[must_use]
+    pub fn new(class: Class, resource: &NodeId, opened_at: Timestamp) -> Self {
+        let text = format!("{}|{resource}|{}", class.as_str(), opened_at.as_millisecond());
+        Self(format!("f-{}", &hex::encode(Sha256::digest(text))[..12]))
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One class of waste on one resource.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its name.
+    pub id: FindingId,
+    /// Which waste.
+    pub class: Class,
+    /// On what.
+    pub resource: NodeId,
+    /// Whether it still holds.
+    pub status: Status,
+    /// Since when the waste lasts.
+    pub since: Timestamp,
+    /// When a sweep first found it.
+    pub opened_at: Timestamp,
+    /// When a sweep last confirmed it.
+    pub confirmed_at: Timestamp,
+    /// How many sweeps in a row, up to the last one, confirmed it.
+    pub confirmed_sweeps: u32,
+    /// What it costs.
+    pub cost: Cost,
+    /// What the verdict rests on.
+    pub evidence: Evidence,
+    /// The plan that would end it, once it has been confirmed often enough.
+    pub proposal: Option<Proposal>,
+    /// Why there is no plan yet, or why there will be none.
+    pub not_proposed: Option<String>,
+}
+
+/// Whether a finding still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Status {
+    /// Not refuted.
+    Open,
+    /// Ended.
+    Closed {
+        /// When.
+        at: Timestamp,
+        /// What refuted it.
+        because: String,
+    },
+}
+
+/// What a finding costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "cost", rename_all = "snake_case")]
+pub enum Cost {
+    /// The price is known.
+    Known {
+        /// On-demand list price.
+        per_hour: HourlyRate,
+    },
+    /// It is not, which is not zero.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Cost {
+    /// The rate, if it is known.
+    #[must_use]
+    pub fn rate(&self) -> Option<HourlyRate> {
+        match self {
+            Self::Known { per_hour } => Some(*per_hour),
+            Self::Unknown { .. } => None,
+        }
+    }
+}
+
+/// What a verdict rests on: enough to check it and to replay it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Everything that the judgement depends on.
+    pub case: Case,
+    /// The judgement.
+    pub judgement: Judgement,
+    /// What the provider said of the machine, or `None` for a node that no provider vouches for.
+    pub machine: Option<Machine>,
+}
+
+/// What a provider said of a machine, as far as people want to read it in a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Value of the `Name` tag.
+    pub name: Option<String>,
+    /// For example `m5.large`.
+    pub instance_type: Option<String>,
+    /// In the provider's words.
+    pub state: Option<String>,
+    /// Its last start.
+    pub launched_at: Option<Timestamp>,
+    /// Who owns it, by the first of the tags [`Machine::OWNER_TAGS`] that it has.
+    pub owner: Option<String>,
+}
+
+impl Machine {
+    /// Tags that name an owner, in the order in which they are believed; compared without case.
+    pub const OWNER_TAGS: [&'static str; 5] = ["owner", "created-by", "createdby", "user", "team"];
+
+    /// Picks what a finding shows of an instance.
+    #[must_use]
+    pub fn of(instance: &Instance) -> Self {
+        Self {
+            name: instance.name.clone(),
+            instance_type: instance.instance_type.clone(),
+            state: instance.state.word().map(str::to_owned),
+            launched_at: instance.launched_at,
+            owner: owner(&instance.tags),
+        }
+    }
+}
+
+fn owner(tags: &BTreeMap<String, String>) -> Option<String> {
+    Machine::OWNER_TAGS.iter().find_map(|wanted| {
+        let (_, value) =
+            tags.iter().find(|(key, value)| key.eq_ignore_ascii_case(wanted) && !value.trim().is_empty())?;
+        Some(value.clone())
+    })
+}
+
+impl Finding {
+    /// What people call the resource.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let machine = self.evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
+        let host = || self.evidence.case.node.as_ref().map(|node| node.hostname.as_str());
+        machine.or_else(host).filter(|name| !name.is_empty())
+    }
+}

@@ -1,0 +1,99 @@
+//! What people are told of a new finding.
+
+use super::{Cost, Finding};
+use crate::verdict::{Decision, words};
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use notifier::message::{FindingNotice, headline};
+use recommender::proposal::{Charge, Saving};
+
+/// Puts a finding into a notice. `page` is the base URL where people reach the sweeper, if there is one.
+#[must_use]
+pub fn notice(finding: &Finding, page: Option<&str>) -> FindingNotice {
+    let case = &finding.evidence.case;
+    let judgement = &finding.evidence.judgement;
+    let as_of = window_end(finding);
+    let rate = finding.cost.rate().map(|rate| rate.to_string());
+    let resource = finding.resource.to_string();
+    let head = headline(
+        finding.name().unwrap_or(&resource),
+        judgement.verdict.as_str(),
+        finding.since,
+        as_of,
+        rate.as_deref(),
+    );
+    let mut notice =
+        FindingNotice::new(&finding.id.0, head, &resource, judgement.verdict.as_str(), finding.since, as_of);
+    notice.resource_name = finding.name().map(str::to_owned);
+    notice.resource_kind = Some(kind(finding));
+    notice.place = Some(place(&finding.resource));
+    notice.owner = finding.evidence.machine.as_ref().and_then(|machine| machine.owner.clone());
+    notice.certainty = Some(capitalised(&words::decision(judgement, case)));
+    if let Decision::AllQuiet { total, .. } = &judgement.decision {
+        notice.evidence = words::counters(total, case);
+    }
+    match &finding.cost {
+        Cost::Known { per_hour } => {
+            notice.cost_per_hour = rate;
+            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).to_string());
+        }
+        Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
+    }
+    if let Some(proposal) = &finding.proposal {
+        let plan = proposal.plan();
+        notice.proposal_summary = Some(plan.title.clone());
+        notice.keeps_billing = plan.keeps_billing.iter().map(charge).collect();
+        match &plan.net_saving {
+            Saving::Known { per_hour, per_month, .. } => {
+                notice.net_saving = Some(format!("{per_hour} ({per_month} per month)"));
+            }
+            Saving::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
+        }
+    }
+    notice.page_url = page.map(|base| format!("{}/findings/{}", base.trim_end_matches('/'), finding.id));
+    notice
+}
+
+/// End of the window that last confirmed the finding.
+#[must_use]
+pub fn window_end(finding: &Finding) -> Timestamp {
+    let node = finding.evidence.case.node.as_ref();
+    node.and_then(|node| Timestamp::from_millisecond(node.last_heartbeat_unix_ms).ok()).unwrap_or(finding.confirmed_at)
+}
+
+fn kind(finding: &Finding) -> String {
+    let machine = finding.evidence.machine.as_ref();
+    match (&finding.resource, machine.and_then(|machine| machine.instance_type.as_deref())) {
+        (NodeId::Aws { .. }, Some(instance_type)) => format!("EC2 instance, {instance_type}"),
+        (NodeId::Aws { .. }, None) => "EC2 instance".to_owned(),
+        (NodeId::Gcp { .. }, _) => "Compute Engine instance".to_owned(),
+        (NodeId::Host { .. }, _) => match finding.evidence.case.node.as_ref() {
+            Some(node) => format!("Linux host with {} CPUs, kernel {}", node.cpus, node.kernel_release),
+            None => "Linux host".to_owned(),
+        },
+    }
+}
+
+fn place(resource: &NodeId) -> String {
+    match resource {
+        NodeId::Aws { account, region, .. } => format!("AWS account {account}, {region}"),
+        NodeId::Gcp { project, zone, .. } => format!("Google Cloud project {project}, {zone}"),
+        NodeId::Host { .. } => "on premises".to_owned(),
+    }
+}
+
+/// A charge in words.
+#[must_use]
+pub fn charge(charge: &Charge) -> String {
+    match charge {
+        Charge::Volume { id } => format!("volume {id}, by its size"),
+        Charge::ElasticIpv4 { address, may_be_released: false } => format!("elastic address {address}"),
+        Charge::ElasticIpv4 { address, may_be_released: true } => format!("address {address}, if it is elastic"),
+        Charge::CommitmentsUnknown => "reservations and savings plans, if any cover it (not read)".to_owned(),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

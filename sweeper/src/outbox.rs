@@ -1,0 +1,210 @@
+//! Delivers what lies in the outbox.
+//!
+//! A message is written in its finding's transaction, one per finding and channel for good, so it is sent at least once and
+//! never again once a server has taken it. A claim keeps other sweepers off it for [`CLAIM`]; one that dies with a claim
+//! leaves the message to others after that. Retries are drawn with full jitter and honour `Retry-After`; a message is
+//! given up when the server refuses it for good or after `outbox.give_up_after`, never because of a number of attempts: a
+//! server may be down for a weekend.
+
+use crate::{
+    config::{self, Config, EmailTls, OutboxConfig},
+    store::{Claimed, Store, StoreError},
+};
+use jiff::{SignedDuration, Timestamp};
+use notifier::{
+    SendError,
+    email::{EmailConfig, Login, Mailer, Tls},
+    retry,
+    slack::{Slack, SlackConfig},
+};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than an attempt may take, which `timeout` limits to 5 minutes.
+const CLAIM: SignedDuration = SignedDuration::from_mins(10);
+/// Messages claimed at once.
+const BATCH: u64 = 20;
+/// How often the outbox is looked at when nothing says when the next message is due.
+const LOOK: Duration = Duration::from_secs(5);
+/// One attempt at Slack.
+const SLACK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Name of the Slack channel in the outbox.
+pub const SLACK: &str = "slack";
+/// Name of the email channel in the outbox.
+pub const EMAIL: &str = "email";
+
+/// The channels that are configured.
+#[derive(Debug, Default)]
+pub struct Channels {
+    slack: Option<Slack>,
+    email: Option<Mailer>,
+}
+
+/// Why a channel cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// Slack.
+    #[error("[slack] cannot be used")]
+    Slack(#[from] notifier::slack::ConfigError),
+    /// Email.
+    #[error("[email] cannot be used")]
+    Email(#[from] notifier::email::ConfigError),
+}
+
+/// What one round of delivery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Taken by a server.
+    pub sent: usize,
+    /// To be tried again.
+    pub retried: usize,
+    /// Given up.
+    pub failed: usize,
+}
+
+impl Channels {
+    /// Sets up what the configuration names. A section without its main keys is off.
+    ///
+    /// # Errors
+    /// If a section is on and cannot be used.
+    pub fn new(config: &Config) -> Result<Self, ChannelError> {
+        let slack = slack(&config.slack).map(Slack::new).transpose()?;
+        let email = email(&config.email).map(Mailer::new).transpose()?;
+        Ok(Self { slack, email })
+    }
+
+    /// Names of the channels that are on.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let slack = self.slack.as_ref().map(|_| SLACK);
+        slack.into_iter().chain(self.email.as_ref().map(|_| EMAIL)).collect()
+    }
+
+    async fn send(&self, message: &Claimed) -> Result<(), SendError> {
+        let key = format!("{}/{}", message.finding_id, message.channel);
+        let sent = match (message.channel.as_str(), &self.slack, &self.email) {
+            (SLACK, Some(slack), _) => slack.send(&message.notice, &key).await,
+            (EMAIL, _, Some(email)) => email.send(&message.notice, &key).await,
+            (channel, ..) => {
+                return Err(SendError::Permanent { why: format!("the channel `{channel}` is not configured") });
+            }
+        };
+        sent.map(|_| ())
+    }
+}
+
+fn slack(config: &config::SlackConfig) -> Option<SlackConfig> {
+    let mut slack = SlackConfig::new(config.token.clone()?, config.channel.clone()?);
+    slack.api_url.clone_from(&config.api_url);
+    slack.timeout = SLACK_TIMEOUT;
+    Some(slack)
+}
+
+fn email(config: &config::EmailConfig) -> Option<EmailConfig> {
+    if config.to.is_empty() {
+        return None;
+    }
+    let mut email = EmailConfig::new(config.host.clone()?, config.from.clone()?, config.to.clone());
+    email.port = config.port;
+    email.login =
+        config.username.clone().zip(config.password.clone()).map(|(username, password)| Login { username, password });
+    email.tls = match config.tls {
+        EmailTls::Starttls => Tls::StartTls,
+        EmailTls::Implicit => Tls::Implicit,
+    };
+    email.ca_file.clone_from(&config.ca_file);
+    email.timeout = config.timeout;
+    Some(email)
+}
+
+/// Sends every message that is due now, once.
+///
+/// # Errors
+/// If the database does not answer. What a server refuses is noted in the outbox.
+pub async fn deliver_due(store: &Store, channels: &Channels, config: &OutboxConfig) -> Result<Delivered, StoreError> {
+    let names = channels.names();
+    let mut delivered = Delivered::default();
+    if names.is_empty() {
+        return Ok(delivered);
+    }
+    loop {
+        let now = Timestamp::now();
+        let until = now.checked_add(CLAIM).unwrap_or(Timestamp::MAX);
+        let claimed = store.claim_messages(&names, now, until, BATCH).await?;
+        if claimed.is_empty() {
+            return Ok(delivered);
+        }
+        for message in &claimed {
+            attempt(store, channels, config, message, &mut delivered).await?;
+        }
+    }
+}
+
+async fn attempt(
+    store: &Store,
+    channels: &Channels,
+    config: &OutboxConfig,
+    message: &Claimed,
+    delivered: &mut Delivered,
+) -> Result<(), StoreError> {
+    let (finding, channel) = (&message.finding_id, message.channel.as_str());
+    let counter = |result: &'static str| {
+        metrics::counter!("messages_total", "channel" => channel.to_owned(), "result" => result).increment(1);
+    };
+    let result = channels.send(message).await;
+    let now = Timestamp::now();
+    match result {
+        Ok(()) => {
+            store.message_sent(message, now).await?;
+            delivered.sent += 1;
+            counter("sent");
+            tracing::info!(%finding, channel, attempts = message.attempts + 1, "message sent");
+        }
+        Err(SendError::Retry { after, why }) if now < give_up_at(message, config) => {
+            let wait = retry::delay(message.attempts, after, config.base_delay, config.max_delay, &mut rand::rng());
+            let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+            let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);
+            store.message_failed(message, &why, Some(next)).await?;
+            delivered.retried += 1;
+            counter("retried");
+            tracing::warn!(%finding, channel, attempts = message.attempts + 1, next_attempt = %next, why, "message not sent yet");
+        }
+        Err(SendError::Retry { why, .. } | SendError::Permanent { why }) => {
+            store.message_failed(message, &why, None).await?;
+            delivered.failed += 1;
+            counter("failed");
+            tracing::error!(%finding, channel, attempts = message.attempts + 1, why, "message given up");
+        }
+    }
+    Ok(())
+}
+
+fn give_up_at(message: &Claimed, config: &OutboxConfig) -> Timestamp {
+    let patience = SignedDuration::try_from(config.give_up_after).unwrap_or(SignedDuration::MAX);
+    message.created_at.checked_add(patience).unwrap_or(Timestamp::MAX)
+}
+
+/// Delivers until `stop`.
+pub async fn run(store: Store, channels: Channels, config: OutboxConfig, stop: CancellationToken) {
+    let names = channels.names();
+    while !stop.is_cancelled() {
+        let wait = match deliver_due(&store, &channels, &config).await {
+            Ok(_) => match store.next_message_due(&names).await {
+                Ok(Some(due)) => Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or_default().min(LOOK),
+                Ok(None) => LOOK,
+                Err(error) => complain(&error),
+            },
+            Err(error) => complain(&error),
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(wait.max(Duration::from_millis(50))) => {}
+        }
+    }
+}
+
+fn complain(error: &StoreError) -> Duration {
+    tracing::error!(error = %crate::chain(error), "the outbox cannot be read");
+    LOOK
+}

@@ -1,0 +1,181 @@
+//! Findings as rows.
+
+use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
+use crate::findings::{Class, Cost, Finding, FindingId, Status};
+use jiff::Timestamp;
+use recommender::money::HourlyRate;
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _,
+};
+
+#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
+mod row {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "findings")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: String,
+        pub class: String,
+        pub resource: String,
+        pub open_key: Option<String>,
+        pub since_unix_ms: i64,
+        pub opened_unix_ms: i64,
+        pub confirmed_unix_ms: i64,
+        pub confirmed_sweeps: i32,
+        pub closed_unix_ms: Option<i64>,
+        pub closed_because: Option<String>,
+        pub cost_micro_usd_per_hour: Option<i64>,
+        pub cost_unknown_because: Option<String>,
+        pub evidence: String,
+        pub proposal: Option<String>,
+        pub not_proposed: Option<String>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| corrupt("a finding", error))
+}
+
+fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
+    let (class, resource) = (finding.class.as_str(), finding.resource.to_string());
+    let (open_key, closed_at, because) = match &finding.status {
+        Status::Open => (Some(format!("{class}|{resource}")), None, None),
+        Status::Closed { at, because } => (None, Some(to_unix_ms(*at)), Some(because.clone())),
+    };
+    let (rate, unknown) = match &finding.cost {
+        Cost::Known { per_hour } => (Some(per_hour.per_hour().micros()), None),
+        Cost::Unknown { why } => (None, Some(why.clone())),
+    };
+    Ok(row::ActiveModel {
+        id: Set(finding.id.0.clone()),
+        class: Set(class.to_owned()),
+        resource: Set(resource),
+        open_key: Set(open_key),
+        since_unix_ms: Set(to_unix_ms(finding.since)),
+        opened_unix_ms: Set(to_unix_ms(finding.opened_at)),
+        confirmed_unix_ms: Set(to_unix_ms(finding.confirmed_at)),
+        confirmed_sweeps: Set(i32::try_from(finding.confirmed_sweeps).unwrap_or(i32::MAX)),
+        closed_unix_ms: Set(closed_at),
+        closed_because: Set(because),
+        cost_micro_usd_per_hour: Set(rate),
+        cost_unknown_because: Set(unknown),
+        evidence: Set(json(&finding.evidence)?),
+        proposal: Set(finding.proposal.as_ref().map(json).transpose()?),
+        not_proposed: Set(finding.not_proposed.clone()),
+    })
+}
+
+fn from_row(row: row::Model) -> Result<Finding, StoreError> {
+    let unreadable = |reason: String| corrupt(format!("finding {}", row.id), reason);
+    let proposal = row.proposal.as_deref().map(serde_json::from_str).transpose();
+    Ok(Finding {
+        class: Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?,
+        resource: row.resource.parse().map_err(|error: heartbeat::IdentityError| unreadable(error.to_string()))?,
+        status: match row.closed_unix_ms {
+            None => Status::Open,
+            Some(at) => {
+                Status::Closed { at: from_unix_ms(at)?, because: row.closed_because.clone().unwrap_or_default() }
+            }
+        },
+        since: from_unix_ms(row.since_unix_ms)?,
+        opened_at: from_unix_ms(row.opened_unix_ms)?,
+        confirmed_at: from_unix_ms(row.confirmed_unix_ms)?,
+        confirmed_sweeps: row.confirmed_sweeps.unsigned_abs(),
+        cost: match row.cost_micro_usd_per_hour {
+            Some(micros) => Cost::Known { per_hour: HourlyRate::from_micros(micros) },
+            None => Cost::Unknown { why: row.cost_unknown_because.clone().unwrap_or_default() },
+        },
+        evidence: serde_json::from_str(&row.evidence).map_err(|error| unreadable(error.to_string()))?,
+        proposal: proposal.map_err(|error| unreadable(error.to_string()))?,
+        not_proposed: row.not_proposed.clone(),
+        id: FindingId(row.id),
+    })
+}
+
+impl Store {
+    /// All open findings, oldest first.
+    ///
+    /// # Errors
+    /// If the database does not answer or holds a finding of another version.
+    pub async fn open_findings(&self) -> Result<Vec<Finding>, StoreError> {
+        open_in(self.connection()).await
+    }
+
+    /// The findings that were closed last, newest first.
+    ///
+    /// # Errors
+    /// As [`Self::open_findings`].
+    pub async fn closed_findings(&self, most: u64) -> Result<Vec<Finding>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::ClosedUnixMs.is_not_null())
+            .order_by_desc(row::Column::ClosedUnixMs)
+            .limit(most)
+            .all(self.connection())
+            .await
+            .doing("read the closed findings")?;
+        rows.into_iter().map(from_row).collect()
+    }
+
+    /// The findings whose id begins like this, at most three: a person types as much as makes it unique.
+    ///
+    /// # Errors
+    /// As [`Self::open_findings`].
+    pub async fn findings_by_prefix(&self, prefix: &str) -> Result<Vec<Finding>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::Id.starts_with(prefix))
+            .order_by_asc(row::Column::Id)
+            .limit(3)
+            .all(self.connection())
+            .await
+            .doing("look up a finding")?;
+        rows.into_iter().map(from_row).collect()
+    }
+}
+
+/// Opens a finding. False if another sweeper has opened one of this class on this resource meanwhile.
+pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) -> Result<bool, StoreError> {
+    let inserted = row::Entity::insert(to_row(finding)?)
+        .on_conflict_do_nothing()
+        .exec_without_returning(transaction)
+        .await
+        .doing("write a finding")?;
+    Ok(matches!(inserted, sea_orm::TryInsertResult::Inserted(1)))
+}
+
+/// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read. False if
+/// another sweeper has changed it meanwhile; its word is newer then.
+pub(crate) async fn update(
+    transaction: &impl ConnectionTrait,
+    finding: &Finding,
+    was_confirmed_at: Timestamp,
+) -> Result<bool, StoreError> {
+    let updated = row::Entity::update_many()
+        .set(to_row(finding)?)
+        .filter(row::Column::Id.eq(&finding.id.0))
+        .filter(row::Column::OpenKey.is_not_null())
+        .filter(row::Column::ConfirmedUnixMs.eq(to_unix_ms(was_confirmed_at)))
+        .exec(transaction)
+        .await
+        .doing("write a finding")?;
+    Ok(updated.rows_affected == 1)
+}
+
+/// All open findings as a transaction sees them, oldest first.
+pub(crate) async fn open_in(connection: &impl ConnectionTrait) -> Result<Vec<Finding>, StoreError> {
+    let rows = row::Entity::find()
+        .filter(row::Column::OpenKey.is_not_null())
+        .order_by_asc(row::Column::SinceUnixMs)
+        .order_by_asc(row::Column::Id)
+        .all(connection)
+        .await
+        .doing("read the open findings")?;
+    rows.into_iter().map(from_row).collect()
+}

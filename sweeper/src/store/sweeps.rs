@@ -1,0 +1,77 @@
+//! Sweeps as rows, with their reports.
+
+use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
+use jiff::Timestamp;
+use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _, QueryOrder as _};
+
+#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
+mod row {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "sweeps")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: String,
+        pub started_unix_ms: i64,
+        pub finished_unix_ms: i64,
+        pub complete: bool,
+        pub report: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One finished sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedSweep {
+    /// A UUID.
+    pub id: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// Whether everything that was asked for could be read.
+    pub complete: bool,
+    /// Its report, as JSON.
+    pub report: String,
+}
+
+pub(crate) async fn put(transaction: &impl ConnectionTrait, sweep: &FinishedSweep) -> Result<(), StoreError> {
+    let row = row::ActiveModel {
+        id: Set(sweep.id.clone()),
+        started_unix_ms: Set(to_unix_ms(sweep.started_at)),
+        finished_unix_ms: Set(to_unix_ms(sweep.finished_at)),
+        complete: Set(sweep.complete),
+        report: Set(sweep.report.clone()),
+    };
+    row::Entity::insert(row).exec_without_returning(transaction).await.doing("write a sweep's report")?;
+    Ok(())
+}
+
+impl Store {
+    /// The sweep that began last, if there was any.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn last_sweep(&self) -> Result<Option<FinishedSweep>, StoreError> {
+        let last = row::Entity::find()
+            .order_by_desc(row::Column::StartedUnixMs)
+            .one(self.connection())
+            .await
+            .doing("read the last sweep")?;
+        last.map(|row| {
+            Ok(FinishedSweep {
+                id: row.id,
+                started_at: from_unix_ms(row.started_unix_ms)?,
+                finished_at: from_unix_ms(row.finished_unix_ms)?,
+                complete: row.complete,
+                report: row.report,
+            })
+        })
+        .transpose()
+    }
+}

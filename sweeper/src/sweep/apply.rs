@@ -1,0 +1,308 @@
+//! Turns judgements into changes of findings, and writes them with their messages in one transaction.
+
+use super::{
+    Context, Counts, FindingLine, Judged, MachineLine, Report, ScopeLine, SweepError, is_running, report,
+    subject::{Coverage, Subject},
+};
+use crate::{
+    findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
+    inventory::{Inventory, ScopeOutcome},
+    store::{FinishedSweep, StoreError, findings, outbox, sweeps},
+    verdict::{Decision, Unknown, Verdict, words},
+};
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use recommender::rules::stop;
+use sea_orm::DatabaseTransaction;
+use std::collections::HashMap;
+
+/// What this sweep does to the findings.
+#[derive(Default)]
+struct Outcome {
+    counts: Counts,
+    opened: Vec<Finding>,
+    /// Confirmed, unconfirmed or closed, with the moment at which each was last confirmed before.
+    updated: Vec<(Finding, Timestamp)>,
+    blind_spots: Vec<MachineLine>,
+    unknown: Vec<MachineLine>,
+}
+
+pub(super) async fn apply(
+    context: &Context,
+    now: Timestamp,
+    inventory: &Inventory,
+    judged: Vec<Judged>,
+    open: Vec<Finding>,
+) -> Result<Report, SweepError> {
+    let mut open: HashMap<(Class, NodeId), Finding> =
+        open.into_iter().map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
+    let mut outcome = Outcome::default();
+    for judged in judged {
+        judge_one(context, now, judged, &mut open, &mut outcome);
+    }
+
+    let transaction = context.store.begin_write().await?;
+    let mut opened = Vec::new();
+    for (finding, was_confirmed_at) in &outcome.updated {
+        // Closed ones first: a replacement takes the place of the one that it replaces.
+        findings::update(&transaction, finding, *was_confirmed_at).await?;
+    }
+    for finding in &outcome.opened {
+        if findings::open(&transaction, finding).await? {
+            tell(context, &transaction, finding, now).await?;
+            opened.push(finding.id.0.clone());
+        }
+    }
+    let mut report = Report {
+        sweep: uuid::Uuid::new_v4().to_string(),
+        started_at: now,
+        finished_at: Timestamp::now(),
+        complete: inventory.is_complete(),
+        scopes: scopes(inventory),
+        counts: outcome.counts,
+        findings: Vec::new(),
+        opened,
+        closed: closed(&outcome.updated),
+        blind_spots: outcome.blind_spots,
+        unknown: outcome.unknown,
+    };
+    // What is open now is what the transaction sees, another sweeper's findings included.
+    let lines = findings::open_in(&transaction).await?;
+    report.findings = lines.iter().map(FindingLine::from).collect();
+    let finished = FinishedSweep {
+        id: report.sweep.clone(),
+        started_at: report.started_at,
+        finished_at: report.finished_at,
+        complete: report.complete,
+        report: serde_json::to_string(&report).map_err(SweepError::Report)?,
+    };
+    sweeps::put(&transaction, &finished).await?;
+    transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
+    Ok(report)
+}
+
+async fn tell(
+    context: &Context,
+    transaction: &DatabaseTransaction,
+    finding: &Finding,
+    now: Timestamp,
+) -> Result<(), SweepError> {
+    let notice = notice(finding, context.config.api.public_url.as_deref());
+    for channel in &context.channels {
+        outbox::put(transaction, &finding.id, channel, &notice, now).await?;
+    }
+    Ok(())
+}
+
+fn judge_one(
+    context: &Context,
+    now: Timestamp,
+    judged: Judged,
+    open: &mut HashMap<(Class, NodeId), Finding>,
+    outcome: &mut Outcome,
+) {
+    let class = judged.subject.class();
+    let sighting = sighting(&judged);
+    count(&judged, outcome);
+    // The other class on the same resource: a node that an inventory covers from now on is an instance.
+    for other in Class::ALL.into_iter().filter(|other| *other != class) {
+        if let Some(finding) = open.remove(&(other, judged.subject.id.clone())) {
+            let because = "the inventory now says whether a provider bills for it".to_owned();
+            outcome.updated.push(close(finding, now, because));
+        }
+    }
+    let existing = open.remove(&(class, judged.subject.id.clone()));
+    let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
+    match (next(window, &sighting), existing) {
+        (Change::Open { since }, _) => outcome.opened.push(opened(context, now, class, since, judged)),
+        (Change::Confirm { since }, Some(finding)) => {
+            let before = finding.confirmed_at;
+            outcome.updated.push((confirmed(context, now, since, judged, finding), before));
+        }
+        (Change::Replace { since }, Some(finding)) => {
+            outcome.updated.push(close(finding, now, "work ran on it in between".to_owned()));
+            outcome.opened.push(opened(context, now, class, since, judged));
+        }
+        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 => {
+            let before = finding.confirmed_at;
+            outcome.updated.push((Finding { confirmed_sweeps: 0, ..finding }, before));
+        }
+        (Change::Close { because }, Some(finding)) => outcome.updated.push(close(finding, now, because)),
+        _ => {}
+    }
+}
+
+/// What this sweep saw of the subject's class of waste.
+fn sighting(judged: &Judged) -> Sighting {
+    let Subject { instance, coverage, .. } = &judged.subject;
+    match (instance, coverage) {
+        (Some(instance), _) => match is_running(instance) {
+            Some(true) => {}
+            Some(false) => return Sighting::Refuted { because: format!("the instance is {}", instance.state) },
+            None => return Sighting::NotKnown,
+        },
+        (None, Coverage::Complete) => {
+            return Sighting::Refuted { because: "the provider lists the instance no more".to_owned() };
+        }
+        (None, Coverage::Failed) => return Sighting::NotKnown,
+        (None, Coverage::NotAsked) => {}
+    }
+    let since = judged.judgement.since_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    match (judged.judgement.verdict, since) {
+        (Verdict::Idle, Some(since)) => Sighting::Confirmed { since },
+        (Verdict::Active, _) => Sighting::Refuted { because: words::decision(&judged.judgement, &judged.case) },
+        (Verdict::Idle | Verdict::Unknown, _) => Sighting::NotKnown,
+    }
+}
+
+fn count(judged: &Judged, outcome: &mut Outcome) {
+    let Subject { instance, coverage, node, .. } = &judged.subject;
+    match (instance, coverage) {
+        (Some(instance), _) if is_running(instance) == Some(false) => {
+            outcome.counts.not_running += 1;
+            return;
+        }
+        // Listed by nobody any more: not a machine.
+        (None, Coverage::Complete) => return,
+        (None, _) if node.is_none() => return,
+        _ => {}
+    }
+    match judged.judgement.verdict {
+        Verdict::Active => outcome.counts.active += 1,
+        Verdict::Idle => outcome.counts.idle += 1,
+        Verdict::Unknown => {
+            outcome.counts.unknown += 1;
+            let blind =
+                matches!(judged.judgement.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }));
+            let lines = if blind { &mut outcome.blind_spots } else { &mut outcome.unknown };
+            lines.push(line(judged));
+        }
+    }
+}
+
+fn line(judged: &Judged) -> MachineLine {
+    let (cost_micro_usd_per_hour, cost_per_hour, cost_unknown_because) = report::cost(&judged.cost);
+    MachineLine {
+        resource: judged.subject.id.to_string(),
+        name: judged.subject.name(),
+        instance_type: judged.subject.instance.as_ref().and_then(|instance| instance.instance_type.clone()),
+        verdict: judged.judgement.verdict.as_str().to_owned(),
+        why: words::decision(&judged.judgement, &judged.case),
+        cost_micro_usd_per_hour,
+        cost_per_hour,
+        cost_unknown_because,
+    }
+}
+
+fn opened(context: &Context, now: Timestamp, class: Class, since: Timestamp, judged: Judged) -> Finding {
+    let resource = judged.subject.id.clone();
+    let fresh = Finding {
+        id: FindingId::new(class, &resource, now),
+        class,
+        resource,
+        status: Status::Open,
+        since,
+        opened_at: now,
+        confirmed_at: now,
+        confirmed_sweeps: 0,
+        cost: judged.cost.clone(),
+        evidence: evidence(&judged),
+        proposal: None,
+        not_proposed: None,
+    };
+    confirmed(context, now, since, judged, fresh)
+}
+
+fn evidence(judged: &Judged) -> Evidence {
+    Evidence {
+        case: judged.case.clone(),
+        judgement: judged.judgement.clone(),
+        machine: judged.subject.instance.as_ref().map(Machine::of),
+    }
+}
+
+fn confirmed(context: &Context, now: Timestamp, since: Timestamp, judged: Judged, finding: Finding) -> Finding {
+    let mut finding = Finding {
+        since,
+        confirmed_at: now,
+        confirmed_sweeps: finding.confirmed_sweeps.saturating_add(1),
+        cost: judged.cost.clone(),
+        evidence: evidence(&judged),
+        ..finding
+    };
+    let needed = context.config.sweep.proposal_after_sweeps.max(1);
+    if finding.confirmed_sweeps < needed {
+        (finding.proposal, finding.not_proposed) =
+            (None, Some(format!("confirmed by {} of {needed} sweeps in a row", finding.confirmed_sweeps)));
+        return finding;
+    }
+    // A plan is immutable. It is made anew when it has expired, or when what it rests on has changed.
+    match propose(&finding, &judged, now) {
+        Ok(new) => {
+            let keep = finding.proposal.take().filter(|old| same_but_for_expiry(old, &new, now));
+            (finding.proposal, finding.not_proposed) = (Some(keep.unwrap_or(new)), None);
+        }
+        Err(why) => (finding.proposal, finding.not_proposed) = (None, Some(why.to_string())),
+    }
+    finding
+}
+
+fn propose(
+    finding: &Finding,
+    judged: &Judged,
+    now: Timestamp,
+) -> Result<recommender::proposal::Proposal, stop::NotProposed> {
+    stop::propose(&stop::StopInput {
+        finding: finding.id.0.clone(),
+        resource: finding.resource.to_string(),
+        verdict: match judged.judgement.verdict {
+            Verdict::Active => stop::Verdict::Active,
+            Verdict::Idle => stop::Verdict::Idle,
+            Verdict::Unknown => stop::Verdict::Unknown,
+        },
+        machine: judged.subject.instance.as_ref().and_then(|i| i.stop_facts()).unwrap_or(stop::Machine::OnPrem),
+        price: match finding.cost.rate() {
+            Some(rate) => stop::Price::OnDemand(rate),
+            None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
+        },
+        now,
+    })
+}
+
+fn same_but_for_expiry(
+    old: &recommender::proposal::Proposal,
+    new: &recommender::proposal::Proposal,
+    now: Timestamp,
+) -> bool {
+    let mut old_plan = old.plan().clone();
+    let valid = old_plan.expires_at > now;
+    old_plan.expires_at = new.plan().expires_at;
+    valid && old_plan == *new.plan()
+}
+
+fn close(finding: Finding, now: Timestamp, because: String) -> (Finding, Timestamp) {
+    let before = finding.confirmed_at;
+    (Finding { status: Status::Closed { at: now, because }, proposal: None, ..finding }, before)
+}
+
+fn closed(updated: &[(Finding, Timestamp)]) -> Vec<String> {
+    let is_closed = |finding: &Finding| matches!(finding.status, Status::Closed { .. });
+    updated.iter().filter(|(finding, _)| is_closed(finding)).map(|(finding, _)| finding.id.0.clone()).collect()
+}
+
+fn scopes(inventory: &Inventory) -> Vec<ScopeLine> {
+    let line = |scope: &crate::inventory::Scope| {
+        let (instances, failed) = match &scope.outcome {
+            ScopeOutcome::Complete { instances } => (Some(*instances), None),
+            ScopeOutcome::Failed { what, why } => (None, Some(format!("{what}: {why}"))),
+        };
+        ScopeLine {
+            provider: scope.provider.to_string(),
+            account: scope.account.clone(),
+            region: scope.region.clone(),
+            instances,
+            failed,
+        }
+    };
+    inventory.scopes.iter().map(line).collect()
+}

@@ -1,0 +1,223 @@
+//! One sweep: inventory × heartbeats × prices → verdicts → findings → messages.
+//!
+//! It takes no input but the world and keeps nothing in memory between two runs, so it may run at any time, twice, or on
+//! two machines at once. It never calls anything that changes a machine. What could not be read is named in the report
+//! and closes no finding.
+
+mod apply;
+mod report;
+mod schedule;
+mod subject;
+
+pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
+pub use schedule::{ScheduleError, Scheduler};
+
+use crate::{
+    config::{AwsConfig, Config, Enabled, PricingSource},
+    findings::Cost,
+    inventory::{self, Failure, FailureKind, Instance, InstanceState, Inventory, Provider, Scope, ScopeOutcome, aws},
+    pricing::{self, PriceKey, PriceTable, Unpriced},
+    store::{Store, StoreError},
+    verdict::{Case, Judgement, Policy, Verdict, judge},
+};
+use heartbeat::NodeId;
+use jiff::{SignedDuration, Timestamp};
+use recommender::money::HourlyRate;
+use std::{collections::BTreeSet, time::Duration};
+use subject::Subject;
+
+/// Heartbeats whose clock runs ahead are read too, up to so much; ingest refuses more than its `clock_skew`.
+const CLOCK_AHEAD: SignedDuration = SignedDuration::from_hours(1);
+
+/// What a sweep works with.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The database.
+    pub store: Store,
+    /// All settings.
+    pub config: Config,
+    /// Names of the channels that new findings are told on.
+    pub channels: Vec<&'static str>,
+}
+
+/// Told how a sweep gets on.
+pub trait Progress: inventory::Progress {
+    /// So many machines will be judged.
+    fn machines(&self, total: usize);
+    /// One of them is done.
+    fn judged(&self);
+}
+
+/// Why a sweep ended without a report. What providers refuse is no such error: it is in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The database failed; nothing was changed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The report cannot be written as JSON.
+    #[error("the sweep's report cannot be written as JSON")]
+    Report(#[source] serde_json::Error),
+}
+
+/// A subject with what was found out about it.
+struct Judged {
+    subject: Subject,
+    case: Case,
+    judgement: Judgement,
+    cost: Cost,
+}
+
+/// Runs one sweep as of `now`.
+///
+/// # Errors
+/// See [`SweepError`].
+pub async fn run(context: &Context, now: Timestamp, progress: &dyn Progress) -> Result<Report, SweepError> {
+    let Context { store, config, .. } = context;
+    let inventory = take_inventory(&config.aws, progress).await;
+    let nodes = store.nodes().await?;
+    let open = store.open_findings().await?;
+    let subjects = subject::join(&inventory, nodes, &open);
+
+    progress.machines(subjects.len());
+    let policy = policy(config);
+    let mut judged = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        let case = case_of(store, &subject, &policy, config.verdict.lookback, now).await?;
+        let judgement = judge(&case);
+        judged.push(Judged { subject, case, judgement, cost: Cost::Unknown { why: "not looked up".to_owned() } });
+        progress.judged();
+    }
+    price(config, &mut judged).await;
+    apply::apply(context, now, &inventory, judged, open).await
+}
+
+fn policy(config: &Config) -> Policy {
+    let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let verdict = &config.verdict;
+    Policy {
+        missed_heartbeats: verdict.missed_heartbeats,
+        boot_grace_ms: ms(verdict.boot_grace),
+        idle_after_ms: ms(verdict.idle_after),
+        workload_cpu_floor_ns_per_s: verdict.workload_cpu_floor_ns_per_s,
+        disk_floor_bytes_per_s: verdict.disk_floor_bytes_per_s,
+        network_floor_bytes_per_s: verdict.network_floor_bytes_per_s,
+        unattributed_births_floor_per_1000_s: per_1000_s(verdict.unattributed_births_per_s),
+    }
+}
+
+/// The configuration takes a decimal number; the judge works with integers so that a replay is exact.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to 0 ..= 1e12 before, which both types hold exactly; NaN becomes 0"
+)]
+fn per_1000_s(per_s: f64) -> u64 {
+    (per_s * 1000.0).round().clamp(0.0, 1e12) as u64
+}
+
+async fn take_inventory(config: &AwsConfig, progress: &dyn Progress) -> Inventory {
+    if config.enabled == Enabled::No {
+        return Inventory::default();
+    }
+    let options = aws::Options { regions: config.regions.clone(), ..aws::Options::default() };
+    let failed = |why| Inventory {
+        instances: Vec::new(),
+        scopes: vec![Scope {
+            provider: Provider::Aws,
+            account: None,
+            region: None,
+            outcome: ScopeOutcome::Failed { what: "finding credentials".to_owned(), why },
+        }],
+    };
+    match aws::Session::open(&options).await {
+        Ok(Some(session)) => aws::collect(&session, &options, progress).await,
+        Ok(None) if config.enabled == Enabled::Auto => Inventory::default(),
+        Ok(None) => failed(Failure {
+            kind: FailureKind::Credentials,
+            message: "none found; set AWS_PROFILE or another standard variable, or `aws.enabled = \"no\"`".to_owned(),
+        }),
+        Err(why) => failed(why),
+    }
+}
+
+async fn case_of(
+    store: &Store,
+    subject: &Subject,
+    policy: &Policy,
+    lookback: Duration,
+    now: Timestamp,
+) -> Result<Case, SweepError> {
+    let heartbeats = if subject.node.is_some() {
+        let lookback = SignedDuration::try_from(lookback).unwrap_or(SignedDuration::MAX);
+        let from = now.checked_sub(lookback).unwrap_or(Timestamp::MIN);
+        let until = now.checked_add(CLOCK_AHEAD).unwrap_or(Timestamp::MAX);
+        store.heartbeats(&subject.id, from, until).await?
+    } else {
+        Vec::new()
+    };
+    let heartbeats = heartbeats.into_iter().map(|stored| (stored.boot_id, stored.heartbeat)).collect();
+    Ok(Case::new(now.as_millisecond(), policy.clone(), heartbeats))
+}
+
+/// Looks up the prices of the machines that a report names with their cost: the idle ones and the blind spots.
+async fn price(config: &Config, judged: &mut [Judged]) {
+    let wanted = |judged: &&mut Judged| judged.judgement.verdict != Verdict::Active;
+    let keys: BTreeSet<PriceKey> =
+        judged.iter_mut().filter(wanted).filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
+    let table = if keys.is_empty() { PriceTable::default() } else { load_prices(config, &keys).await };
+    for judged in judged.iter_mut().filter(wanted) {
+        judged.cost = match judged.subject.running() {
+            Some(instance) => cost(PriceKey::of(instance).and_then(|key| table.on_demand(&key))),
+            None => onprem_cost(config, &judged.subject.id),
+        };
+    }
+}
+
+fn cost(price: Result<HourlyRate, Unpriced>) -> Cost {
+    match price {
+        Ok(per_hour) => Cost::Known { per_hour },
+        Err(why) => Cost::Unknown { why: why.to_string() },
+    }
+}
+
+async fn load_prices(config: &Config, keys: &BTreeSet<PriceKey>) -> PriceTable {
+    let unavailable = |why: String| PriceTable::unavailable(Unpriced::Source(why));
+    let source = match (config.pricing.source, &config.pricing.file) {
+        (PricingSource::None, _) => pricing::Source::Off,
+        (PricingSource::File, Some(file)) => pricing::Source::File(file.clone()),
+        (PricingSource::File, None) => return unavailable("`pricing.file` is not set".to_owned()),
+        (PricingSource::Api, _) => match aws::Session::open(&aws::Options::default()).await {
+            Ok(Some(session)) => pricing::Source::Api { session, region: config.pricing.api_region.clone() },
+            Ok(None) => return unavailable("there are no AWS credentials to ask with".to_owned()),
+            Err(why) => return unavailable(why.to_string()),
+        },
+    };
+    let keys: Vec<_> = keys.iter().cloned().collect();
+    pricing::load(&pricing::Options { source }, &keys).await
+}
+
+/// What the owner says that a machine of their own costs.
+fn onprem_cost(config: &Config, id: &NodeId) -> Cost {
+    if !matches!(id, NodeId::Host { .. }) {
+        return Cost::Unknown { why: "no inventory lists the machine, so its type is not known".to_owned() };
+    }
+    let prices = &config.onprem.hourly_usd;
+    let Some(price) = prices.get(&id.to_string()).or_else(|| prices.get("default")) else {
+        return Cost::Unknown { why: "`onprem.hourly_usd` names no price for it".to_owned() };
+    };
+    match price.parse::<HourlyRate>() {
+        Ok(per_hour) => Cost::Known { per_hour },
+        Err(error) => Cost::Unknown { why: format!("`onprem.hourly_usd`: {error}") },
+    }
+}
+
+/// Whether the provider says that the instance runs; `None` if it does not say or says it in a word not known here.
+fn is_running(instance: &Instance) -> Option<bool> {
+    match &instance.state {
+        InstanceState::Running => Some(true),
+        InstanceState::Stopped | InstanceState::Stopping | InstanceState::ShuttingDown | InstanceState::Terminated => {
+            Some(false)
+        }
+        InstanceState::Pending | InstanceState::Other(_) | InstanceState::Unknown => None,
+    }
+}

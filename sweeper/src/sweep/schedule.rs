@@ -1,0 +1,177 @@
+//! When sweeps run: a cron expression in a named time zone, behind a watchdog.
+//!
+//! `tokio-cron-scheduler` keeps the clock. Two things about it need watching: a repeated job can stop for good when a tick
+//! lies in the past (its issues 113 and 114), and it fixes the time zone's offset when a job is added, so that summer
+//! time shifts it. The watchdog works out by itself when the next tick is due; one that is late by more than
+//! [`Scheduler::patience`] is made up once and the scheduler is set up anew. Cost: one comparison a second.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds},
+};
+use std::time::Duration;
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
+use tokio_util::sync::CancellationToken;
+
+/// Why a schedule cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// The expression is none.
+    #[error("`sweep.schedule` is `{0}`, which is not a cron expression of six fields, such as `0 */10 * * * *`: {1}")]
+    Expression(String, String),
+    /// The zone is none.
+    #[error("`sweep.timezone` is `{0}`, which is not an IANA time zone such as `UTC` or `Europe/Berlin`")]
+    Zone(String),
+    /// The scheduler refused.
+    #[error("the scheduler cannot be set up")]
+    Setup(#[from] JobSchedulerError),
+}
+
+/// Sends a tick whenever a sweep is due.
+#[derive(Debug)]
+pub struct Scheduler {
+    text: String,
+    cron: Cron,
+    zone: Tz,
+    /// How late a tick may be before it is made up.
+    patience: Duration,
+}
+
+impl Scheduler {
+    /// Checks an expression and a zone.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Expression`] or [`ScheduleError::Zone`].
+    pub fn new(expression: &str, zone: &str, patience: Duration) -> Result<Self, ScheduleError> {
+        let cron = CronParser::builder()
+            .seconds(Seconds::Required)
+            .dom_and_dow(true)
+            .build()
+            .parse(expression)
+            .map_err(|error| ScheduleError::Expression(expression.to_owned(), error.to_string()))?;
+        let zone = zone.parse().map_err(|_| ScheduleError::Zone(zone.to_owned()))?;
+        Ok(Self { text: expression.to_owned(), cron, zone, patience })
+    }
+
+    /// How late a tick may be before it is made up.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The first tick after a moment; `None` if there is none within the range of dates.
+    #[must_use]
+    pub fn next_after(&self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let next = self.cron.find_next_occurrence(&moment.with_timezone(&self.zone), false).ok()?;
+        Some(next.with_timezone(&Utc))
+    }
+
+    /// Sends ticks until `stop`. A tick that finds the channel full is dropped: a sweep is about to begin anyway.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Setup`].
+    pub async fn run(self, ticks: mpsc::Sender<()>, stop: CancellationToken) -> Result<(), ScheduleError> {
+        let (heard, mut hear) = mpsc::channel(1);
+        let mut scheduler = self.set_up(heard.clone()).await?;
+        let mut due = self.next_after(Utc::now());
+        let second = Duration::from_secs(1);
+        let mut watch = interval_at(Instant::now() + second, second);
+        watch.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(()) = hear.recv() => {
+                    due = self.next_after(Utc::now());
+                    if let Err(TrySendError::Closed(())) = ticks.try_send(()) { break }
+                }
+                _ = watch.tick() => {
+                    let now = Utc::now();
+                    if due.is_some_and(|due| is_late(due, now, self.patience)) {
+                        tracing::warn!(due = ?due, "a scheduled sweep is late; it is made up and the schedule is set up anew");
+                        metrics::counter!("sweep_schedule_restarts_total").increment(1);
+                        let _ = scheduler.shutdown().await;
+                        scheduler = self.set_up(heard.clone()).await?;
+                        due = self.next_after(now);
+                        if let Err(TrySendError::Closed(())) = ticks.try_send(()) { break }
+                    }
+                }
+            }
+        }
+        let _ = scheduler.shutdown().await;
+        Ok(())
+    }
+
+    async fn set_up(&self, heard: mpsc::Sender<()>) -> Result<JobScheduler, JobSchedulerError> {
+        let scheduler = JobScheduler::new().await?;
+        let job = Job::new_async_tz(self.text.as_str(), self.zone, move |_, _| {
+            let heard = heard.clone();
+            Box::pin(async move {
+                // Full or closed: somebody is about to look anyway, or nobody ever will.
+                let _ = heard.try_send(());
+            })
+        })?;
+        scheduler.add(job).await?;
+        scheduler.start().await?;
+        Ok(scheduler)
+    }
+}
+
+fn is_late(due: DateTime<Utc>, now: DateTime<Utc>, patience: Duration) -> bool {
+    (now - due).to_std().is_ok_and(|late| late > patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn ticks_follow_the_zone_through_summer_time() {
+        let daily = Scheduler::new("0 0 9 * * *", "Europe/Berlin", Duration::from_secs(60)).expect("a schedule");
+        assert_eq!(daily.next_after(at("2026-03-28T12:00:00Z")), Some(at("2026-03-29T07:00:00Z")));
+        assert_eq!(daily.next_after(at("2026-10-25T12:00:00Z")), Some(at("2026-10-26T08:00:00Z")));
+    }
+
+    #[test]
+    fn a_tick_is_late_only_after_patience_has_passed() {
+        let due = at("2026-01-01T00:00:00Z");
+        assert!(!is_late(due, at("2025-12-31T23:00:00Z"), Duration::from_secs(60)));
+        assert!(!is_late(due, at("2026-01-01T00:01:00Z"), Duration::from_secs(60)));
+        assert!(is_late(due, at("2026-01-01T00:01:01Z"), Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_refused_with_its_key() {
+        for (expression, zone, key) in [
+            ("*/10 * * * *", "UTC", "sweep.schedule"),
+            ("", "UTC", "sweep.schedule"),
+            ("0 * * * * *", "Mars", "sweep.timezone"),
+        ] {
+            let error = Scheduler::new(expression, zone, Duration::ZERO).expect_err("refused");
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn ticks_arrive_while_the_clock_runs() {
+        let scheduler = Scheduler::new("* * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
+        let (sender, mut receiver) = mpsc::channel(1);
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(scheduler.run(sender, stop.clone()));
+        for _ in 0..2 {
+            let tick = tokio::time::timeout(Duration::from_secs(20), receiver.recv()).await;
+            assert_eq!(tick, Ok(Some(())));
+        }
+        stop.cancel();
+        assert!(running.await.expect("the task ends").is_ok());
+    }
+}

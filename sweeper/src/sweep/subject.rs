@@ -1,0 +1,125 @@
+//! What a sweep judges: instances joined with nodes by their resource key, and what open findings are about.
+
+use super::is_running;
+use crate::{
+    findings::{Class, Finding},
+    inventory::{Instance, Inventory, ScopeOutcome},
+    store::Node,
+};
+use heartbeat::NodeId;
+use std::collections::BTreeMap;
+
+/// How much the inventory knows of the place where a resource would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coverage {
+    /// The inventory of that account and region is complete: what it lacks is not there.
+    Complete,
+    /// It was asked for and failed: nothing can be said.
+    Failed,
+    /// Nobody asked: on premises, or an account that the sweeper does not read.
+    NotAsked,
+}
+
+/// One machine, seen by a provider, by an agent, by both, or only by an earlier finding.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) id: NodeId,
+    pub(super) instance: Option<Instance>,
+    pub(super) node: Option<Node>,
+    pub(super) coverage: Coverage,
+}
+
+impl Subject {
+    /// The instance, if the provider says that it runs.
+    pub(super) fn running(&self) -> Option<&Instance> {
+        self.instance.as_ref().filter(|instance| is_running(instance) == Some(true))
+    }
+
+    /// The class of waste that this machine could be.
+    pub(super) fn class(&self) -> Class {
+        if self.instance.is_some() || self.coverage != Coverage::NotAsked {
+            Class::IdleInstance
+        } else {
+            Class::IdleNode
+        }
+    }
+
+    /// What people call it.
+    pub(super) fn name(&self) -> Option<String> {
+        let tag = self.instance.as_ref().and_then(|instance| instance.name.clone());
+        tag.or_else(|| self.node.as_ref().map(|node| node.hostname.clone())).filter(|name| !name.is_empty())
+    }
+}
+
+/// Joins the two ledgers. Resources of open findings that neither lists any more are subjects too, so that their
+/// findings can end.
+pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
+    let mut subjects: BTreeMap<NodeId, Subject> = BTreeMap::new();
+    let mut at = |id: &NodeId, change: &mut dyn FnMut(&mut Subject)| {
+        let new = || Subject { id: id.clone(), instance: None, node: None, coverage: coverage(inventory, id) };
+        change(subjects.entry(id.clone()).or_insert_with(new));
+    };
+    for instance in &inventory.instances {
+        at(&instance.id, &mut |subject| subject.instance = Some(instance.clone()));
+    }
+    for node in nodes {
+        at(&node.node_id.clone(), &mut |subject| subject.node = Some(node.clone()));
+    }
+    for finding in open {
+        at(&finding.resource, &mut |_| {});
+    }
+    subjects.into_values().collect()
+}
+
+fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
+    let NodeId::Aws { account, region, .. } = id else { return Coverage::NotAsked };
+    let mut covered = Coverage::NotAsked;
+    for scope in &inventory.scopes {
+        // A scope that failed before it learnt its account or region may have been the one.
+        let may_be = |scope: &Option<String>, wanted: &String| scope.as_ref().is_none_or(|scope| scope == wanted);
+        if may_be(&scope.account, account) && may_be(&scope.region, region) {
+            match &scope.outcome {
+                ScopeOutcome::Complete { .. } => return Coverage::Complete,
+                ScopeOutcome::Failed { .. } => covered = Coverage::Failed,
+            }
+        }
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{Failure, FailureKind, Provider, Scope};
+
+    fn scope(account: Option<&str>, region: Option<&str>, complete: bool) -> Scope {
+        Scope {
+            provider: Provider::Aws,
+            account: account.map(str::to_owned),
+            region: region.map(str::to_owned),
+            outcome: if complete {
+                ScopeOutcome::Complete { instances: 0 }
+            } else {
+                ScopeOutcome::Failed {
+                    what: "ec2:DescribeInstances".into(),
+                    why: Failure { kind: FailureKind::Throttled, message: String::new() },
+                }
+            },
+        }
+    }
+
+    #[test]
+    fn a_failed_region_is_unknown_and_never_empty() {
+        let id: NodeId = "aws:123456789012:eu-central-1:i-1".parse().expect("a node id");
+        let host: NodeId = "host:0123456789abcdef0123456789abcdef".parse().expect("a node id");
+        let of = |scopes: Vec<Scope>, id| coverage(&Inventory { instances: Vec::new(), scopes }, id);
+        let account = Some("123456789012");
+        assert_eq!(of(vec![], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![scope(account, Some("eu-central-1"), true)], &id), Coverage::Complete);
+        assert_eq!(of(vec![scope(account, Some("eu-central-1"), false)], &id), Coverage::Failed);
+        assert_eq!(of(vec![scope(account, Some("us-east-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![scope(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![scope(None, None, false)], &id), Coverage::Failed, "it may have been that account");
+        assert_eq!(of(vec![scope(None, None, false)], &host), Coverage::NotAsked);
+    }
+}
