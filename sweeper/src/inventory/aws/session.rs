@@ -3,11 +3,11 @@
 //! Whatever the AWS command line honours is honoured: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, `AWS_REGION`,
 //! `AWS_ENDPOINT_URL` with its per-service forms, shared files, single sign-on, container and instance roles.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use aws_config::{
-    BehaviorVersion, ConfigLoader, Region, SdkConfig, meta::region::RegionProviderChain, retry::RetryConfig,
-    timeout::TimeoutConfig,
+    BehaviorVersion, ConfigLoader, Region, SdkConfig, imds::client::error::ImdsError,
+    meta::region::RegionProviderChain, retry::RetryConfig, timeout::TimeoutConfig,
 };
 use aws_credential_types::provider::{ProvideCredentials, error::CredentialsError};
 
@@ -57,14 +57,27 @@ pub struct Session {
 }
 
 impl Session {
-    /// Finds credentials the standard way; none if there are none to find.
+    /// Finds credentials the standard way; none if no variable, file or metadata service has any.
     ///
     /// # Errors
     /// Credentials are named but cannot be had: a profile that does not exist, a role that cannot be assumed, a
     /// process that fails. That is a mistake to report, not an account to leave out.
     pub async fn open(options: &Options) -> Result<Option<Self>, Failure> {
         let region = RegionProviderChain::default_provider().or_else(Region::new(DEFAULT_REGION));
-        Self::open_with(aws_config::defaults(BehaviorVersion::v2026_01_12()).region(region), options).await
+        let found =
+            Self::open_with(aws_config::defaults(BehaviorVersion::v2026_01_12()).region(region), options).await?;
+        match found {
+            None => named_in(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).map_or(
+                Ok(None),
+                |name| {
+                    Err(Failure {
+                        kind: FailureKind::Credentials,
+                        message: format!("{name} is set, but no credentials are found with it"),
+                    })
+                },
+            ),
+            found => Ok(found),
+        }
     }
 
     /// The same, where something else than the environment says who to be and whom to ask.
@@ -97,6 +110,7 @@ impl Session {
         match tokio::time::timeout(options.credentials_timeout, find).await {
             Ok((sdk, Ok(()))) => Ok(Some(Self { sdk: Arc::new(sdk) })),
             Ok((_, Err(CredentialsError::CredentialsNotLoaded(_)))) => Ok(None),
+            Ok((_, Err(error))) if has_no_metadata_service(&error) => Ok(None),
             Ok((_, Err(error))) => Err(Failure { kind: FailureKind::Credentials, message: failure::chain(&error) }),
             Err(_) => Err(Failure {
                 kind: FailureKind::TimedOut,
@@ -122,5 +136,83 @@ impl Session {
         aws_sdk_pricing::Client::from_conf(
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
         )
+    }
+}
+
+/// Set to name credentials, all of them; whoever sets one expects it to be used.
+const NAMING: [&str; 6] = [
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+];
+
+fn named_in(is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
+    NAMING.into_iter().find(|name| is_set(name))
+}
+
+/// The metadata service is the last place to look. Off EC2 the same address may belong to another cloud or to a proxy, which
+/// answers the request for a token in its own way: not with one.
+fn has_no_metadata_service(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(ImdsError::FailedToLoadToken(_)) = error.downcast_ref() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_credential_types::{
+        Credentials,
+        provider::{Result as Found, future},
+    };
+
+    /// Answers as told, or never.
+    #[derive(Debug)]
+    struct Source(fn() -> Option<Found>);
+
+    impl ProvideCredentials for Source {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            match (self.0)() {
+                Some(found) => future::ProvideCredentials::ready(found),
+                None => future::ProvideCredentials::new(std::future::pending()),
+            }
+        }
+    }
+
+    async fn open(source: fn() -> Option<Found>) -> Result<bool, FailureKind> {
+        let loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
+            .region(Region::new(DEFAULT_REGION))
+            .credentials_provider(Source(source));
+        let options = Options { credentials_timeout: Duration::from_millis(50), ..Options::default() };
+        Session::open_with(loader, &options).await.map(|session| session.is_some()).map_err(|failure| failure.kind)
+    }
+
+    #[test]
+    fn a_variable_that_names_credentials_is_named_in_the_error() {
+        assert_eq!(named_in(|name| name == "AWS_PROFILE"), Some("AWS_PROFILE"));
+        assert_eq!(named_in(|name| name == "AWS_REGION"), None);
+    }
+
+    #[tokio::test]
+    async fn no_credentials_is_an_answer_and_bad_ones_are_an_error() {
+        let good = || Some(Ok(Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "test")));
+        assert_eq!(open(good).await, Ok(true));
+        assert_eq!(open(|| Some(Err(CredentialsError::not_loaded_no_source()))).await, Ok(false));
+        assert_eq!(
+            open(|| Some(Err(CredentialsError::invalid_configuration("no such profile")))).await,
+            Err(FailureKind::Credentials)
+        );
+        assert_eq!(open(|| None).await, Err(FailureKind::TimedOut), "a source that hangs is not waited for");
     }
 }
