@@ -7,7 +7,10 @@ use std::{path::Path, time::Duration};
 use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::Credentials;
 use jiff::{Timestamp, ToSpan};
-use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS};
+use lab::{
+    aws::{ACCOUNT, Fault, Instance, Moto, REGIONS},
+    imds::{Identity, Imds},
+};
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
@@ -302,4 +305,28 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
     assert_eq!(proposal.plan().title, format!("Stop the idle m5.large instance {} (align-7) in us-east-1", ids[0]));
     assert_eq!(proposal.plan().expires_at, now + 24.hours());
     assert!(propose(&ids[1]).unwrap_err().to_string().contains("Auto Scaling group workers"));
+}
+
+#[tokio::test]
+async fn the_laboratorys_metadata_service_answers_only_to_its_token() {
+    let imds = Imds::start(Identity {
+        account: ACCOUNT.into(),
+        region: "us-east-1".into(),
+        instance: "i-0123456789abcdef0".into(),
+        instance_type: "m5.large".into(),
+        life_cycle: "on-demand".into(),
+    });
+    let client = reqwest::Client::new();
+    let document = format!("{}/latest/dynamic/instance-identity/document", imds.url());
+    assert_eq!(client.get(&document).send().await.unwrap().status(), 401);
+
+    let token = client.put(format!("{}/latest/api/token", imds.url()));
+    assert_eq!(token.try_clone().unwrap().send().await.unwrap().status(), 400, "no lifetime");
+    let token = token.header("X-aws-ec2-metadata-token-ttl-seconds", "60").send().await.unwrap().text().await.unwrap();
+    let get = |url: String| client.get(url).header("X-aws-ec2-metadata-token", &token).send();
+
+    let said: serde_json::Value = get(document).await.unwrap().json().await.unwrap();
+    assert_eq!((&said["accountId"], &said["instanceId"]), (&ACCOUNT.into(), &"i-0123456789abcdef0".into()));
+    let life_cycle = get(format!("{}/latest/meta-data/instance-life-cycle", imds.url())).await.unwrap();
+    assert_eq!(life_cycle.text().await.unwrap(), "on-demand");
 }
