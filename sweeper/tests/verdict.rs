@@ -281,6 +281,7 @@ fn without_attribution_cpu_time_and_births_that_nobody_owns_count_as_work() {
     let idle = |change: fn(&mut Node)| {
         let mut node = Node::new();
         node.collector = wire::Collector::Proc;
+        (node.workload.forks, node.workload.execs, node.workload.oom_kills) = (None, None, None);
         node.quiet(70).pass(change).quiet(10);
         node.judge().verdict
     };

@@ -4,9 +4,10 @@ use super::{channels, make_data_dir, open};
 use crate::{
     api,
     config::Config,
+    inventory::Silent,
     outbox,
     store::Store,
-    sweep::{self, Context, Progress, Scheduler},
+    sweep::{self, Context, Scheduler},
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
@@ -16,20 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How often old heartbeats are deleted.
 const CLEAN_EVERY: Duration = Duration::from_secs(600);
-
-/// A sweep in the background tells its progress to nobody; its report is logged.
-struct Quiet;
-
-impl crate::inventory::Progress for Quiet {
-    fn regions(&self, _total: usize) {}
-    fn page(&self, _region: &str, _instances: usize) {}
-    fn region_done(&self, _region: &str, _outcome: &crate::inventory::ScopeOutcome) {}
-}
-
-impl Progress for Quiet {
-    fn machines(&self, _total: usize) {}
-    fn judged(&self) {}
-}
 
 pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     make_data_dir(&config.data_dir)?;
@@ -120,7 +107,7 @@ async fn sweeps(context: Context, mut ticks: mpsc::Receiver<()>, stop: Cancellat
         let swept = tokio::select! {
             // Nothing is written before a sweep's end, so that it may be left at any moment.
             () = stop.cancelled() => return Ok(()),
-            swept = sweep::run(&context, started, &Quiet) => swept,
+            swept = sweep::run(&context, started, &Silent) => swept,
         };
         match swept {
             Ok(report) => {

@@ -48,6 +48,11 @@ pub trait Progress: inventory::Progress {
     fn judged(&self);
 }
 
+impl Progress for inventory::Silent {
+    fn machines(&self, _total: usize) {}
+    fn judged(&self) {}
+}
+
 /// Why a sweep ended without a report. What providers refuse is no such error: it is in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {

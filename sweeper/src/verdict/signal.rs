@@ -61,7 +61,7 @@ pub struct Observation {
     pub workload_cpu_ns: Option<u64>,
     /// Forks and execs of workloads.
     pub workload_births: Option<u64>,
-    /// Only from the `/proc` collector: tasks created that lived too briefly to be seen.
+    /// Only from the `/proc` collector, in place of `workload_births`: tasks created that nobody can attribute.
     pub unattributed_births: Option<u64>,
     /// Bytes that workloads caused to be read from and written to storage.
     pub workload_disk_bytes: Option<u64>,
@@ -191,7 +191,7 @@ impl Observation {
     pub fn not_measured(&self) -> Vec<Signal> {
         [
             (Signal::WorkloadCpu, self.workload_cpu_ns.is_none()),
-            (Signal::WorkloadBirths, self.workload_births.is_none()),
+            (Signal::WorkloadBirths, self.workload_births.is_none() && self.unattributed_births.is_none()),
             (Signal::WorkloadDisk, self.workload_disk_bytes.is_none()),
             (Signal::Network, self.network_bytes.is_none()),
         ]

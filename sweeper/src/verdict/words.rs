@@ -77,10 +77,7 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
             measured(observation.workload_cpu_ns, cpu),
             cpu(policy.workload_cpu_floor_ns_per_s)
         ),
-        format!(
-            "programs started by workloads: {} (floor 0)",
-            measured(observation.workload_births, |n| n.to_string())
-        ),
+        births(observation, case),
         format!(
             "storage traffic of workloads: {} (floor {} per second)",
             measured(observation.workload_disk_bytes, bytes),
@@ -93,13 +90,20 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
         ),
         format!("kills by the out-of-memory killer: {} (floor 0)", measured(observation.oom_kills, |n| n.to_string())),
     ];
-    if let Some(births) = observation.unattributed_births {
-        lines.push(format!("tasks created by nobody in particular: {births}"));
-    }
     if observation.lost_events > 0 {
         lines.push(format!("kernel events lost: {}", observation.lost_events));
     }
     lines
+}
+
+fn births(observation: &Observation, case: &Case) -> String {
+    match (observation.workload_births, observation.unattributed_births) {
+        (None, Some(created)) => format!(
+            "tasks created, by whomever: {created} (floor {} in 1000 seconds)",
+            case.policy.unattributed_births_floor_per_1000_s
+        ),
+        (births, _) => format!("programs started by workloads: {} (floor 0)", measured(births, |n| n.to_string())),
+    }
 }
 
 /// What decided, in one sentence.
