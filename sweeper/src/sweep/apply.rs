@@ -101,15 +101,26 @@ fn judge_one(
     open: &mut HashMap<(Class, NodeId), Finding>,
     outcome: &mut Outcome,
 ) {
-    let class = judged.subject.class();
-    let sighting = sighting(&judged);
+    let id = &judged.subject.id;
+    let mut class = judged.subject.class();
+    let mut sighting = sighting(&judged);
     count(&judged, outcome);
-    // The other class on the same resource: a node that an inventory covers from now on is an instance.
-    for other in Class::ALL.into_iter().filter(|other| *other != class) {
-        if let Some(finding) = open.remove(&(other, judged.subject.id.clone())) {
-            let because = "the inventory now says whether a provider bills for it".to_owned();
-            outcome.updated.push(close(finding, now, because));
+    match class {
+        // An inventory covers it from now on: its idleness is that of an instance.
+        Class::IdleInstance => {
+            if let Some(finding) = open.remove(&(Class::IdleNode, id.clone())) {
+                outcome.updated.push(close(finding, now, "an inventory covers it from now on".to_owned()));
+            }
         }
+        // Nobody asked the provider this time (credentials that were there before may be missing for a moment). What it
+        // said before is neither confirmed nor forgotten; only work on the node can end the finding.
+        Class::IdleNode if open.contains_key(&(Class::IdleInstance, id.clone())) => {
+            class = Class::IdleInstance;
+            if let Sighting::Confirmed { .. } = sighting {
+                sighting = Sighting::NotKnown;
+            }
+        }
+        Class::IdleNode => {}
     }
     let existing = open.remove(&(class, judged.subject.id.clone()));
     let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
@@ -306,3 +317,6 @@ fn scopes(inventory: &Inventory) -> Vec<ScopeLine> {
     };
     inventory.scopes.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What one judgement does to the findings that are open.
+
+use super::*;
+use crate::{
+    config::Config,
+    findings::Cost,
+    inventory::{Instance, InstanceState, sample},
+    store::{Node, Store},
+    verdict::{Case, Judgement, Observation, Policy},
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
+}
+
+async fn context() -> Context {
+    let store = Store::connect("sqlite::memory:").await.expect("a database");
+    Context { store, config: Config::default(), channels: Vec::new() }
+}
+
+fn idle_since(second: i64) -> Judgement {
+    let ms = at(second).as_millisecond();
+    let total = Observation {
+        start_unix_ms: ms,
+        end_unix_ms: ms + 1,
+        workload_cpu_ns: Some(0),
+        workload_births: Some(0),
+        unattributed_births: None,
+        workload_disk_bytes: Some(0),
+        network_bytes: Some(0),
+        oom_kills: Some(0),
+        lost_events: 0,
+    };
+    Judgement {
+        verdict: Verdict::Idle,
+        since_unix_ms: Some(ms),
+        decision: Decision::AllQuiet { observations: 1, total },
+    }
+}
+
+fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
+    let id = sample::instance().id;
+    let node = Node {
+        node_id: id.clone(),
+        hostname: "quiet-1".into(),
+        agent_version: "0.1.0".into(),
+        joined_at: at(0),
+        last_seen_at: None,
+    };
+    Judged {
+        subject: Subject { id, instance, node: Some(node), coverage },
+        case: Case::new(0, Policy::default(), Vec::new()),
+        judgement: idle_since(0),
+        cost: Cost::Unknown { why: "a test".into() },
+    }
+}
+
+/// Judges one machine after the other, as sweeps would, and returns what is open in the end and all outcomes.
+async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
+    let context = context().await;
+    let mut open = HashMap::new();
+    let mut outcomes = Vec::new();
+    for (second, judged) in (100..).zip(steps) {
+        let mut outcome = Outcome::default();
+        let mut before = open.clone();
+        judge_one(&context, at(second), judged, &mut before, &mut outcome);
+        for finding in outcome.opened.iter().chain(outcome.updated.iter().map(|(finding, _)| finding)) {
+            let key = (finding.class, finding.resource.clone());
+            match finding.status {
+                Status::Open => open.insert(key, finding.clone()),
+                Status::Closed { .. } => open.remove(&key),
+            };
+        }
+        outcomes.push(outcome);
+    }
+    let mut classes: Vec<_> = open.into_keys().map(|(class, _)| class).collect();
+    classes.sort();
+    (classes, outcomes)
+}
+
+fn running() -> Option<Instance> {
+    Some(Instance { state: InstanceState::Running, ..sample::instance() })
+}
+
+#[tokio::test]
+async fn credentials_that_are_missing_for_a_moment_neither_close_nor_double_a_finding() {
+    let (open, outcomes) = sweeps(vec![
+        judged(running(), Coverage::Complete),
+        judged(None, Coverage::NotAsked),
+        judged(running(), Coverage::Complete),
+    ])
+    .await;
+    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_region_that_failed_closes_nothing() {
+    let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(None, Coverage::Failed)]).await;
+    assert_eq!(open, [Class::IdleInstance]);
+}
+
+#[tokio::test]
+async fn a_node_that_an_inventory_covers_from_now_on_is_an_instance() {
+    let (open, _) = sweeps(vec![judged(None, Coverage::NotAsked), judged(running(), Coverage::Complete)]).await;
+    assert_eq!(open, [Class::IdleInstance]);
+}
+
+#[tokio::test]
+async fn an_instance_that_stopped_or_is_gone_ends_its_finding_whatever_its_node_said_last() {
+    for instance in [Some(Instance { state: InstanceState::Stopped, ..sample::instance() }), None] {
+        let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(instance, Coverage::Complete)]).await;
+        assert!(open.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_known_closes_nothing() {
+    let odd = Some(Instance { state: InstanceState::Other("hibernating".into()), ..sample::instance() });
+    let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(odd, Coverage::Complete)]).await;
+    assert_eq!(open, [Class::IdleInstance]);
+}
