@@ -72,22 +72,20 @@ impl Store {
         Ok(Self { connection })
     }
 
-    /// Brings the schema up to date. Several sweepers that start at once on one PostgreSQL database do this one after the other.
+    /// Brings the schema up to date, in one transaction. Of several sweepers (or commands) that start at once on one database, one does it
+    /// and the others wait: on SQLite for the write lock, on PostgreSQL for an advisory lock.
     ///
     /// # Errors
-    /// If a step fails; it is then undone as a whole.
+    /// If a step fails; nothing has changed then.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let lock = self.connection.begin().await.map_err(StoreError::Migrate)?;
-        if lock.get_database_backend() == DbBackend::Postgres {
-            let statement =
-                Statement::from_string(DbBackend::Postgres, format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"));
-            lock.execute_raw(statement).await.map_err(StoreError::Migrate)?;
-            Migrator::up(&self.connection, None).await.map_err(StoreError::Migrate)?;
-            lock.commit().await.map_err(StoreError::Migrate)
-        } else {
-            lock.rollback().await.map_err(StoreError::Migrate)?;
-            Migrator::up(&self.connection, None).await.map_err(StoreError::Migrate)
+        let transaction = self.begin_write().await?;
+        if transaction.get_database_backend() == DbBackend::Postgres {
+            let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+            let lock = Statement::from_string(DbBackend::Postgres, lock);
+            transaction.execute_raw(lock).await.map_err(StoreError::Migrate)?;
         }
+        Migrator::up(&transaction, None).await.map_err(StoreError::Migrate)?;
+        transaction.commit().await.map_err(StoreError::Migrate)
     }
 
     /// The pool, for queries that other domains keep in files of their own.

@@ -1,0 +1,90 @@
+//! Heartbeats as an agent would send them, for scenarios that need to choose every field.
+
+use heartbeat::{
+    BootId, NodeId,
+    api::JoinRequest,
+    envelope::{Checked, VERSION},
+    wire,
+};
+use jiff::Timestamp;
+
+/// Length of a sample's interval, in milliseconds.
+pub const INTERVAL_MS: i64 = 30_000;
+
+/// A node outside any cloud, told apart by `number`.
+#[must_use]
+pub fn node(number: u32) -> NodeId {
+    NodeId::Host { hash: format!("{number:032x}") }
+}
+
+/// A boot, told apart by `number`.
+#[must_use]
+pub fn boot(number: u32) -> BootId {
+    BootId(uuid::Uuid::from_u128(u128::from(number) + 0x6f1c_1c1e_0000_4000_8000_0000_0000_0000))
+}
+
+/// What `node` says when it joins.
+#[must_use]
+pub fn join(node: &NodeId, boot: BootId) -> JoinRequest {
+    let (hostname, agent_version) = ("sample".to_owned(), "0.1.0".to_owned());
+    JoinRequest { node_id: node.clone(), boot_id: boot, hostname, agent_version }
+}
+
+/// A heartbeat whose interval ended at `end`, with one workload and a few counters.
+#[must_use]
+pub fn heartbeat(sequence: u64, end: Timestamp) -> wire::Heartbeat {
+    let end_unix_ms = end.as_millisecond();
+    let workload = wire::WorkloadActivity {
+        class: wire::Class::Workload.into(),
+        key: "/system.slice/batch.service".to_owned(),
+        top_command: "samtools".to_owned(),
+        live_processes: 3,
+        live_threads: 9,
+        cpu_ns: Some(sequence * 1_000_000_007),
+        ..wire::WorkloadActivity::default()
+    };
+    wire::Heartbeat {
+        sequence,
+        interval: Some(wire::Interval {
+            start_unix_ms: end_unix_ms - INTERVAL_MS,
+            end_unix_ms,
+            start_boottime_ns: sequence * 30_000_000_000,
+            end_boottime_ns: (sequence + 1) * 30_000_000_000,
+            observed_since_unix_ms: end_unix_ms - INTERVAL_MS,
+            counters_since_boottime_ns: 0,
+        }),
+        host: Some(wire::Host { hostname: "sample".to_owned(), cpus: 4, interval_ms: 30_000, ..wire::Host::default() }),
+        counters: Some(wire::HostCounters { cpu_busy_ns: Some(sequence * 1_500_000_000), ..Default::default() }),
+        workloads: vec![workload],
+        coverage: Some(wire::Coverage { collector: wire::Collector::Ebpf.into(), ..wire::Coverage::default() }),
+        agent: Some(wire::AgentCost::default()),
+    }
+}
+
+/// An envelope sent at `now` with one heartbeat for each of `sequences`, the newest of which ended at `now`.
+#[must_use]
+pub fn envelope(node: &NodeId, boot: BootId, sequences: &[u64], now: Timestamp) -> wire::Envelope {
+    let newest = sequences.iter().copied().max().unwrap_or(0);
+    let ended = |sequence: u64| {
+        let intervals = i64::try_from(newest - sequence).expect("a small sequence");
+        Timestamp::from_millisecond(now.as_millisecond() - intervals * INTERVAL_MS).expect("a time")
+    };
+    wire::Envelope {
+        version: VERSION,
+        node_id: node.to_string(),
+        boot_id: boot.to_string(),
+        oldest_retained_sequence: sequences.iter().copied().min().unwrap_or(0),
+        sent_unix_ms: now.as_millisecond(),
+        heartbeats: sequences.iter().map(|sequence| heartbeat(*sequence, ended(*sequence))).collect(),
+    }
+}
+
+/// The same envelope as the sweeper sees it after decoding.
+///
+/// # Panics
+///
+/// When the contract refuses it.
+#[must_use]
+pub fn checked(envelope: &wire::Envelope) -> Checked {
+    heartbeat::decode(&heartbeat::encode(envelope).expect("it can be packed")).expect("an acceptable envelope")
+}
