@@ -60,14 +60,26 @@ pub async fn run<S: Source + 'static>(
         join_token: config.join_token.clone(),
     };
     let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), random_waits);
-    let mut measuring = tokio::spawn(measure(source, ticker, Arc::clone(&queue), meter, stop));
-    tokio::select! {
-        measured = &mut measuring => measured.context("the measuring task")??,
-        never = send(&mut uplink, &queue) => match never {},
-    }
-    if tokio::time::timeout(LAST_SENDING, last_sending(&mut uplink)).await.is_err() {
-        tracing::info!("the sweeper did not answer quickly");
-    }
+    let measured = CancellationToken::new();
+    let measuring = tokio::spawn(measure(source, ticker, Arc::clone(&queue), meter, stop));
+    let until_measured = async {
+        let ended = measuring.await;
+        measured.cancel();
+        ended
+    };
+    let too_late = async {
+        measured.cancelled().await;
+        tokio::time::sleep(LAST_SENDING).await;
+    };
+    // A request that is under way when the measuring ends is not given up: its answer may be there in a moment.
+    let sending = async {
+        tokio::select! {
+            () = send(&mut uplink, &queue, &measured) => {}
+            () = too_late => tracing::info!("the sweeper did not answer quickly"),
+        }
+    };
+    let (ended, ()) = tokio::join!(until_measured, sending);
+    ended.context("the measuring task")??;
     tracing::info!(waiting = queue.stats().waiting, "ended; what waits is sent after the next start");
     Ok(())
 }
@@ -163,18 +175,27 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
     }
 }
 
-async fn send(uplink: &mut Uplink, queue: &Queue) -> std::convert::Infallible {
+/// Sends until everything is measured and sent, or, once everything is measured, until the sweeper does not take it.
+async fn send(uplink: &mut Uplink, queue: &Queue, measured: &CancellationToken) {
     loop {
-        match uplink.step().await {
-            Step::Progress => {}
-            Step::Idle => queue.grown().await,
-            Step::Wait(wait) => tokio::time::sleep(wait).await,
+        let step = uplink.step().await;
+        if step == Step::Progress {
+            continue;
+        }
+        if measured.is_cancelled() {
+            return;
+        }
+        let wait = async {
+            match step {
+                Step::Wait(wait) => tokio::time::sleep(wait).await,
+                Step::Idle | Step::Progress => queue.grown().await,
+            }
+        };
+        tokio::select! {
+            () = wait => {}
+            () = measured.cancelled() => {}
         }
     }
-}
-
-async fn last_sending(uplink: &mut Uplink) {
-    while uplink.step().await == Step::Progress {}
 }
 
 #[cfg(test)]
