@@ -1,0 +1,123 @@
+//! An outage: the sweeper is away for ten intervals and the agent is killed in between; no heartbeat is missing afterwards,
+//! and none is stored twice.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::{NodeId, wire};
+use jiff::Timestamp;
+use lab::{agent::Agent, sweeper::Sweeper, wait};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use sweeper::store::Store;
+
+/// Long enough for a busy machine to keep it, short enough for a test.
+const INTERVAL: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The heartbeats that wait in the agent's spool, by the names of their files.
+fn spooled(agent: &Agent) -> Vec<u64> {
+    let boots = folders(&agent.folder().join("state/spool")).into_iter().flat_map(|node| folders(&node));
+    let names = boots.flat_map(|boot| fs::read_dir(boot).into_iter().flatten());
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut sequences: Vec<u64> = names.filter_map(|name| name.strip_suffix(".heartbeat")?.parse().ok()).collect();
+    sequences.sort_unstable();
+    sequences
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+async fn until_spooled(agent: &Agent, count: usize) -> Vec<u64> {
+    wait::until(&format!("{count} heartbeats in the spool"), PATIENCE, || async {
+        let sequences = spooled(agent);
+        (sequences.len() >= count).then_some(sequences)
+    })
+    .await
+}
+
+async fn open(sweeper: &Sweeper) -> Store {
+    Store::connect(&format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display())).await.unwrap()
+}
+
+async fn stored(store: &Store) -> Vec<(NodeId, String, wire::Heartbeat)> {
+    let mut all = Vec::new();
+    for node in store.nodes().await.unwrap() {
+        let rows = store.heartbeats(&node.node_id, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
+        all.extend(rows.into_iter().map(|row| (node.node_id.clone(), row.boot_id.to_string(), row.heartbeat)));
+    }
+    all
+}
+
+async fn until_stored(store: &Store, count: usize) {
+    wait::until(&format!("{count} stored heartbeats"), PATIENCE, || async {
+        (stored(store).await.len() >= count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    let config = format!(
+        "sweeper_url = \"{}\"\njoin_token = \"{}\"\ninterval = \"{}ms\"\nidentity = \"host\"\n",
+        sweeper.url(),
+        sweeper.join_token(),
+        INTERVAL.as_millis()
+    );
+    let mut agent = Agent::start(&scratch.path().join("agent"), &config, &[]);
+    until_stored(&open(&sweeper).await, 3).await;
+
+    // The sweeper goes. Five intervals later the agent is killed, and started again, still without a sweeper.
+    sweeper.stop().await;
+    let before_the_kill = until_spooled(&agent, 5).await;
+    agent.kill();
+    let left = spooled(&agent);
+    assert!(left.starts_with(&before_the_kill), "kill -9 took something: {before_the_kill:?}, {left:?}");
+    agent.start_again();
+    let after_ten = until_spooled(&agent, left.len().max(5) + 5).await;
+    assert!(after_ten.starts_with(&left), "the restart took something: {left:?}, {after_ten:?}");
+    let last_before_the_return = *after_ten.last().unwrap();
+
+    // Both are there again: the spool empties, and heartbeats go on.
+    sweeper.start_again().await;
+    let store = open(&sweeper).await;
+    until_stored(&store, usize::try_from(last_before_the_return).unwrap() + 2).await;
+    agent.stop().await;
+    // On a busy machine the last ones may still wait for the next start: they are not lost either.
+    let waiting = spooled(&agent);
+    sweeper.stop().await;
+
+    let stored = stored(&store).await;
+    let first = stored.first().unwrap();
+    assert!(stored.iter().all(|one| (&one.0, &one.1) == (&first.0, &first.1)), "one node, one boot");
+    let mut times: BTreeMap<u64, u32> = BTreeMap::new();
+    for (_, _, heartbeat) in &stored {
+        *times.entry(heartbeat.sequence).or_default() += 1;
+    }
+    assert!(times.values().all(|count| *count == 1), "stored twice: {times:?}");
+    let count = u64::try_from(stored.len()).unwrap();
+    assert_eq!(times.keys().copied().collect::<Vec<_>>(), (1..=count).collect::<Vec<_>>(), "something is missing");
+    assert!(count > last_before_the_return);
+    let next = waiting.iter().copied().filter(|sequence| *sequence > count).collect::<Vec<_>>();
+    assert!(next.iter().zip(count + 1..).all(|(found, due)| *found == due), "a gap after {count}: {waiting:?}");
+
+    // What the sequences say, the kernel's clock says too: within one life of the agent, interval follows interval.
+    let intervals = stored.iter().map(|(_, _, heartbeat)| heartbeat.interval.unwrap()).collect::<Vec<_>>();
+    let mut lives = 1;
+    for pair in intervals.windows(2) {
+        if pair[0].counters_since_boottime_ns == pair[1].counters_since_boottime_ns {
+            assert_eq!(pair[1].start_boottime_ns, pair[0].end_boottime_ns);
+        } else {
+            assert!(pair[1].start_boottime_ns >= pair[0].end_boottime_ns, "no time is counted twice");
+            lives += 1;
+        }
+    }
+    assert_eq!(lives, 2, "before and after the kill");
+}
