@@ -1,0 +1,193 @@
+//! What a verdict says, case by case, and that it can be replayed.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod node;
+mod properties;
+
+use heartbeat::wire;
+use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
+use sweeper::verdict::{Case, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
+
+fn why(judgement: Judgement) -> Unknown {
+    match judgement.decision {
+        Decision::Unknown(why) => why,
+        other => panic!("expected unknown, found {other:?}"),
+    }
+}
+
+#[test]
+fn half_an_hour_of_quiet_is_idle_since_its_first_comparable_interval() {
+    let judgement = Node::new().quiet(61).judge();
+    assert_eq!(judgement.verdict, Verdict::Idle);
+    assert_eq!(judgement.since_unix_ms, Some(wall(STARTED_S + 30)));
+}
+
+#[test]
+fn a_minute_less_is_not_enough() {
+    assert_eq!(
+        why(Node::new().quiet(59).judge()),
+        Unknown::ObservedTooShort { quiet_since_unix_ms: Some(wall(STARTED_S + 30)) }
+    );
+}
+
+#[test]
+fn idle_begins_where_the_last_activity_ended() {
+    let mut node = Node::new();
+    node.quiet(10).pass(|n| bump(&mut n.workload.cpu_ns, 20_000_000_000)).quiet(60);
+    assert_eq!(node.judge().since_unix_ms, Some(wall(STARTED_S + 11 * 30)));
+}
+
+#[test]
+fn each_signal_alone_makes_a_node_active() {
+    type Change = fn(&mut Node);
+    let cases: [(Signal, Change); 6] = [
+        (Signal::WorkloadCpu, |n| bump(&mut n.workload.cpu_ns, 100_000_000)),
+        (Signal::WorkloadBirths, |n| bump(&mut n.workload.execs, 1)),
+        (Signal::WorkloadBirths, |n| bump(&mut n.workload.forks, 1)),
+        (Signal::WorkloadDisk, |n| bump(&mut n.workload.disk_read_bytes, 1 << 20)),
+        (Signal::Network, |n| bump(&mut n.counters.network_received_bytes, 1 << 20)),
+        (Signal::OomKill, |n| bump(&mut n.counters.oom_kills, 1)),
+    ];
+    for (signal, change) in cases {
+        let mut node = Node::new();
+        node.quiet(80).pass(change).quiet(59);
+        match node.judge().decision {
+            Decision::Above { signal: found, .. } => assert_eq!(found, signal),
+            other => panic!("{signal:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_agents_own_traffic_is_not_work() {
+    let mut node = Node::new();
+    for _ in 0..70 {
+        node.pass(|n| {
+            bump(&mut n.counters.network_sent_bytes, 10 << 20);
+            bump(&mut n.counters.own_network_sent_bytes, 10 << 20);
+        });
+    }
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn a_burst_is_not_averaged_away_by_lost_heartbeats() {
+    let mut node = Node::new();
+    node.quiet(100);
+    // 3 s of CPU within 10 lost minutes: 5 ms a second on average, but all of it may have fallen into one interval.
+    node.pass(|n| bump(&mut n.workload.cpu_ns, 100_000_000)).quiet(20);
+    node.sent.drain(95..119);
+    assert_eq!(node.judge().verdict, Verdict::Active);
+}
+
+#[test]
+fn lost_heartbeats_of_a_quiet_node_cost_resolution_and_not_the_verdict() {
+    let mut node = Node::new();
+    node.quiet(80);
+    node.sent.drain(30..50);
+    // 24 intervals' worth of idle cost (72 ms) stays under the floor of one interval only if the gap is short.
+    node.sent.retain(|(_, h)| h.sequence != 60);
+    assert_ne!(node.judge().verdict, Verdict::Idle, "20 lost intervals hide too much");
+    let mut node = Node::new();
+    node.quiet(80);
+    node.sent.drain(40..45);
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn no_agent_and_silence_are_unknown() {
+    let never = judge(&Case::new(0, Policy::default(), Vec::new()));
+    assert_eq!(why(never), Unknown::NoAgent);
+    let mut node = Node::new();
+    node.quiet(100);
+    let late = Case { now_unix_ms: wall(node.end_s) + 90_001, ..node.case() };
+    assert_eq!(why(judge(&late)), Unknown::Silent { last_heartbeat_unix_ms: wall(node.end_s) });
+}
+
+#[test]
+fn a_restarted_agent_starts_a_new_observation() {
+    let mut node = Node::new();
+    node.quiet(100);
+    node.counters_since_s = node.end_s;
+    node.workload.cpu_ns = Some(0);
+    node.quiet(30);
+    assert_eq!(why(node.judge()), Unknown::ObservedTooShort { quiet_since_unix_ms: Some(wall(STARTED_S + 101 * 30)) });
+}
+
+#[test]
+fn a_signal_that_was_not_measured_is_never_quiet() {
+    let mut node = Node::new();
+    node.quiet(100);
+    node.counters.network_sent_bytes = None;
+    node.quiet(10);
+    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Network] });
+}
+
+#[test]
+fn a_counter_that_runs_backwards_is_not_measured() {
+    let mut node = Node::new();
+    node.quiet(100).pass(|n| n.workload.cpu_ns = Some(5)).quiet(10);
+    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::WorkloadCpu] });
+}
+
+#[test]
+fn lost_kernel_events_are_unknown_and_lost_spool_records_are_not() {
+    assert_eq!(Node::new().quiet(61).judge().verdict, Verdict::Idle);
+    let mut node = Node::new();
+    node.quiet(100).pass(|n| n.drops = 7).quiet(10);
+    assert_eq!(why(node.judge()), Unknown::LostEvents { count: 7 });
+}
+
+#[test]
+fn a_gpu_that_nobody_reads_is_unknown_unless_the_node_works() {
+    let mut node = Node::new();
+    node.gpu_present = true;
+    node.quiet(100);
+    assert_eq!(why(node.judge()), Unknown::GpuNotMeasured);
+    node.pass(|n| bump(&mut n.workload.cpu_ns, 30_000_000_000));
+    assert_eq!(node.judge().verdict, Verdict::Active);
+}
+
+#[test]
+fn a_machine_that_just_booted_is_unknown() {
+    let mut node = Node::new();
+    (node.end_s, node.counters_since_s) = (0, 0);
+    node.quiet(19);
+    assert_eq!(why(node.judge()), Unknown::BootGrace { booted_unix_ms: BOOTED_MS });
+}
+
+#[test]
+fn without_attribution_cpu_time_and_births_that_nobody_owns_count_as_work() {
+    let idle = |change: fn(&mut Node)| {
+        let mut node = Node::new();
+        node.collector = wire::Collector::Proc;
+        (node.workload.forks, node.workload.execs, node.workload.oom_kills) = (None, None, None);
+        node.quiet(70).pass(change).quiet(10);
+        node.judge().verdict
+    };
+    assert_eq!(idle(|_| {}), Verdict::Idle);
+    assert_eq!(idle(|n| bump(&mut n.counters.cpu_busy_ns, 500_000_000)), Verdict::Active);
+    assert_eq!(idle(|n| bump(&mut n.counters.tasks_created, 100)), Verdict::Active);
+}
+
+#[test]
+fn a_row_of_an_unknown_class_is_somebodys_work() {
+    let mut node = Node::new();
+    node.workload.class = 99;
+    node.quiet(80).pass(|n| bump(&mut n.workload.cpu_ns, 30_000_000_000));
+    assert_eq!(node.judge().verdict, Verdict::Active);
+}
+
+#[test]
+fn the_words_name_signal_window_and_counters() {
+    let mut node = Node::new();
+    node.quiet(70);
+    let case = node.case();
+    let judgement = judge(&case);
+    let Decision::AllQuiet { total, .. } = &judgement.decision else { panic!("{judgement:?}") };
+    insta::assert_snapshot!(format!(
+        "{}\n{}",
+        words::decision(&judgement, &case),
+        words::counters(total, &case).join("\n")
+    ));
+}

@@ -1,0 +1,127 @@
+//! A node whose heartbeats a test makes up.
+
+use heartbeat::{BootId, wire};
+use sweeper::verdict::{Case, Judgement, Policy, judge};
+
+const BOOT: BootId = BootId(uuid::Uuid::from_u128(1));
+/// The node booted at this wall-clock time.
+pub(crate) const BOOTED_MS: i64 = 1_790_000_000_000;
+/// The agent started an hour later.
+pub(crate) const STARTED_S: u64 = 3600;
+
+/// Cumulative books as a test tells them, 30 s at a time.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) end_s: u64,
+    pub(crate) counters_since_s: u64,
+    pub(crate) sequence: u64,
+    pub(crate) workload: wire::WorkloadActivity,
+    pub(crate) counters: wire::HostCounters,
+    pub(crate) collector: wire::Collector,
+    pub(crate) gpu_present: bool,
+    pub(crate) drops: u64,
+    pub(crate) sent: Vec<(BootId, wire::Heartbeat)>,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        Self {
+            end_s: STARTED_S,
+            counters_since_s: STARTED_S,
+            sequence: 0,
+            workload: wire::WorkloadActivity {
+                class: wire::Class::Workload.into(),
+                key: "/user.slice".into(),
+                top_command: "python3".into(),
+                live_processes: 1,
+                live_threads: 1,
+                cpu_ns: Some(0),
+                disk_read_bytes: Some(0),
+                disk_written_bytes: Some(0),
+                forks: Some(0),
+                execs: Some(0),
+                exits: Some(0),
+                oom_kills: Some(0),
+                peak_resident_bytes: Some(0),
+            },
+            counters: wire::HostCounters {
+                cpu_busy_ns: Some(0),
+                network_received_bytes: Some(0),
+                network_sent_bytes: Some(0),
+                own_network_received_bytes: Some(0),
+                own_network_sent_bytes: Some(0),
+                tasks_created: Some(0),
+                oom_kills: Some(0),
+                ..Default::default()
+            },
+            collector: wire::Collector::Ebpf,
+            gpu_present: false,
+            drops: 0,
+            sent: Vec::new(),
+        }
+    }
+
+    /// Lets an interval pass in which a quiet node spends 3 ms of workload CPU and 2 kB of network traffic.
+    pub(crate) fn pass(&mut self, change: impl FnOnce(&mut Self)) -> &mut Self {
+        let start_s = self.end_s;
+        self.end_s += 30;
+        self.sequence += 1;
+        bump(&mut self.workload.cpu_ns, 3_000_000);
+        bump(&mut self.counters.cpu_busy_ns, 3_000_000);
+        bump(&mut self.counters.network_sent_bytes, 2_000);
+        change(self);
+        let heartbeat = wire::Heartbeat {
+            sequence: self.sequence,
+            interval: Some(wire::Interval {
+                start_unix_ms: wall(start_s),
+                end_unix_ms: wall(self.end_s),
+                start_boottime_ns: start_s * 1_000_000_000,
+                end_boottime_ns: self.end_s * 1_000_000_000,
+                observed_since_unix_ms: wall(self.counters_since_s),
+                counters_since_boottime_ns: self.counters_since_s * 1_000_000_000,
+            }),
+            host: Some(wire::Host {
+                interval_ms: 30_000,
+                cpus: 4,
+                gpu_present: self.gpu_present,
+                ..Default::default()
+            }),
+            counters: Some(self.counters),
+            workloads: vec![self.workload.clone()],
+            coverage: Some(wire::Coverage {
+                collector: self.collector.into(),
+                probes: Vec::new(),
+                drops: vec![
+                    wire::Drop { name: "dead_tasks".into(), count: self.drops },
+                    wire::Drop { name: "spool_dropped".into(), count: self.sequence },
+                ],
+            }),
+            agent: None,
+        };
+        self.sent.push((BOOT, heartbeat));
+        self
+    }
+
+    pub(crate) fn quiet(&mut self, intervals: usize) -> &mut Self {
+        for _ in 0..intervals {
+            self.pass(|_| {});
+        }
+        self
+    }
+
+    pub(crate) fn case(&self) -> Case {
+        Case::new(wall(self.end_s) + 1_000, Policy::default(), self.sent.clone())
+    }
+
+    pub(crate) fn judge(&self) -> Judgement {
+        judge(&self.case())
+    }
+}
+
+pub(crate) fn bump(counter: &mut Option<u64>, by: u64) {
+    *counter = counter.map(|value| value + by);
+}
+
+pub(crate) fn wall(boot_s: u64) -> i64 {
+    BOOTED_MS + i64::try_from(boot_s).unwrap() * 1000
+}

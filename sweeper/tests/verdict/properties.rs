@@ -1,0 +1,97 @@
+//! What holds for every history.
+
+use crate::node::{Node, bump};
+use proptest::prelude::*;
+use sweeper::verdict::{Case, Policy, Verdict, judge};
+
+/// One interval of a random history.
+#[derive(Clone, Debug)]
+struct Step {
+    cpu_ns: u64,
+    execs: u64,
+    network: u64,
+    lost: bool,
+    drops: u64,
+    restart: bool,
+    unmeasured: bool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (0..80_000_000_u64, 0..40_u64, 0..200_000_u64, 0..20_u8, 0..40_u64, 0..60_u8, 0..60_u8).prop_map(
+        |(cpu_ns, execs, network, lost, drops, restart, unmeasured)| Step {
+            cpu_ns,
+            execs: execs.saturating_sub(38),
+            network,
+            lost: lost == 0,
+            drops: drops.saturating_sub(38),
+            restart: restart == 0,
+            unmeasured: unmeasured == 0,
+        },
+    )
+}
+
+fn play(steps: &[Step]) -> Case {
+    let mut node = Node::new();
+    for step in steps {
+        if step.restart {
+            node.counters_since_s = node.end_s;
+        }
+        let measured = node.workload.disk_read_bytes;
+        node.pass(|n| {
+            bump(&mut n.workload.cpu_ns, step.cpu_ns);
+            bump(&mut n.workload.execs, step.execs);
+            bump(&mut n.counters.network_received_bytes, step.network);
+            n.drops += step.drops;
+            if step.unmeasured {
+                n.workload.disk_read_bytes = None;
+            }
+        });
+        node.workload.disk_read_bytes = measured;
+        if step.lost {
+            node.sent.pop();
+        }
+    }
+    Case { policy: Policy { idle_after_ms: 300_000, ..Policy::default() }, ..node.case() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_stored_case_replays_to_the_same_judgement_byte_for_byte(steps in proptest::collection::vec(step(), 0..60)) {
+        let case = play(&steps);
+        let stored = serde_json::to_string(&case).unwrap();
+        let replayed: Case = serde_json::from_str(&stored).unwrap();
+        prop_assert_eq!(serde_json::to_string(&judge(&case)).unwrap(), serde_json::to_string(&judge(&replayed)).unwrap());
+    }
+
+    #[test]
+    fn idle_is_only_ever_said_of_an_unbroken_measured_quiet_window(steps in proptest::collection::vec(step(), 0..60)) {
+        let case = play(&steps);
+        let judgement = judge(&case);
+        if judgement.verdict == Verdict::Idle {
+            let since = judgement.since_unix_ms.unwrap();
+            let window: Vec<_> = case.observations.iter().filter(|o| o.start_unix_ms >= since).collect();
+            let node = case.node.as_ref().unwrap();
+            prop_assert!(node.last_heartbeat_unix_ms - since >= case.policy.idle_after_ms);
+            let covered: i64 = window.iter().map(|o| o.end_unix_ms - o.start_unix_ms).sum();
+            prop_assert_eq!(covered, node.last_heartbeat_unix_ms - since);
+            for observation in window {
+                prop_assert!(observation.active(&case.policy, node.interval_ms).is_empty());
+                prop_assert!(observation.not_measured().is_empty());
+                prop_assert_eq!(observation.lost_events, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn more_activity_never_turns_a_node_idle(steps in proptest::collection::vec(step(), 1..60), at in 0_usize..60) {
+        let before = judge(&play(&steps));
+        let mut busier = steps.clone();
+        let at = at % busier.len();
+        busier[at].cpu_ns += 60_000_000_000;
+        if before.verdict != Verdict::Idle {
+            prop_assert_ne!(judge(&play(&busier)).verdict, Verdict::Idle);
+        }
+    }
+}
