@@ -46,11 +46,10 @@ pub(crate) async fn receive(state: &AppState, node: &Node, body: Vec<u8>) -> Res
 }
 
 fn refusal(error: DecodeError) -> Refusal {
-    let reason = match &error {
-        DecodeError::TooLarge { .. } => Reason::TooLarge,
-        DecodeError::Compression(_) | DecodeError::Protobuf(_) => Reason::Malformed,
-        DecodeError::Version { .. } => Reason::UnsupportedVersion,
-        DecodeError::Invalid { .. } => Reason::Invalid,
-    };
-    Refusal::new(reason, error.to_string())
+    match error {
+        DecodeError::TooLarge { .. } => Refusal::new(Reason::TooLarge, error.to_string()),
+        DecodeError::Compression(_) | DecodeError::Protobuf(_) => Refusal::new(Reason::Malformed, error.to_string()),
+        DecodeError::Version { .. } => Refusal::new(Reason::UnsupportedVersion, error.to_string()),
+        DecodeError::Invalid { field, reason } => Refusal::new(Reason::Invalid, format!("Field `{field}`: {reason}.")),
+    }
 }
