@@ -37,7 +37,7 @@ static OFFSETS: Offsets = Offsets {
     kn_parent: ABSENT,
     victim_is_task: 0,
     page_shift: 12,
-    reserved: 0,
+    exits_counted_at_exit: 0,
     count_from_boottime_ns: 0,
 };
 

@@ -225,8 +225,8 @@ pub struct Offsets {
     pub victim_is_task: u32,
     /// Size of a page as a power of two
     pub page_shift: u32,
-    /// Fills what would be padding
-    pub reserved: u32,
+    /// 1 if `sched_process_exit` says which thread is the last one, so that exits are counted there
+    pub exits_counted_at_exit: u32,
     /// Tasks that began before this moment (nanoseconds since boot) count from the first reading on.
     pub count_from_boottime_ns: u64,
 }

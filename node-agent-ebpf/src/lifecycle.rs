@@ -1,8 +1,7 @@
 //! Births, program starts and deaths.
 //!
 //! A death is booked at `sched_process_free` and not at `sched_process_exit`: only there is the scheduler's sum final
-//! (at exit it is stale by up to a tick and holds 25 % of the truth for processes of 0.4 ms), a process's last thread is
-//! told apart for certain, and everything that identifies the task can still be read. Its memory is gone by then, so the
+//! (at exit it is stale by up to a tick and holds 25 % of the truth for processes of 0.4 ms), and everything that identifies the task can still be read. Its memory is gone by then, so the
 //! peak is read at `sched_process_exit`, where the kernel still shows it (6.16 and later). `signal_struct.maxrss` is refused:
 //! an exec puts the parent's memory into it (measured: 128 MB for `/bin/true`).
 
@@ -53,7 +52,7 @@ fn process_exec(context: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Attached only where the kernel shows exits before it takes the memory away:
+/// Attached only where the kernel says which thread is the last one and shows exits before it takes the memory away:
 /// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L936-L945>
 #[btf_tracepoint(function = "sched_process_exit")]
 fn process_exit(context: BtfTracePointContext) -> i32 {
@@ -62,18 +61,16 @@ fn process_exit(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     let task = Address(context.arg::<u64>(0));
-    let peak = peak_resident_bytes(task);
-    if peak == 0 {
-        return 0;
-    }
     let Some(mut key) = key_of(task) else {
         count_drop(dropped::UNREADABLE);
         return 0;
     };
+    let peak = peak_resident_bytes(task);
     if let Some(row) = row(&mut key) {
-        // Not atomic: of two processes of one key that end at the same moment, the lower peak may win. It was reached.
+        // Peaks are not set atomically: of two processes of one key that end at the same moment, the lower peak may win.
         // SAFETY: the row is a live map value.
         unsafe {
+            add(&raw mut (*row).exits, 1);
             if peak > (*row).peak_resident_bytes {
                 (*row).peak_resident_bytes = peak;
             }
@@ -106,9 +103,10 @@ fn process_free(context: BtfTracePointContext) -> i32 {
     if before.is_some() {
         let _ = ACCOUNTED.remove(&task.0);
     }
-    // Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
+    // Elsewhere `process_exit` counts. Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
     // https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L715-L718
-    if task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
+    let is_counted_here = offset!(exits_counted_at_exit) == 0;
+    if is_counted_here && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).exits }, 1);
     }

@@ -155,6 +155,7 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
     let types = Types::new(btf)?;
     let task = |path| types.required("task_struct", path);
     let (mm_rss, mm_rss_stride) = types.resident_counters();
+    let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();
     let offsets = Offsets {
         task_pid: task("pid")?,
@@ -188,14 +189,10 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         kn_parent: types.first_of("kernfs_node", ["parent", "__parent"]),
         victim_is_task: u32::from(victim_is_task == Some(true)),
         page_shift: u32::try_from(rustix::param::page_size()).unwrap_or(4096).trailing_zeros(),
-        reserved: 0,
+        exits_counted_at_exit: u32::from(exit_shows_memory),
         count_from_boottime_ns,
     };
-    Ok(Resolved {
-        offsets,
-        has_mark_victim: victim_is_task.is_some(),
-        exit_shows_memory: types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2),
-    })
+    Ok(Resolved { offsets, has_mark_victim: victim_is_task.is_some(), exit_shows_memory })
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Short lives in a cgroup of their own, seen by the agent and by the kernel's own books of that cgroup.
+#
+#   short_lives.sh AGENT COUNT exec|names FOLDER
+#
+# exec:  COUNT processes that each run /bin/true
+# names: COUNT processes that each end under a name of their own
+#
+# It needs a POSIX shell (dash, busybox), the right to load eBPF and to make a cgroup, and nothing else. FOLDER then holds
+# heartbeat.json (what `node-agent once` printed), agent.log, and books, with two lines: the cgroup's path, and its CPU time
+# in nanoseconds.
+set -eu
+agent=$1 count=$2 kind=$3 out=$4
+
+if [ -d /sys/fs/cgroup/cpuacct ]; then tree=/sys/fs/cgroup/cpuacct; else tree=/sys/fs/cgroup; fi
+group=$tree/short-lives-$$
+mkdir "$group"
+mkfifo "$out/lived" "$out/end"
+
+NODE_AGENT_LOG=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
+agent_pid=$!
+until grep -q 'measuring from here on' "$out/agent.log"; do
+    kill -0 "$agent_pid"
+    sleep 0.1
+done
+
+# The map of keys may be full in a moment: the `sleep` below gets its place now, so that it adds nothing to the rest.
+sleep 0.1
+
+# Who brings them to life stays in the cgroup until the reading is done: its CPU time is in the cgroup's books, too.
+sh -c '
+    echo $$ >"$1/cgroup.procs"
+    i=0
+    if [ "$3" = exec ]; then
+        while [ $i -lt "$2" ]; do /bin/true; i=$((i + 1)); done
+    else
+        while [ $i -lt "$2" ]; do (echo "name-$i" >/proc/self/comm); i=$((i + 1)); done
+    fi
+    echo >"$4/lived"
+    read -r _ <"$4/end"
+' sh "$group" "$count" "$kind" "$out" &
+parent_pid=$!
+read -r _ <"$out/lived"
+
+# The kernel frees a task when an RCU grace period has passed since it was reaped: milliseconds, which nothing announces.
+sleep ${REST:-1}
+if [ -e "$group/cpuacct.usage" ]; then
+    read -r cpu_ns <"$group/cpuacct.usage"
+else
+    read -r _ cpu_us <"$group/cpu.stat" # its first line is usage_usec
+    cpu_ns=$((cpu_us * 1000))
+fi
+kill -TERM "$agent_pid"
+wait "$agent_pid"
+echo >"$out/end"
+wait "$parent_pid"
+rmdir "$group"
+printf '%s\n%s\n' "${group#"$tree"}" "$cpu_ns" >"$out/books"
