@@ -1,8 +1,8 @@
 //! Heartbeats: stored once each, however often they are sent, and counted up without gaps.
 //!
-//! One envelope is one transaction of five statements: mark the boot (which locks it against other sweepers), insert what is new, read on
-//! from the contiguous mark if the envelope alone does not settle it, and write boot and node back. A heartbeat at or below the mark is
-//! stored already or was given up by its sender, and is not inserted again. Cost: see `docs/journal`.
+//! One envelope is one transaction of six statements: mark the boot (which locks it against other sweepers) and read it, insert what is
+//! new, read on from the contiguous mark, write boot and node back; a seventh counts what the sender gave up, if it did. A heartbeat at or
+//! below the mark is stored already or was given up by its sender, and is not inserted again.
 
 use super::{
     Doing as _, Store, StoreError, corrupt,
