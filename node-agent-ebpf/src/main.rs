@@ -2,8 +2,7 @@
 //!
 //! They keep no second set of books: the iterator reads the scheduler's own sums of every living task once per
 //! heartbeat, and a task's death adds what nobody has read yet. Nothing is attached to a path that runs more often than
-//! once per life of a task or program; `sched_switch` is refused on purpose. Measured: a fork, an exec and a death
-//! together add less than a microsecond to a process's life.
+//! once per life of a task or program; `sched_switch` is refused on purpose.
 //!
 //! **Exactness.** A task is accounted either by the iterator (and [`maps::ACCOUNTED`] remembers how much) or at
 //! `sched_process_free`, where the scheduler's sum is final. The iterator passes over tasks in state `EXIT_DEAD`: that

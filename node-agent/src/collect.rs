@@ -2,7 +2,7 @@
 //! what could not be read.
 //!
 //! The collector refuses to guess: what a reading did not deliver is absent in it and has a probe that says why. Measured
-//! on 2 CPUs with 100 tasks: a reading takes about 0.5 ms of CPU time.
+//! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole reading.
 
 use crate::{
     coverage::{Probes, Status},

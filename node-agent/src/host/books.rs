@@ -1,4 +1,4 @@
-//! The kernel's books of the whole host, from `/proc`: five small files per heartbeat, about 0.2 ms together.
+//! The kernel's books of the whole host, from `/proc`: five small files per heartbeat.
 //!
 //! Each book stands alone: one that cannot be read is absent and names its reason, and the others stay.
 

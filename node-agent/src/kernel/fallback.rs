@@ -1,8 +1,7 @@
 //! The tasks' books from `/proc` alone, where eBPF is refused.
 //!
 //! It sees who lives at a reading and nobody else: a process that is born and dies between two readings leaves no record, and the
-//! last stretch of one that dies is lost. CPU time comes in ticks of the kernel (10 ms). Cost: four small files per process,
-//! about 40 µs each process. Births, program starts and deaths are not counted at all rather than too low.
+//! last stretch of one that dies is lost. CPU time comes in ticks of the kernel (10 ms). Cost: four small files per process. Births, program starts and deaths are not counted at all rather than too low.
 
 use super::{Ledger, comm_bytes};
 use node_agent_ebpf::{Key, Totals, hierarchy};
