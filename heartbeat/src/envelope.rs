@@ -20,6 +20,8 @@ pub const MAX_HEARTBEATS: usize = 256;
 pub const MAX_WORKLOADS: usize = 512;
 /// Longest name, key or reason, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
+/// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
+const MAX_WINDOW_LOG: u32 = 22;
 /// zstd's own default: 3 packs a heartbeat of 50 workloads in about 0.1 ms.
 const COMPRESSION_LEVEL: i32 = 3;
 
@@ -90,7 +92,10 @@ pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
     let mut plain = Vec::new();
     let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
     zstd::Decoder::new(body)
-        .and_then(|decoder| decoder.take(limit).read_to_end(&mut plain))
+        .and_then(|mut decoder| {
+            decoder.window_log_max(MAX_WINDOW_LOG)?;
+            decoder.take(limit).read_to_end(&mut plain)
+        })
         .map_err(DecodeError::Compression)?;
     if plain.len() > MAX_DECOMPRESSED_BYTES {
         return Err(DecodeError::TooLarge { limit_bytes: MAX_DECOMPRESSED_BYTES, stage: "decompressed" });

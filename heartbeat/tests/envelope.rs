@@ -102,6 +102,14 @@ fn a_small_body_that_unpacks_to_much_is_refused() {
 }
 
 #[test]
+fn a_body_that_asks_for_a_large_window_is_refused() {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.window_log(27).unwrap();
+    std::io::Write::write_all(&mut encoder, &sample().encode_to_vec()).unwrap();
+    assert!(matches!(decode(&encoder.finish().unwrap()), Err(DecodeError::Compression(_))));
+}
+
+#[test]
 fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let body = vec![0; envelope::MAX_BODY_BYTES + 1];
     assert!(matches!(decode(&body), Err(DecodeError::TooLarge { stage: "compressed", .. })));

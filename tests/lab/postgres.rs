@@ -158,3 +158,24 @@ fn installed(program: &str) -> PathBuf {
         .find(|candidate| candidate.exists())
         .unwrap_or_else(|| panic!("PostgreSQL's `{program}` is missing: run `make setup`"))
 }
+
+/// Turns each named `async fn(url: String)` into two tests, over an empty SQLite file and over an empty PostgreSQL database.
+#[macro_export]
+macro_rules! on_both_databases {
+    ($($case:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                super::$case(format!("sqlite://{}?mode=rwc", folder.path().join("new/sweeper.db").display())).await;
+            })+
+        }
+        mod on_postgresql {
+            $(#[tokio::test]
+            async fn $case() {
+                let server = $crate::postgres::Postgres::shared().await;
+                super::$case(server.database().await).await;
+            })+
+        }
+    };
+}

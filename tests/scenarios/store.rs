@@ -6,31 +6,12 @@
 
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};
-use lab::{postgres::Postgres, sample};
+use lab::sample;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use std::collections::BTreeSet;
 use sweeper::store::{Store, Stored, TokenHash};
 
-macro_rules! on_both_databases {
-    ($($case:ident),+ $(,)?) => {
-        mod on_sqlite {
-            $(#[tokio::test]
-            async fn $case() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$case(format!("sqlite://{}?mode=rwc", folder.path().join("new/sweeper.db").display())).await;
-            })+
-        }
-        mod on_postgresql {
-            $(#[tokio::test]
-            async fn $case() {
-                let server = super::Postgres::shared().await;
-                super::$case(server.database().await).await;
-            })+
-        }
-    };
-}
-
-on_both_databases! {
+lab::on_both_databases! {
     a_heartbeat_is_stored_once_however_often_it_is_sent,
     the_contiguous_mark_stops_at_a_gap_and_moves_on_once_it_is_filled,
     what_the_sender_gave_up_is_counted_as_lost_and_the_mark_moves_over_it,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use recommender::money::HourlyRate;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _,
+    QuerySelect as _, sea_query::OnConflict,
 };
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
@@ -143,11 +143,12 @@ impl Store {
 /// Opens a finding. False if another sweeper has opened one of this class on this resource meanwhile.
 pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) -> Result<bool, StoreError> {
     let inserted = row::Entity::insert(to_row(finding)?)
-        .on_conflict_do_nothing()
+        // Whichever key it is that stands in the way: the id, or the one open finding of this class on this resource.
+        .on_conflict(OnConflict::new().do_nothing().to_owned())
         .exec_without_returning(transaction)
         .await
         .doing("write a finding")?;
-    Ok(matches!(inserted, sea_orm::TryInsertResult::Inserted(1)))
+    Ok(inserted == 1)
 }
 
 /// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read. False if

@@ -115,6 +115,7 @@ impl Store {
             .filter(row::Column::ClaimedUntilUnixMs.lte(now_ms))
             .order_by_asc(row::Column::NextAttemptUnixMs)
             .order_by_asc(row::Column::FindingId)
+            .order_by_asc(row::Column::Channel)
             .limit(most)
             .all(self.connection())
             .await

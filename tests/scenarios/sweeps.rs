@@ -1,0 +1,247 @@
+//! What a sweep does to findings and messages, on SQLite and on a real PostgreSQL server.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::{BootId, NodeId, wire};
+use jiff::{SignedDuration, Timestamp};
+use lab::sample;
+use std::time::Duration;
+use sweeper::{
+    config::{Config, Enabled, PricingSource},
+    findings::Status,
+    inventory::Silent,
+    store::{Store, TokenHash},
+    sweep::{self, Context, Report},
+};
+
+lab::on_both_databases! {
+    an_idle_node_is_found_priced_and_told_once,
+    a_proposal_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises,
+    silence_closes_nothing_and_work_does,
+    work_in_between_ends_one_finding_and_begins_another,
+    two_sweepers_at_once_open_one_finding_and_one_message_a_channel,
+    a_claimed_message_is_left_alone_until_its_claim_ends,
+    a_message_waits_for_its_next_attempt_and_may_be_given_up,
+}
+
+const INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+const BOOT: BootId = BootId(uuid::Uuid::from_u128(7));
+
+/// A site with one node on premises that costs $0.25 an hour, idle after five minutes.
+struct Site {
+    context: Context,
+    node: NodeId,
+    began: Timestamp,
+    sent: u64,
+    cpu_ns: u64,
+}
+
+impl Site {
+    async fn new(url: &str) -> Self {
+        let store = Store::connect(url).await.unwrap();
+        store.migrate().await.unwrap();
+        let mut config = Config::default();
+        config.aws.enabled = Enabled::No;
+        config.pricing.source = PricingSource::None;
+        config.verdict.idle_after = Duration::from_secs(300);
+        config.onprem.hourly_usd.insert("default".into(), "0.25".into());
+        let node = sample::node(1);
+        let request = heartbeat::api::JoinRequest {
+            node_id: node.clone(),
+            boot_id: BOOT,
+            hostname: "quiet-1".into(),
+            agent_version: "0.1.0".into(),
+        };
+        let began = Timestamp::from_millisecond(1_790_000_000_000).unwrap();
+        store.join_node(&request, &TokenHash::of("token"), began).await.unwrap();
+        Self { context: Context { store, config, channels: vec!["slack", "email"] }, node, began, sent: 0, cpu_ns: 0 }
+    }
+
+    /// The end of the last interval.
+    fn now(&self) -> Timestamp {
+        self.began + INTERVAL * i32::try_from(self.sent).unwrap()
+    }
+
+    /// So many intervals pass, each with so much CPU time of a workload.
+    async fn pass(&mut self, intervals: u64, cpu_ns: u64) {
+        let first = self.sent + 1;
+        for _ in 0..intervals {
+            self.sent += 1;
+            self.cpu_ns += cpu_ns;
+            let envelope = wire::Envelope {
+                version: heartbeat::envelope::VERSION,
+                node_id: self.node.to_string(),
+                boot_id: BOOT.to_string(),
+                oldest_retained_sequence: first,
+                sent_unix_ms: self.now().as_millisecond(),
+                heartbeats: vec![self.heartbeat()],
+            };
+            self.context.store.store_heartbeats(&sample::checked(&envelope), self.now()).await.unwrap();
+        }
+    }
+
+    fn heartbeat(&self) -> wire::Heartbeat {
+        let zero = Some(0);
+        // It booted an hour before.
+        let end_s = 3_600 + self.sent * 30;
+        wire::Heartbeat {
+            sequence: self.sent,
+            interval: Some(wire::Interval {
+                start_unix_ms: (self.now() - INTERVAL).as_millisecond(),
+                end_unix_ms: self.now().as_millisecond(),
+                start_boottime_ns: (end_s - 30) * 1_000_000_000,
+                end_boottime_ns: end_s * 1_000_000_000,
+                observed_since_unix_ms: self.began.as_millisecond(),
+                counters_since_boottime_ns: 3_600_000_000_000,
+            }),
+            host: Some(wire::Host { hostname: "quiet-1".into(), interval_ms: 30_000, cpus: 2, ..Default::default() }),
+            counters: Some(wire::HostCounters {
+                network_received_bytes: zero,
+                network_sent_bytes: zero,
+                oom_kills: zero,
+                ..Default::default()
+            }),
+            workloads: vec![wire::WorkloadActivity {
+                class: wire::Class::Workload.into(),
+                key: "/work".into(),
+                top_command: "python3".into(),
+                live_processes: 1,
+                live_threads: 1,
+                cpu_ns: Some(self.cpu_ns),
+                disk_read_bytes: zero,
+                disk_written_bytes: zero,
+                forks: zero,
+                execs: zero,
+                exits: zero,
+                oom_kills: zero,
+                peak_resident_bytes: zero,
+            }],
+            coverage: Some(wire::Coverage {
+                collector: wire::Collector::Ebpf.into(),
+                probes: Vec::new(),
+                drops: Vec::new(),
+            }),
+            agent: None,
+        }
+    }
+
+    async fn sweep(&self) -> Report {
+        sweep::run(&self.context, self.now() + SignedDuration::from_secs(1), &Silent).await.unwrap()
+    }
+
+    async fn pending(&self) -> u64 {
+        self.context.store.outbox_counts().await.unwrap().pending
+    }
+}
+
+const BUSY: u64 = 20_000_000_000;
+
+async fn an_idle_node_is_found_priced_and_told_once(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(5, BUSY).await;
+    assert_eq!(site.sweep().await.counts.active, 1);
+    let quiet_since = site.now();
+    site.pass(10, 0).await;
+    let report = site.sweep().await;
+    let [finding] = report.findings.as_slice() else { panic!("{report:?}") };
+    assert_eq!((finding.since, finding.cost_micro_usd_per_hour), (quiet_since, Some(250_000)));
+    assert_eq!((report.opened.as_slice(), report.counts.idle), ([finding.id.clone()].as_slice(), 1));
+    assert_eq!(site.pending().await, 2, "one message a channel");
+
+    site.pass(3, 0).await;
+    let again = site.sweep().await;
+    assert!(again.opened.is_empty());
+    assert_eq!(again.findings[0].id, finding.id);
+    assert_eq!(site.pending().await, 2, "a repeated sweep tells nothing new");
+}
+
+async fn a_proposal_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    site.sweep().await;
+    let open = site.context.store.open_findings().await.unwrap();
+    assert_eq!(open[0].not_proposed.as_deref(), Some("confirmed by 1 of 2 sweeps in a row"));
+    site.pass(1, 0).await;
+    site.sweep().await;
+    let open = site.context.store.open_findings().await.unwrap();
+    assert_eq!((open[0].confirmed_sweeps, open[0].proposal.is_none()), (2, true));
+    assert!(open[0].not_proposed.as_deref().unwrap().contains("on premises"));
+}
+
+async fn silence_closes_nothing_and_work_does(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let id = site.sweep().await.opened[0].clone();
+    let later = site.now() + SignedDuration::from_hours(2);
+    let silent = sweep::run(&site.context, later, &Silent).await.unwrap();
+    assert_eq!((silent.findings.len(), silent.blind_spots.len()), (1, 1));
+    assert_eq!(site.context.store.open_findings().await.unwrap()[0].confirmed_sweeps, 0, "no longer in a row");
+
+    site.pass(1, BUSY).await;
+    let report = site.sweep().await;
+    assert_eq!((report.closed.as_slice(), report.findings.len()), ([id].as_slice(), 0));
+    let closed = site.context.store.closed_findings(10).await.unwrap();
+    let Status::Closed { because, .. } = &closed[0].status else { panic!("{closed:?}") };
+    assert!(because.contains("CPU time of workloads"), "{because}");
+}
+
+async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let first = site.sweep().await.opened[0].clone();
+    site.pass(1, BUSY).await;
+    site.pass(20, 0).await;
+    let report = site.sweep().await;
+    assert_eq!(report.closed, [first.clone()]);
+    assert_eq!(report.opened.len(), 1);
+    assert_ne!(report.opened[0], first);
+    assert_eq!(site.pending().await, 4, "two findings, two channels each");
+}
+
+async fn two_sweepers_at_once_open_one_finding_and_one_message_a_channel(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let other = Site { context: site.context.clone(), node: site.node.clone(), ..site };
+    let reports = tokio::join!(site_sweep(&other.context, other.now(), 1), site_sweep(&other.context, other.now(), 2));
+    assert_eq!(reports.0.opened.len() + reports.1.opened.len(), 1);
+    assert_eq!(other.context.store.open_findings().await.unwrap().len(), 1);
+    assert_eq!(other.pending().await, 2);
+}
+
+async fn site_sweep(context: &Context, now: Timestamp, seconds: i64) -> Report {
+    sweep::run(context, now + SignedDuration::from_secs(seconds), &Silent).await.unwrap()
+}
+
+async fn a_claimed_message_is_left_alone_until_its_claim_ends(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    site.sweep().await;
+    let (store, now) = (&site.context.store, site.now() + SignedDuration::from_mins(1));
+    let until = now + SignedDuration::from_mins(10);
+    let claim = async |at: Timestamp| store.claim_messages(&["slack"], at, until, 10).await.unwrap();
+    let (one, two) = tokio::join!(claim(now), claim(now));
+    assert_eq!(one.len() + two.len(), 1, "of two sweepers one has it");
+    assert!(claim(until - SignedDuration::from_secs(1)).await.is_empty());
+    assert_eq!(claim(until).await.len(), 1, "who died with a claim leaves it to others");
+}
+
+async fn a_message_waits_for_its_next_attempt_and_may_be_given_up(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    site.sweep().await;
+    let (store, now) = (&site.context.store, site.now() + SignedDuration::from_mins(1));
+    let claim = async |at: Timestamp| store.claim_messages(&["slack", "email"], at, at, 10).await.unwrap();
+    let claimed = claim(now).await;
+    let [email, slack] = claimed.as_slice() else { panic!("{claimed:?}") };
+    assert_eq!((email.channel.as_str(), slack.channel.as_str()), ("email", "slack"));
+    let next = now + SignedDuration::from_mins(5);
+    store.message_failed(email, "451 try again later", Some(next)).await.unwrap();
+    store.message_failed(slack, "channel_not_found", None).await.unwrap();
+    assert!(claim(next - SignedDuration::from_secs(1)).await.is_empty());
+    assert_eq!(store.next_message_due(&["email"]).await.unwrap(), Some(next));
+    let again = claim(next).await;
+    assert_eq!((again.len(), again[0].attempts), (1, 1));
+    store.message_sent(&again[0], next).await.unwrap();
+    let counts = store.outbox_counts().await.unwrap();
+    assert_eq!((counts.pending, counts.sent, counts.failed), (0, 1, 1));
+}
