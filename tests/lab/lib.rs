@@ -13,6 +13,7 @@ pub mod microvm;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod quiet;
 pub mod sample;
 pub mod slack;
 pub mod smtp;

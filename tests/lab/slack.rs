@@ -5,7 +5,7 @@
 
 use crate::{binaries, port, process::Running, smtp::lines};
 use serde_json::{Value, json};
-use std::{fs, process::Command, time::Duration};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 use tempfile::TempDir;
 
 /// Longest that a start may take; Python and its libraries need under a second on an idle machine.
@@ -29,6 +29,7 @@ pub enum Fault {
 pub struct Slack {
     folder: TempDir,
     port: u16,
+    scheme: &'static str,
     process: Option<Running>,
 }
 
@@ -38,14 +39,27 @@ impl Slack {
     /// The one channel there is.
     pub const CHANNEL: &str = "#waste";
 
-    /// Starts it.
+    /// Starts it over plain HTTP.
     ///
     /// # Panics
     ///
     /// When it does not start.
     pub async fn start() -> Self {
+        Self::start_with("http").await
+    }
+
+    /// Starts it over HTTPS; whoever calls it must trust [`Slack::ca_file`].
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start_https() -> Self {
+        Self::start_with("https").await
+    }
+
+    async fn start_with(scheme: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut server = Self { folder, port: port::free(), process: None };
+        let mut server = Self { folder, port: port::free(), scheme, process: None };
         server.start_again().await;
         server
     }
@@ -61,7 +75,8 @@ impl Slack {
         command
             .arg(binaries::checkout().join("tests/lab/python/slack_server.py"))
             .arg(self.port.to_string())
-            .arg(self.folder.path());
+            .arg(self.folder.path())
+            .arg(self.scheme);
         // A log of its own for each start, so that the awaited line is this start's.
         let name = format!("slack-{}", fs::read_dir(self.folder.path()).map_or(0, Iterator::count));
         let mut process = Running::start(&name, &mut command, self.folder.path());
@@ -81,7 +96,13 @@ impl Slack {
     /// The base of its Web API.
     #[must_use]
     pub fn api_url(&self) -> String {
-        format!("http://127.0.0.1:{}/api", self.port)
+        format!("{}://127.0.0.1:{}/api", self.scheme, self.port)
+    }
+
+    /// The root certificate to trust, in PEM form, if it speaks HTTPS.
+    #[must_use]
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
     }
 
     /// Lets the next requests meet these faults, one each; the requests after them are served.

@@ -95,3 +95,11 @@ proptest! {
         assert_limits(&json(&notice));
     }
 }
+
+#[test]
+fn slacks_own_address_is_reached_with_the_systems_roots() {
+    let config = crate::slack::SlackConfig::new(crate::Secret::new("xoxb-1-2-abc"), "C012345");
+    let slack = crate::slack::Slack::new(config).unwrap();
+    let shown = format!("{slack:?}");
+    assert!(shown.contains("C012345") && !shown.contains("abc"), "{shown}");
+}

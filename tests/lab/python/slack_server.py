@@ -1,10 +1,12 @@
 """A local stand-in for Slack's Web API: `chat.postMessage` and nothing else.
 
-Usage: slack_server.py PORT FOLDER
+Usage: slack_server.py PORT FOLDER http|https
 
 Every message is judged twice before it is accepted: its structure by a JSON Schema generated from Slack's own
 TypeScript types, its limits by the models of Slack's own Python SDK. Neither suffices alone: the first knows no
 lengths, the second takes unknown types. The answers have the shape of Slack's own.
+
+With `https`, the root certificate to trust lies in FOLDER/ca.pem.
 
 FOLDER/messages.jsonl  accepted messages, one JSON object a line
 FOLDER/requests.jsonl  every request, with what it was answered
@@ -20,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import jsonschema
+from certificates import tls_context
 from slack_sdk.models.blocks import Block
 
 TOKEN = "xoxb-lab-1-secret"
@@ -143,5 +146,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 SERVER = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)
+if sys.argv[3] == "https":
+    # Not in accept(), where a client that never speaks would keep all others waiting.
+    SERVER.socket = tls_context(FOLDER).wrap_socket(SERVER.socket, server_side=True, do_handshake_on_connect=False)
 print("listening", flush=True)
 SERVER.serve_forever()

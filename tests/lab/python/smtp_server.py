@@ -12,58 +12,16 @@ FOLDER/faults.jsonl  what the next messages are answered instead, consumed from 
 """
 
 import asyncio
-import datetime
-import ipaddress
 import json
-import ssl
 import sys
 from pathlib import Path
 
 from aiosmtpd.handlers import Mailbox
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from certificates import tls_context
 
 USER, PASSWORD = b"sweeper", b"lab-secret"
 PORT, FOLDER, MODE = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-
-
-def certificate(name, key, issuer, issuer_key, authority):
-    """A certificate for one day."""
-    now = datetime.datetime.now(datetime.timezone.utc)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-    )
-    if not authority:
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(issuer_key, hashes.SHA256())
-
-
-def tls_context():
-    """The server's side of TLS; certificates that exist already are kept."""
-    chain = FOLDER / "server.pem"
-    if not chain.exists():
-        named = lambda text: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])  # noqa: E731
-        authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-        authority = certificate(named("Lab authority"), authority_key, named("Lab authority"), authority_key, True)
-        server = certificate(named("Lab mail server"), key, named("Lab authority"), authority_key, False)
-        pem = serialization.Encoding.PEM
-        (FOLDER / "ca.pem").write_bytes(authority.public_bytes(pem))
-        private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        chain.write_bytes(private + server.public_bytes(pem))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(chain)
-    return context
 
 
 def authenticate(_server, _session, _envelope, _mechanism, data):
@@ -96,7 +54,7 @@ class Handler(Mailbox):
 async def main():
     handler, loop = Handler(FOLDER / "maildir"), asyncio.get_running_loop()
     login = {"auth_required": True, "authenticator": authenticate}
-    context = None if MODE == "plain" else tls_context()
+    context = None if MODE == "plain" else tls_context(FOLDER)
     options = {
         "starttls": {"tls_context": context, "require_starttls": True, **login},
         # aiosmtpd offers logins only after a STARTTLS of its own unless told that TLS is there already.
