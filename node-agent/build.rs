@@ -1,9 +1,11 @@
 //! Builds the object that runs inside the kernel, with a compiler of its own, and hands it to the agent to embed.
 //!
-//! Which compiler that is, `node-agent-ebpf/toolchain.sh find` says; without one the build stops with its one line.
+//! Which compiler that is, `node-agent-ebpf/toolchain.sh find` says; without one the build stops with its one line. Whoever
+//! wants an agent without its programs for the kernel says so: `BPF_CARGO=none` embeds an empty object, and the agent
+//! then reads `/proc` and names the reason.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, exit},
 };
@@ -41,9 +43,16 @@ fn main() {
     if variable("CARGO_CFG_TARGET_ENDIAN") != "little" {
         fail("node-agent supports little-endian machines only");
     }
-    let target_dir = PathBuf::from(variable("OUT_DIR")).join("bpf");
-    build(&crate_dir, &target_dir);
-    let object = target_dir.join("bpfel-unknown-none/release/node-agent-ebpf");
+    let out_dir = PathBuf::from(variable("OUT_DIR"));
+    let object = if env::var("BPF_CARGO").is_ok_and(|cargo| cargo == "none") {
+        let empty = out_dir.join("no-object");
+        fs::write(&empty, "").unwrap_or_else(|error| fail(&format!("{}: {error}", empty.display())));
+        empty
+    } else {
+        let target_dir = out_dir.join("bpf");
+        build(&crate_dir, &target_dir);
+        target_dir.join("bpfel-unknown-none/release/node-agent-ebpf")
+    };
     println!("cargo:rustc-env=NODE_AGENT_EBPF_OBJECT={}", object.display());
 }
 

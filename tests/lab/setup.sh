@@ -28,14 +28,12 @@ has() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 # which has it from elsewhere is left alone.
 missing_packages() {
     has cc || echo gcc libc6-dev
-    if [ $what = test ]; then
-        python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
-        has qemu-system-x86_64 || echo qemu-system-x86
-        [ -n "$(static_busybox)" ] || echo busybox-static
-        has xz || echo xz-utils
-        ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
-    fi
-    node-agent-ebpf/toolchain.sh packages
+    [ $what = test ] || return 0
+    python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
+    has qemu-system-x86_64 || echo qemu-system-x86
+    [ -n "$(static_busybox)" ] || echo busybox-static
+    has xz || echo xz-utils
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
 }
 
 # busybox-static replaces busybox: the program is in the same place, but needs no library.
@@ -56,12 +54,14 @@ as_root() {
     fi
 }
 
+may_install() {
+    [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null
+}
+
 install_packages() {
     has apt-get || fail "this is no Debian: install these, under the names that your distribution has for them, and come back: $*"
-    if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
-        fail "missing packages, and no right to install them; run this, and come back:
+    may_install || fail "packages are missing, and this user may not install them; run this, and come back:
     sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
-    fi
     say "installing $* (what apt-get says goes to .setup/apt.log)"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null >.setup/apt.log
 }
@@ -76,25 +76,34 @@ rust_toolchain() {
 
 # A machine that was just made has no package lists yet, and then knows no package.
 package_lists() {
-    has apt-get || return 0
-    [ -n "$(apt-cache madison gcc 2>/dev/null)" ] && return 0
-    [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || return 0
+    has apt-get && may_install || return 0
+    [ -z "$(apt-cache madison gcc 2>/dev/null)" ] || return 0
     say "fetching the package lists"
-    as_root apt-get update -q
+    as_root apt-get update -q >.setup/apt.log
 }
 
 packages() {
-    # shellcheck disable=SC2046 # one word per package
-    set -- $(missing_packages)
     [ $# = 0 ] && return 0
-    package_lists
-    # shellcheck disable=SC2046
-    set -- $(missing_packages)
     install_packages "$@" || {
         say "the package lists may be old: once more with new ones"
-        as_root apt-get update -q
+        as_root apt-get update -q >.setup/apt.log
         install_packages "$@"
     }
+}
+
+# What compiles the agent's programs for the kernel. A build can do without: the agent then reads /proc alone.
+bpf_toolchain() {
+    node-agent-ebpf/toolchain.sh find >/dev/null 2>&1 && return 0
+    package_lists
+    # shellcheck disable=SC2046 # one word per package
+    set -- $(node-agent-ebpf/toolchain.sh packages)
+    if [ $what = build ] && [ $# != 0 ] && ! may_install; then
+        say "no BPF toolchain, and this user may not install it. To have it, run:
+    sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+        return 0
+    fi
+    packages "$@"
+    node-agent-ebpf/toolchain.sh install || [ $what = build ]
 }
 
 python_environment() {
@@ -141,9 +150,10 @@ cargo_tool() {
 }
 
 rust_toolchain
-packages
+# shellcheck disable=SC2046 # one word per package
+[ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
+bpf_toolchain
 if [ $what = test ]; then
-    node-agent-ebpf/toolchain.sh install
     python_environment
     cloud_kernel
     cargo_tool cargo-machete $machete_version

@@ -24,6 +24,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// Why the object does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
+    /// There is nothing to load.
+    #[error("this agent was built without its programs for the kernel (BPF_CARGO=none)")]
+    NotBuilt,
     /// Offsets are unknown.
     #[error(transparent)]
     Offsets(#[from] OffsetsError),
@@ -109,7 +112,11 @@ impl Object {
     /// # Errors
     /// See [`ObjectError`]. Without the out-of-memory tracepoint it goes on: [`Object::oom_error`].
     pub fn load(count_from_boottime_ns: u64) -> Result<Self, ObjectError> {
+        if OBJECT.is_empty() {
+            return Err(ObjectError::NotBuilt);
+        }
         let resolved = resolve(count_from_boottime_ns)?;
+        tracing::debug!(offsets = ?resolved.offsets, "layout of this kernel");
         let btf = Btf::from_sys_fs()?;
         let mut ebpf =
             EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;

@@ -1,0 +1,153 @@
+//! The main job on real input: two machines boot, run the real agent and report to a real sweeper, which reads its
+//! inventory from an EC2 API. One machine works and then falls quiet but for its housekeeping, one goes on working, and
+//! a third has no agent. Intervals and windows are scaled down by configuration, nothing else is.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use jiff::{SignedDuration, Timestamp};
+use lab::{
+    aws::{ACCOUNT, Instance, Moto},
+    binaries,
+    imds::{Identity, Imds},
+    microvm::{Guest, HOST, MicroVm},
+    sweeper::Sweeper,
+    wait,
+};
+use serde_json::Value;
+use std::{path::Path, time::Duration};
+
+const REGION: &str = "us-east-1";
+const INTERVAL: SignedDuration = SignedDuration::from_secs(2);
+
+const SWEEPER_CONFIG: &str = r#"
+[aws]
+enabled = "yes"
+regions = ["us-east-1"]
+
+[verdict]
+boot_grace = "5s"
+idle_after = "20s"
+lookback = "10m"
+# An emulated machine may lose some seconds when this host is busy.
+missed_heartbeats = 10
+
+[sweep]
+# The scenario sweeps by hand.
+schedule = "0 0 0 1 1 *"
+"#;
+
+/// Starts the agent and a single-threaded computation, and goes on once the sweeper has taken the node in.
+const WORK: &str = r#"
+set -eu
+node-agent --config /etc/agent.toml run 2>/run/agent.log &
+sha256sum /dev/zero &
+work=$!
+until grep -q "joined" /run/agent.log; do usleep 100000; done
+"#;
+
+/// What runs on a machine that nobody uses: a system log that takes in the kernel's, a scheduler whose job turns that log
+/// over each minute, and a monitoring agent that reads the kernel's figures and logs them, each second. The scripts use
+/// the shell's own commands alone, so that they start nothing else.
+const HOUSEKEEPING: &str = r##"
+mkdir -p /var/spool/cron/crontabs /etc/cron
+echo '* * * * * /bin/logrotate' >/var/spool/cron/crontabs/root
+cat >/bin/logrotate <<'JOB'
+#!/bin/sh
+: >/var/log/messages
+JOB
+cat >/bin/node_exporter <<'DAEMON'
+#!/bin/sh
+while :; do
+    read -r load </proc/loadavg
+    echo "node_exporter: load $load" >/dev/kmsg
+    read -r -t 1 never <>/run/never || :
+done
+DAEMON
+chmod +x /bin/logrotate /bin/node_exporter
+mkfifo /run/never
+syslogd
+klogd
+crond
+node_exporter &
+"##;
+
+fn guest(script: &str, sweeper: &Sweeper, imds: &Imds) -> Guest {
+    let config = format!(
+        "sweeper_url = \"http://{HOST}:{}\"\njoin_token = \"{}\"\nstate_dir = \"/run/agent\"\ninterval = \"{}s\"\n",
+        sweeper.port(),
+        sweeper.join_token(),
+        INTERVAL.as_secs()
+    );
+    let metadata = format!("export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://{HOST}:{}\n", imds.port());
+    Guest::running(&format!("{metadata}{script}"))
+        .with_program("node-agent", &binaries::node_agent())
+        .with_text("agent.toml", &config)
+}
+
+fn metadata_of(instance: &str) -> Imds {
+    Imds::start(Identity {
+        account: ACCOUNT.into(),
+        region: REGION.into(),
+        instance: instance.into(),
+        instance_type: "m5.large".into(),
+        life_cycle: "on-demand".into(),
+    })
+}
+
+async fn sweeper_over(moto: &Moto, folder: &Path) -> Sweeper {
+    let environment = moto.environment();
+    let environment = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>();
+    Sweeper::start(folder, SWEEPER_CONFIG, &environment).await
+}
+
+/// The entries of a report's list that speak of a resource.
+fn about<'a>(report: &'a Value, list: &str, resource: &str) -> Vec<&'a Value> {
+    report[list].as_array().unwrap().iter().filter(|entry| entry["resource"] == resource).collect()
+}
+
+#[tokio::test]
+async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let named = |name| Instance::named("m5.large", name);
+    let ids = moto.run(REGION, &[named("falls-quiet"), named("goes-on"), named("has-no-agent")]).await;
+    let resource = |index: usize| format!("aws:{ACCOUNT}:{REGION}:{}", ids[index]);
+    let (quiet, busy, silent) = (resource(0), resource(1), resource(2));
+    let sweeper = sweeper_over(&moto, &folder.path().join("sweeper")).await;
+
+    let (quiet_metadata, busy_metadata) = (metadata_of(&ids[0]), metadata_of(&ids[1]));
+    let falls_quiet = format!("{HOUSEKEEPING}{WORK}kill $work\nsay work ended\nread -r end </run/never");
+    let goes_on = format!("mkfifo /run/never\n{WORK}say work goes on\nread -r end </run/never");
+    let mut quiet_vm = MicroVm::boot(&folder.path().join("quiet"), &guest(&falls_quiet, &sweeper, &quiet_metadata));
+    let mut busy_vm = MicroVm::boot(&folder.path().join("busy"), &guest(&goes_on, &sweeper, &busy_metadata));
+    let patience = Duration::from_secs(300);
+    quiet_vm.said("work ended", patience).await;
+    let work_ended = Timestamp::now();
+    busy_vm.said("work goes on", patience).await;
+
+    let report = wait::until("the first machine to be found idle", patience, || async {
+        let report = sweeper.json(&["sweep"]).await;
+        (!about(&report, "findings", &quiet).is_empty()).then_some(report)
+    })
+    .await;
+
+    let [finding] = about(&report, "findings", &quiet)[..] else { panic!("{report:#}") };
+    assert_eq!(finding["class"], "idle_instance", "{finding:#}");
+    assert_eq!(finding["verdict"], "idle", "{finding:#}");
+    assert_eq!(finding["name"], "falls-quiet", "{finding:#}");
+    assert_eq!(finding["cost_micro_usd_per_hour"], 96_000, "{finding:#}");
+    let since: Timestamp = finding["since"].as_str().unwrap().parse().unwrap();
+    // The guest's clock begins at a whole second, so it is up to one behind.
+    let late = since.duration_since(work_ended);
+    assert!((SignedDuration::from_secs(-1)..=INTERVAL).contains(&late), "idle {late:#} after work ended: {finding:#}");
+
+    for list in ["findings", "blind_spots", "unknown"] {
+        assert_eq!(about(&report, list, &busy), Vec::<&Value>::new(), "{list}: {report:#}");
+    }
+    assert_eq!(report["counts"]["active"], 1, "{report:#}");
+
+    assert_eq!(about(&report, "findings", &silent), Vec::<&Value>::new(), "{report:#}");
+    let [blind_spot] = about(&report, "blind_spots", &silent)[..] else { panic!("{report:#}") };
+    assert_eq!(blind_spot["verdict"], "unknown", "{blind_spot:#}");
+    assert_eq!(report["complete"], true, "{report:#}");
+}
