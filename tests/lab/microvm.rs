@@ -190,6 +190,11 @@ impl MicroVm {
         assert!(status.success(), "the emulator ended with {status}: {}", self.process.output());
     }
 
+    /// Whether the machine is on.
+    pub fn is_running(&mut self) -> bool {
+        self.process.ended().is_none()
+    }
+
     /// The text file that the script gave under `name`, if it has.
     ///
     /// # Panics

@@ -36,9 +36,12 @@ missed_heartbeats = 10
 schedule = "0 0 0 1 1 *"
 "#;
 
+/// A pipe that both ends hold open: whoever reads from it waits without starting a process.
+const BEGIN: &str = "set -eu\nmkfifo /run/never\nexec 3<>/run/never\n";
+const FOR_EVER: &str = "read -r end <&3";
+
 /// Starts the agent and a single-threaded computation, and goes on once the sweeper has taken the node in.
 const WORK: &str = r#"
-set -eu
 node-agent --config /etc/agent.toml run 2>/run/agent.log &
 sha256sum /dev/zero &
 work=$!
@@ -60,11 +63,10 @@ cat >/bin/node_exporter <<'DAEMON'
 while :; do
     read -r load </proc/loadavg
     echo "node_exporter: load $load" >/dev/kmsg
-    read -r -t 1 never <>/run/never || :
+    read -r -t 1 never <&3 || :
 done
 DAEMON
 chmod +x /bin/logrotate /bin/node_exporter
-mkfifo /run/never
 syslogd
 klogd
 crond
@@ -116,8 +118,8 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     let sweeper = sweeper_over(&moto, &folder.path().join("sweeper")).await;
 
     let (quiet_metadata, busy_metadata) = (metadata_of(&ids[0]), metadata_of(&ids[1]));
-    let falls_quiet = format!("{HOUSEKEEPING}{WORK}kill $work\nsay work ended\nread -r end </run/never");
-    let goes_on = format!("mkfifo /run/never\n{WORK}say work goes on\nread -r end </run/never");
+    let falls_quiet = format!("{BEGIN}{HOUSEKEEPING}{WORK}kill $work\nsay work ended\n{FOR_EVER}");
+    let goes_on = format!("{BEGIN}{WORK}say work goes on\n{FOR_EVER}");
     let mut quiet_vm = MicroVm::boot(&folder.path().join("quiet"), &guest(&falls_quiet, &sweeper, &quiet_metadata));
     let mut busy_vm = MicroVm::boot(&folder.path().join("busy"), &guest(&goes_on, &sweeper, &busy_metadata));
     let patience = Duration::from_secs(300);
@@ -125,9 +127,12 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     let work_ended = Timestamp::now();
     busy_vm.said("work goes on", patience).await;
 
-    let report = wait::until("the first machine to be found idle", patience, || async {
-        let report = sweeper.json(&["sweep"]).await;
-        (!about(&report, "findings", &quiet).is_empty()).then_some(report)
+    let report = wait::until("the first machine to be found idle", patience, || {
+        assert!(quiet_vm.is_running() && busy_vm.is_running(), "a machine ended: {}", quiet_vm.console());
+        async {
+            let report = sweeper.json(&["sweep"]).await;
+            (!about(&report, "findings", &quiet).is_empty()).then_some(report)
+        }
     })
     .await;
 
