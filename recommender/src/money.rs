@@ -33,6 +33,14 @@ impl Usd {
         self.micros
     }
 
+    /// The same to the nearest cent, for people: a sum over hours has no meaning beyond that.
+    #[must_use]
+    pub const fn to_cents(self) -> Self {
+        const CENT: i64 = 10_000;
+        let up = if self.micros < 0 { -CENT / 2 } else { CENT / 2 };
+        Self { micros: self.micros.saturating_add(up) / CENT * CENT }
+    }
+
     /// The sum, which stops at the largest amount that fits ($9.2 trillion).
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
@@ -144,6 +152,13 @@ impl FromStr for HourlyRate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sums_are_shown_to_the_cent() {
+        for (micros, shown) in [(1_233_175, "$1.23"), (1_235_000, "$1.24"), (4_999, "$0.00"), (-1_236_000, "-$1.24")] {
+            assert_eq!(Usd::from_micros(micros).to_cents().to_string(), shown);
+        }
+    }
 
     #[test]
     fn prices_are_read_to_the_micro_dollar() {

@@ -1,8 +1,9 @@
 //! Delivers what lies in the outbox.
 //!
 //! A message is written in its finding's transaction, one per finding and channel for good, so it is sent at least once and
-//! never again once a server has taken it. A claim keeps other sweepers off it for [`CLAIM`]; one that dies with a claim
-//! leaves the message to others after that. Retries are drawn with full jitter and honour `Retry-After`; a message is
+//! never again once a server has taken it. One message is claimed at a time, for as long as its one attempt may take and
+//! [`MARGIN`] more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
+//! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
 //! given up when the server refuses it for good or after `outbox.give_up_after`, never because of a number of attempts: a
 //! server may be down for a weekend.
 
@@ -20,10 +21,9 @@ use notifier::{
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than an attempt may take, which `timeout` limits to 5 minutes.
-const CLAIM: SignedDuration = SignedDuration::from_mins(10);
-/// Messages claimed at once.
-const BATCH: u64 = 20;
+/// Time for the database around an attempt, added to the attempt's own limit. A sweeper whose clock is further off than
+/// this from another's could send a message a second time.
+const MARGIN: Duration = Duration::from_secs(20);
 /// How often the outbox is looked at when nothing says when the next message is due.
 const LOOK: Duration = Duration::from_secs(5);
 /// One attempt at Slack.
@@ -39,6 +39,7 @@ pub const EMAIL: &str = "email";
 pub struct Channels {
     slack: Option<Slack>,
     email: Option<Mailer>,
+    email_timeout: Duration,
 }
 
 /// Why a channel cannot be set up.
@@ -71,7 +72,7 @@ impl Channels {
     pub fn new(config: &Config) -> Result<Self, ChannelError> {
         let slack = slack(&config.slack).map(Slack::new).transpose()?;
         let email = email(&config.email).map(Mailer::new).transpose()?;
-        Ok(Self { slack, email })
+        Ok(Self { slack, email, email_timeout: config.email.timeout })
     }
 
     /// Names of the channels that are on.
@@ -79,6 +80,12 @@ impl Channels {
     pub fn names(&self) -> Vec<&'static str> {
         let slack = self.slack.as_ref().map(|_| SLACK);
         slack.into_iter().chain(self.email.as_ref().map(|_| EMAIL)).collect()
+    }
+
+    /// How long a message of this channel is claimed for one attempt.
+    fn claim(&self, channel: &str) -> SignedDuration {
+        let attempt = if channel == EMAIL { self.email_timeout } else { SLACK_TIMEOUT };
+        SignedDuration::try_from(attempt.saturating_add(MARGIN)).unwrap_or(SignedDuration::MAX)
     }
 
     async fn send(&self, message: &Claimed) -> Result<(), SendError> {
@@ -118,26 +125,34 @@ fn email(config: &config::EmailConfig) -> Option<EmailConfig> {
     Some(email)
 }
 
-/// Sends every message that is due now, once.
+/// Tries every message that is due now, once.
 ///
 /// # Errors
 /// If the database does not answer. What a server refuses is noted in the outbox.
 pub async fn deliver_due(store: &Store, channels: &Channels, config: &OutboxConfig) -> Result<Delivered, StoreError> {
-    let names = channels.names();
+    let each = channels.names().into_iter().map(|channel| deliver_channel(store, channels, config, channel));
     let mut delivered = Delivered::default();
-    if names.is_empty() {
-        return Ok(delivered);
+    for one in futures::future::join_all(each).await {
+        let one = one?;
+        delivered.sent += one.sent;
+        delivered.retried += one.retried;
+        delivered.failed += one.failed;
     }
+    Ok(delivered)
+}
+
+async fn deliver_channel(
+    store: &Store,
+    channels: &Channels,
+    config: &OutboxConfig,
+    channel: &'static str,
+) -> Result<Delivered, StoreError> {
+    let mut delivered = Delivered::default();
     loop {
         let now = Timestamp::now();
-        let until = now.checked_add(CLAIM).unwrap_or(Timestamp::MAX);
-        let claimed = store.claim_messages(&names, now, until, BATCH).await?;
-        if claimed.is_empty() {
-            return Ok(delivered);
-        }
-        for message in &claimed {
-            attempt(store, channels, config, message, &mut delivered).await?;
-        }
+        let until = now.checked_add(channels.claim(channel)).unwrap_or(Timestamp::MAX);
+        let Some(message) = store.claim_message(channel, now, until).await? else { return Ok(delivered) };
+        attempt(store, channels, config, &message, &mut delivered).await?;
     }
 }
 

@@ -86,7 +86,11 @@ fn head(out: &mut String, finding: &Finding) {
         "costs",
         match &finding.cost {
             Cost::Known { per_hour } => {
-                format!("{per_hour} on demand, {} a month; {} since then", per_hour.per_month(), per_hour.over(lasted))
+                format!(
+                    "{per_hour} on demand, {} a month; {} since then",
+                    per_hour.per_month().to_cents(),
+                    per_hour.over(lasted).to_cents()
+                )
             }
             Cost::Unknown { why } => format!("not known: {}", plain(why)),
         },

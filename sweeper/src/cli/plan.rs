@@ -52,7 +52,9 @@ pub(super) fn losses(plan: &Plan) -> Vec<String> {
 /// The net saving, or why it is not known.
 pub(super) fn saving(plan: &Plan) -> String {
     match &plan.net_saving {
-        Saving::Known { per_hour, per_month, basis } => format!("{per_hour}, {per_month} a month: {}", plain(basis)),
+        Saving::Known { per_hour, per_month, basis } => {
+            format!("{per_hour}, {} a month: {}", per_month.to_cents(), plain(basis))
+        }
         Saving::Unknown { why } => format!("not known: {}", plain(why)),
     }
 }

@@ -31,13 +31,11 @@ impl Default for StoreConfig {
 pub struct ApiConfig {
     /// Address and port to listen on.
     pub listen: SocketAddr,
-    /// Where people reach this server, for links in messages.
-    pub public_url: Option<String>,
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)), public_url: None }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)) }
     }
 }
 

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use notifier::message::{FindingNotice, headline};
 use recommender::proposal::{Charge, Saving};
 
-/// Puts a finding into a notice. `page` is the base URL where people reach the sweeper, if there is one.
+/// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
 #[must_use]
-pub fn notice(finding: &Finding, page: Option<&str>) -> FindingNotice {
+pub fn notice(finding: &Finding) -> FindingNotice {
     let case = &finding.evidence.case;
     let judgement = &finding.evidence.judgement;
     let as_of = window_end(finding);
@@ -35,7 +35,7 @@ pub fn notice(finding: &Finding, page: Option<&str>) -> FindingNotice {
     match &finding.cost {
         Cost::Known { per_hour } => {
             notice.cost_per_hour = rate;
-            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).to_string());
+            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).to_cents().to_string());
         }
         Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
     }
@@ -45,12 +45,11 @@ pub fn notice(finding: &Finding, page: Option<&str>) -> FindingNotice {
         notice.keeps_billing = plan.keeps_billing.iter().map(charge).collect();
         match &plan.net_saving {
             Saving::Known { per_hour, per_month, .. } => {
-                notice.net_saving = Some(format!("{per_hour} ({per_month} per month)"));
+                notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.to_cents()));
             }
             Saving::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
         }
     }
-    notice.page_url = page.map(|base| format!("{}/findings/{}", base.trim_end_matches('/'), finding.id));
     notice
 }
 

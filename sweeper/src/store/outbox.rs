@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use notifier::message::FindingNotice;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, sea_query::Expr,
+    QueryOrder as _, sea_query::Expr,
 };
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
@@ -95,38 +95,35 @@ pub(crate) async fn put(
 }
 
 impl Store {
-    /// Claims the messages of these channels that are due, until `until`: a sweeper that dies with a claim leaves the
-    /// message to others after that.
+    /// Claims the message of this channel that has been due for longest, until `until`: a sweeper that dies with a claim
+    /// leaves the message to others after that. `None` if nothing is due that nobody else has claimed.
     ///
     /// # Errors
     /// If the database does not answer or holds a notice of another version.
-    pub async fn claim_messages(
+    pub async fn claim_message(
         &self,
-        channels: &[&str],
+        channel: &str,
         now: Timestamp,
         until: Timestamp,
-        most: u64,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Option<Claimed>, StoreError> {
         let now_ms = to_unix_ms(now);
-        let due = row::Entity::find()
-            .filter(row::Column::State.eq(PENDING))
-            .filter(row::Column::Channel.is_in(channels.iter().copied()))
-            .filter(row::Column::NextAttemptUnixMs.lte(now_ms))
-            .filter(row::Column::ClaimedUntilUnixMs.lte(now_ms))
-            .order_by_asc(row::Column::NextAttemptUnixMs)
-            .order_by_asc(row::Column::FindingId)
-            .order_by_asc(row::Column::Channel)
-            .limit(most)
-            .all(self.connection())
-            .await
-            .doing("look for messages that are due")?;
-        let mut claimed = Vec::new();
-        for message in due {
-            // Of several sweepers that saw the same row one wins.
+        loop {
+            let due = row::Entity::find()
+                .filter(row::Column::State.eq(PENDING))
+                .filter(row::Column::Channel.eq(channel))
+                .filter(row::Column::NextAttemptUnixMs.lte(now_ms))
+                .filter(row::Column::ClaimedUntilUnixMs.lte(now_ms))
+                .order_by_asc(row::Column::NextAttemptUnixMs)
+                .order_by_asc(row::Column::FindingId)
+                .one(self.connection())
+                .await
+                .doing("look for a message that is due")?;
+            let Some(message) = due else { return Ok(None) };
+            // Of several sweepers that saw the same row one wins; the others look for another one.
             let won = row::Entity::update_many()
                 .col_expr(row::Column::ClaimedUntilUnixMs, Expr::value(to_unix_ms(until)))
                 .filter(row::Column::FindingId.eq(&message.finding_id))
-                .filter(row::Column::Channel.eq(&message.channel))
+                .filter(row::Column::Channel.eq(channel))
                 .filter(row::Column::State.eq(PENDING))
                 .filter(row::Column::ClaimedUntilUnixMs.eq(message.claimed_until_unix_ms))
                 .exec(self.connection())
@@ -135,16 +132,15 @@ impl Store {
             if won.rows_affected == 1 {
                 let notice = serde_json::from_str(&message.notice)
                     .map_err(|error| corrupt(format!("the notice of {}", message.finding_id), error))?;
-                claimed.push(Claimed {
+                return Ok(Some(Claimed {
                     finding_id: FindingId(message.finding_id),
                     channel: message.channel,
                     notice,
                     attempts: message.attempts.unsigned_abs(),
                     created_at: from_unix_ms(message.created_unix_ms)?,
-                });
+                }));
             }
         }
-        Ok(claimed)
     }
 
     /// Notes that a message has been delivered.

@@ -87,7 +87,7 @@ async fn tell(
     finding: &Finding,
     now: Timestamp,
 ) -> Result<(), SweepError> {
-    let notice = notice(finding, context.config.api.public_url.as_deref());
+    let notice = notice(finding);
     for channel in &context.channels {
         outbox::put(transaction, &finding.id, channel, &notice, now).await?;
     }
