@@ -192,7 +192,7 @@ async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
     site.pass(1, BUSY).await;
     site.pass(20, 0).await;
     let report = site.sweep().await;
-    assert_eq!(report.closed, [first.clone()]);
+    assert_eq!(report.closed, std::slice::from_ref(&first));
     assert_eq!(report.opened.len(), 1);
     assert_ne!(report.opened[0], first);
     assert_eq!(site.pending().await, 4, "two findings, two channels each");
