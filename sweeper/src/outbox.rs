@@ -2,7 +2,7 @@
 //!
 //! A message is written in its finding's transaction, one per finding and channel for good, so it is sent at least once and
 //! never again once a server has taken it. One message is claimed at a time, for as long as its one attempt may take and
-//! [`MARGIN`] more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
+//! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
 //! given up when the server refuses it for good or after `outbox.give_up_after`, never because of a number of attempts: a
 //! server may be down for a weekend.
