@@ -24,28 +24,31 @@ export NODE_AGENT_STATE_DIR=${NODE_AGENT_STATE_DIR:-$state/agent}
 export NODE_AGENT_SWEEPER_URL=${NODE_AGENT_SWEEPER_URL:-http://$SWEEPER_API__LISTEN}
 export NODE_AGENT_JOIN_TOKEN_FILE=${NODE_AGENT_JOIN_TOKEN_FILE:-$SWEEPER_DATA_DIR/join-token}
 
-children=()
-# The first of the two that ends ends the other; so does Ctrl-C. Each closes its files before this script returns.
+sweeper_pid= agent_pid=
+# The agent first, so that the sweeper still takes its last heartbeat. Each closes its files before this script returns.
 finish() {
     trap - EXIT INT TERM
-    for child in "${children[@]}"; do kill -TERM "$child" 2>/dev/null || true; done
-    wait || true
+    for child in $agent_pid $sweeper_pid; do
+        kill -TERM "$child" 2>/dev/null || true
+        wait "$child" || true
+    done
 }
 trap finish EXIT
 trap 'echo; echo "run: ending both"; finish; exit 0' INT TERM
 
-# Without the right to load eBPF programs the agent reads /proc instead; either way it says here what it can measure.
-"$agent" doctor || true
-echo
-
 "$sweeper" serve &
-children+=($!)
+sweeper_pid=$!
 until [ -s "$NODE_AGENT_JOIN_TOKEN_FILE" ]; do
-    kill -0 "${children[0]}" 2>/dev/null || exit 1
+    kill -0 "$sweeper_pid" 2>/dev/null || exit 1
     sleep 0.1
 done
+
+# Without the right to load eBPF programs the agent reads /proc instead; either way it says here what it can measure.
+echo
+"$agent" doctor || true
+echo
 "$agent" run &
-children+=($!)
+agent_pid=$!
 
 cat <<MESSAGE
 
