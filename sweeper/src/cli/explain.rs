@@ -120,11 +120,11 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     if let Some(node) = &case.node {
         let _ = writeln!(
             out,
-            "  measured by agent {} ({}) on kernel {}, {} CPUs, booted at {}",
+            "  measured by agent {} ({}) on kernel {}, {}, booted at {}",
             plain(&node.agent_version),
             plain(&node.collector),
             plain(&node.kernel_release),
-            node.cpus,
+            words::count(node.cpus, "CPU", "CPUs"),
             words::time(node.booted_unix_ms)
         );
     }
@@ -148,10 +148,10 @@ fn present(out: &mut String, finding: &Finding) {
         let cpu = workload.cpu_ns.map_or_else(|| "not measured".to_owned(), words::cpu);
         let _ = writeln!(
             out,
-            "  {} ({}): {} processes, {cpu} of CPU time since the agent started",
+            "  {} ({}): {}, {cpu} of CPU time since the agent started",
             plain(&workload.key),
             plain(&workload.top_command),
-            workload.live_processes
+            words::count(workload.live_processes, "process", "processes")
         );
     }
     if node.more_workloads > 0 {

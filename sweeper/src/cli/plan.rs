@@ -12,7 +12,8 @@ pub(super) fn steps(steps: &[Step]) -> Vec<String> {
 fn step(step: &Step) -> String {
     match step {
         Step::Confirm { conditions } => {
-            format!("look again, and go on only if {}", conditions.iter().map(condition).collect::<Vec<_>>().join("; "))
+            let each = conditions.iter().map(|one| format!("\n       - {}", condition(one)));
+            format!("look again, and go on only if{}", each.collect::<String>())
         }
         Step::Call(call) => format!("{}   (expects {})", plain(&call.command_line()), call.expect),
         Step::Await { state, within_seconds } => format!("wait up to {within_seconds} s for it to be {state}"),

@@ -67,12 +67,12 @@ fn table(report: &Report) -> String {
     let counts = report.counts;
     let _ = writeln!(
         out,
-        "\n{DIM}{} active, {} idle, {} unknown, {} not running. {}{DIM:#}",
+        "\n{DIM}{} active, {} idle, {} unknown, {} not running.{}{DIM:#}",
         counts.active,
         counts.idle,
         counts.unknown,
         counts.not_running,
-        if report.findings.is_empty() { "" } else { "The evidence: sweeper explain FINDING" }
+        if report.findings.is_empty() { "" } else { " The evidence: sweeper explain FINDING" }
     );
     out
 }

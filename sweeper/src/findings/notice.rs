@@ -67,7 +67,9 @@ fn kind(finding: &Finding) -> String {
         (NodeId::Aws { .. }, None) => "EC2 instance".to_owned(),
         (NodeId::Gcp { .. }, _) => "Compute Engine instance".to_owned(),
         (NodeId::Host { .. }, _) => match finding.evidence.case.node.as_ref() {
-            Some(node) => format!("Linux host with {} CPUs, kernel {}", node.cpus, node.kernel_release),
+            Some(node) => {
+                format!("Linux host with {}, kernel {}", words::count(node.cpus, "CPU", "CPUs"), node.kernel_release)
+            }
             None => "Linux host".to_owned(),
         },
     }

@@ -38,6 +38,12 @@ pub fn span(ms: i64) -> String {
     }
 }
 
+/// A count with its noun: `1 CPU`, `2 CPUs`.
+#[must_use]
+pub fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// CPU time: `340 ms`, `12.5 s`.
 #[must_use]
 pub fn cpu(ns: u64) -> String {
