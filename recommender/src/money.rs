@@ -33,12 +33,16 @@ impl Usd {
         self.micros
     }
 
-    /// The same to the nearest cent, for people: a sum over hours has no meaning beyond that.
+    /// The amount to the nearest cent, for people: a sum over hours has no meaning beyond that. What is not nothing does
+    /// not read as nothing: `<$0.01`.
     #[must_use]
-    pub const fn to_cents(self) -> Self {
+    pub fn in_cents(self) -> String {
         const CENT: i64 = 10_000;
         let up = if self.micros < 0 { -CENT / 2 } else { CENT / 2 };
-        Self { micros: self.micros.saturating_add(up) / CENT * CENT }
+        match self.micros.saturating_add(up) / CENT * CENT {
+            0 if self.micros > 0 => "<$0.01".to_owned(),
+            micros => Self { micros }.to_string(),
+        }
     }
 
     /// The sum, which stops at the largest amount that fits ($9.2 trillion).
@@ -155,8 +159,10 @@ mod tests {
 
     #[test]
     fn sums_are_shown_to_the_cent() {
-        for (micros, shown) in [(1_233_175, "$1.23"), (1_235_000, "$1.24"), (4_999, "$0.00"), (-1_236_000, "-$1.24")] {
-            assert_eq!(Usd::from_micros(micros).to_cents().to_string(), shown);
+        for (micros, shown) in
+            [(1_233_175, "$1.23"), (1_235_000, "$1.24"), (4_999, "<$0.01"), (0, "$0.00"), (-1_236_000, "-$1.24")]
+        {
+            assert_eq!(Usd::from_micros(micros).in_cents(), shown);
         }
     }
 

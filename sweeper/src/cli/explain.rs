@@ -88,8 +88,8 @@ fn head(out: &mut String, finding: &Finding) {
             Cost::Known { per_hour } => {
                 format!(
                     "{per_hour} on demand, {} a month; {} since then",
-                    per_hour.per_month().to_cents(),
-                    per_hour.over(lasted).to_cents()
+                    per_hour.per_month().in_cents(),
+                    per_hour.over(lasted).in_cents()
                 )
             }
             Cost::Unknown { why } => format!("not known: {}", plain(why)),

@@ -54,7 +54,7 @@ pub(super) fn losses(plan: &Plan) -> Vec<String> {
 pub(super) fn saving(plan: &Plan) -> String {
     match &plan.net_saving {
         Saving::Known { per_hour, per_month, basis } => {
-            format!("{per_hour}, {} a month: {}", per_month.to_cents(), plain(basis))
+            format!("{per_hour}, {} a month: {}", per_month.in_cents(), plain(basis))
         }
         Saving::Unknown { why } => format!("not known: {}", plain(why)),
     }

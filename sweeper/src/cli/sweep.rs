@@ -87,7 +87,7 @@ pub(super) fn findings(findings: &[FindingLine], now: Timestamp) -> String {
             plain(&finding.id),
             words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)),
             finding.cost_per_hour.clone().unwrap_or_else(|| "not known".to_owned()),
-            so_far.map_or_else(|| "not known".to_owned(), |rate| rate.over(lasted).to_cents().to_string()),
+            so_far.map_or_else(|| "not known".to_owned(), |rate| rate.over(lasted).in_cents()),
             plain(finding.name.as_deref().unwrap_or("-")),
             plain(finding.instance_type.as_deref().unwrap_or("-")),
             plain(&finding.resource),
@@ -120,7 +120,7 @@ fn total(findings: &[FindingLine]) -> String {
     let rate = recommender::money::HourlyRate::from_micros(known.iter().fold(0, |sum, rate| sum.saturating_add(*rate)));
     let mut text = match known.len() {
         0 => String::new(),
-        _ => format!("{BOLD}Together {rate}, {} a month if nobody acts.{BOLD:#}", rate.per_month().to_cents()),
+        _ => format!("{BOLD}Together {rate}, {} a month if nobody acts.{BOLD:#}", rate.per_month().in_cents()),
     };
     if unknown > 0 {
         let _ = write!(text, " {WARN}{unknown} without a known price, not counted in.{WARN:#}");

@@ -35,7 +35,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     match &finding.cost {
         Cost::Known { per_hour } => {
             notice.cost_per_hour = rate;
-            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).to_cents().to_string());
+            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).in_cents());
         }
         Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
     }
@@ -45,7 +45,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         notice.keeps_billing = plan.keeps_billing.iter().map(charge).collect();
         match &plan.net_saving {
             Saving::Known { per_hour, per_month, .. } => {
-                notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.to_cents()));
+                notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.in_cents()));
             }
             Saving::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
         }
