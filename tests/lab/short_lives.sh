@@ -17,7 +17,7 @@ group=$tree/short-lives-$$
 mkdir "$group"
 mkfifo "$out/lived" "$out/end"
 
-NODE_AGENT_LOG=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
+NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
 agent_pid=$!
 until grep -q 'measuring from here on' "$out/agent.log"; do
     kill -0 "$agent_pid"
