@@ -96,8 +96,8 @@ pub fn main() -> ExitCode {
 
 fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> anyhow::Result<u8> {
     // Who looks once wants the answer, not the story; a filter that was chosen is heard all the same.
-    let quiet = !matches!(command, Command::Run) && config.log == "info";
-    start_log(if quiet { "warn" } else { &config.log })?;
+    let usual = if matches!(command, Command::Run) { "info" } else { "warn" };
+    start_log(config.log.as_deref().unwrap_or(usual))?;
     // One thread is enough to send; measuring and files have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stop = CancellationToken::new();

@@ -134,7 +134,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "spool_max_age" => config.spool_max_age = value::duration(found, LEAST_AGE, MOST_AGE)?,
         "collector" => config.collector = value::collector(found)?,
         "identity" => config.identity = value::identity(found)?,
-        _ => config.log = value::text(found)?,
+        _ => config.log = Some(value::text(found)?),
     }
     Ok(())
 }

@@ -44,8 +44,8 @@ pub struct Config {
     pub collector: CollectorChoice,
     /// Where the node's identity comes from.
     pub identity: IdentityChoice,
-    /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it.
-    pub log: String,
+    /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it; `None` is `info` for `run` and `warn` for the others.
+    pub log: Option<String>,
 }
 
 /// Where the join token is.
@@ -118,7 +118,7 @@ impl Config {
             spool_max_age: Duration::from_secs(7 * 24 * 3600),
             collector: CollectorChoice::Auto,
             identity: IdentityChoice::Auto,
-            log: "info".to_owned(),
+            log: None,
         }
     }
 }
