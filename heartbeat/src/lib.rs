@@ -1,7 +1,7 @@
 //! The wire contract between a node agent and the sweeper.
 //!
-//! It refuses to know how a number was measured or what it means for a verdict. A heartbeat of a host with 5 workloads
-//! is about 0.5 KiB on the wire (zstd over protobuf). The contract's text is `proto/heartbeat.proto`.
+//! It refuses to know how a number was measured or what it means for a verdict. What a heartbeat may
+//! cost at most stands in [`envelope`]. The contract's text is `proto/heartbeat.proto`.
 
 pub mod api;
 pub mod envelope;

@@ -1,7 +1,7 @@
 //! Findings: one class of waste on one resource, with its evidence.
 //!
-//! Pure. It refuses to close a finding on missing evidence: only what is surely not so ends one. A finding with a
-//! window of 240 observations takes about 40 KiB as JSON.
+//! Pure. It refuses to close a finding on missing evidence: only what is surely not so ends one. A finding's evidence
+//! keeps every observation of the look-back, so that the judgement can be replayed.
 
 mod class;
 mod lifecycle;

@@ -6,7 +6,7 @@ use recommender::HourlyRate;
 
 use super::{PriceKey, Unpriced};
 
-/// The rows of a price list that may be asked for. One row takes about 0.4 KiB; a look-up is one hash.
+/// The rows of a price list that may be asked for. A look-up is one hash.
 #[derive(Clone, Debug, Default)]
 pub struct PriceTable {
     rows: HashMap<PriceKey, Vec<Row>>,

@@ -2,7 +2,8 @@
 //!
 //! Pure: no clock, no database, no async. A [`Case`] holds everything that a judgement depends on, so a judgement can be
 //! replayed from its stored evidence to the same answer. It refuses to guess: what was not measured makes a verdict
-//! `unknown`, and `unknown` is never acted on. One node over 480 intervals is judged in about 10 µs in a release build.
+//! `unknown`, and `unknown` is never acted on. A judgement reads each
+//! observation once.
 
 mod judge;
 mod policy;

@@ -2,8 +2,8 @@
 //!
 //! - one product per line, as in the elements of `GetProducts`' `PriceList`;
 //! - `GetProducts`' whole answer, as `aws pricing get-products` prints it;
-//! - a region's offer file (`…/offers/v1.0/aws/AmazonEC2/current/eu-central-1/index.json`, about 400 MB for a large region,
-//!   read as a stream: only compute instances and their on-demand terms are kept, about 0.5 KiB for each).
+//! - a region's offer file (`…/offers/v1.0/aws/AmazonEC2/current/eu-central-1/index.json`,
+//!   read as a stream: only compute instances and their on-demand terms are kept).
 //!
 //! Rows of other product families, reserved terms and market options other than on demand are passed over. A row that is
 //! an instance's but states no single hourly price in USD is kept as what it is: a row without a price.
