@@ -7,6 +7,7 @@ fn main() {
     prost_build::Config::new()
         .type_attribute(".", "#[derive(serde::Serialize)]")
         .field_attribute("WorkloadActivity.class", with_name("class"))
+        .field_attribute("Listener.class", with_name("class"))
         .field_attribute("Coverage.collector", with_name("collector"))
         .field_attribute("Probe.status", with_name("probe_status"))
         .compile_fds(descriptors)

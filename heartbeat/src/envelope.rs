@@ -18,6 +18,22 @@ pub const MAX_DECOMPRESSED_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_HEARTBEATS: usize = 256;
 /// Most workload rows in one heartbeat.
 pub const MAX_WORKLOADS: usize = 512;
+/// Most runs in one heartbeat.
+pub const MAX_RUNS: usize = 64;
+/// Most tasks in one heartbeat, over all its runs.
+pub const MAX_TASKS: usize = 512;
+/// Most tools of one task, the rest row included.
+pub const MAX_TOOLS: usize = 17;
+/// Most ways to end of one row.
+pub const MAX_FAILURES: usize = 8;
+/// Most classes of system calls of one row.
+pub const MAX_SYSCALL_CLASSES: usize = 16;
+/// Most GPUs of one node, and most workloads named for one GPU.
+pub const MAX_GPUS: usize = 64;
+/// Most listening ports.
+pub const MAX_LISTENERS: usize = 64;
+/// Most probes, and most drop counters.
+pub const MAX_PROBES: usize = 128;
 /// Longest name, key or reason, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
@@ -153,15 +169,62 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
         return invalid("counters", "missing");
     }
     let Some(coverage) = &heartbeat.coverage else { return invalid("coverage", "missing") };
-    if heartbeat.workloads.len() > MAX_WORKLOADS {
-        return invalid("workloads", format!("{} rows; {MAX_WORKLOADS} are allowed", heartbeat.workloads.len()));
-    }
-    let names = heartbeat.workloads.iter().flat_map(|workload| [&workload.key, &workload.top_command]);
+    check_counts(heartbeat, coverage)?;
+    let names = heartbeat.workloads.iter().flat_map(row_names);
+    let names = names.chain(heartbeat.runs.iter().flat_map(run_names));
+    let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| [&gpu.uuid, &gpu.model]));
+    let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| &gpu.workloads));
+    let names = names.chain(heartbeat.callers.iter().flat_map(|callers| &callers.listeners).map(|port| &port.command));
     let names = names.chain(coverage.probes.iter().flat_map(|probe| [&probe.name, &probe.reason]));
     let names = names.chain(coverage.drops.iter().map(|drop| &drop.name));
-    let mut names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
+    let names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
+    let mut names = names.chain([&host.rules_version]);
     match names.find(|name| name.len() > MAX_NAME_BYTES) {
         Some(name) => invalid("name", format!("{} bytes; {MAX_NAME_BYTES} are allowed", name.len())),
         None => Ok(()),
     }
+}
+
+fn row_names(row: &wire::WorkloadActivity) -> impl Iterator<Item = &String> {
+    let name = row.name.iter().flat_map(|name| [&name.kind, &name.id]);
+    [&row.key, &row.top_command].into_iter().chain(name).chain(row.syscalls.iter().map(|class| &class.class))
+}
+
+fn run_names(run: &wire::Run) -> impl Iterator<Item = &String> {
+    let tasks = run.tasks.iter().flat_map(|task| {
+        let rows = task.activity.iter().chain(&task.tools).flat_map(row_names);
+        [&task.name].into_iter().chain(rows)
+    });
+    let own = [&run.id, &run.engine, &run.pipeline, &run.workload].into_iter();
+    own.chain(run.activity.iter().flat_map(row_names)).chain(tasks)
+}
+
+/// No list is longer than what a reader has room for.
+fn check_counts(heartbeat: &wire::Heartbeat, coverage: &wire::Coverage) -> Result<(), DecodeError> {
+    let listeners = heartbeat.callers.as_ref().map_or(0, |callers| callers.listeners.len());
+    let tasks = || heartbeat.runs.iter().flat_map(|run| &run.tasks);
+    let rows = || {
+        let of_runs = heartbeat.runs.iter().filter_map(|run| run.activity.as_ref());
+        let of_tasks = tasks().flat_map(|task| task.activity.iter().chain(&task.tools));
+        heartbeat.workloads.iter().chain(of_runs).chain(of_tasks)
+    };
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    for (field, count, allowed) in [
+        ("workloads", heartbeat.workloads.len(), MAX_WORKLOADS),
+        ("runs", heartbeat.runs.len(), MAX_RUNS),
+        ("tasks", tasks().count(), MAX_TASKS),
+        ("tools", longest(&mut tasks().map(|task| task.tools.len())), MAX_TOOLS),
+        ("failures", longest(&mut rows().map(|row| row.failures.len())), MAX_FAILURES),
+        ("syscalls", longest(&mut rows().map(|row| row.syscalls.len())), MAX_SYSCALL_CLASSES),
+        ("gpus", heartbeat.gpus.len(), MAX_GPUS),
+        ("gpus.workloads", longest(&mut heartbeat.gpus.iter().map(|gpu| gpu.workloads.len())), MAX_WORKLOADS),
+        ("listeners", listeners, MAX_LISTENERS),
+        ("probes", coverage.probes.len(), MAX_PROBES),
+        ("drops", coverage.drops.len(), MAX_PROBES),
+    ] {
+        if count > allowed {
+            return invalid(field, format!("{count} entries; {allowed} are allowed"));
+        }
+    }
+    Ok(())
 }

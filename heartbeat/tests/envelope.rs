@@ -20,6 +20,7 @@ fn sample() -> wire::Envelope {
         execs: Some(7),
         exits: Some(5),
         oom_kills: Some(0),
+        ..wire::WorkloadActivity::default()
     };
     wire::Envelope {
         version: envelope::VERSION,
@@ -46,6 +47,7 @@ fn sample() -> wire::Envelope {
                 memory_bytes: 64 << 30,
                 interval_ms: 30_000,
                 gpu_present: false,
+                ..wire::Host::default()
             }),
             counters: Some(wire::HostCounters {
                 cpu_busy_ns: Some(12_000_000_000),
@@ -66,6 +68,7 @@ fn sample() -> wire::Envelope {
                 drops: vec![wire::Drop { name: "lifecycle_ring".into(), count: 0 }],
             }),
             agent: Some(wire::AgentCost { cpu_ns: Some(5_000_000), ..Default::default() }),
+            ..wire::Heartbeat::default()
         }],
     }
 }

@@ -44,7 +44,9 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
             resident_bytes: own.resident_bytes,
             spooled_heartbeats: None,
             spool_dropped_heartbeats: None,
+            ..wire::AgentCost::default()
         }),
+        ..wire::Heartbeat::default()
     }
 }
 
@@ -75,6 +77,7 @@ fn host(reading: &Reading) -> wire::Host {
         memory_bytes: facts.memory_bytes,
         interval_ms: u32::try_from(reading.interval.as_millis()).unwrap_or(u32::MAX),
         gpu_present: facts.gpu_present,
+        ..wire::Host::default()
     }
 }
 
@@ -94,6 +97,7 @@ fn counters(reading: &Reading) -> wire::HostCounters {
         tasks_created: host.tasks_created,
         oom_kills: host.oom_kills,
         memory_available_bytes: host.memory_available_bytes,
+        ..wire::HostCounters::default()
     }
 }
 
@@ -124,6 +128,7 @@ fn workload(class: Class, key: &str, row: &Row, measured: Measured) -> wire::Wor
         execs: if_measured(measured.births, totals.execs),
         exits: if_measured(measured.births, totals.exits),
         oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
+        ..wire::WorkloadActivity::default()
     }
 }
 

@@ -88,6 +88,7 @@ fn quiet(sequence: u64, now_unix_ms: i64, hostname: &str) -> Heartbeat {
             memory_bytes: 32 << 30,
             interval_ms: INTERVAL_MS,
             gpu_present: false,
+            ..Host::default()
         }),
         counters: Some(HostCounters {
             cpu_busy_ns: Some(1_000_000_000),
@@ -104,5 +105,6 @@ fn quiet(sequence: u64, now_unix_ms: i64, hostname: &str) -> Heartbeat {
         workloads: Vec::new(),
         coverage: Some(Coverage { collector: Collector::Ebpf.into(), probes: Vec::new(), drops: Vec::new() }),
         agent: None,
+        ..Heartbeat::default()
     }
 }

@@ -58,6 +58,7 @@ pub fn heartbeat(sequence: u64, end: Timestamp) -> wire::Heartbeat {
         workloads: vec![workload],
         coverage: Some(wire::Coverage { collector: wire::Collector::Ebpf.into(), ..wire::Coverage::default() }),
         agent: Some(wire::AgentCost::default()),
+        ..wire::Heartbeat::default()
     }
 }
 

@@ -115,6 +115,7 @@ impl Site {
                 exits: zero,
                 oom_kills: zero,
                 peak_resident_bytes: zero,
+                ..wire::WorkloadActivity::default()
             }],
             coverage: Some(wire::Coverage {
                 collector: wire::Collector::Ebpf.into(),
@@ -122,6 +123,7 @@ impl Site {
                 drops: Vec::new(),
             }),
             agent: None,
+            ..wire::Heartbeat::default()
         }
     }
 

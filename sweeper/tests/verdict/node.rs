@@ -43,6 +43,7 @@ impl Node {
                 exits: Some(0),
                 oom_kills: Some(0),
                 peak_resident_bytes: Some(0),
+                ..wire::WorkloadActivity::default()
             },
             counters: wire::HostCounters {
                 cpu_busy_ns: Some(0),
@@ -97,6 +98,7 @@ impl Node {
                 ],
             }),
             agent: None,
+            ..wire::Heartbeat::default()
         };
         self.sent.push((BOOT, heartbeat));
         self
