@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test check advisories
+.PHONY: help setup build agent run test check advisories bench-agent
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -37,3 +37,8 @@ check: ## Format, licences, unused dependencies, lints, documentation
 
 advisories: ## Compare the dependencies with the RustSec database (needs the network; no part of the gate)
 	cargo deny --locked check advisories
+
+bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (root, 20 minutes; ARGS="--rounds 3")
+	@tests/lab/setup.sh bench
+	cargo build --locked --workspace --bin bench-agent
+	target/debug/bench-agent $(ARGS)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test). It asks nothing, says what it does, and
+# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test), or for the agent's bench (setup.sh bench). It asks nothing, says what it does, and
 # installs only what is missing: a second run touches nothing. The distribution's packages go where they belong, all else into .setup/.
 #
 # As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
@@ -11,8 +11,8 @@ deny_version=0.20.2
 cd "$(dirname "$0")/../.."
 mkdir -p .setup
 what=${1:-}
-case $what in build | test) ;; *)
-    echo "usage: setup.sh build|test" >&2
+case $what in build | test | bench) ;; *)
+    echo "usage: setup.sh build|test|bench" >&2
     exit 2
     ;;
 esac
@@ -28,7 +28,8 @@ has() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 # which has it from elsewhere is left alone.
 missing_packages() {
     has cc || echo gcc libc6-dev
-    [ $what = test ] || return 0
+    [ $what != bench ] || { has bpftrace || echo bpftrace; has bpftool || echo bpftool; }
+    [ $what != build ] || return 0
     python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     has qemu-system-x86_64 || echo qemu-system-x86
     [ -n "$(static_busybox)" ] || echo busybox-static
@@ -153,6 +154,7 @@ rust_toolchain
 # shellcheck disable=SC2046 # one word per package
 [ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
 bpf_toolchain
+if [ $what = bench ]; then python_environment; fi
 if [ $what = test ]; then
     python_environment
     cloud_kernel
