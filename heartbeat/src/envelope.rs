@@ -186,7 +186,7 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
 }
 
 fn row_names(row: &wire::WorkloadActivity) -> impl Iterator<Item = &String> {
-    let name = row.name.iter().flat_map(|name| [&name.kind, &name.id]);
+    let name = row.name.iter().chain(&row.batch_job).flat_map(|name| [&name.kind, &name.id]);
     [&row.key, &row.top_command].into_iter().chain(name).chain(row.syscalls.iter().map(|class| &class.class))
 }
 

@@ -17,10 +17,11 @@ use crate::{
         fallback::Fallback,
         object::{Object, ObjectError},
     },
-    workload::{Class, Rows, Traits, classify},
+    workload::{Class, Names, Rows, Traits, classify},
 };
 use heartbeat::wire;
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
+use workload_rules::Rules;
 
 /// How the tasks' books are to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +90,10 @@ pub struct Reading {
     pub host: HostBooks,
     /// The workloads' books.
     pub rows: Rows,
+    /// What the rows' keys mean.
+    pub names: Names,
+    /// Version of the rules that sorted the rows.
+    pub rules_version: String,
     /// Which columns of the rows hold a measurement.
     pub measured: Measured,
     /// Where the rows come from.
@@ -106,7 +111,9 @@ pub struct Collector {
     ebpf_refusal: Option<(Status, String)>,
     cgroups: Cgroups,
     facts: Facts,
+    rules: Arc<Rules>,
     rows: Rows,
+    names: Names,
     counters_since: Moment,
     interval: Duration,
     drops: Vec<(&'static str, u64)>,
@@ -143,7 +150,9 @@ impl Collector {
             ebpf_refusal,
             cgroups: Cgroups::new(Mounts::read()),
             facts: Facts::read(),
+            rules: workload_rules::built_in(),
             rows: Rows::default(),
+            names: Names::default(),
             counters_since: Moment::now(),
             interval: options.interval,
             drops: baseline.drops.clone(),
@@ -218,6 +227,8 @@ impl Collector {
             facts: self.facts.clone(),
             host,
             rows: self.rows.clone(),
+            names: self.names.clone(),
+            rules_version: self.rules.version.clone(),
             measured,
             collector: self.collector(),
             probes,
@@ -239,14 +250,17 @@ impl Collector {
                 None => None,
             };
             let name = comm_text(&key.comm);
-            let class = classify(&Traits {
-                name: &name,
-                parent: &comm_text(&key.parent_comm),
-                uid: key.uid,
-                is_kernel_thread: key.kernel_thread == 1,
-                is_own: key.own == 1,
-                cgroup_path: path,
-            });
+            let class = classify(
+                &self.rules.housekeeping,
+                &Traits {
+                    name: &name,
+                    parent: &comm_text(&key.parent_comm),
+                    uid: key.uid,
+                    is_kernel_thread: key.kernel_thread == 1,
+                    is_own: key.own == 1,
+                    cgroup_path: path,
+                },
+            );
             self.rows.book(class, path, &name, share);
         }
         for (class, totals) in [Class::Workload, Class::Kernel].into_iter().zip(ledger.rest) {
@@ -255,6 +269,7 @@ impl Collector {
             }
         }
         self.rows.end();
+        self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 
     fn knows_cgroups(&self) -> bool {

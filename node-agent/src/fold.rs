@@ -4,9 +4,9 @@
 //! agent's own traffic) is left to it.
 
 use crate::{
-    collect::{Measured, Reading},
+    collect::Reading,
     host::clock::Moment,
-    workload::{Class, Row},
+    workload::{Class, Name, Row},
 };
 use heartbeat::wire;
 
@@ -29,7 +29,7 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
         interval: Some(interval(previous, reading)),
         host: Some(host(reading)),
         counters: Some(counters(reading)),
-        workloads: reading.rows.iter().map(|(class, key, row)| workload(class, key, row, reading.measured)).collect(),
+        workloads: reading.rows.iter().map(|(class, key, row)| workload(class, key, row, reading)).collect(),
         coverage: Some(wire::Coverage {
             collector: reading.collector.into(),
             probes: reading.probes.to_wire(),
@@ -77,7 +77,7 @@ fn host(reading: &Reading) -> wire::Host {
         memory_bytes: facts.memory_bytes,
         interval_ms: u32::try_from(reading.interval.as_millis()).unwrap_or(u32::MAX),
         gpu_present: facts.gpu_present,
-        ..wire::Host::default()
+        rules_version: reading.rules_version.clone(),
     }
 }
 
@@ -101,7 +101,9 @@ fn counters(reading: &Reading) -> wire::HostCounters {
     }
 }
 
-fn workload(class: Class, key: &str, row: &Row, measured: Measured) -> wire::WorkloadActivity {
+fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::WorkloadActivity {
+    let measured = reading.measured;
+    let meaning = reading.names.of(key);
     let if_measured = |measured: bool, value: u64| measured.then_some(value);
     let totals = &row.totals;
     wire::WorkloadActivity {
@@ -128,21 +130,29 @@ fn workload(class: Class, key: &str, row: &Row, measured: Measured) -> wire::Wor
         execs: if_measured(measured.births, totals.execs),
         exits: if_measured(measured.births, totals.exits),
         oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
+        name: meaning.and_then(|meaning| meaning.name.as_ref()).map(name),
+        // Said only where the name is that of something inside the job.
+        batch_job: meaning.filter(|meaning| meaning.job != meaning.name).and_then(|m| m.job.as_ref()).map(name),
         ..wire::WorkloadActivity::default()
     }
+}
+
+fn name(name: &Name) -> wire::WorkloadName {
+    wire::WorkloadName { kind: name.kind.clone(), id: name.id.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
+        collect::Measured,
         coverage::{Probes, Status},
         host::{
             books::{Cpu, HostBooks, Traffic},
             facts::Facts,
         },
         kernel::Share,
-        workload::Rows,
+        workload::{Names, Rows},
     };
     use node_agent_ebpf::Totals;
     use std::time::Duration;
@@ -151,9 +161,16 @@ mod tests {
         let mut rows = Rows::default();
         rows.begin();
         let totals = Totals { cpu_ns: 7, peak_resident_bytes: 4096, forks: 2, execs: 1, exits: 1, ..Totals::default() };
-        rows.book(Class::Workload, Some("/docker/1"), "bwa", &Share { totals, live_processes: 1, live_threads: 4 });
+        rows.book(
+            Class::Workload,
+            Some("/slurm/uid_1/job_7/step_0/docker/0123456789ab"),
+            "bwa",
+            &Share { totals, live_processes: 1, live_threads: 4 },
+        );
         rows.book(Class::Kernel, Some("/"), "kworker/0:1", &Share { live_processes: 1, ..Share::default() });
         rows.end();
+        let mut names = Names::default();
+        names.refresh(&workload_rules::built_in(), rows.iter().map(|(_, key, _)| key));
         let mut probes = Probes::default();
         probes.ok("tasks");
         probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
@@ -176,6 +193,8 @@ mod tests {
                 ..HostBooks::default()
             },
             rows,
+            names,
+            rules_version: "2026-11-21".to_owned(),
             measured,
             collector: wire::Collector::Ebpf,
             probes,

@@ -5,10 +5,7 @@
 //! list, its unit is one that distributions ship for their own upkeep, or it is a scheduler's own wrapper. Children do not
 //! inherit: what housekeeping starts is judged by itself. All else is workload.
 
-use super::rules::{
-    FIRST_PERSONAL_UID, FOREIGN_PREFIXES, FOREIGN_SEGMENTS, NAME_PREFIXES, NAMES, SCHEDULER_WRAPPERS, SCHEDULERS,
-    UNIT_PARENTS, UNITS,
-};
+use workload_rules::Housekeeping;
 
 /// Whose work a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,9 +37,9 @@ pub struct Traits<'a> {
     pub cgroup_path: Option<&'a str>,
 }
 
-/// The class of a process.
+/// The class of a process by these rules.
 #[must_use]
-pub fn classify(process: &Traits<'_>) -> Class {
+pub fn classify(rules: &Housekeeping, process: &Traits<'_>) -> Class {
     if process.is_kernel_thread {
         return Class::Kernel;
     }
@@ -50,27 +47,21 @@ pub fn classify(process: &Traits<'_>) -> Class {
         return Class::Own;
     }
     let Some(path) = process.cgroup_path else { return Class::Workload };
-    if process.uid >= FIRST_PERSONAL_UID || is_foreign(path) {
+    if process.uid >= rules.first_personal_uid || path.split('/').any(|segment| rules.is_foreign(segment)) {
         return Class::Workload;
     }
-    let is_listed =
-        NAMES.contains(&process.name) || NAME_PREFIXES.iter().any(|prefix| process.name.starts_with(prefix));
-    let is_wrapper = SCHEDULERS.contains(&process.parent) && SCHEDULER_WRAPPERS.contains(&process.name);
-    if is_listed || is_wrapper || is_upkeep_unit(path) { Class::Housekeeping } else { Class::Workload }
+    let is_listed = rules.names.contains(process.name)
+        || rules.name_prefixes.iter().any(|prefix| process.name.starts_with(prefix.as_str()));
+    let is_wrapper = rules.schedulers.contains(process.parent) && rules.scheduler_wrappers.contains(process.name);
+    if is_listed || is_wrapper || is_upkeep_unit(rules, path) { Class::Housekeeping } else { Class::Workload }
 }
 
-fn is_foreign(path: &str) -> bool {
-    path.split('/').any(|segment| {
-        FOREIGN_SEGMENTS.contains(&segment) || FOREIGN_PREFIXES.iter().any(|prefix| segment.starts_with(prefix))
-    })
-}
-
-fn is_upkeep_unit(path: &str) -> bool {
-    UNIT_PARENTS.iter().filter_map(|parent| path.strip_prefix(parent)).any(|unit| {
+fn is_upkeep_unit(rules: &Housekeeping, path: &str) -> bool {
+    rules.unit_parents.iter().filter_map(|parent| path.strip_prefix(parent.as_str())).any(|unit| {
         // An instance of a template is written `name@instance.service`.
         let template =
             unit.split_once('@').and_then(|(name, rest)| Some(format!("{name}@.{}", rest.rsplit_once('.')?.1)));
-        UNITS.contains(&unit) || template.is_some_and(|template| UNITS.contains(&template.as_str()))
+        rules.units.contains(unit) || template.is_some_and(|template| rules.units.contains(&template))
     })
 }
 
@@ -81,7 +72,11 @@ mod tests {
     const ROOT: Option<&str> = Some("/");
 
     fn of(name: &str, parent: &str, uid: u32, cgroup_path: Option<&str>) -> Class {
-        classify(&Traits { name, parent, uid, is_kernel_thread: false, is_own: false, cgroup_path })
+        let rules = workload_rules::built_in();
+        classify(
+            &rules.housekeeping,
+            &Traits { name, parent, uid, is_kernel_thread: false, is_own: false, cgroup_path },
+        )
     }
 
     #[test]
@@ -160,16 +155,28 @@ mod tests {
             is_own: false,
             cgroup_path: None,
         };
-        assert_eq!(classify(&process), Class::Kernel);
-        assert_eq!(classify(&Traits { is_kernel_thread: false, is_own: true, ..process }), Class::Own);
+        let rules = &workload_rules::built_in().housekeeping;
+        assert_eq!(classify(rules, &process), Class::Kernel);
+        assert_eq!(classify(rules, &Traits { is_kernel_thread: false, is_own: true, ..process }), Class::Own);
         // A name alone makes no kernel thread.
         assert_eq!(of("kworker/0:1", "kthreadd", 0, ROOT), Class::Workload);
     }
 
     #[test]
-    fn no_name_on_the_list_is_longer_than_the_kernel_keeps() {
-        for name in NAMES.iter().chain(SCHEDULERS).chain(SCHEDULER_WRAPPERS) {
-            assert!(name.len() < node_agent_ebpf::COMM_BYTES, "{name}");
-        }
+    fn the_kernel_keeps_as_much_of_a_name_as_rules_may_hold() {
+        assert_eq!(workload_rules::floor::MAX_PROGRAM_BYTES + 1, node_agent_ebpf::COMM_BYTES);
+    }
+
+    #[test]
+    fn rules_without_a_word_make_nothing_housekeeping() {
+        let process = Traits {
+            name: "systemd",
+            parent: "",
+            uid: 0,
+            is_kernel_thread: false,
+            is_own: false,
+            cgroup_path: Some("/init.scope"),
+        };
+        assert_eq!(classify(&Housekeeping::default(), &process), Class::Workload);
     }
 }

@@ -1,10 +1,12 @@
 //! Whose work it is: pure functions over names, users and cgroup paths, and the rows that add up over time.
 //!
-//! A workload is named by its cgroup path. On a host without systemd and containers that is `/`, one row for each class.
+//! A workload is known by its cgroup path. On a host without systemd and containers that is `/`, one row for each class.
+//! What the path means, and who is housekeeping, is said by rules: the crate `workload-rules`.
 
+pub mod attribute;
 pub mod classify;
 pub mod rows;
-pub mod rules;
 
+pub use attribute::{Attributed, Name, Names, attribute};
 pub use classify::{Class, Traits, classify};
 pub use rows::{Row, Rows};

@@ -1,0 +1,202 @@
+//! What no rules file may say: the floor under every file.
+//!
+//! A rule too many makes a busy machine look idle, and an idle machine is switched off. So there are lists here, in code,
+//! that a file cannot touch. What runs other people's programs (shells, interpreters, launchers, pipeline engines) is never
+//! housekeeping by its name; shells count as a scheduler's wrapper only below the schedulers named here; units that hold
+//! other people's processes are never upkeep.
+
+use crate::{NamePattern, Rules};
+
+/// Programs that run what others wrote. A name fits that is one of these, also with a version behind it (`python3.11`).
+pub const NEVER_BY_NAME: &[&str] = &[
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "rbash",
+    "busybox",
+    "toybox",
+    "python",
+    "pypy",
+    "ipython",
+    "jupyter",
+    "jupyter-lab",
+    "jupyter-noteboo",
+    "perl",
+    "ruby",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "java",
+    "javaw",
+    "R",
+    "Rscript",
+    "julia",
+    "lua",
+    "luajit",
+    "php",
+    "tclsh",
+    "wish",
+    "expect",
+    "guile",
+    "racket",
+    "octave",
+    "octave-cli",
+    "MATLAB",
+    "matlab",
+    "ghc",
+    "runghc",
+    "scala",
+    "groovy",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "make",
+    "gmake",
+    "ninja",
+    "cmake",
+    "xargs",
+    "parallel",
+    "env",
+    "sudo",
+    "su",
+    "doas",
+    "runuser",
+    "setpriv",
+    "chroot",
+    "nsenter",
+    "unshare",
+    "time",
+    "timeout",
+    "nice",
+    "ionice",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "taskset",
+    "numactl",
+    "script",
+    "screen",
+    "tmux",
+    "mpirun",
+    "mpiexec",
+    "orterun",
+    "prterun",
+    "srun",
+    "sbatch",
+    "slurmstepd",
+    "docker",
+    "podman",
+    "conmon",
+    "runc",
+    "crun",
+    "containerd-shim",
+    "singularity",
+    "apptainer",
+    "starter",
+    "bwrap",
+    "gdb",
+    "strace",
+    "perf",
+];
+
+/// Programs whose wrapper may count as part of them.
+pub const SCHEDULERS: &[&str] = &["cron", "crond", "anacron", "atd", "fcron", "dcron", "bcron-sched", "mcron"];
+
+/// Programs that may count as a scheduler's wrapper.
+pub const SCHEDULER_WRAPPERS: &[&str] = &["sh", "dash", "ash", "run-parts"];
+
+/// Units that hold processes which others ask for. Without its suffix; instances of templates included.
+pub const NEVER_UNITS: &[&str] = &[
+    "cron",
+    "crond",
+    "atd",
+    "anacron",
+    "fcron",
+    "docker",
+    "containerd",
+    "podman",
+    "crio",
+    "cri-o",
+    "kubelet",
+    "k3s",
+    "k3s-agent",
+    "k0s",
+    "rke2-server",
+    "rke2-agent",
+    "microk8s",
+    "snap.microk8s.daemon-kubelite",
+    "slurmd",
+    "slurmstepd",
+    "pbs",
+    "pbs_mom",
+    "sge_execd",
+    "sgeexecd",
+    "condor",
+    "htcondor",
+    "nomad",
+    "ecs",
+    "buildkit",
+    "jupyterhub",
+    "rstudio-server",
+    "ssh",
+    "sshd",
+    "user",
+    "user-runtime-dir",
+    "libvirtd",
+    "lxc",
+    "lxd",
+    "incus",
+    "gitlab-runner",
+    "jenkins",
+];
+
+/// Shortest beginning of names or segments, in bytes.
+pub const MIN_PREFIX_BYTES: usize = 3;
+
+/// Highest first user id of people: beyond it, a person's work would pass for the system's.
+pub const MAX_FIRST_PERSONAL_UID: u32 = 1_000;
+
+/// Longest name of a program that the kernel keeps, in bytes (`TASK_COMM_LEN` - 1):
+/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L318>
+pub const MAX_PROGRAM_BYTES: usize = 15;
+
+/// Programs that are never housekeeping by name: the list above, and what rules call interpreter or engine.
+#[derive(Debug)]
+pub(crate) struct Programs<'a>(Vec<&'a NamePattern>);
+
+impl<'a> Programs<'a> {
+    pub(crate) fn of(rules: impl IntoIterator<Item = &'a Rules>) -> Self {
+        let of_one = |rules: &'a Rules| {
+            let interpreters = rules.tools.interpreters.iter().flat_map(|one| &one.names);
+            interpreters.chain(rules.engines.iter().flat_map(|engine| &engine.programs))
+        };
+        Self(rules.into_iter().flat_map(of_one).collect())
+    }
+
+    /// Whether a name is one of these.
+    pub(crate) fn include(&self, name: &str) -> bool {
+        NEVER_BY_NAME.iter().any(|never| name.strip_prefix(never).is_some_and(is_version))
+            || self.0.iter().any(|pattern| pattern.fits(name))
+    }
+
+    /// Whether one of these may begin with a prefix.
+    pub(crate) fn may_begin_with(&self, prefix: &str) -> bool {
+        let begins = |never: &str| never.starts_with(prefix) || prefix.strip_prefix(never).is_some_and(is_version);
+        NEVER_BY_NAME.iter().any(|never| begins(never)) || self.0.iter().any(|pattern| pattern.may_fit(prefix))
+    }
+}
+
+/// Nothing, or what distributions put behind the name of one of several versions.
+fn is_version(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_'))
+}
