@@ -1,7 +1,7 @@
 //! Reads fields of kernel structs at offsets that the agent found in the kernel's own type information.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
-use node_agent_ebpf::{ABSENT, Offsets};
+use node_agent_ebpf::{ABSENT, Offsets, counter};
 
 /// Filled by the agent before the object is loaded.
 #[unsafe(no_mangle)]
@@ -17,13 +17,16 @@ static OFFSETS: Offsets = Offsets {
     task_exit_state: ABSENT,
     task_exit_signal: ABSENT,
     task_start_boottime: ABSENT,
-    task_cpu: ABSENT,
-    task_read_bytes: ABSENT,
-    task_write_bytes: ABSENT,
+    task_exit_code: ABSENT,
+    task_delays: ABSENT,
+    task_counters: [ABSENT; counter::IN_TASK],
+    delays_blkio: ABSENT,
     task_mm: ABSENT,
     task_cgroups: ABSENT,
     cred_uid: ABSENT,
     signal_live: ABSENT,
+    signal_flags: ABSENT,
+    signal_group_exit_code: ABSENT,
     mm_hiwater_rss: ABSENT,
     mm_rss: ABSENT,
     mm_rss_stride: ABSENT,
@@ -35,6 +38,12 @@ static OFFSETS: Offsets = Offsets {
     kn_id: ABSENT,
     kn_name: ABSENT,
     kn_parent: ABSENT,
+    socket_sk: ABSENT,
+    sock_family: ABSENT,
+    sock_peer4: ABSENT,
+    sock_own4: ABSENT,
+    sock_peer6: ABSENT,
+    sock_own6: ABSENT,
     victim_is_task: 0,
     page_shift: 12,
     exits_counted_at_exit: 0,
@@ -43,9 +52,9 @@ static OFFSETS: Offsets = Offsets {
 
 /// Reads one member of [`OFFSETS`]; volatile, because the compiler may not assume the values above.
 macro_rules! offset {
-    ($field:ident) => {
+    ($field:ident $([$index:expr])?) => {
         // SAFETY: the static lives as long as the program.
-        unsafe { core::ptr::read_volatile(&raw const $crate::fields::offsets().$field) }
+        unsafe { core::ptr::read_volatile(&raw const $crate::fields::offsets().$field $([$index])?) }
     };
 }
 pub(crate) use offset;

@@ -3,11 +3,11 @@
 
 use crate::{
     identity::control,
-    maps::{DROPPED, FOLDED, REST},
+    maps::{DROPPED, FAILURES, FOLDED, REST, ZERO},
 };
 use aya_ebpf::bindings::BPF_NOEXIST;
 use core::arch::asm;
-use node_agent_ebpf::{Key, Totals, control, dropped};
+use node_agent_ebpf::{Failure, Key, Totals, control, dropped};
 
 /// Counts one loss.
 #[inline(always)]
@@ -34,20 +34,24 @@ pub(crate) fn row(key: &mut Key) -> Option<*mut Totals> {
         return Some(row);
     }
     // Fails if another CPU was faster, too: then the second look finds its row.
-    let zero = Totals {
-        cpu_ns: 0,
-        disk_read_bytes: 0,
-        disk_written_bytes: 0,
-        peak_resident_bytes: 0,
-        forks: 0,
-        execs: 0,
-        exits: 0,
-        oom_kills: 0,
-    };
-    let _ = FOLDED.insert(&*key, &zero, u64::from(BPF_NOEXIST));
+    let _ = FOLDED.insert(&*key, ZERO.get(0)?, u64::from(BPF_NOEXIST));
     if let Some(row) = FOLDED.get_ptr_mut(&*key) {
         return Some(row);
     }
     count_drop(dropped::FOLD_OVERFLOW);
     REST.get_ptr_mut(u32::from(buffer) * 2 + u32::from(key.kernel_thread & 1))
+}
+
+/// Counts one way to end under a key that [`row`] has seen.
+#[inline(always)]
+pub(crate) fn failure(key: &Key, wait_status: u32) {
+    let failure = Failure { key: *key, wait_status, padding: 0 };
+    if let Some(count) = FAILURES.get_ptr_mut(&failure) {
+        return add(count, 1);
+    }
+    let _ = FAILURES.insert(&failure, &0, u64::from(BPF_NOEXIST));
+    match FAILURES.get_ptr_mut(&failure) {
+        Some(count) => add(count, 1),
+        None => count_drop(dropped::FAILURES),
+    }
 }

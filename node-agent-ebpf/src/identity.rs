@@ -7,6 +7,7 @@
 use crate::{
     cgroup,
     fields::{Address, offset},
+    lineage,
     maps::CONTROL,
 };
 use aya_ebpf::helpers::bpf_probe_read_kernel_str_bytes;
@@ -32,6 +33,7 @@ fn comm(task: Address, to: &mut [u8; COMM_BYTES]) {
 pub(crate) fn key_of(task: Address) -> Option<Key> {
     let mut key = Key {
         cgroup_id: 0,
+        task_id: lineage::task_id_of(task),
         uid: 0,
         hierarchy: hierarchy::ROOT,
         kernel_thread: 0,

@@ -5,14 +5,24 @@
 
 #![no_std]
 
+mod offsets;
+
+pub use offsets::Offsets;
+
 /// Length of a task's name in the kernel (`TASK_COMM_LEN`), the closing zero included.
 pub const COMM_BYTES: usize = 16;
 /// Distinct keys that both buffers of the fold hold together; what comes beyond goes to the rest rows.
-/// 8,192 × (56 + 64 bytes + about 48 of the kernel's own) is 1.4 MB, allocated once.
+/// 8,192 × (56 + 232 bytes + about 48 of the kernel's own) is 2.8 MB, allocated once.
 pub const MAX_FOLDED: u32 = 8_192;
+/// Distinct pairs of key and way to end that both buffers hold together. 2,048 × (64 + 8 + about 48 bytes) is 0.25 MB,
+/// allocated once.
+pub const MAX_FAILURES: u32 = 2_048;
 /// Living tasks whose accounted share is remembered, so that their death adds only what is new. Memory is taken
-/// per task (about 100 bytes) and not beforehand.
+/// per task (about 170 bytes) and not beforehand: 8 MB for 50,000 tasks, 45 MB at the cap.
 pub const MAX_TRACKED: u32 = 262_144;
+/// Living tasks of which the programs themselves have counted something. Memory is taken per task (about 150 bytes) and
+/// not beforehand: 10 MB at the cap.
+pub const MAX_OBSERVED: u32 = 65_536;
 /// Victims of the out-of-memory killer between the kill and the death.
 pub const MAX_VICTIMS: u32 = 1_024;
 /// Cgroups whose names are remembered, so that a workload that came and went between two readings still has its path.
@@ -63,6 +73,8 @@ pub struct CgroupName {
 pub struct Key {
     /// The kernel's id of the cgroup; equal to the inode number of its directory.
     pub cgroup_id: u64,
+    /// The task of a pipeline's run that it belongs to; 0 if it belongs to none.
+    pub task_id: u64,
     /// The real user.
     pub uid: u32,
     /// See [`hierarchy`].
@@ -79,16 +91,78 @@ pub struct Key {
     pub parent_comm: [u8; COMM_BYTES],
 }
 
+/// Indices into the cumulative counters of a task and of a key.
+pub mod counter {
+    /// CPU time, in nanoseconds: `se.sum_exec_runtime`.
+    pub const CPU_NS: usize = 0;
+    /// CPU time in user mode, in nanoseconds: `utime`.
+    pub const USER_NS: usize = 1;
+    /// CPU time in kernel mode, in nanoseconds: `stime`.
+    pub const SYSTEM_NS: usize = 2;
+    /// Time on a run queue without a CPU, in nanoseconds: `sched_info.run_delay`.
+    pub const RUN_QUEUE_NS: usize = 3;
+    /// Switches away while it waited: `nvcsw`.
+    pub const VOLUNTARY_SWITCHES: usize = 4;
+    /// Switches away while it would have run on: `nivcsw`.
+    pub const INVOLUNTARY_SWITCHES: usize = 5;
+    /// Page faults served from memory: `min_flt`.
+    pub const MINOR_FAULTS: usize = 6;
+    /// Page faults that needed storage: `maj_flt`.
+    pub const MAJOR_FAULTS: usize = 7;
+    /// Bytes read from storage: `ioac.read_bytes`.
+    pub const DISK_READ_BYTES: usize = 8;
+    /// Bytes written to storage: `ioac.write_bytes`.
+    pub const DISK_WRITTEN_BYTES: usize = 9;
+    /// Read system calls: `ioac.syscr`.
+    pub const READ_CALLS: usize = 10;
+    /// Write system calls: `ioac.syscw`.
+    pub const WRITE_CALLS: usize = 11;
+    /// The counters before this index lie in `task_struct` itself.
+    pub const IN_TASK: usize = 12;
+    /// Time blocked on block I/O, in nanoseconds: `delays->blkio_delay`.
+    pub const BLOCKED_IO_NS: usize = 12;
+    /// The kernel keeps the counters before this index; those from here on are kept by the programs.
+    pub const KEPT: usize = 13;
+    /// Bytes received over the network, loopback excluded.
+    pub const NETWORK_RECEIVED_BYTES: usize = 13;
+    /// Bytes sent over the network, loopback excluded.
+    pub const NETWORK_SENT_BYTES: usize = 14;
+    /// The first of the classes of system calls; see [`super::syscall_class`].
+    pub const SYSCALLS: usize = 15;
+    /// How many counters there are.
+    pub const LEN: usize = SYSCALLS + super::syscall_class::LEN;
+}
+
+/// Classes of system calls, in the order of their counters.
+pub mod syscall_class {
+    /// Reads of files, pipes and devices.
+    pub const READ: usize = 0;
+    /// Writes, likewise.
+    pub const WRITE: usize = 1;
+    /// Sockets.
+    pub const NETWORK: usize = 2;
+    /// Mappings and the heap.
+    pub const MEMORY: usize = 3;
+    /// Processes, threads and signals.
+    pub const PROCESS: usize = 4;
+    /// Clocks, timers and naps.
+    pub const TIME: usize = 5;
+    /// Waiting for others: polls, futexes, children.
+    pub const WAIT: usize = 6;
+    /// All others.
+    pub const OTHER: usize = 7;
+    /// How many classes there are.
+    pub const LEN: usize = 8;
+    /// System calls of a higher number are [`OTHER`].
+    pub const MAX_NUMBER: usize = 512;
+}
+
 /// Sums and peaks of one key.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// CPU time, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Bytes read from storage.
-    pub disk_read_bytes: u64,
-    /// Bytes written to storage.
-    pub disk_written_bytes: u64,
+    /// See [`counter`].
+    pub counters: [u64; counter::LEN],
     /// Highest resident memory of any one process, in bytes.
     pub peak_resident_bytes: u64,
     /// Processes started.
@@ -99,6 +173,20 @@ pub struct Totals {
     pub exits: u64,
     /// Processes ended by the out-of-memory killer.
     pub oom_kills: u64,
+    /// Times that a task had to reclaim memory by itself.
+    pub direct_reclaims: u64,
+}
+
+/// One way in which the processes of one key ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// Whose processes they were.
+    pub key: Key,
+    /// As wait(2) gives it: exit code times 256, or the signal's number.
+    pub wait_status: u32,
+    /// Always 0.
+    pub padding: u32,
 }
 
 /// What the iterator writes for each living task.
@@ -107,14 +195,18 @@ pub struct Totals {
 pub struct Task {
     /// Whose task it is; `buffer` is 0.
     pub key: Key,
-    /// CPU time since the last reading, in nanoseconds.
-    pub new_cpu_ns: u64,
-    /// Bytes read from storage since the last reading.
-    pub new_disk_read_bytes: u64,
-    /// Bytes written to storage since the last reading.
-    pub new_disk_written_bytes: u64,
+    /// What is new in each counter since the last reading.
+    pub new: [u64; counter::LEN],
     /// Highest resident memory so far, in bytes; 0 for all but a process's first thread.
     pub peak_resident_bytes: u64,
+    /// Resident memory now, in bytes; likewise.
+    pub resident_bytes: u64,
+    /// When the task began, in nanoseconds since boot.
+    pub start_boottime_ns: u64,
+    /// Thread id in the first pid namespace.
+    pub pid: u32,
+    /// Process id in the first pid namespace.
+    pub tgid: u32,
     /// 1 if this is the first thread of a process that lives.
     pub process: u32,
     /// 1 if this thread runs or can run again.
@@ -127,12 +219,28 @@ pub struct Task {
 pub struct Accounted {
     /// When the task began, in nanoseconds since boot.
     pub start_boottime_ns: u64,
-    /// CPU time, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Bytes read from storage.
-    pub disk_read_bytes: u64,
-    /// Bytes written to storage.
-    pub disk_written_bytes: u64,
+    /// The counters that the kernel keeps.
+    pub counters: [u64; counter::KEPT],
+}
+
+/// What the programs have counted of a living task since the iterator last came by.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// When the task began, in nanoseconds since boot: tells it from an older one at the same address.
+    pub start_boottime_ns: u64,
+    /// The counters from [`counter::KEPT`] on.
+    pub counters: [u64; counter::LEN - counter::KEPT],
+}
+
+/// What the programs cost on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Time between their first and last instruction, in nanoseconds.
+    pub ns: u64,
+    /// Runs.
+    pub runs: u64,
 }
 
 /// Indices into the control array.
@@ -155,109 +263,35 @@ pub mod dropped {
     pub const OOM_VICTIM: u32 = 2;
     /// Tasks whose identity could not be read.
     pub const UNREADABLE: u32 = 3;
+    /// Ways to end that found no free place: the end is counted, how it came is not.
+    pub const FAILURES: u32 = 4;
+    /// Tasks whose network traffic or system calls found no free place.
+    pub const OBSERVED: u32 = 5;
     /// Length of the array.
-    pub const LEN: u32 = 4;
-}
-
-/// Where each field lies in the running kernel, in bytes from the start of its struct; [`ABSENT`] if it has none.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offsets {
-    /// `task_struct.pid`
-    pub task_pid: u32,
-    /// `task_struct.tgid`
-    pub task_tgid: u32,
-    /// `task_struct.flags`
-    pub task_flags: u32,
-    /// `task_struct.comm`
-    pub task_comm: u32,
-    /// `task_struct.group_leader`
-    pub task_group_leader: u32,
-    /// `task_struct.real_parent`
-    pub task_real_parent: u32,
-    /// `task_struct.cred`
-    pub task_cred: u32,
-    /// `task_struct.signal`
-    pub task_signal: u32,
-    /// `task_struct.exit_state`
-    pub task_exit_state: u32,
-    /// `task_struct.exit_signal`
-    pub task_exit_signal: u32,
-    /// `task_struct.start_boottime`
-    pub task_start_boottime: u32,
-    /// `task_struct.se.sum_exec_runtime`
-    pub task_cpu: u32,
-    /// `task_struct.ioac.read_bytes`
-    pub task_read_bytes: u32,
-    /// `task_struct.ioac.write_bytes`
-    pub task_write_bytes: u32,
-    /// `task_struct.mm`
-    pub task_mm: u32,
-    /// `task_struct.cgroups`
-    pub task_cgroups: u32,
-    /// `cred.uid`
-    pub cred_uid: u32,
-    /// `signal_struct.live`
-    pub signal_live: u32,
-    /// `mm_struct.hiwater_rss`, in pages
-    pub mm_hiwater_rss: u32,
-    /// The first resident-set counter in `mm_struct.rss_stat`, in pages
-    pub mm_rss: u32,
-    /// Bytes from one resident-set counter to the next
-    pub mm_rss_stride: u32,
-    /// `css_set.dfl_cgrp`
-    pub css_set_v2: u32,
-    /// The pointer of `cpuacct` in `css_set.subsys`
-    pub css_set_cpuacct: u32,
-    /// The pointer of `pids` in `css_set.subsys`
-    pub css_set_pids: u32,
-    /// `cgroup_subsys_state.cgroup`
-    pub css_cgroup: u32,
-    /// `cgroup.kn`
-    pub cgroup_kn: u32,
-    /// `kernfs_node.id`
-    pub kn_id: u32,
-    /// `kernfs_node.name`
-    pub kn_name: u32,
-    /// `kernfs_node.parent`
-    pub kn_parent: u32,
-    /// 1 if `mark_victim` passes the task, 0 if it passes the pid
-    pub victim_is_task: u32,
-    /// Size of a page as a power of two
-    pub page_shift: u32,
-    /// 1 if `sched_process_exit` says which thread is the last one, so that exits are counted there
-    pub exits_counted_at_exit: u32,
-    /// Tasks that began before this moment (nanoseconds since boot) count from the first reading on.
-    pub count_from_boottime_ns: u64,
+    pub const LEN: u32 = 6;
 }
 
 #[cfg(feature = "user")]
 mod user {
-    use super::{Accounted, CgroupId, CgroupName, Key, Offsets, Task, Totals};
+    use super::{Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Task, Totals};
 
-    // SAFETY: each is repr(C), Copy, made of integers only and without padding.
-    unsafe impl aya::Pod for Key {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for CgroupId {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for CgroupName {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Totals {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Task {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Accounted {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Offsets {}
+    macro_rules! plain {
+        ($($name:ty),*) => { $(
+            // SAFETY: repr(C), Copy, made of integers only and without padding.
+            unsafe impl aya::Pod for $name {}
+        )* };
+    }
+    plain!(Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Task, Totals);
 }
 
 // Padding would make equal keys differ.
 const _: () = {
-    assert!(size_of::<Key>() == 8 + 4 + 4 + 2 * COMM_BYTES);
+    assert!(size_of::<Key>() == 2 * 8 + 4 + 4 + 2 * COMM_BYTES);
     assert!(size_of::<CgroupId>() == 2 * 8);
     assert!(size_of::<CgroupName>() == 8 + CGROUP_NAME_BYTES);
-    assert!(size_of::<Totals>() == 8 * 8);
-    assert!(size_of::<Task>() == size_of::<Key>() + 4 * 8 + 2 * 4);
-    assert!(size_of::<Accounted>() == 4 * 8);
-    assert!(size_of::<Offsets>() == 32 * 4 + 8);
+    assert!(size_of::<Totals>() == (counter::LEN + 6) * 8);
+    assert!(size_of::<Failure>() == size_of::<Key>() + 2 * 4);
+    assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 3) * 8 + 4 * 4);
+    assert!(size_of::<Accounted>() == (1 + counter::KEPT) * 8);
+    assert!(size_of::<Offsets>() == 52 * 4 + 8);
 };

@@ -7,108 +7,153 @@
 
 use crate::{
     cgroup::remember_names,
+    cost::timed,
     fields::{Address, offset},
-    fold::{add, count_drop, row},
+    fold::{add, count_drop, failure, row},
     identity::key_of,
-    ledger::{peak_resident_bytes, since, sums},
     maps::{ACCOUNTED, VICTIMS},
+    resident::resident,
+    sums::{forget_observed, observed, since, sums},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use node_agent_ebpf::dropped;
+use node_agent_ebpf::{Key, Totals, counter, dropped};
+
+/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L261>
+const SIGNAL_GROUP_EXIT: u32 = 4;
+/// Exit code and signal; without the bit that says whether a core was written.
+const WAIT_STATUS: u32 = 0xff7f;
 
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
-    let child = Address(context.arg::<u64>(1));
+    timed(|| born(Address(context.arg::<u64>(1))));
+    0
+}
+
+#[inline(always)]
+fn born(child: Address) {
     let (Some(pid), Some(tgid)) = (child.read::<u32>(offset!(task_pid)), child.read::<u32>(offset!(task_tgid))) else {
-        count_drop(dropped::UNREADABLE);
-        return 0;
+        return count_drop(dropped::UNREADABLE);
     };
     if pid != tgid {
-        return 0;
+        return;
     }
-    let Some(mut key) = key_of(child) else {
-        count_drop(dropped::UNREADABLE);
-        return 0;
-    };
+    let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).forks }, 1);
     }
-    0
 }
 
 #[btf_tracepoint(function = "sched_process_exec")]
 fn process_exec(context: BtfTracePointContext) -> i32 {
-    let task = Address(context.arg::<u64>(0));
-    let Some(mut key) = key_of(task) else {
-        count_drop(dropped::UNREADABLE);
-        return 0;
-    };
+    timed(|| begun(Address(context.arg::<u64>(0))));
+    0
+}
+
+#[inline(always)]
+fn begun(task: Address) {
+    let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
     remember_names(task, &key);
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).execs }, 1);
     }
-    0
 }
 
 /// Attached only where the kernel says which thread is the last one and shows exits before it takes the memory away:
 /// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L936-L945>
 #[btf_tracepoint(function = "sched_process_exit")]
 fn process_exit(context: BtfTracePointContext) -> i32 {
-    let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
-    if !is_last_thread {
-        return 0;
-    }
-    let task = Address(context.arg::<u64>(0));
-    let Some(mut key) = key_of(task) else {
-        count_drop(dropped::UNREADABLE);
-        return 0;
-    };
-    let peak = peak_resident_bytes(task);
+    timed(|| {
+        let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
+        if is_last_thread {
+            ended(Address(context.arg::<u64>(0)));
+        }
+    });
+    0
+}
+
+#[inline(always)]
+fn ended(task: Address) {
+    let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+    let peak = resident(task).peak;
     if let Some(row) = row(&mut key) {
         // Peaks are not set atomically: of two processes of one key that end at the same moment, the lower peak may win.
         // SAFETY: the row is a live map value.
         unsafe {
-            add(&raw mut (*row).exits, 1);
             if peak > (*row).peak_resident_bytes {
                 (*row).peak_resident_bytes = peak;
             }
         }
+        count_exit(task, &key, row);
     }
-    0
+}
+
+/// Counts the end of a process, and how it came. What a parent is told is the code of the whole group if all its threads
+/// were ended together, and else that of the first thread, whichever thread went last:
+/// <https://github.com/torvalds/linux/blob/v6.12/kernel/exit.c#L1190-L1192>
+#[inline(always)]
+fn count_exit(task: Address, key: &Key, row: *mut Totals) {
+    // SAFETY: the row is a live map value.
+    add(unsafe { &raw mut (*row).exits }, 1);
+    let Some(signal) = task.follow(offset!(task_signal)) else { return count_drop(dropped::UNREADABLE) };
+    let flags: u32 = signal.read(offset!(signal_flags)).unwrap_or(0);
+    let wait_status: Option<u32> = if flags & SIGNAL_GROUP_EXIT != 0 {
+        signal.read(offset!(signal_group_exit_code))
+    } else {
+        task.follow(offset!(task_group_leader)).and_then(|leader| leader.read(offset!(task_exit_code)))
+    };
+    let wait_status = wait_status.unwrap_or(0) & WAIT_STATUS;
+    if wait_status != 0 {
+        failure(key, wait_status);
+    }
 }
 
 #[btf_tracepoint(function = "sched_process_free")]
 fn process_free(context: BtfTracePointContext) -> i32 {
-    let task = Address(context.arg::<u64>(0));
+    timed(|| freed(Address(context.arg::<u64>(0))));
+    0
+}
+
+#[inline(always)]
+fn freed(task: Address) {
     let (Some(mut key), Some(now)) = (key_of(task), sums(task)) else {
         count_drop(dropped::UNREADABLE);
         let _ = ACCOUNTED.remove(&task.0);
-        return 0;
+        return;
     };
-    let Some(row) = row(&mut key) else { return 0 };
-    // SAFETY: a copy is made at once, and only this program removes the entry.
-    let before = unsafe { ACCOUNTED.get(&task.0) }.copied();
+    let Some(row) = row(&mut key) else { return };
+    // SAFETY: only this program removes the entry, and nobody else looks at a task that is freed.
+    let before = unsafe { ACCOUNTED.get(&task.0) };
     // What an older task used before the agent's first reading is nobody's activity now.
     if before.is_some() || now.start_boottime_ns >= offset!(count_from_boottime_ns) {
-        let new = since(&now, before.as_ref());
-        // SAFETY: the row is a live map value.
-        unsafe {
-            add(&raw mut (*row).cpu_ns, new.cpu_ns);
-            add(&raw mut (*row).disk_read_bytes, new.disk_read_bytes);
-            add(&raw mut (*row).disk_written_bytes, new.disk_written_bytes);
+        let mut index = 0;
+        while index < counter::KEPT {
+            let new = since(&now, before, index);
+            if new != 0 {
+                // SAFETY: the row is a live map value.
+                add(unsafe { &raw mut (*row).counters[index] }, new);
+            }
+            index += 1;
         }
     }
     if before.is_some() {
         let _ = ACCOUNTED.remove(&task.0);
     }
+    if let Some(observed) = observed(task, now.start_boottime_ns) {
+        let mut index = counter::KEPT;
+        while index < counter::LEN {
+            // SAFETY: both are live map values.
+            unsafe { add(&raw mut (*row).counters[index], (*observed).counters[index - counter::KEPT]) };
+            index += 1;
+        }
+    }
+    forget_observed(task);
     // Elsewhere `process_exit` counts. Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
     // https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L715-L718
     let is_counted_here = offset!(exits_counted_at_exit) == 0;
     if is_counted_here && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
-        // SAFETY: the row is a live map value.
-        add(unsafe { &raw mut (*row).exits }, 1);
+        count_exit(task, &key, row);
     }
     let pid: u32 = task.read(offset!(task_pid)).unwrap_or(0);
     if VICTIMS.get_ptr(&pid).is_some() {
@@ -116,5 +161,4 @@ fn process_free(context: BtfTracePointContext) -> i32 {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).oom_kills }, 1);
     }
-    0
 }

@@ -16,13 +16,18 @@
 #![expect(clippy::missing_safety_doc, reason = "programs are called by the kernel alone")]
 
 mod cgroup;
+mod cost;
 mod fields;
 mod fold;
 mod identity;
 mod ledger;
 mod lifecycle;
+mod lineage;
 mod maps;
 mod memory;
+mod network;
+mod resident;
+mod sums;
 
 #[cfg(not(test))]
 #[panic_handler]

@@ -1,14 +1,16 @@
-//! The out-of-memory killer.
+//! Memory that runs out: the out-of-memory killer, and tasks that must reclaim memory by themselves.
 //!
-//! The tracepoint names a victim by its pid up to Linux 6.7 and by its task after that; either way the kill is
+//! The killer's tracepoint names a victim by its pid up to Linux 6.7 and by its task after that; either way the kill is
 //! booked when the victim dies, under the victim's own key.
 
 use crate::{
+    cost::timed,
     fields::{Address, offset},
-    fold::count_drop,
+    fold::{add, count_drop, row},
+    identity::key_of,
     maps::VICTIMS,
 };
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{helpers::bpf_get_current_task, macros::btf_tracepoint, programs::BtfTracePointContext};
 use node_agent_ebpf::dropped;
 
 #[btf_tracepoint(function = "mark_victim")]
@@ -22,5 +24,20 @@ fn mark_victim(context: BtfTracePointContext) -> i32 {
     if VICTIMS.insert(&pid, &1, 0).is_err() {
         count_drop(dropped::OOM_VICTIM);
     }
+    0
+}
+
+/// The task goes on to scan at least 32 pages: that costs more than to find its key.
+#[btf_tracepoint(function = "mm_vmscan_direct_reclaim_begin")]
+fn direct_reclaim(_: BtfTracePointContext) -> i32 {
+    timed(|| {
+        // SAFETY: the helper takes nothing.
+        let task = Address(unsafe { bpf_get_current_task() });
+        let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+        if let Some(row) = row(&mut key) {
+            // SAFETY: the row is a live map value.
+            add(unsafe { &raw mut (*row).direct_reclaims }, 1);
+        }
+    });
     0
 }

@@ -13,13 +13,14 @@ use crate::{
         facts::Facts,
     },
     kernel::{
-        Ledger, Share, comm_text,
+        Ledger, Measured, Share, Standing, comm_text,
         fallback::Fallback,
         object::{Object, ObjectError},
     },
     workload::{Class, Names, Rows, Traits, classify},
 };
 use heartbeat::wire;
+use node_agent_ebpf::Key;
 use std::{io, sync::Arc, time::Duration};
 use workload_rules::Rules;
 
@@ -60,21 +61,6 @@ enum Books {
     Proc(Fallback),
 }
 
-/// Which columns of the rows hold a measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
-    /// CPU time and who lives.
-    pub tasks: bool,
-    /// Storage traffic.
-    pub disk: bool,
-    /// Peaks of resident memory.
-    pub memory_peak: bool,
-    /// Forks, execs and exits.
-    pub births: bool,
-    /// Kills by the out-of-memory killer.
-    pub oom_kills: bool,
-}
-
 /// One reading.
 #[derive(Clone, Debug)]
 pub struct Reading {
@@ -102,6 +88,8 @@ pub struct Reading {
     pub probes: Probes,
     /// What was lost since `counters_since`, by name.
     pub drops: Vec<(&'static str, u64)>,
+    /// What the programs inside the kernel cost since they were loaded: nanoseconds, and runs.
+    pub programs: Option<(u64, u64)>,
 }
 
 /// Reads everything, again and again.
@@ -118,6 +106,8 @@ pub struct Collector {
     interval: Duration,
     drops: Vec<(&'static str, u64)>,
     lost_readings: u64,
+    unshared: u64,
+    programs: Option<(u64, u64)>,
     probes: Probes,
 }
 
@@ -157,6 +147,8 @@ impl Collector {
             interval: options.interval,
             drops: baseline.drops.clone(),
             lost_readings: 0,
+            unshared: 0,
+            programs: baseline.programs,
             probes: Probes::default(),
         };
         // Who lives now has a row from the first heartbeat on, with empty sums.
@@ -207,6 +199,8 @@ impl Collector {
         let failure = match ledger {
             Ok(ledger) => {
                 self.drops.clone_from(&ledger.drops);
+                self.unshared = self.unshared.saturating_add(ledger.unshared);
+                self.programs = ledger.programs;
                 self.book(&ledger);
                 None
             }
@@ -220,6 +214,7 @@ impl Collector {
         self.probes = probes.clone();
         let mut drops = self.drops.clone();
         drops.push(("lost_readings", self.lost_readings));
+        drops.push(("detail_shares", self.unshared));
         Reading {
             taken,
             counters_since: self.counters_since,
@@ -233,6 +228,7 @@ impl Collector {
             collector: self.collector(),
             probes,
             drops,
+            programs: self.programs,
         }
     }
 
@@ -241,9 +237,9 @@ impl Collector {
             let wanted = ledger.shares.keys().map(|key| (key.hierarchy, key.cgroup_id)).collect();
             self.cgroups.refresh(&wanted, |tree, id| object.cgroup_path(tree, id));
         }
-        let knows_cgroups = self.knows_cgroups();
+        let knows_cgroups = self.standing().measured.cgroups;
         self.rows.begin();
-        for (key, share) in &ledger.shares {
+        let whose = |key: &Key| {
             let path = match &ledger.paths {
                 Some(paths) => paths.get(&key.cgroup_id).map(String::as_str),
                 None if knows_cgroups => self.cgroups.path(key.hierarchy, key.cgroup_id),
@@ -261,82 +257,30 @@ impl Collector {
                     cgroup_path: path,
                 },
             );
+            (class, path, name)
+        };
+        for (key, share) in &ledger.shares {
+            let (class, path, name) = whose(key);
             self.rows.book(class, path, &name, share);
         }
-        for (class, totals) in [Class::Workload, Class::Kernel].into_iter().zip(ledger.rest) {
-            if totals != node_agent_ebpf::Totals::default() {
-                self.rows.book(class, None, "", &Share { totals, ..Share::default() });
+        for (key, wait_status, count) in &ledger.failures {
+            let (class, path, _) = whose(key);
+            self.rows.book_failures(class, path, *wait_status, *count);
+        }
+        for (class, share) in [Class::Workload, Class::Kernel].into_iter().zip(&ledger.rest) {
+            if *share != Share::default() {
+                self.rows.book(class, None, "", share);
             }
         }
         self.rows.end();
         self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 
-    fn knows_cgroups(&self) -> bool {
-        match &self.books {
-            Books::Ebpf(object) => object.has_cgroups(),
-            Books::Proc(_) => true,
-        }
-    }
-
     /// Says for each probe of the tasks' books how it stands, and which columns hold a measurement.
     fn state(&self, probes: &mut Probes, failure: Option<&str>) -> Measured {
-        let measured = match &self.books {
-            Books::Ebpf(object) => Measured {
-                tasks: true,
-                disk: object.has_disk_bytes(),
-                memory_peak: object.has_memory_peak(),
-                births: true,
-                oom_kills: object.oom_error.is_none(),
-            },
-            Books::Proc(fallback) => Measured {
-                tasks: true,
-                disk: fallback.has_disk_bytes,
-                memory_peak: true,
-                births: false,
-                oom_kills: false,
-            },
-        };
-        let (status, refusal) = self.ebpf_refusal.clone().unwrap_or((Status::Unsupported, String::new()));
-        for name in ["tasks", "disk_io", "memory_peak", "memory_peak_of_the_dead", "cgroups"] {
-            probes.ok(name);
-        }
-        for name in ["ebpf", "births", "short_lives", "oom_kills"] {
-            if self.ebpf_refusal.is_some() { probes.set(name, status, refusal.clone()) } else { probes.ok(name) }
-        }
-        match &self.books {
-            Books::Ebpf(object) => {
-                if !measured.disk {
-                    probes.set("disk_io", Status::Unsupported, "the kernel needs CONFIG_TASK_IO_ACCOUNTING");
-                }
-                if !measured.memory_peak {
-                    probes.set("memory_peak", Status::Unsupported, "the kernel's mm_struct has an unknown shape");
-                }
-                if !object.has_memory_peak_of_the_dead() {
-                    let reason = "before Linux 6.16 a process's memory is gone when its exit is shown: only processes that live at a reading have a peak";
-                    probes.set("memory_peak_of_the_dead", Status::Unsupported, reason);
-                }
-                if let Some(error) = &object.oom_error {
-                    let status = if error.is_denied() { Status::Denied } else { Status::Unsupported };
-                    probes.set("oom_kills", status, error.to_string());
-                }
-            }
-            Books::Proc(_) => {
-                if !measured.disk {
-                    let reason = "/proc/PID/io of other users' processes cannot be read without CAP_SYS_PTRACE";
-                    probes.set("disk_io", Status::Denied, reason);
-                }
-                let reason = "/proc forgets a process when it ends";
-                probes.set("memory_peak_of_the_dead", Status::Unsupported, reason);
-            }
-        }
-        if !self.knows_cgroups() {
-            probes.set(
-                "cgroups",
-                Status::Unsupported,
-                "the kernel needs CONFIG_CGROUPS; every process counts as workload",
-            );
-        } else if !self.cgroups.any() {
+        let standing = self.standing();
+        standing.state(probes);
+        if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }
         if self.facts.gpu_present {
@@ -345,12 +289,20 @@ impl Collector {
             probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
         }
         match failure {
-            None => measured,
+            None => standing.measured,
             Some(failure) => {
-                for name in ["tasks", "disk_io", "memory_peak", "births", "short_lives", "oom_kills"] {
-                    probes.set(name, Status::Broken, failure);
-                }
+                standing.state_failure(probes, failure);
                 Measured::default()
+            }
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        match &self.books {
+            Books::Ebpf(object) => object.standing().clone(),
+            Books::Proc(fallback) => {
+                let unknown = (Status::Unsupported, String::new());
+                fallback.standing(self.ebpf_refusal.as_ref().unwrap_or(&unknown))
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What was measured and what was not: one verdict per probe, with its reason. *Not measured* is never *zero*.
 
 use heartbeat::wire::{self, ProbeStatus};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io};
 
 /// The state of one probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Measured.
     Ok,

@@ -6,9 +6,15 @@
 use crate::{
     collect::Reading,
     host::clock::Moment,
-    workload::{Class, Name, Row},
+    kernel::Measured,
+    workload::{Activity, Class, Name, Row},
 };
 use heartbeat::wire;
+use node_agent_ebpf::{counter, syscall_class};
+
+/// Names of the classes of system calls on the wire, in the order of their counters.
+const SYSCALL_CLASSES: [&str; syscall_class::LEN] =
+    ["read", "write", "network", "memory", "process", "time", "wait", "other"];
 
 /// What the agent's own process cost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +23,8 @@ pub struct OwnCosts {
     pub cpu_ns: Option<u64>,
     /// Resident memory now, in bytes.
     pub resident_bytes: Option<u64>,
+    /// Highest resident memory so far, in bytes.
+    pub peak_resident_bytes: Option<u64>,
 }
 
 /// Folds a reading into a heartbeat with sequence 0.
@@ -42,8 +50,9 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
         agent: Some(wire::AgentCost {
             cpu_ns: own.cpu_ns,
             resident_bytes: own.resident_bytes,
-            spooled_heartbeats: None,
-            spool_dropped_heartbeats: None,
+            peak_resident_bytes: own.peak_resident_bytes,
+            bpf_ns: reading.programs.map(|(ns, _)| ns),
+            bpf_runs: reading.programs.map(|(_, runs)| runs),
             ..wire::AgentCost::default()
         }),
         ..wire::Heartbeat::default()
@@ -102,10 +111,7 @@ fn counters(reading: &Reading) -> wire::HostCounters {
 }
 
 fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::WorkloadActivity {
-    let measured = reading.measured;
     let meaning = reading.names.of(key);
-    let if_measured = |measured: bool, value: u64| measured.then_some(value);
-    let totals = &row.totals;
     wire::WorkloadActivity {
         class: match class {
             Class::Workload => wire::Class::Workload,
@@ -116,23 +122,51 @@ fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::Work
         .into(),
         key: key.to_owned(),
         top_command: row.top_command.clone(),
-        live_processes: row.live_processes,
-        live_threads: row.live_threads,
-        cpu_ns: if_measured(measured.tasks, totals.cpu_ns),
+        name: meaning.and_then(|meaning| meaning.name.as_ref()).map(name),
+        // Said only where the name is that of something inside the job.
+        batch_job: meaning.filter(|meaning| meaning.job != meaning.name).and_then(|m| m.job.as_ref()).map(name),
+        ..activity(&row.activity, reading.measured)
+    }
+}
+
+/// The sums of a row, with every column that was not measured absent; whose they are is for the caller to say.
+#[must_use]
+pub fn activity(activity: &Activity, measured: Measured) -> wire::WorkloadActivity {
+    let Activity { totals, .. } = activity;
+    let sum = |measured: bool, index: usize| measured.then_some(totals.counters[index]);
+    let if_measured = |measured: bool, value: u64| measured.then_some(value);
+    let classes = SYSCALL_CLASSES.iter().zip(&totals.counters[counter::SYSCALLS..]);
+    let syscalls = classes.filter(|_| measured.syscalls);
+    wire::WorkloadActivity {
+        live_processes: activity.live_processes,
+        live_threads: activity.live_threads,
+        cpu_ns: sum(measured.tasks, counter::CPU_NS),
         // A row whose processes all died between two readings may have no peak at all; that is not zero.
-        peak_resident_bytes: if_measured(
-            measured.memory_peak && totals.peak_resident_bytes > 0,
-            totals.peak_resident_bytes,
-        ),
-        disk_read_bytes: if_measured(measured.disk, totals.disk_read_bytes),
-        disk_written_bytes: if_measured(measured.disk, totals.disk_written_bytes),
+        peak_resident_bytes: if_measured(measured.memory && totals.peak_resident_bytes > 0, totals.peak_resident_bytes),
+        disk_read_bytes: sum(measured.disk, counter::DISK_READ_BYTES),
+        disk_written_bytes: sum(measured.disk, counter::DISK_WRITTEN_BYTES),
         forks: if_measured(measured.births, totals.forks),
         execs: if_measured(measured.births, totals.execs),
         exits: if_measured(measured.births, totals.exits),
         oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
-        name: meaning.and_then(|meaning| meaning.name.as_ref()).map(name),
-        // Said only where the name is that of something inside the job.
-        batch_job: meaning.filter(|meaning| meaning.job != meaning.name).and_then(|m| m.job.as_ref()).map(name),
+        cpu_user_ns: sum(measured.cpu_split, counter::USER_NS),
+        cpu_system_ns: sum(measured.cpu_split, counter::SYSTEM_NS),
+        run_queue_delay_ns: sum(measured.run_queue, counter::RUN_QUEUE_NS),
+        voluntary_switches: sum(measured.switches, counter::VOLUNTARY_SWITCHES),
+        involuntary_switches: sum(measured.switches, counter::INVOLUNTARY_SWITCHES),
+        resident_bytes: if_measured(measured.memory, activity.resident_bytes),
+        minor_faults: sum(measured.faults, counter::MINOR_FAULTS),
+        major_faults: sum(measured.faults, counter::MAJOR_FAULTS),
+        direct_reclaims: if_measured(measured.direct_reclaim, totals.direct_reclaims),
+        read_calls: sum(measured.calls, counter::READ_CALLS),
+        write_calls: sum(measured.calls, counter::WRITE_CALLS),
+        blocked_io_ns: sum(measured.blocked_io, counter::BLOCKED_IO_NS),
+        network_received_bytes: sum(measured.network, counter::NETWORK_RECEIVED_BYTES),
+        network_sent_bytes: sum(measured.network, counter::NETWORK_SENT_BYTES),
+        failures: if measured.failures { activity.failures.to_wire() } else { Vec::new() },
+        syscalls: syscalls
+            .map(|(class, count)| wire::SyscallClass { class: (*class).to_owned(), count: *count })
+            .collect(),
         ..wire::WorkloadActivity::default()
     }
 }
@@ -145,7 +179,6 @@ fn name(name: &Name) -> wire::WorkloadName {
 mod tests {
     use super::*;
     use crate::{
-        collect::Measured,
         coverage::{Probes, Status},
         host::{
             books::{Cpu, HostBooks, Traffic},
@@ -160,13 +193,14 @@ mod tests {
     fn reading(measured: Measured) -> Reading {
         let mut rows = Rows::default();
         rows.begin();
-        let totals = Totals { cpu_ns: 7, peak_resident_bytes: 4096, forks: 2, execs: 1, exits: 1, ..Totals::default() };
-        rows.book(
-            Class::Workload,
-            Some("/slurm/uid_1/job_7/step_0/docker/0123456789ab"),
-            "bwa",
-            &Share { totals, live_processes: 1, live_threads: 4 },
-        );
+        let mut totals = Totals { peak_resident_bytes: 4096, forks: 2, execs: 1, exits: 1, ..Totals::default() };
+        for (index, value) in (7..).zip(&mut totals.counters) {
+            *value = index;
+        }
+        let share = Share { totals, resident_bytes: 2048, live_processes: 1, live_threads: 4 };
+        let path = Some("/slurm/uid_1/job_7/step_0/docker/0123456789ab");
+        rows.book(Class::Workload, path, "bwa", &share);
+        rows.book_failures(Class::Workload, path, 9, 1);
         rows.book(Class::Kernel, Some("/"), "kworker/0:1", &Share { live_processes: 1, ..Share::default() });
         rows.end();
         let mut names = Names::default();
@@ -198,16 +232,34 @@ mod tests {
             measured,
             collector: wire::Collector::Ebpf,
             probes,
-            drops: vec![("fold_overflow", 0)],
+            drops: vec![("detail_fold_overflow", 0)],
+            programs: Some((1_000, 3)),
         }
     }
 
-    const ALL: Measured = Measured { tasks: true, disk: true, memory_peak: true, births: true, oom_kills: true };
+    const ALL: Measured = Measured {
+        tasks: true,
+        cpu_split: true,
+        run_queue: true,
+        switches: true,
+        faults: true,
+        calls: true,
+        disk: true,
+        blocked_io: true,
+        network: true,
+        memory: true,
+        direct_reclaim: true,
+        births: true,
+        failures: true,
+        oom_kills: true,
+        syscalls: true,
+        cgroups: true,
+    };
     const PREVIOUS: Moment = Moment { unix_ms: 0, boottime_ns: 60_000_000_000 };
 
     #[test]
     fn a_reading_becomes_a_heartbeat_that_the_contract_accepts() {
-        let mut heartbeat = heartbeat(&PREVIOUS, &reading(ALL), &OwnCosts { cpu_ns: Some(5), resident_bytes: None });
+        let mut heartbeat = heartbeat(&PREVIOUS, &reading(ALL), &OwnCosts { cpu_ns: Some(5), ..OwnCosts::default() });
         insta::assert_json_snapshot!(heartbeat);
         heartbeat.sequence = 1;
         let envelope = wire::Envelope {
@@ -226,17 +278,17 @@ mod tests {
     fn what_was_not_measured_is_absent_and_not_zero() {
         let heartbeat = heartbeat(&PREVIOUS, &reading(Measured::default()), &OwnCosts::default());
         for row in &heartbeat.workloads {
-            let columns = [
-                row.cpu_ns,
-                row.peak_resident_bytes,
-                row.disk_read_bytes,
-                row.disk_written_bytes,
-                row.forks,
-                row.execs,
-                row.exits,
-                row.oom_kills,
-            ];
-            assert_eq!(columns, [None; 8]);
+            let bare = wire::WorkloadActivity {
+                class: row.class,
+                key: row.key.clone(),
+                top_command: row.top_command.clone(),
+                live_processes: row.live_processes,
+                live_threads: row.live_threads,
+                name: row.name.clone(),
+                batch_job: row.batch_job.clone(),
+                ..wire::WorkloadActivity::default()
+            };
+            assert_eq!(*row, bare);
         }
     }
 

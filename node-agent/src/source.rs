@@ -56,11 +56,17 @@ impl Source for Readings {
 fn own_costs() -> OwnCosts {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_ns = u64::try_from(cpu.tv_sec).ok().zip(u64::try_from(cpu.tv_nsec).ok());
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
-    let page_bytes = u64::try_from(rustix::param::page_size()).ok();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     OwnCosts {
         cpu_ns: cpu_ns.map(|(s, ns)| s.saturating_mul(1_000_000_000).saturating_add(ns)),
-        resident_bytes: pages.zip(page_bytes).map(|(pages, bytes)| pages.saturating_mul(bytes)),
+        resident_bytes: bytes_of(&status, "VmRSS:"),
+        peak_resident_bytes: bytes_of(&status, "VmHWM:"),
     }
+}
+
+/// One line of `/proc/self/status`, which counts memory in units of 1,024 bytes.
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib?.checked_mul(1024)
 }

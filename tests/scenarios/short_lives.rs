@@ -103,7 +103,7 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     // The map holds 8,192 keys: thousands of these names find no place.
     const COUNT: u32 = 12_000;
     let proof = Proof::on_this_host(COUNT, "names").await;
-    assert!(proof.drops("fold_overflow") > 0);
+    assert!(proof.drops("detail_fold_overflow") > 0);
     assert!(proof.own("exits") < u64::from(COUNT));
     // What others on this host did meanwhile may be in the rest as well, but no more than they were.
     let exits = proof.own("exits") + proof.rest("exits");
@@ -125,7 +125,7 @@ async fn a_flood_of_names_is_summed_up_exactly_where_nobody_else_runs() {
     const COUNT: u32 = 12_000;
     let folder = tempfile::tempdir().unwrap();
     let proof = Proof::in_a_micro_vm(folder.path(), COUNT, "names").await;
-    assert!(proof.drops("fold_overflow") > 0);
+    assert!(proof.drops("detail_fold_overflow") > 0);
     assert_eq!(proof.own("forks") + proof.rest("forks"), u64::from(COUNT));
     assert_eq!(proof.own("exits") + proof.rest("exits"), u64::from(COUNT));
     let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");

@@ -8,8 +8,14 @@ const AS_FOR_EBPF: &str = "as for ebpf";
 #[must_use]
 pub fn meaning(probe: &str) -> &'static str {
     match probe {
+        "blocked_io" => "time blocked on block I/O, by workload",
         "births" => "processes started, programs executed, processes ended",
+        "call_counts" => "read and write system calls, by workload",
         "cgroups" => "which processes belong together",
+        "cpu_split" => "CPU time in user and in kernel mode, by workload",
+        "direct_reclaim" => "memory that tasks must reclaim by themselves, by workload",
+        "exit_status" => "exit codes and signals, by workload",
+        "faults" => "page faults, by workload",
         "host_cpu" => "CPU time of the whole host",
         "host_disk" => "bytes to and from the host's disks",
         "disk_io" => "bytes to and from storage, by workload",
@@ -19,6 +25,10 @@ pub fn meaning(probe: &str) -> &'static str {
         "host_memory" => "memory of the whole host",
         "memory_peak" => "peak of resident memory, by workload",
         "memory_peak_of_the_dead" => "the same, of processes that ended in the interval",
+        "network" => "bytes over the network without loopback, by workload",
+        "run_queue_delay" => "time waiting for a CPU, by workload",
+        "switches" => "context switches, by workload",
+        "syscall_classes" => "system calls by class, by workload",
         "host_network" => "bytes over the host's interfaces",
         "oom_kills" => "kills by the out-of-memory killer, by workload",
         "short_lives" => "CPU time of processes that live and end within an interval",
@@ -34,7 +44,7 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
     match (status, probe) {
         (ProbeStatus::Ok | ProbeStatus::NotApplicable, _) => "",
         (_, "gpu") => "none in this version; verdicts about a GPU host stay unknown",
-        (_, "births" | "short_lives" | "oom_kills") => AS_FOR_EBPF,
+        (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim") => AS_FOR_EBPF,
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Denied, "ebpf") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
         (ProbeStatus::Denied, "disk_io") => "run the agent as root, or with CAP_SYS_PTRACE",

@@ -3,8 +3,9 @@
 //! It sees who lives at a reading and nobody else: a process that is born and dies between two readings leaves no record, and the
 //! last stretch of one that dies is lost. CPU time comes in ticks of the kernel (10 ms). Cost: four small files per process. Births, program starts and deaths are not counted at all rather than too low.
 
-use super::{Ledger, comm_bytes};
-use node_agent_ebpf::{Key, Totals, hierarchy};
+use super::{Ledger, Measured, Standing, comm_bytes};
+use crate::coverage::Status;
+use node_agent_ebpf::{Key, Totals, counter, hierarchy};
 use std::{collections::HashMap, fs, io, path::Path};
 
 /// `PF_KTHREAD`: <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L1694>
@@ -81,6 +82,29 @@ pub struct Fallback {
 }
 
 impl Fallback {
+    /// What it measures, and why not the rest; `refusal` says why it is not eBPF.
+    #[must_use]
+    pub fn standing(&self, refusal: &(Status, String)) -> Standing {
+        let measured =
+            Measured { tasks: true, disk: self.has_disk_bytes, memory: true, cgroups: true, ..Measured::default() };
+        let mut standing = Standing::of(measured);
+        for name in ["ebpf", "births", "short_lives", "oom_kills", "exit_status", "direct_reclaim", "network"] {
+            standing.lacks(name, refusal.0, refusal.1.clone());
+        }
+        for name in
+            ["cpu_split", "run_queue_delay", "switches", "faults", "call_counts", "blocked_io", "syscall_classes"]
+        {
+            standing.lacks(name, refusal.0, refusal.1.clone());
+        }
+        if !self.has_disk_bytes {
+            let reason = "/proc/PID/io of other users' processes cannot be read without CAP_SYS_PTRACE";
+            standing.lacks("disk_io", Status::Denied, reason);
+        }
+        let reason = "/proc forgets a process when it ends";
+        standing.lacks("memory_peak_of_the_dead", Status::Unsupported, reason);
+        standing
+    }
+
     /// What living processes did since the last reading. The first reading finds no news: it is the baseline.
     ///
     /// # Errors
@@ -114,6 +138,7 @@ impl Fallback {
             let cgroup_id = path.ok().map_or(0, |path| *ids.entry(path).or_insert(next_id));
             let key = Key {
                 cgroup_id,
+                task_id: 0,
                 uid: number_after(&status, "Uid:").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(u32::MAX),
                 hierarchy: hierarchy::V2,
                 kernel_thread: u8::from(stat.is_kernel_thread),
@@ -128,6 +153,8 @@ impl Fallback {
             let share = ledger.share(key);
             super::add_totals(&mut share.totals, &totals);
             if !stat.is_zombie {
+                let resident_bytes = number_after(&status, "VmRSS:").unwrap_or(0) * 1024;
+                share.resident_bytes = share.resident_bytes.saturating_add(resident_bytes);
                 share.live_processes = share.live_processes.saturating_add(1);
                 share.live_threads = share.live_threads.saturating_add(stat.threads);
             }
@@ -149,13 +176,11 @@ impl Fallback {
             .disk
             .zip(before.disk)
             .map_or((0, 0), |(now, before)| (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1)));
-        Totals {
-            cpu_ns: now.cpu_ticks.saturating_sub(before.cpu_ticks).saturating_mul(tick_ns),
-            disk_read_bytes: read,
-            disk_written_bytes: written,
-            peak_resident_bytes,
-            ..Totals::default()
-        }
+        let mut totals = Totals { peak_resident_bytes, ..Totals::default() };
+        totals.counters[counter::CPU_NS] = now.cpu_ticks.saturating_sub(before.cpu_ticks).saturating_mul(tick_ns);
+        totals.counters[counter::DISK_READ_BYTES] = read;
+        totals.counters[counter::DISK_WRITTEN_BYTES] = written;
+        totals
     }
 }
 
@@ -195,12 +220,12 @@ mod tests {
             ledger.shares.iter().filter(|(key, _)| key.own == 1).map(|(_, share)| *share).next().unwrap()
         };
         let first = own(&fallback.read().unwrap());
-        assert_eq!(first.totals.cpu_ns, 0);
+        assert_eq!(first.totals.counters[counter::CPU_NS], 0);
         assert_eq!(first.live_processes, 1);
         let begin = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         while rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).tv_sec < begin.tv_sec + 1 {
             std::hint::spin_loop();
         }
-        assert!(own(&fallback.read().unwrap()).totals.cpu_ns > 0);
+        assert!(own(&fallback.read().unwrap()).totals.counters[counter::CPU_NS] > 0);
     }
 }

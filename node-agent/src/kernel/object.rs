@@ -5,19 +5,29 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
-    Ledger, add_totals,
-    offsets::{OffsetsError, Resolved, resolve},
+    Ledger, Standing, add_totals,
+    attach::{self, ITERATOR, Loaded, failed},
+    offsets::OffsetsError,
 };
 use aya::{
-    Btf, BtfError, Ebpf, EbpfError, EbpfLoader,
-    maps::{Array, HashMap, MapData, MapError},
-    programs::{BtfTracePoint, Iter, ProgramError, links::LinkError},
+    BtfError, Ebpf, EbpfError,
+    maps::{Array, HashMap, MapData, MapError, PerCpuArray},
+    programs::{Iter, ProgramError, links::LinkError},
 };
-use node_agent_ebpf::{ABSENT, CgroupId, CgroupName, Key, MAX_CGROUP_DEPTH, MAX_FOLDED, Task, Totals, control};
+use node_agent_ebpf::{
+    CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, Task, Totals, control,
+};
 use std::{fs::File, io::Read as _};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_OBJECT"));
-const DROPS: [&str; 4] = ["fold_overflow", "untracked_tasks", "oom_victims", "unreadable_tasks"];
+/// In the order of [`node_agent_ebpf::dropped`]. What begins with `detail_` is counted all the same, under less than its full name.
+const DROPS: [&str; 6] = [
+    "detail_fold_overflow",
+    "untracked_tasks",
+    "oom_victims",
+    "unreadable_tasks",
+    "detail_failures",
+    "untracked_network",
+];
 /// The iterator fills at most this much per read system call.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -77,100 +87,45 @@ impl ObjectError {
 /// The loaded object. Dropping it detaches every program.
 pub struct Object {
     folded: HashMap<MapData, Key, Totals>,
+    failures: HashMap<MapData, Failure, u64>,
     rest: Array<MapData, Totals>,
     control: Array<MapData, u64>,
     dropped: Array<MapData, u64>,
+    cost: PerCpuArray<MapData, Cost>,
     cgroups: HashMap<MapData, CgroupId, CgroupName>,
     buffer: u64,
-    resolved: Resolved,
-    /// Why out-of-memory kills are not counted, if they are not.
-    pub oom_error: Option<ObjectError>,
+    standing: Standing,
     chunk: Vec<u8>,
     programs: Ebpf,
-}
-
-fn attach(ebpf: &mut Ebpf, name: &'static str, tracepoint: &str, btf: &Btf) -> Result<(), ObjectError> {
-    let failed = |source| ObjectError::Program { name, source: Box::new(source) };
-    let program = ebpf.program_mut(name).ok_or(ObjectError::Incomplete(name))?;
-    let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
-    program.load(tracepoint, btf).map_err(failed)?;
-    program.attach().map_err(failed)?;
-    Ok(())
-}
-
-fn iterator_failed(source: ProgramError) -> ObjectError {
-    ObjectError::Program { name: "tasks", source: Box::new(source) }
-}
-
-fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter, ObjectError> {
-    ebpf.program_mut("tasks").ok_or(ObjectError::Incomplete("tasks"))?.try_into().map_err(iterator_failed)
 }
 
 impl Object {
     /// Loads and attaches everything; activity counts from here on.
     ///
     /// # Errors
-    /// See [`ObjectError`]. Without the out-of-memory tracepoint it goes on: [`Object::oom_error`].
+    /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::standing`].
     pub fn load(count_from_boottime_ns: u64) -> Result<Self, ObjectError> {
-        if OBJECT.is_empty() {
-            return Err(ObjectError::NotBuilt);
-        }
-        let resolved = resolve(count_from_boottime_ns)?;
-        tracing::debug!(offsets = ?resolved.offsets, "layout of this kernel");
-        let btf = Btf::from_sys_fs()?;
-        let mut ebpf =
-            EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;
-
-        iterator(&mut ebpf)?.load("task", &btf).map_err(iterator_failed)?;
-        attach(&mut ebpf, "process_free", "sched_process_free", &btf)?;
-        attach(&mut ebpf, "process_fork", "sched_process_fork", &btf)?;
-        attach(&mut ebpf, "process_exec", "sched_process_exec", &btf)?;
-        if resolved.exit_shows_memory {
-            attach(&mut ebpf, "process_exit", "sched_process_exit", &btf)?;
-        }
-        let oom_error = if resolved.has_mark_victim {
-            attach(&mut ebpf, "mark_victim", "mark_victim", &btf).err()
-        } else {
-            Some(ObjectError::Incomplete("understood shape of the tracepoint mark_victim on this kernel"))
-        };
+        let Loaded { mut ebpf, standing } = attach::load(count_from_boottime_ns)?;
         let mut map = |name| ebpf.take_map(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
             folded: map("FOLDED")?.try_into()?,
+            failures: map("FAILURES")?.try_into()?,
             rest: map("REST")?.try_into()?,
             control: map("CONTROL")?.try_into()?,
             dropped: map("DROPPED")?.try_into()?,
+            cost: map("COST")?.try_into()?,
             cgroups: map("CGROUPS")?.try_into()?,
             buffer: 0,
-            resolved,
-            oom_error,
+            standing,
             chunk: vec![0; READ_BYTES],
             programs: ebpf,
         })
     }
 
-    /// Whether this kernel keeps storage traffic per task.
+    /// What it measures, and why not the rest.
     #[must_use]
-    pub fn has_disk_bytes(&self) -> bool {
-        self.resolved.offsets.task_read_bytes != ABSENT && self.resolved.offsets.task_write_bytes != ABSENT
-    }
-
-    /// Whether peaks of living processes can be read.
-    #[must_use]
-    pub fn has_memory_peak(&self) -> bool {
-        ![self.resolved.offsets.mm_hiwater_rss, self.resolved.offsets.mm_rss].contains(&ABSENT)
-    }
-
-    /// Whether peaks of processes that die between two readings can be read, too.
-    #[must_use]
-    pub fn has_memory_peak_of_the_dead(&self) -> bool {
-        self.has_memory_peak() && self.resolved.exit_shows_memory
-    }
-
-    /// Whether a task's cgroup can be read.
-    #[must_use]
-    pub fn has_cgroups(&self) -> bool {
-        let offsets = self.resolved.offsets;
-        ![offsets.task_cgroups, offsets.css_set_v2, offsets.cgroup_kn, offsets.kn_id].contains(&ABSENT)
+    pub fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     /// What happened since the last reading, and who lives now.
@@ -184,6 +139,8 @@ impl Object {
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
+        let costs = self.cost.get(&0, 0)?;
+        ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
         Ok(ledger)
     }
 
@@ -207,9 +164,10 @@ impl Object {
 
     /// A fresh iterator over all tasks; the kernel's file cannot be rewound.
     fn open_iterator(&mut self) -> Result<File, ObjectError> {
-        let iterator = iterator(&mut self.programs)?;
-        let link = iterator.attach().map_err(iterator_failed)?;
-        Ok(iterator.take_link(link).map_err(iterator_failed)?.into_file()?)
+        let iterator = self.programs.program_mut(ITERATOR).ok_or(ObjectError::Incomplete(ITERATOR))?;
+        let iterator: &mut Iter = iterator.try_into().map_err(failed(ITERATOR))?;
+        let link = iterator.attach().map_err(failed(ITERATOR))?;
+        Ok(iterator.take_link(link).map_err(failed(ITERATOR))?.into_file()?)
     }
 
     fn read_living(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
@@ -250,9 +208,18 @@ impl Object {
             self.folded.remove(&key)?;
             add_totals(&mut ledger.share(key).totals, &totals);
         }
+        let failures: Vec<Failure> = (self.failures.keys().take(2 * MAX_FAILURES as usize))
+            .filter_map(Result::ok)
+            .filter(|failure| u64::from(failure.key.buffer) == old)
+            .collect();
+        for failure in failures {
+            let Ok(count) = self.failures.get(&failure, 0) else { continue };
+            self.failures.remove(&failure)?;
+            ledger.failures.push((Key { buffer: 0, ..failure.key }, failure.wait_status, count));
+        }
         for kernel in 0..2_u32 {
             let index = u32::from(old == 1) * 2 + kernel;
-            ledger.rest[kernel as usize] = self.rest.get(&index, 0)?;
+            add_totals(&mut ledger.rest[kernel as usize].totals, &self.rest.get(&index, 0)?);
             self.rest.set(index, Totals::default(), 0)?;
         }
         Ok(())
@@ -261,16 +228,9 @@ impl Object {
 
 fn book_living(ledger: &mut Ledger, task: &Task) {
     let share = ledger.share(task.key);
-    add_totals(
-        &mut share.totals,
-        &Totals {
-            cpu_ns: task.new_cpu_ns,
-            disk_read_bytes: task.new_disk_read_bytes,
-            disk_written_bytes: task.new_disk_written_bytes,
-            peak_resident_bytes: task.peak_resident_bytes,
-            ..Totals::default()
-        },
-    );
+    let peak_resident_bytes = task.peak_resident_bytes;
+    add_totals(&mut share.totals, &Totals { counters: task.new, peak_resident_bytes, ..Totals::default() });
+    share.resident_bytes = share.resident_bytes.saturating_add(task.resident_bytes);
     share.live_processes = share.live_processes.saturating_add(task.process);
     share.live_threads = share.live_threads.saturating_add(task.thread);
 }

@@ -5,7 +5,7 @@
 //! which are given back.
 
 use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
-use node_agent_ebpf::{ABSENT, Offsets};
+use node_agent_ebpf::{ABSENT, Offsets, counter};
 use std::collections::HashMap;
 
 /// Where the kernel shows its type information.
@@ -44,8 +44,37 @@ struct Types {
     structs: HashMap<&'static str, u32>,
 }
 
-const STRUCTS: [&str; 8] =
-    ["task_struct", "cred", "signal_struct", "mm_struct", "css_set", "cgroup_subsys_state", "cgroup", "kernfs_node"];
+const STRUCTS: [&str; 11] = [
+    "task_struct",
+    "cred",
+    "signal_struct",
+    "mm_struct",
+    "css_set",
+    "cgroup_subsys_state",
+    "cgroup",
+    "kernfs_node",
+    "task_delay_info",
+    "socket",
+    "sock",
+];
+
+/// Where `task_struct` keeps the counters before [`counter::IN_TASK`], in their order.
+const IN_TASK: [&str; counter::IN_TASK] = [
+    "se.sum_exec_runtime",
+    "utime",
+    "stime",
+    "sched_info.run_delay",
+    "nvcsw",
+    "nivcsw",
+    "min_flt",
+    "maj_flt",
+    "ioac.read_bytes",
+    "ioac.write_bytes",
+    "ioac.syscr",
+    "ioac.syscw",
+];
+/// Whether the kernel keeps delays: <https://docs.kernel.org/accounting/delay-accounting.html>
+const DELAYS: &str = "/proc/sys/kernel/task_delayacct";
 
 impl Types {
     fn new(btf: &[u8]) -> Result<Self, OffsetsError> {
@@ -140,6 +169,8 @@ pub struct Resolved {
     pub offsets: Offsets,
     /// The kernel has the tracepoint of the out-of-memory killer in a shape that is understood.
     pub has_mark_victim: bool,
+    /// The kernel has the tracepoints that show the length of each send and receive (6.3).
+    pub has_sock_lengths: bool,
     /// `sched_process_exit` comes before the memory is taken away; the same change gave it its second parameter (6.16).
     pub exit_shows_memory: bool,
 }
@@ -158,6 +189,8 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
     let (mm_rss, mm_rss_stride) = types.resident_counters();
     let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();
+    let keeps_delays = std::fs::read(DELAYS).is_ok_and(|switch| switch.trim_ascii() == b"1");
+    task(IN_TASK[counter::CPU_NS])?;
     let offsets = Offsets {
         task_pid: task("pid")?,
         task_tgid: task("tgid")?,
@@ -170,13 +203,16 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         task_exit_state: task("exit_state")?,
         task_exit_signal: task("exit_signal")?,
         task_start_boottime: task("start_boottime")?,
-        task_cpu: task("se.sum_exec_runtime")?,
-        task_read_bytes: types.optional("task_struct", "ioac.read_bytes"),
-        task_write_bytes: types.optional("task_struct", "ioac.write_bytes"),
+        task_exit_code: types.optional("task_struct", "exit_code"),
+        task_delays: if keeps_delays { types.optional("task_struct", "delays") } else { ABSENT },
+        task_counters: IN_TASK.map(|path| types.optional("task_struct", path)),
+        delays_blkio: types.optional("task_delay_info", "blkio_delay"),
         task_mm: task("mm")?,
         task_cgroups: types.optional("task_struct", "cgroups"),
         cred_uid: types.required("cred", "uid")?,
         signal_live: types.required("signal_struct", "live")?,
+        signal_flags: types.optional("signal_struct", "flags"),
+        signal_group_exit_code: types.optional("signal_struct", "group_exit_code"),
         mm_hiwater_rss: types.optional("mm_struct", "hiwater_rss"),
         mm_rss,
         mm_rss_stride,
@@ -188,12 +224,19 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         kn_id: types.optional("kernfs_node", "id"),
         kn_name: types.optional("kernfs_node", "name"),
         kn_parent: types.first_of("kernfs_node", ["parent", "__parent"]),
+        socket_sk: types.optional("socket", "sk"),
+        sock_family: types.optional("sock", "__sk_common.skc_family"),
+        sock_peer4: types.optional("sock", "__sk_common.skc_daddr"),
+        sock_own4: types.optional("sock", "__sk_common.skc_rcv_saddr"),
+        sock_peer6: types.optional("sock", "__sk_common.skc_v6_daddr"),
+        sock_own6: types.optional("sock", "__sk_common.skc_v6_rcv_saddr"),
         victim_is_task: u32::from(victim_is_task == Some(true)),
         page_shift: u32::try_from(rustix::param::page_size()).unwrap_or(4096).trailing_zeros(),
         exits_counted_at_exit: u32::from(exit_shows_memory),
         count_from_boottime_ns,
     };
-    Ok(Resolved { offsets, has_mark_victim: victim_is_task.is_some(), exit_shows_memory })
+    let has_sock_lengths = ["sock_send_length", "sock_recv_length"].iter().all(|name| types.tracepoint(name).is_some());
+    Ok(Resolved { offsets, has_mark_victim: victim_is_task.is_some(), has_sock_lengths, exit_shows_memory })
 }
 
 #[cfg(test)]
@@ -206,8 +249,16 @@ mod tests {
         let resolved = resolve(0).unwrap();
         let offsets = resolved.offsets;
         for (name, offset) in [
-            ("ioac.read_bytes", offsets.task_read_bytes),
-            ("ioac.write_bytes", offsets.task_write_bytes),
+            ("exit_code", offsets.task_exit_code),
+            ("signal flags", offsets.signal_flags),
+            ("group_exit_code", offsets.signal_group_exit_code),
+            ("blkio_delay", offsets.delays_blkio),
+            ("sk", offsets.socket_sk),
+            ("family", offsets.sock_family),
+            ("IPv4 peer", offsets.sock_peer4),
+            ("IPv4 own", offsets.sock_own4),
+            ("IPv6 peer", offsets.sock_peer6),
+            ("IPv6 own", offsets.sock_own6),
             ("cgroups", offsets.task_cgroups),
             ("hiwater_rss", offsets.mm_hiwater_rss),
             ("rss_stat", offsets.mm_rss),
@@ -219,6 +270,9 @@ mod tests {
             ("name", offsets.kn_name),
             ("parent", offsets.kn_parent),
         ] {
+            assert_ne!(offset, ABSENT, "{name}");
+        }
+        for (name, offset) in IN_TASK.into_iter().zip(offsets.task_counters) {
             assert_ne!(offset, ABSENT, "{name}");
         }
         assert!(offsets.mm_rss_stride >= 8);

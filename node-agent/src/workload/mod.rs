@@ -3,10 +3,12 @@
 //! A workload is known by its cgroup path. On a host without systemd and containers that is `/`, one row for each class.
 //! What the path means, and who is housekeeping, is said by rules: the crate `workload-rules`.
 
+pub mod activity;
 pub mod attribute;
 pub mod classify;
 pub mod rows;
 
+pub use activity::Activity;
 pub use attribute::{Attributed, Name, Names, attribute};
 pub use classify::{Class, Traits, classify};
 pub use rows::{Row, Rows};

@@ -3,9 +3,9 @@
 //! A counter never runs backwards, neither in a row nor in the sum over a class: what has no room is booked in `rest` from its
 //! first nanosecond on, and a row that makes room is added to `rest` as a whole.
 
-use super::Class;
-use crate::kernel::{Share, add_totals};
-use node_agent_ebpf::Totals;
+use super::{Activity, Class};
+use crate::kernel::Share;
+use node_agent_ebpf::{Totals, counter};
 use std::collections::BTreeMap;
 
 /// Key of the row for all that has no row of its own; no cgroup path reads like this, since paths begin with `/`.
@@ -20,12 +20,8 @@ pub const QUIET_READINGS: u32 = 960;
 pub struct Row {
     /// Executable name of the processes that used the most CPU time since the reading before.
     pub top_command: String,
-    /// Processes alive at the last reading.
-    pub live_processes: u32,
-    /// Threads alive at the last reading.
-    pub live_threads: u32,
-    /// Sums since the first reading.
-    pub totals: Totals,
+    /// Its sums, and who lives.
+    pub activity: Activity,
     quiet_readings: u32,
     commands: BTreeMap<String, u64>,
 }
@@ -38,8 +34,7 @@ impl Rows {
     /// Begins a reading: nobody has been seen alive yet.
     pub fn begin(&mut self) {
         for row in self.0.values_mut() {
-            row.live_processes = 0;
-            row.live_threads = 0;
+            row.activity.begin();
             row.quiet_readings = row.quiet_readings.saturating_add(1);
             row.commands.clear();
         }
@@ -47,25 +42,32 @@ impl Rows {
 
     /// Books one share. Without a path it goes to the rest of its class.
     pub fn book(&mut self, class: Class, path: Option<&str>, command: &str, share: &Share) {
-        let path = match path {
-            Some(path) if self.has_room_for(class, path) => path,
-            _ => REST,
-        };
-        let row = self.0.entry((class, cut(path))).or_default();
+        let row = self.row(class, path);
         let is_news = share.live_processes > 0
             || share.live_threads > 0
             || Totals { peak_resident_bytes: 0, ..share.totals } != Totals::default();
         if is_news {
             row.quiet_readings = 0;
         }
-        row.live_processes = row.live_processes.saturating_add(share.live_processes);
-        row.live_threads = row.live_threads.saturating_add(share.live_threads);
-        add_totals(&mut row.totals, &share.totals);
+        row.activity.add(share);
         // A flood of names would cost memory for a row's caption: the first thousand will do.
         if row.commands.len() < 1_000 || row.commands.contains_key(command) {
             let cpu_ns = row.commands.entry(command.to_owned()).or_default();
-            *cpu_ns = cpu_ns.saturating_add(share.totals.cpu_ns);
+            *cpu_ns = cpu_ns.saturating_add(share.totals.counters[counter::CPU_NS]);
         }
+    }
+
+    /// Books ends of one kind, other than with exit code 0.
+    pub fn book_failures(&mut self, class: Class, path: Option<&str>, wait_status: u32, count: u64) {
+        self.row(class, path).activity.failures.add(wait_status, count);
+    }
+
+    fn row(&mut self, class: Class, path: Option<&str>) -> &mut Row {
+        let path = match path {
+            Some(path) if self.has_room_for(class, path) => path,
+            _ => REST,
+        };
+        self.0.entry((class, cut(path))).or_default()
     }
 
     /// Ends a reading: each row gets its caption. A row without news keeps the one it had.
@@ -103,7 +105,7 @@ impl Rows {
             .map(|(key, _)| key.clone());
         let Some((class, key)) = quietest else { return false };
         if let Some(row) = self.0.remove(&(class, key)) {
-            add_totals(&mut self.0.entry((class, REST.to_owned())).or_default().totals, &row.totals);
+            self.0.entry((class, REST.to_owned())).or_default().activity.absorb(&row.activity);
         }
         true
     }
@@ -122,11 +124,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn share(cpu_ns: u64, live_processes: u32) -> Share {
-        Share { totals: Totals { cpu_ns, ..Totals::default() }, live_processes, live_threads: live_processes }
+        let mut totals = Totals::default();
+        totals.counters[counter::CPU_NS] = cpu_ns;
+        Share { totals, live_processes, live_threads: live_processes, ..Share::default() }
+    }
+
+    fn cpu_of(row: &Row) -> u64 {
+        row.activity.totals.counters[counter::CPU_NS]
     }
 
     fn cpu_sum(rows: &Rows) -> u64 {
-        rows.iter().map(|(_, _, row)| row.totals.cpu_ns).sum()
+        rows.iter().map(|(_, _, row)| cpu_of(row)).sum()
     }
 
     #[test]
@@ -154,7 +162,7 @@ mod tests {
         rows.end();
         rows.begin();
         rows.end();
-        let row = rows.iter().next().map(|(_, _, row)| (row.live_processes, row.totals.cpu_ns));
+        let row = rows.iter().next().map(|(_, _, row)| (row.activity.live_processes, cpu_of(row)));
         assert_eq!(row, Some((0, 5)));
     }
 
@@ -211,8 +219,8 @@ mod tests {
                 }
                 rows.end();
                 for (class, key, row) in before.iter() {
-                    let now = rows.0.get(&(class, key.to_owned())).map(|row| row.totals.cpu_ns);
-                    prop_assert!(now >= Some(row.totals.cpu_ns));
+                    let now = rows.0.get(&(class, key.to_owned())).map(cpu_of);
+                    prop_assert!(now >= Some(cpu_of(row)));
                 }
                 prop_assert_eq!(cpu_sum(&rows), booked);
             }
