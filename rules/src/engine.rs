@@ -2,37 +2,44 @@
 //!
 //! These are the only parts of command lines that an agent takes off a machine; what no rule asks for stays there.
 
-use crate::{NamePattern, RulesError, name, read::Section, tools::MAX_OPTIONS, tools::options};
+use crate::{
+    RulesError,
+    read::Section,
+    tools::{MAX_OPTIONS, options, telling_options},
+};
 use serde::Serialize;
 
 /// Most engines, the built-in ones included.
 pub const MAX_ENGINES: usize = 64;
 
 /// One engine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Engine {
-    /// What a run of it says as its `engine`.
+    /// Its name on the wire.
     pub name: String,
-    /// Its own process: names of executables, or of the script, module, class or jar that an interpreter runs.
-    pub programs: Vec<NamePattern>,
-    /// Words that the command line must have for this to be a run: `run` of `nextflow run`. Any, if there are none.
-    pub words: Vec<String>,
-    /// Options whose value names the pipeline; before these, the first argument that is no option (behind the word).
+    /// Names of its executables or of its scripts.
+    pub programs: Vec<String>,
+    /// Names of the modules that `python -m` runs.
+    pub modules: Vec<String>,
+    /// Main classes that `java` runs.
+    pub classes: Vec<String>,
+    /// Beginnings of the names of jars that `java -jar` runs.
+    pub jars: Vec<String>,
+    /// Words of which one must stand among the arguments; none are needed if it is empty.
+    pub subcommands: Vec<String>,
+    /// Words that must not: with them the program drives nothing, or does a task for another one of its kind. An option
+    /// with its value is written as one: `--mode remote`.
+    pub unless: Vec<String>,
+    /// Options whose value names the pipeline.
     pub pipeline_options: Vec<String>,
-    /// The first argument that is no option (behind the word) names the pipeline.
-    pub pipeline_argument: bool,
-    /// Name of the pipeline where the command line has none: `Snakefile`.
-    pub pipeline_default: String,
-    /// Options that take the argument behind them as their value, and name nothing.
-    pub with_value: Vec<String>,
-    /// Programs that begin a task below the engine; if there are none, each child of the engine does.
-    pub task_programs: Vec<NamePattern>,
-    /// Options of those programs whose value names the task.
+    /// Options that take no value, as far as that matters to find the pipeline among the other arguments.
+    pub flags: Vec<String>,
+    /// Endings by which the pipeline's file is told from other arguments; without any, the first argument is it.
+    pub pipeline_endings: Vec<String>,
+    /// Options of a task's command line whose value names the task.
     pub task_options: Vec<String>,
-    /// Children of the engine that are a part of it and no tasks.
-    pub helpers: Vec<NamePattern>,
-    /// Kinds of workloads (see `[[attribution]]`) that are a run by themselves: `slurm`.
-    pub workloads: Vec<String>,
+    /// Programs that the engine starts for itself: they are no tasks.
+    pub helpers: Vec<String>,
 }
 
 pub(crate) fn read(sections: &[Section<'_>]) -> Result<Vec<Engine>, RulesError> {
@@ -43,36 +50,39 @@ fn one(section: &Section<'_>) -> Result<Engine, RulesError> {
     section.only(&[
         "name",
         "programs",
-        "words",
+        "modules",
+        "classes",
+        "jars",
+        "subcommands",
+        "unless",
         "pipeline_options",
-        "pipeline_argument",
-        "pipeline_default",
-        "with_value",
-        "task_programs",
+        "flags",
+        "pipeline_endings",
         "task_options",
         "helpers",
-        "workloads",
     ])?;
     let name = section.required_text("name", "name it, for example name = \"nextflow\"")?;
     if name.value.len() > 32 {
         return Err(name.refuse(&format!("{} is too long", name.shown()), "write at most 32 bytes"));
     }
-    let programs = name::list(section, "programs", MAX_OPTIONS)?;
-    let workloads = options(section, "workloads")?;
-    if programs.is_empty() && workloads.is_empty() {
-        return Err(section.refuse("nothing says how this engine is known", "give it `programs` or `workloads`"));
-    }
-    Ok(Engine {
+    let engine = Engine {
         name: name.value.to_owned(),
-        programs,
-        words: options(section, "words")?,
-        pipeline_options: options(section, "pipeline_options")?,
-        pipeline_argument: section.truth("pipeline_argument")?,
-        pipeline_default: section.text("pipeline_default")?.map(|text| text.value.to_owned()).unwrap_or_default(),
-        with_value: options(section, "with_value")?,
-        task_programs: name::list(section, "task_programs", MAX_OPTIONS)?,
-        task_options: options(section, "task_options")?,
-        helpers: name::list(section, "helpers", MAX_OPTIONS)?,
-        workloads,
-    })
+        programs: options(section, "programs")?,
+        modules: options(section, "modules")?,
+        classes: options(section, "classes")?,
+        jars: options(section, "jars")?,
+        subcommands: options(section, "subcommands")?,
+        unless: options(section, "unless")?,
+        pipeline_options: telling_options(section, "pipeline_options")?,
+        flags: options(section, "flags")?,
+        pipeline_endings: options(section, "pipeline_endings")?,
+        task_options: telling_options(section, "task_options")?,
+        helpers: options(section, "helpers")?,
+    };
+    let known_by = [&engine.programs, &engine.modules, &engine.classes, &engine.jars];
+    if known_by.iter().all(|list| list.is_empty()) {
+        let remedy = format!("give it `programs`, `modules`, `classes` or `jars`, each of at most {MAX_OPTIONS}");
+        return Err(section.refuse("nothing says how this engine is known", &remedy));
+    }
+    Ok(engine)
 }

@@ -3,7 +3,7 @@
 //! A rule too many makes a busy machine look idle, and an idle machine is switched off. So there are lists here, in code,
 //! that a file cannot touch. What runs other people's programs (shells, interpreters, launchers, pipeline engines) is never
 //! housekeeping by its name; shells count as a scheduler's wrapper only below the schedulers named here; units that hold
-//! other people's processes are never upkeep.
+//! other people's processes are never upkeep. And no rule may ask for the value of an option whose name says secret.
 
 use crate::{NamePattern, Rules};
 
@@ -160,6 +160,10 @@ pub const NEVER_UNITS: &[&str] = &[
     "jenkins",
 ];
 
+/// Parts of options' names by which their values are secrets: no rule may ask for those.
+pub const SECRETS: &[&str] =
+    &["pass", "secret", "token", "credential", "api-key", "api_key", "apikey", "access-key", "private"];
+
 /// Shortest beginning of names or segments, in bytes.
 pub const MIN_PREFIX_BYTES: usize = 3;
 
@@ -172,28 +176,42 @@ pub const MAX_PROGRAM_BYTES: usize = 15;
 
 /// Programs that are never housekeeping by name: the list above, and what rules call interpreter or engine.
 #[derive(Debug)]
-pub(crate) struct Programs<'a>(Vec<&'a NamePattern>);
+pub(crate) struct Programs<'a> {
+    interpreters: Vec<&'a NamePattern>,
+    engines: Vec<&'a str>,
+}
 
 impl<'a> Programs<'a> {
-    pub(crate) fn of(rules: impl IntoIterator<Item = &'a Rules>) -> Self {
-        let of_one = |rules: &'a Rules| {
-            let interpreters = rules.tools.interpreters.iter().flat_map(|one| &one.names);
-            interpreters.chain(rules.engines.iter().flat_map(|engine| &engine.programs))
-        };
-        Self(rules.into_iter().flat_map(of_one).collect())
+    pub(crate) fn of(rules: [&'a Rules; 2]) -> Self {
+        let interpreters = rules.into_iter().flat_map(|rules| &rules.tools.interpreters);
+        let engines = rules.into_iter().flat_map(|rules| &rules.engines);
+        Self {
+            interpreters: interpreters.flat_map(|one| &one.names).collect(),
+            engines: engines.flat_map(|engine| &engine.programs).map(String::as_str).collect(),
+        }
+    }
+
+    fn named(&self) -> impl Iterator<Item = &'a str> {
+        NEVER_BY_NAME.iter().copied().chain(self.engines.iter().copied())
     }
 
     /// Whether a name is one of these.
     pub(crate) fn include(&self, name: &str) -> bool {
-        NEVER_BY_NAME.iter().any(|never| name.strip_prefix(never).is_some_and(is_version))
-            || self.0.iter().any(|pattern| pattern.fits(name))
+        self.named().any(|never| name.strip_prefix(kept(never)).is_some_and(is_version))
+            || self.interpreters.iter().any(|pattern| pattern.fits(name))
     }
 
     /// Whether one of these may begin with a prefix.
     pub(crate) fn may_begin_with(&self, prefix: &str) -> bool {
         let begins = |never: &str| never.starts_with(prefix) || prefix.strip_prefix(never).is_some_and(is_version);
-        NEVER_BY_NAME.iter().any(|never| begins(never)) || self.0.iter().any(|pattern| pattern.may_fit(prefix))
+        self.named().any(begins) || self.interpreters.iter().any(|pattern| pattern.may_fit(prefix))
     }
+}
+
+/// What the kernel keeps of a name.
+fn kept(name: &str) -> &str {
+    let end = (0..=MAX_PROGRAM_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+    &name[..end.unwrap_or(0)]
 }
 
 /// Nothing, or what distributions put behind the name of one of several versions.

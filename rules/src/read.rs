@@ -148,15 +148,6 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// `true` or `false`; false if the key is not there.
-    pub(crate) fn truth(&self, key: &str) -> Result<bool, RulesError> {
-        match self.table.get(key).map(|value| (value, value.get_ref())) {
-            None => Ok(false),
-            Some((_, DeValue::Boolean(truth))) => Ok(*truth),
-            Some((value, _)) => Err(self.wrong(value, key, "true or false")),
-        }
-    }
-
     /// A list of texts; empty if the key is not there.
     pub(crate) fn list(&self, key: &str, most: usize) -> Result<Vec<Text<'a>>, RulesError> {
         let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };

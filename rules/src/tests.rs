@@ -92,6 +92,7 @@ fn a_refusal_says_where_what_and_what_to_do() {
         format!("{HEAD}[[tools.interpreter]]\nshows = \"script\"\n"),
         format!("{HEAD}[[tools.interpreter]]\nnames = [\"*\"]\nshows = \"script\"\n"),
         format!("{HEAD}[[engine]]\nname = \"x\"\n"),
+        format!("{HEAD}[[engine]]\nname = \"x\"\nprograms = [\"x\"]\ntask_options = [\"--db-password\"]\n"),
         format!("{HEAD}# {}", "x".repeat(MAX_FILE_BYTES)),
     ] {
         let _ = writeln!(all, "{}", refused(&file));
@@ -128,6 +129,8 @@ fn holds(rules: &Rules) {
     assert!(housekeeping.foreign_prefixes.is_superset(&floor.foreign_prefixes));
     assert!(!housekeeping.units.iter().any(|unit| unit.starts_with("cron.") || unit.starts_with("docker.")));
     assert!(!housekeeping.schedulers.contains("bash") && !housekeeping.scheduler_wrappers.contains("python3"));
+    let told = rules.engines.iter().flat_map(|engine| engine.pipeline_options.iter().chain(&engine.task_options));
+    assert!(!told.into_iter().any(|option| option.contains("password")));
     assert!(rules.attribution.len() <= attribution::MAX_PATTERNS && rules.version.len() <= MAX_VERSION_BYTES);
 }
 

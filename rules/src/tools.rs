@@ -1,7 +1,9 @@
 //! `[tools]`: how programs are shown. Interpreters show what they run: `python align.py` is `align.py`.
 
 use crate::{
-    NamePattern, RulesError, name,
+    NamePattern, RulesError,
+    floor::SECRETS,
+    name,
     read::{MAX_ENTRIES, Section},
 };
 use serde::Serialize;
@@ -29,8 +31,6 @@ pub enum Shows {
     Script,
     /// A class, shown whole.
     Class,
-    /// A program, shown (and interpreted again) in the place of this one.
-    Program,
 }
 
 /// A program that runs what others wrote.
@@ -84,25 +84,35 @@ impl Interpreter {
         if names.is_empty() {
             return Err(section.refuse("an interpreter without names", "give it names = [\"python3*\"]"));
         }
-        let shows = section.required_text("shows", "write shows = \"script\", \"class\" or \"program\"")?;
+        let shows = section.required_text("shows", "write shows = \"script\" or \"class\"")?;
         let shows = match shows.value {
             "script" => Shows::Script,
             "class" => Shows::Class,
-            "program" => Shows::Program,
             _ => {
-                return Err(
-                    shows.refuse(&format!("{} cannot be shown", shows.shown()), "write script, class or program")
-                );
+                return Err(shows.refuse(&format!("{} cannot be shown", shows.shown()), "write script or class"));
             }
         };
         Ok(Self {
             names,
             shows,
-            named_by: options(section, "named_by")?,
+            named_by: telling_options(section, "named_by")?,
             inline: options(section, "inline")?,
             with_value: options(section, "with_value")?,
         })
     }
+}
+
+/// A list of options whose values leave the machine: none whose name says that it is a secret.
+pub(crate) fn telling_options(section: &Section<'_>, key: &str) -> Result<Vec<String>, RulesError> {
+    let texts = section.list(key, MAX_OPTIONS)?;
+    for text in &texts {
+        let name = text.value.to_lowercase();
+        if SECRETS.iter().any(|word| name.contains(word)) {
+            let what = format!("the value of {} is a secret by its name, and no rule may ask for it", text.shown());
+            return Err(text.refuse(&what, "take it away"));
+        }
+    }
+    Ok(texts.iter().map(|text| text.value.to_owned()).collect())
 }
 
 /// A list of options or words of a command line.
