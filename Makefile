@@ -5,6 +5,7 @@ SHELL := /bin/sh
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
+target = $(or $(CARGO_TARGET_DIR),target)
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +22,11 @@ run: ## Build, then watch this very host: sweeper and agent in the foreground, C
 build: agent ## Build the sweeper (debug) and the node agent (static, release)
 	cargo build --locked --workspace
 
-agent: ## Build the node agent as one static binary that starts on any kernel
+# The GPU helper loads the driver's library, which a static binary cannot: it is linked with this machine's own C library.
+agent: ## Build the node agent as one static binary that starts on any kernel, and its GPU helper beside it
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --package node-agent --target $(host)
+	cargo build --locked --release --package node-agent-gpu
+	install -m 755 $(target)/release/node-agent-gpu $(target)/$(host)/release/
 
 test: setup check build ## Everything that CI runs: set-up, checks, and all tests
 	cargo test --locked --workspace --no-fail-fast

@@ -11,6 +11,8 @@ use crate::{
         cgroups::{Cgroups, Mounts},
         clock::Moment,
         facts::Facts,
+        gpu,
+        signals::{Seen, Signals},
     },
     kernel::{
         Ledger, Measured, Share, Standing, comm_text,
@@ -37,12 +39,14 @@ pub enum Mode {
 }
 
 /// Settings of a collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorOptions {
     /// How the tasks' books are to be read.
     pub mode: Mode,
     /// How often the caller will read; each heartbeat says so.
     pub interval: Duration,
+    /// Where GPUs are looked for, and by what they are read.
+    pub gpu: gpu::Options,
 }
 
 /// Why nothing can be collected.
@@ -74,6 +78,8 @@ pub struct Reading {
     pub facts: Facts,
     /// The host's books.
     pub host: HostBooks,
+    /// The host's GPUs, people and callers.
+    pub signals: Seen,
     /// The workloads' books.
     pub rows: Rows,
     /// What the rows' keys mean.
@@ -100,6 +106,7 @@ pub struct Collector {
     cgroups: Cgroups,
     facts: Facts,
     rules: Arc<Rules>,
+    signals: Signals,
     rows: Rows,
     names: Names,
     counters_since: Moment,
@@ -131,6 +138,7 @@ impl Collector {
             },
         };
         give_memory_back();
+        let signals = Signals::start(&options.gpu);
         let baseline = match &mut books {
             Books::Ebpf(object) => object.read()?,
             Books::Proc(fallback) => fallback.read().map_err(CollectError::Proc)?,
@@ -139,8 +147,9 @@ impl Collector {
             books,
             ebpf_refusal,
             cgroups: Cgroups::new(Mounts::read()),
-            facts: Facts::read(),
+            facts: Facts::read(signals.bus().any()),
             rules: workload_rules::built_in(),
+            signals,
             rows: Rows::default(),
             names: Names::default(),
             counters_since: Moment::now(),
@@ -160,6 +169,7 @@ impl Collector {
         collector.book(&Ledger { shares: quiet.collect(), paths: baseline.paths, ..Ledger::default() });
         let mut probes = Probes::default();
         let _ = books::read(&mut probes);
+        let _ = collector.look(collector.counters_since, &mut probes);
         collector.state(&mut probes, None);
         collector.probes = probes;
         tracing::info!(collector = collector.collector().as_str_name(), "measuring from here on");
@@ -210,6 +220,7 @@ impl Collector {
             }
         };
         let host = books::read(&mut probes);
+        let signals = self.look(taken, &mut probes);
         let measured = self.state(&mut probes, failure.as_deref());
         self.probes = probes.clone();
         let mut drops = self.drops.clone();
@@ -221,6 +232,7 @@ impl Collector {
             interval: self.interval,
             facts: self.facts.clone(),
             host,
+            signals,
             rows: self.rows.clone(),
             names: self.names.clone(),
             rules_version: self.rules.version.clone(),
@@ -276,17 +288,18 @@ impl Collector {
         self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 
+    /// Looks for GPUs' work, people and callers.
+    fn look(&mut self, now: Moment, probes: &mut Probes) -> Seen {
+        let rules = &self.rules.housekeeping;
+        self.signals.read(now, &|process| classify(rules, process), probes)
+    }
+
     /// Says for each probe of the tasks' books how it stands, and which columns hold a measurement.
     fn state(&self, probes: &mut Probes, failure: Option<&str>) -> Measured {
         let standing = self.standing();
         standing.state(probes);
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
-        }
-        if self.facts.gpu_present {
-            probes.set("gpu", Status::Unsupported, "a GPU is on the bus, and this version reads none");
-        } else {
-            probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
         }
         match failure {
             None => standing.measured,

@@ -32,11 +32,11 @@ pub struct OwnCosts {
 /// `previous` is the moment of the reading before, and for the first one the moment at which the counters were zero.
 #[must_use]
 pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::Heartbeat {
-    wire::Heartbeat {
+    let mut heartbeat = wire::Heartbeat {
         sequence: 0,
         interval: Some(interval(previous, reading)),
         host: Some(host(reading)),
-        counters: Some(counters(reading)),
+        counters: Some(reading.host.to_wire()),
         workloads: reading.rows.iter().map(|(class, key, row)| workload(class, key, row, reading)).collect(),
         coverage: Some(wire::Coverage {
             collector: reading.collector.into(),
@@ -56,7 +56,9 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
             ..wire::AgentCost::default()
         }),
         ..wire::Heartbeat::default()
-    }
+    };
+    reading.signals.fold_into(&mut heartbeat);
+    heartbeat
 }
 
 fn interval(previous: &Moment, reading: &Reading) -> wire::Interval {
@@ -90,36 +92,10 @@ fn host(reading: &Reading) -> wire::Host {
     }
 }
 
-fn counters(reading: &Reading) -> wire::HostCounters {
-    let host = &reading.host;
-    wire::HostCounters {
-        cpu_busy_ns: host.cpu.map(|cpu| cpu.user_ns.saturating_add(cpu.system_ns)),
-        cpu_user_ns: host.cpu.map(|cpu| cpu.user_ns),
-        cpu_system_ns: host.cpu.map(|cpu| cpu.system_ns),
-        cpu_steal_ns: host.cpu.map(|cpu| cpu.steal_ns),
-        disk_read_bytes: host.disk.map(|disk| disk.in_bytes),
-        disk_written_bytes: host.disk.map(|disk| disk.out_bytes),
-        network_received_bytes: host.network.map(|network| network.in_bytes),
-        network_sent_bytes: host.network.map(|network| network.out_bytes),
-        own_network_received_bytes: None,
-        own_network_sent_bytes: None,
-        tasks_created: host.tasks_created,
-        oom_kills: host.oom_kills,
-        memory_available_bytes: host.memory_available_bytes,
-        ..wire::HostCounters::default()
-    }
-}
-
 fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::WorkloadActivity {
     let meaning = reading.names.of(key);
     wire::WorkloadActivity {
-        class: match class {
-            Class::Workload => wire::Class::Workload,
-            Class::Housekeeping => wire::Class::Housekeeping,
-            Class::Kernel => wire::Class::Kernel,
-            Class::Own => wire::Class::Self_,
-        }
-        .into(),
+        class: class.to_wire().into(),
         key: key.to_owned(),
         top_command: row.top_command.clone(),
         name: meaning.and_then(|meaning| meaning.name.as_ref()).map(name),
@@ -221,11 +197,12 @@ mod tests {
                 gpu_present: false,
             },
             host: HostBooks {
-                cpu: Some(Cpu { user_ns: 3, system_ns: 2, steal_ns: 1 }),
+                cpu: Some(Cpu { user_ns: 3, system_ns: 2, iowait_ns: 4, steal_ns: 1 }),
                 network: Some(Traffic { in_bytes: 10, out_bytes: 20 }),
                 tasks_created: Some(99),
                 ..HostBooks::default()
             },
+            signals: crate::host::signals::Seen::default(),
             rows,
             names,
             rules_version: "2026-11-21".to_owned(),

@@ -39,6 +39,16 @@ pub fn node_agent() -> PathBuf {
     built(&[&format!("{ARCH}-unknown-linux-gnu"), "release", "node-agent"])
 }
 
+/// What reads NVIDIA's GPUs for the node agent, linked with this machine's own C library.
+///
+/// # Panics
+///
+/// When it has not been built.
+#[must_use]
+pub fn node_agent_gpu() -> PathBuf {
+    built(&[&format!("{ARCH}-unknown-linux-gnu"), "release", "node-agent-gpu"])
+}
+
 /// A program of the tests' Python environment, for example `python` or `moto_server`.
 ///
 /// # Panics

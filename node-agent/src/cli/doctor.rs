@@ -99,8 +99,8 @@ impl Report {
 /// # Errors
 /// If nobody reads the output.
 pub async fn doctor(config: &Config, surroundings: &Surroundings, json: bool) -> anyhow::Result<bool> {
-    let (choice, interval) = (config.collector, config.interval);
-    let started = tokio::task::spawn_blocking(move || once::start(choice, interval)).await?;
+    let options = once::options(config, config.interval);
+    let started = tokio::task::spawn_blocking(move || once::start(&options)).await?;
     let probes = match &started {
         Ok(collector) => collector.probes().iter().map(row).collect(),
         Err(error) => vec![broken("collector", format!("{error:#}"), "set collector = \"auto\"")],

@@ -105,8 +105,8 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
         tokio::spawn(stop_on_signal(stop.clone())?);
         match command {
             Command::Run => {
-                let (choice, interval) = (config.collector, config.interval);
-                run::run(config, surroundings, move || once::start(choice, interval), stop).await.map(|()| SUCCESS)
+                let options = once::options(config, config.interval);
+                run::run(config, surroundings, move || once::start(&options), stop).await.map(|()| SUCCESS)
             }
             Command::Once { interval } => once::once(config, *interval, stop).await.map(|()| SUCCESS),
             Command::Doctor { output } => {

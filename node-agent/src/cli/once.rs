@@ -10,17 +10,23 @@ use crate::{
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Starts the collector that the configuration asks for.
-///
-/// # Errors
-/// If nothing can be measured, or not in the way that was asked for.
-pub fn start(choice: CollectorChoice, interval: Duration) -> anyhow::Result<Readings> {
-    let mode = match choice {
+/// The collector that the configuration asks for.
+#[must_use]
+pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
+    let mode = match config.collector {
         CollectorChoice::Auto => Mode::Auto,
         CollectorChoice::Ebpf => Mode::Ebpf,
         CollectorChoice::Proc => Mode::Proc,
     };
-    Ok(Readings::new(Collector::start(&CollectorOptions { mode, interval })?))
+    CollectorOptions { mode, interval, gpu: config.gpu.clone() }
+}
+
+/// Starts a collector.
+///
+/// # Errors
+/// If nothing can be measured, or not in the way that was asked for.
+pub fn start(options: &CollectorOptions) -> anyhow::Result<Readings> {
+    Ok(Readings::new(Collector::start(options)?))
 }
 
 /// Measures one interval and prints its heartbeat.
@@ -28,8 +34,8 @@ pub fn start(choice: CollectorChoice, interval: Duration) -> anyhow::Result<Read
 /// # Errors
 /// If nothing can be measured or nobody reads the output.
 pub async fn once(config: &Config, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-    let choice = config.collector;
-    let mut source = tokio::task::spawn_blocking(move || start(choice, interval)).await??;
+    let options = options(config, interval);
+    let mut source = tokio::task::spawn_blocking(move || start(&options)).await??;
     let mut ticker = Ticker::start(interval)?;
     tokio::select! {
         tick = ticker.tick() => tick?,

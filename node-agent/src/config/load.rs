@@ -134,6 +134,8 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "spool_max_age" => config.spool_max_age = value::duration(found, LEAST_AGE, MOST_AGE)?,
         "collector" => config.collector = value::collector(found)?,
         "identity" => config.identity = value::identity(found)?,
+        "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
+        "pci_devices" => config.gpu.pci_devices = value::path(found)?,
         _ => config.log = Some(value::text(found)?),
     }
     Ok(())

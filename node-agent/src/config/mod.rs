@@ -8,11 +8,12 @@ mod value;
 
 pub use value::parse_duration;
 
+use crate::host::gpu;
 pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, path::PathBuf, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 10] = [
+pub const KEYS: [&str; 12] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -22,6 +23,8 @@ pub const KEYS: [&str; 10] = [
     "spool_max_age",
     "collector",
     "identity",
+    "gpu_helper",
+    "pci_devices",
     "log",
 ];
 
@@ -44,6 +47,8 @@ pub struct Config {
     pub collector: CollectorChoice,
     /// Where the node's identity comes from.
     pub identity: IdentityChoice,
+    /// Where GPUs are looked for, and by what they are read.
+    pub gpu: gpu::Options,
     /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it; `None` is `info` for `run` and `warn` for the others.
     pub log: Option<String>,
 }
@@ -118,6 +123,7 @@ impl Config {
             spool_max_age: Duration::from_secs(7 * 24 * 3600),
             collector: CollectorChoice::Auto,
             identity: IdentityChoice::Auto,
+            gpu: gpu::Options::default(),
             log: None,
         }
     }

@@ -21,9 +21,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads them.
+    /// Reads them; what is on the bus has been looked at already.
     #[must_use]
-    pub fn read() -> Self {
+    pub fn read(gpu_present: bool) -> Self {
         let uname = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         Self {
@@ -36,7 +36,7 @@ impl Facts {
                 let unit = u64::from(info.mem_unit.max(1));
                 info.totalram.saturating_mul(unit)
             },
-            gpu_present: super::gpu::is_present(),
+            gpu_present,
         }
     }
 }

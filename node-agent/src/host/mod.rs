@@ -1,7 +1,11 @@
-//! What the host as a whole shows: its books, its cgroup trees, its GPUs, its name.
+//! What the host as a whole shows: its books, its cgroup trees, its GPUs, its people and callers, its name.
 
 pub mod books;
+pub mod callers;
 pub mod cgroups;
 pub mod clock;
 pub mod facts;
 pub mod gpu;
+pub mod people;
+pub mod process;
+pub mod signals;

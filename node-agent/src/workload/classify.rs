@@ -5,6 +5,7 @@
 //! list, its unit is one that distributions ship for their own upkeep, or it is a scheduler's own wrapper. Children do not
 //! inherit: what housekeeping starts is judged by itself. All else is workload.
 
+use heartbeat::wire;
 use workload_rules::Housekeeping;
 
 /// Whose work a process does.
@@ -18,6 +19,19 @@ pub enum Class {
     Kernel,
     /// This agent.
     Own,
+}
+
+impl Class {
+    /// As the contract has it.
+    #[must_use]
+    pub const fn to_wire(self) -> wire::Class {
+        match self {
+            Self::Workload => wire::Class::Workload,
+            Self::Housekeeping => wire::Class::Housekeeping,
+            Self::Kernel => wire::Class::Kernel,
+            Self::Own => wire::Class::Self_,
+        }
+    }
 }
 
 /// What a process is judged by.
@@ -43,7 +57,7 @@ pub fn classify(rules: &Housekeeping, process: &Traits<'_>) -> Class {
     if process.is_kernel_thread {
         return Class::Kernel;
     }
-    if process.is_own {
+    if process.is_own || is_own_helper(process) {
         return Class::Own;
     }
     let Some(path) = process.cgroup_path else { return Class::Workload };
@@ -54,6 +68,11 @@ pub fn classify(rules: &Housekeeping, process: &Traits<'_>) -> Class {
         || rules.name_prefixes.iter().any(|prefix| process.name.starts_with(prefix.as_str()));
     let is_wrapper = rules.schedulers.contains(process.parent) && rules.scheduler_wrappers.contains(process.name);
     if is_listed || is_wrapper || is_upkeep_unit(rules, path) { Class::Housekeeping } else { Class::Workload }
+}
+
+/// What the agent starts where there is a GPU.
+fn is_own_helper(process: &Traits<'_>) -> bool {
+    process.name == "node-agent-gpu" && process.parent == "node-agent"
 }
 
 fn is_upkeep_unit(rules: &Housekeeping, path: &str) -> bool {
@@ -158,6 +177,8 @@ mod tests {
         let rules = &workload_rules::built_in().housekeeping;
         assert_eq!(classify(rules, &process), Class::Kernel);
         assert_eq!(classify(rules, &Traits { is_kernel_thread: false, is_own: true, ..process }), Class::Own);
+        assert_eq!(of("node-agent-gpu", "node-agent", 0, Some("/kubepods/pod1")), Class::Own);
+        assert_eq!(of("node-agent-gpu", "bash", 0, ROOT), Class::Workload);
         // A name alone makes no kernel thread.
         assert_eq!(of("kworker/0:1", "kthreadd", 0, ROOT), Class::Workload);
     }

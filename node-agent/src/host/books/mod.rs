@@ -1,0 +1,185 @@
+//! The kernel's books of the whole host, from `/proc`: eight small files per heartbeat.
+//!
+//! Each book stands alone: one that cannot be read is absent and names its reason, and the others stay.
+
+mod cpu;
+mod disk;
+mod network;
+mod paging;
+mod pressure;
+
+pub use cpu::Cpu;
+pub use disk::Disk;
+pub use network::Traffic;
+
+use crate::coverage::{Probes, Status};
+use heartbeat::wire;
+use std::{fs, path::Path};
+
+/// Books of the whole host, cumulative since boot; absent is not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostBooks {
+    /// From `/proc/stat`.
+    pub cpu: Option<Cpu>,
+    /// From `/proc/diskstats`.
+    pub disk: Option<Disk>,
+    /// From `/proc/net/dev`.
+    pub network: Option<Traffic>,
+    /// `processes` of `/proc/stat`: every fork and clone.
+    pub tasks_created: Option<u64>,
+    /// `ctxt` of `/proc/stat`.
+    pub context_switches: Option<u64>,
+    /// `oom_kill` of `/proc/vmstat`.
+    pub oom_kills: Option<u64>,
+    /// `pgmajfault` of `/proc/vmstat`.
+    pub major_faults: Option<u64>,
+    /// `pgsteal_direct` of `/proc/vmstat`.
+    pub direct_reclaim_pages: Option<u64>,
+    /// `pswpin` and `pswpout` of `/proc/vmstat`.
+    pub swap_pages: Option<u64>,
+    /// `MemAvailable` of `/proc/meminfo`, in bytes, now.
+    pub memory_available_bytes: Option<u64>,
+    /// From `/proc/pressure`.
+    pub pressure: Option<wire::Pressure>,
+}
+
+impl HostBooks {
+    /// As the contract has it. What the agent itself sent and received is left to the uplink.
+    #[must_use]
+    pub fn to_wire(&self) -> wire::HostCounters {
+        wire::HostCounters {
+            cpu_busy_ns: self.cpu.map(|cpu| cpu.user_ns.saturating_add(cpu.system_ns)),
+            cpu_user_ns: self.cpu.map(|cpu| cpu.user_ns),
+            cpu_system_ns: self.cpu.map(|cpu| cpu.system_ns),
+            cpu_steal_ns: self.cpu.map(|cpu| cpu.steal_ns),
+            cpu_iowait_ns: self.cpu.map(|cpu| cpu.iowait_ns),
+            disk_read_bytes: self.disk.map(|disk| disk.read_bytes),
+            disk_written_bytes: self.disk.map(|disk| disk.written_bytes),
+            disk_reads: self.disk.map(|disk| disk.reads),
+            disk_writes: self.disk.map(|disk| disk.writes),
+            network_received_bytes: self.network.map(|network| network.in_bytes),
+            network_sent_bytes: self.network.map(|network| network.out_bytes),
+            own_network_received_bytes: None,
+            own_network_sent_bytes: None,
+            tasks_created: self.tasks_created,
+            context_switches: self.context_switches,
+            oom_kills: self.oom_kills,
+            major_faults: self.major_faults,
+            direct_reclaim_pages: self.direct_reclaim_pages,
+            swap_pages: self.swap_pages,
+            memory_available_bytes: self.memory_available_bytes,
+            pressure: self.pressure,
+        }
+    }
+}
+
+/// One `name value` or `name: value` line.
+fn number(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix([' ', ':'])?;
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    })
+}
+
+/// Reads every book and says how each reading went.
+#[must_use]
+pub fn read(probes: &mut Probes) -> HostBooks {
+    read_under(Path::new("/proc"), Path::new("/sys/block"), rustix::param::clock_ticks_per_second(), probes)
+}
+
+fn read_under(proc: &Path, sys_block: &Path, ticks_per_s: u64, probes: &mut Probes) -> HostBooks {
+    let mut file = |file: &str, books: &[&'static str]| match fs::read_to_string(proc.join(file)) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            for name in books {
+                probes.set(name, Status::of_io(&error), format!("/proc/{file} cannot be read: {error}"));
+            }
+            None
+        }
+    };
+    let stat = file("stat", &["host_cpu"]);
+    let diskstats = file("diskstats", &["host_disk"]);
+    let dev = file("net/dev", &["host_network"]);
+    let meminfo = file("meminfo", &["host_memory"]);
+    let vmstat = file("vmstat", &["host_paging", "host_swap", "host_oom"]);
+    let cpu = stat.as_deref().map(|text| cpu::parse(text, ticks_per_s)).unwrap_or_default();
+    let paging = vmstat.as_deref().map(paging::parse).unwrap_or_default();
+    let books = HostBooks {
+        cpu: cpu.cpu,
+        tasks_created: cpu.tasks_created,
+        context_switches: cpu.context_switches,
+        disk: diskstats.as_deref().and_then(|text| disk::parse(text, |name| disk::is_own_disk(sys_block, name))),
+        network: dev.as_deref().and_then(|text| network::parse(text, |name| name != "lo")),
+        memory_available_bytes: meminfo.as_deref().and_then(|text| number(text, "MemAvailable")).map(|kb| kb * 1024),
+        oom_kills: paging.oom_kills,
+        major_faults: paging.major_faults,
+        direct_reclaim_pages: paging.direct_reclaim_pages,
+        swap_pages: paging.swap_pages,
+        pressure: pressure::read(proc, probes),
+    };
+    let shape = |file: &str| format!("/proc/{file} has an unknown shape");
+    let whole_stat = books.cpu.is_some() && books.tasks_created.is_some() && books.context_switches.is_some();
+    let whole_paging = books.major_faults.is_some() && books.direct_reclaim_pages.is_some();
+    for (name, read, understood, otherwise, reason) in [
+        ("host_cpu", stat.is_some(), whole_stat, Status::Broken, shape("stat")),
+        ("host_disk", diskstats.is_some(), books.disk.is_some(), Status::Broken, shape("diskstats")),
+        ("host_network", dev.is_some(), books.network.is_some(), Status::Broken, shape("net/dev")),
+        ("host_memory", meminfo.is_some(), books.memory_available_bytes.is_some(), Status::Broken, shape("meminfo")),
+        ("host_paging", vmstat.is_some(), whole_paging, Status::Broken, shape("vmstat")),
+        (
+            "host_swap",
+            vmstat.is_some(),
+            books.swap_pages.is_some(),
+            Status::NotApplicable,
+            "the kernel was built without CONFIG_SWAP".to_owned(),
+        ),
+        (
+            "host_oom",
+            vmstat.is_some(),
+            books.oom_kills.is_some(),
+            Status::Unsupported,
+            "the kernel counts such kills from Linux 4.13 on".to_owned(),
+        ),
+    ] {
+        match (read, understood) {
+            (true, true) => probes.ok(name),
+            (true, false) => probes.set(name, otherwise, reason),
+            (false, _) => {}
+        }
+    }
+    books
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_absent_and_says_why() {
+        let mut probes = Probes::default();
+        let books = read_under(Path::new("/nonexistent"), Path::new("/nonexistent"), 100, &mut probes);
+        assert_eq!(books, HostBooks::default());
+        assert_eq!(books.to_wire(), wire::HostCounters::default());
+        for probe in ["host_cpu", "host_disk", "host_network", "host_memory", "host_paging", "host_swap", "host_oom"] {
+            assert_eq!(probes.status(probe), Some(Status::Broken), "{probe}");
+        }
+        assert_eq!(probes.status("pressure"), Some(Status::Unsupported));
+    }
+
+    #[test]
+    fn a_name_is_no_prefix_of_another() {
+        assert_eq!(number("pgmajfaults 3\npgmajfault 4\n", "pgmajfault"), Some(4));
+        assert_eq!(number("MemAvailable:   12 kB\n", "MemAvailable"), Some(12));
+        assert_eq!(number("MemAvailable x\n", "MemAvailable"), None);
+    }
+
+    #[test]
+    fn this_host_has_these_books() {
+        let mut probes = Probes::default();
+        let books = read(&mut probes);
+        for probe in ["host_cpu", "host_disk", "host_network", "host_memory", "host_paging"] {
+            assert_eq!(probes.status(probe), Some(Status::Ok), "{probe}");
+        }
+        assert!(books.context_switches > Some(0));
+    }
+}

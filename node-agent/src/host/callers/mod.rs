@@ -1,0 +1,165 @@
+//! Who would notice if this machine were gone: ports that accept connections from outside, how many peers each has, and
+//! since when the newest of them.
+//!
+//! A port is listed if and only if a TCP socket listens on it at an address other than loopback, and it is not the agent's
+//! own. A peer is from outside if and only if its address is neither loopback nor one of this host's: a container with
+//! an address of its own counts as another machine. Connections that this host opened are no callers, and so the agent's
+//! own to the sweeper is none.
+//!
+//! It looks once a reading. A connection that came and went in between is not seen here; its bytes are in the network's
+//! books. Ports inside other network namespaces are not seen either; a published port is, where a proxy listens for it.
+//!
+//! Memory: 8 bytes for each connection at a listening port, of [`MAX_CONNECTIONS`] at most (1 MiB, twice while
+//! reading). Beyond that number peers are counted and not told apart, and each reading takes it that a new one was there.
+
+mod netlink;
+mod owners;
+mod sockets;
+
+use crate::{
+    coverage::{Probes, Status},
+    workload::{Class, Traits},
+};
+use heartbeat::{envelope::MAX_LISTENERS, wire};
+use owners::{Owner, Owners};
+use sockets::{Socket, State};
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+    net::IpAddr,
+    path::Path,
+};
+
+/// Connections that are told apart.
+const MAX_CONNECTIONS: usize = 131_072;
+/// Sockets of one state and family that a reading looks at: beyond, the counts would be wrong, and none is given.
+const MAX_SOCKETS: usize = 1_000_000;
+
+/// What is known of one port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Port {
+    inodes: Vec<u64>,
+    outside_peers: u32,
+    has_new_peer: bool,
+}
+
+/// Looks for callers; remembers whom it saw.
+#[derive(Debug, Default)]
+pub struct Callers {
+    /// Ids of the connections at the last reading, sorted; `None` before the first one.
+    known: Option<Vec<u64>>,
+    last_new_peer_unix_ms: BTreeMap<u16, i64>,
+    owners: Owners,
+}
+
+impl Callers {
+    /// Looks once; absent if sockets cannot be listed. `classify` says whose work a process does.
+    pub fn read(
+        &mut self,
+        now_unix_ms: i64,
+        classify: &dyn Fn(&Traits<'_>) -> Class,
+        probes: &mut Probes,
+    ) -> Option<wire::Callers> {
+        let looked = sockets::own_addresses().and_then(|own| self.look(&own));
+        let ports = match looked {
+            Ok(ports) => ports,
+            Err(error) => {
+                // What happens until the next reading that works cannot be compared with what was before.
+                self.known = None;
+                probes.set("callers", Status::of_io(&error), format!("TCP sockets cannot be listed: {error}"));
+                return None;
+            }
+        };
+        let inodes = ports.values().flat_map(|port| &port.inodes).copied().filter(|inode| *inode != 0).collect();
+        self.owners.refresh(Path::new("/proc"), &inodes, classify);
+        probes.ok("callers");
+        if self.owners.denied {
+            let reason = "who holds a listening port cannot be read of other users' processes without CAP_SYS_PTRACE";
+            probes.set("caller_owners", Status::Denied, reason);
+        } else {
+            probes.ok("caller_owners");
+        }
+        Some(self.report(now_unix_ms, &ports))
+    }
+
+    fn look(&mut self, own: &HashSet<IpAddr>) -> io::Result<BTreeMap<u16, Port>> {
+        let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+        each(State::Listening, |socket| {
+            if !socket.local.is_loopback() {
+                ports.entry(socket.port).or_default().inodes.push(socket.inode);
+            }
+        })?;
+        let mut now = Vec::new();
+        let known = self.known.take();
+        each(State::Established, |socket| {
+            if socket.peer.is_loopback() || own.contains(&socket.peer) {
+                return;
+            }
+            let Some(port) = ports.get_mut(&socket.port) else { return };
+            port.outside_peers = port.outside_peers.saturating_add(1);
+            if now.len() < MAX_CONNECTIONS {
+                now.push(socket.id);
+                // Who was here before the agent is a peer, and no new one.
+                port.has_new_peer |= known.as_ref().is_some_and(|known| known.binary_search(&socket.id).is_err());
+            } else {
+                port.has_new_peer = true;
+            }
+        })?;
+        now.sort_unstable();
+        self.known = Some(now);
+        Ok(ports)
+    }
+
+    fn report(&mut self, now_unix_ms: i64, ports: &BTreeMap<u16, Port>) -> wire::Callers {
+        self.last_new_peer_unix_ms.retain(|port, _| ports.contains_key(port));
+        for (number, _) in ports.iter().filter(|(_, port)| port.has_new_peer) {
+            self.last_new_peer_unix_ms.insert(*number, now_unix_ms);
+        }
+        let mut listeners: Vec<wire::Listener> = ports
+            .iter()
+            .filter_map(|(number, port)| {
+                let owners: Vec<&Owner> = port.inodes.iter().filter_map(|inode| self.owners.of(*inode)).collect();
+                // Several programs may share a port; if one of them does somebody's work, the port does.
+                let owner = owners.iter().find(|owner| owner.class == Class::Workload).or_else(|| owners.first());
+                if owner.is_some_and(|owner| owner.class == Class::Own) {
+                    return None;
+                }
+                let is_known =
+                    owners.len() == port.inodes.len() || owner.is_some_and(|owner| owner.class == Class::Workload);
+                let class = owner.filter(|_| is_known).map_or(wire::Class::Unspecified, |owner| owner.class.to_wire());
+                Some(wire::Listener {
+                    port: u32::from(*number),
+                    command: owner.map(|owner| owner.command.clone()).unwrap_or_default(),
+                    class: class.into(),
+                    outside_peers: port.outside_peers,
+                    last_new_peer_unix_ms: self.last_new_peer_unix_ms.get(number).copied(),
+                })
+            })
+            .collect();
+        listeners.sort_by_key(|listener| {
+            (std::cmp::Reverse((listener.outside_peers, listener.last_new_peer_unix_ms)), listener.port)
+        });
+        let beyond = listeners.len().saturating_sub(MAX_LISTENERS);
+        listeners.truncate(MAX_LISTENERS);
+        wire::Callers { listeners, listeners_not_listed: u32::try_from(beyond).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Calls `take` with every socket in this state, or fails where there are too many to count.
+fn each(state: State, mut take: impl FnMut(Socket)) -> io::Result<()> {
+    let mut count = 0_usize;
+    sockets::each(state, |socket| {
+        count += 1;
+        take(socket);
+        count < MAX_SOCKETS
+    })?;
+    if count < MAX_SOCKETS {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")))
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

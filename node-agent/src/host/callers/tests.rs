@@ -1,0 +1,85 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use std::net::{TcpListener, TcpStream};
+
+fn classify(process: &Traits<'_>) -> Class {
+    crate::workload::classify(&workload_rules::built_in().housekeeping, process)
+}
+
+fn port(outside_peers: u32, has_new_peer: bool) -> Port {
+    Port { inodes: vec![0], outside_peers, has_new_peer }
+}
+
+#[test]
+fn those_with_peers_come_first_and_the_rest_is_counted() {
+    let mut callers = Callers::default();
+    let mut ports: BTreeMap<u16, Port> = (1_000..1_100).map(|number| (number, port(0, false))).collect();
+    ports.insert(9_000, port(3, true));
+    ports.insert(9_001, port(3, false));
+    let report = callers.report(70, &ports);
+    assert_eq!(report.listeners.len(), MAX_LISTENERS);
+    assert_eq!(report.listeners_not_listed, 102 - 64);
+    let first: Vec<_> = report.listeners.iter().take(3).map(|l| (l.port, l.last_new_peer_unix_ms)).collect();
+    assert_eq!(first, [(9_000, Some(70)), (9_001, None), (1_000, None)]);
+}
+
+#[test]
+fn the_time_of_the_last_new_peer_stays_while_the_port_does() {
+    let mut callers = Callers::default();
+    let last = |report: wire::Callers| report.listeners.first().and_then(|listener| listener.last_new_peer_unix_ms);
+    assert_eq!(last(callers.report(70, &BTreeMap::from([(80, port(1, true))]))), Some(70));
+    assert_eq!(last(callers.report(80, &BTreeMap::from([(80, port(0, false))]))), Some(70));
+    callers.report(90, &BTreeMap::new());
+    assert_eq!(last(callers.report(95, &BTreeMap::from([(80, port(1, false))]))), None);
+}
+
+/// This host's own connections, with an address book that makes loopback a place outside.
+#[test]
+fn a_connection_is_new_once_and_only_after_the_first_look() {
+    let server = TcpListener::bind("0.0.0.0:0").unwrap();
+    let number = server.local_addr().unwrap().port();
+    // 127.0.0.1 is loopback; the host's other addresses are outside if the address book is empty.
+    let own = sockets::own_addresses().unwrap();
+    let Some(outside) = own.iter().find(|ip| ip.is_ipv4() && !ip.is_loopback()).copied() else {
+        panic!("this test needs an address besides 127.0.0.1: {own:?}")
+    };
+    let connect = || {
+        let client = TcpStream::connect((outside, number)).unwrap();
+        (client, server.accept().unwrap())
+    };
+    let nobody = HashSet::new();
+    let mut callers = Callers::default();
+    let _first = connect();
+    assert_eq!(callers.look(&nobody).unwrap()[&number].outside_peers, 1);
+    let mut look = |own: &HashSet<IpAddr>| {
+        let ports = callers.look(own).unwrap();
+        (ports[&number].outside_peers, ports[&number].has_new_peer)
+    };
+    assert_eq!(look(&nobody), (1, false), "who was here before the agent is not new");
+    let second = connect();
+    assert_eq!(look(&nobody), (2, true));
+    assert_eq!(look(&nobody), (2, false));
+    assert_eq!(look(&own), (0, false), "an own address is not outside");
+    drop(second);
+    let _local = (TcpStream::connect(("127.0.0.1", number)).unwrap(), server.accept().unwrap());
+    assert_eq!(look(&nobody), (1, true), "forgotten while its address was not outside");
+}
+
+#[test]
+fn a_port_is_named_by_its_program_and_the_agents_own_is_left_out() {
+    let server = TcpListener::bind("0.0.0.0:0").unwrap();
+    let private = TcpListener::bind("127.0.0.1:0").unwrap();
+    let number = |server: &TcpListener| u32::from(server.local_addr().unwrap().port());
+    let listed = |callers: &mut Callers, classify: &dyn Fn(&Traits<'_>) -> Class| {
+        let report = callers.read(1, classify, &mut Probes::default()).unwrap();
+        let mut found = report.listeners.into_iter();
+        assert!(!found.clone().any(|listener| listener.port == number(&private)), "loopback calls from nowhere");
+        found.find(|listener| listener.port == number(&server))
+    };
+    let own = |traits: &Traits<'_>| if traits.is_own { Class::Own } else { classify(traits) };
+    assert_eq!(listed(&mut Callers::default(), &own), None);
+    let found = listed(&mut Callers::default(), &|_| Class::Workload).unwrap();
+    assert_eq!(found.class, i32::from(wire::Class::Workload));
+    assert!(!found.command.is_empty());
+}

@@ -1,0 +1,93 @@
+use super::*;
+
+const S: u64 = 1_000_000_000;
+
+fn device(uuid: &str, utilization_percent: Option<u32>) -> Device {
+    Device { uuid: uuid.into(), model: "H100\u{1b}[31m".into(), utilization_percent, ..Device::default() }
+}
+
+fn read(devices: &[Device]) -> Report {
+    Report::Read { devices: devices.to_vec(), lost: Vec::new() }
+}
+
+fn busy(gpus: &[(wire::Gpu, Vec<u32>)]) -> Vec<Option<u64>> {
+    gpus.iter().map(|(gpu, _)| gpu.busy_ns).collect()
+}
+
+#[test]
+fn utilisation_is_integrated_over_the_time_between_two_readings() {
+    let mut meter = Meter::default();
+    assert!(!meter.has_heard());
+    for (second, percent) in [(10, 100), (11, 50), (13, 20), (14, 0)] {
+        meter.feed(read(&[device("A", Some(percent)), device("B", Some(0))]), second * S);
+    }
+    let (gpus, problem) = meter.take(15 * S, 2);
+    assert_eq!(problem, None);
+    assert_eq!(busy(&gpus), [Some(S / 2 + 2 * S / 5), Some(0)]);
+    assert_eq!(gpus[0].0.model, "H100\\u{1b}[31m");
+}
+
+#[test]
+fn a_gap_is_told_once_and_adds_nothing() {
+    let mut meter = Meter::default();
+    meter.feed(read(&[device("A", Some(100))]), 10 * S);
+    meter.feed(read(&[device("A", Some(100))]), 16 * S);
+    let (gpus, problem) = meter.take(16 * S, 1);
+    assert_eq!(busy(&gpus), [Some(0)]);
+    assert!(matches!(problem, Some(Problem::Broken(_))));
+    meter.feed(read(&[device("A", Some(100))]), 17 * S);
+    let (gpus, problem) = meter.take(17 * S, 1);
+    assert_eq!((busy(&gpus), problem), (vec![Some(S)], None));
+}
+
+#[test]
+fn silence_is_no_reading() {
+    let mut meter = Meter::default();
+    meter.feed(read(&[device("A", Some(0))]), 10 * S);
+    assert_eq!(meter.take(15 * S, 1).1, None);
+    let (gpus, problem) = meter.take(15 * S + 1, 1);
+    assert!(gpus.is_empty());
+    assert!(matches!(problem, Some(Problem::Broken(reason)) if reason.contains("no reading")));
+}
+
+#[test]
+fn a_helper_that_failed_within_the_interval_was_not_looking() {
+    let mut meter = Meter::default();
+    meter.feed(Report::Failed { reason: "no driver".into() }, S);
+    assert!(meter.has_heard());
+    assert_eq!(meter.take(2 * S, 1), (Vec::new(), Some(Problem::Broken("no driver".into()))));
+    assert_eq!(meter.take(3 * S, 1).1, Some(Problem::Broken("no driver".into())), "until it reads");
+    meter.feed(read(&[device("A", Some(0))]), 4 * S);
+    assert_eq!(meter.take(4 * S, 1).1, None);
+    meter.fail("it crashed".into());
+    meter.feed(read(&[device("A", Some(0))]), 5 * S);
+    let (gpus, problem) = meter.take(5 * S, 1);
+    assert_eq!((gpus.len(), problem), (1, Some(Problem::Broken("it crashed".into()))));
+}
+
+#[test]
+fn a_device_without_utilisation_is_absent_and_not_idle() {
+    let mut meter = Meter::default();
+    let mut mig = device("A", None);
+    mig.unreadable = vec!["utilization: not available".into()];
+    meter.feed(read(&[mig, device("B", Some(0))]), S);
+    let (gpus, problem) = meter.take(S, 2);
+    assert_eq!(busy(&gpus), [None, Some(0)]);
+    assert!(
+        matches!(problem, Some(Problem::Unsupported(reason)) if reason.starts_with("A: utilization: not available"))
+    );
+}
+
+#[test]
+fn every_device_of_the_bus_must_be_read() {
+    let mut meter = Meter::default();
+    meter.feed(read(&[device("A", Some(0))]), S);
+    assert_eq!(meter.take(S, 1).1, None);
+    assert!(matches!(meter.take(S, 2).1, Some(Problem::Broken(reason)) if reason.contains("of 2 GPUs on the bus 1")));
+    // One that falls off the bus while it is watched.
+    meter.feed(read(&[]), 2 * S);
+    assert!(matches!(meter.take(2 * S, 0).1, Some(Problem::Broken(reason)) if reason == "A is gone"));
+    let lost = Report::Read { devices: vec![device("A", Some(0))], lost: vec!["device 1: lost".into()] };
+    meter.feed(lost, 3 * S);
+    assert!(matches!(meter.take(3 * S, 1).1, Some(Problem::Broken(reason)) if reason == "device 1: lost"));
+}

@@ -1,0 +1,84 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::host::clock::Moment;
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+/// A bus with this many GPUs of a maker, and a helper that is this shell script.
+fn host(vendor: &str, count: usize, script: &str) -> (tempfile::TempDir, Options) {
+    let folder = tempfile::tempdir().unwrap();
+    for index in 0..count {
+        let device = folder.path().join(format!("pci/0000:00:{index:02x}.0"));
+        fs::create_dir_all(&device).unwrap();
+        fs::write(device.join("vendor"), vendor).unwrap();
+        fs::write(device.join("class"), "0x030200").unwrap();
+    }
+    let helper = folder.path().join("helper");
+    fs::write(&helper, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    let options = Options { helper: Some(helper), pci_devices: folder.path().join("pci") };
+    (folder, options)
+}
+
+fn look(options: &Options) -> (Vec<wire::Gpu>, wire::Probe) {
+    let mut probes = Probes::default();
+    let gpus = Gpus::start(options).read(Moment::now().boottime_ns, &mut probes);
+    (gpus, probes.to_wire().remove(0))
+}
+
+fn read(device: &str) -> String {
+    format!("echo '{{\"read\":{{\"devices\":[{device}],\"lost\":[]}}}}'; exec sleep 60")
+}
+
+const DEVICE: &str = r#"{"uuid":"GPU-1","model":"X","utilization_percent":7,"unreadable":[],"memory_used_bytes":null,
+"memory_total_bytes":null,"power_mw":null,"energy_mj":null,"processes":[1],"process_count":1}"#;
+
+#[test]
+fn a_host_without_a_gpu_starts_nothing() {
+    let (_folder, options) = host("0x1d0f", 1, "exit 1");
+    let gpus = Gpus::start(&options);
+    assert!(gpus.shared.is_none() && !gpus.bus().any());
+    assert_eq!(look(&options).1.status, i32::from(wire::ProbeStatus::NotApplicable));
+}
+
+#[test]
+fn a_gpu_of_amd_is_said_to_be_unsupported() {
+    let (gpus, probe) = look(&host("0x1002", 1, "exit 1").1);
+    assert!(gpus.is_empty());
+    assert_eq!(probe.status, i32::from(wire::ProbeStatus::Unsupported));
+    assert!(probe.reason.contains("AMD"), "{probe:?}");
+}
+
+#[test]
+fn what_the_helper_reads_is_there_at_the_first_reading() {
+    let (gpus, probe) = look(&host("0x10de", 1, &read(&DEVICE.replace('\n', ""))).1);
+    assert_eq!(probe.status, i32::from(wire::ProbeStatus::Ok), "{probe:?}");
+    assert_eq!((gpus.len(), gpus[0].utilization_percent, gpus[0].processes), (1, Some(7), Some(1)));
+    assert!(!gpus[0].workloads.is_empty(), "process 1 belongs to some cgroup");
+}
+
+#[test]
+fn a_helper_that_cannot_read_says_so() {
+    for (script, expected) in [
+        ("exit 0", "ended"),
+        ("echo '{\"failed\":{\"reason\":\"no driver\"}}'", "no driver"),
+        ("echo hello", "another language"),
+        ("head -c 600000 /dev/zero; exec sleep 60", "does not end its line"),
+    ] {
+        let (gpus, probe) = look(&host("0x10de", 1, script).1);
+        assert!(gpus.is_empty(), "{script}");
+        assert_eq!(probe.status, i32::from(wire::ProbeStatus::Broken), "{script}");
+        assert!(probe.reason.contains(expected), "{script}: {probe:?}");
+    }
+    let (_folder, mut options) = host("0x10de", 1, "exit 0");
+    options.helper = Some("/nonexistent/helper".into());
+    let (_, probe) = look(&options);
+    assert!(probe.reason.contains("/nonexistent/helper cannot be started"), "{probe:?}");
+}
+
+#[test]
+fn one_gpu_of_two_is_not_all() {
+    let (gpus, probe) = look(&host("0x10de", 2, &read(&DEVICE.replace('\n', ""))).1);
+    assert_eq!(gpus.len(), 1);
+    assert!(probe.reason.contains("of 2 GPUs on the bus 1"), "{probe:?}");
+}
