@@ -28,6 +28,7 @@ mod memory;
 mod network;
 mod resident;
 mod sums;
+mod syscalls;
 
 #[cfg(not(test))]
 #[panic_handler]

@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use node_agent_ebpf::{
     Accounted, CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUPS, MAX_FAILURES, MAX_FOLDED, MAX_OBSERVED,
-    MAX_TRACKED, MAX_VICTIMS, Observed, Task, Totals, control, dropped,
+    MAX_TRACKED, MAX_VICTIMS, Observed, Task, Totals, control, dropped, syscall_class,
 };
 
 /// What ended, began or was killed since the agent last turned the buffers.
@@ -50,6 +50,10 @@ pub(crate) static CONTROL: Array<u64> = Array::with_max_entries(control::LEN, 0)
 /// See [`dropped`].
 #[map]
 pub(crate) static DROPPED: Array<u64> = Array::with_max_entries(dropped::LEN, 0);
+
+/// The class of each system call, by its number.
+#[map]
+pub(crate) static CLASSES: Array<u64> = Array::with_max_entries(syscall_class::MAX_NUMBER as u32, 0);
 
 /// What the programs cost.
 #[map]

@@ -7,6 +7,7 @@ pub mod terminal;
 
 use crate::{
     config::{self, Config, ConfigError, Surroundings},
+    kernel::loader,
     run,
     state::StateError,
 };
@@ -66,6 +67,9 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
+    /// Load the programs for the kernel and hand them over to the agent that asked for them.
+    #[command(name = loader::COMMAND, hide = true)]
+    LoadPrograms(loader::Wanted),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,6 +88,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // It needs no settings, and its only listener is the agent that started it.
+    if let Command::LoadPrograms(wanted) = &arguments.command {
+        return if loader::load_and_hand_over(wanted).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+    }
     let surroundings = Surroundings::of_this_process();
     let done = config::load(arguments.config.as_deref(), &surroundings)
         .map_err(anyhow::Error::from)
@@ -113,6 +121,7 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
                 let complete = doctor::doctor(config, surroundings, *output == Output::Json).await?;
                 Ok(if complete { SUCCESS } else { INCOMPLETE })
             }
+            Command::LoadPrograms(_) => Ok(USAGE),
         }
     });
     // A reading that hangs in the kernel must not keep the process from ending.

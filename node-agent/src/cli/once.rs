@@ -18,7 +18,7 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
         CollectorChoice::Ebpf => Mode::Ebpf,
         CollectorChoice::Proc => Mode::Proc,
     };
-    CollectorOptions { mode, interval, gpu: config.gpu.clone() }
+    CollectorOptions { mode, interval, syscall_classes: config.syscall_classes, gpu: config.gpu.clone() }
 }
 
 /// Starts a collector.

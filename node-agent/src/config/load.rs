@@ -133,6 +133,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "spool_max_bytes" => config.spool_max_bytes = value::bytes(found, LEAST_SPOOL_BYTES)?,
         "spool_max_age" => config.spool_max_age = value::duration(found, LEAST_AGE, MOST_AGE)?,
         "collector" => config.collector = value::collector(found)?,
+        "syscall_classes" => config.syscall_classes = value::switch(found)?,
         "identity" => config.identity = value::identity(found)?,
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
         "pci_devices" => config.gpu.pci_devices = value::path(found)?,

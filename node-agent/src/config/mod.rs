@@ -13,7 +13,7 @@ pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, path::PathBuf, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 13] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -22,6 +22,7 @@ pub const KEYS: [&str; 12] = [
     "spool_max_bytes",
     "spool_max_age",
     "collector",
+    "syscall_classes",
     "identity",
     "gpu_helper",
     "pci_devices",
@@ -45,6 +46,8 @@ pub struct Config {
     pub spool_max_age: Duration,
     /// Which source of workload books to use.
     pub collector: CollectorChoice,
+    /// Whether system calls are counted by class.
+    pub syscall_classes: bool,
     /// Where the node's identity comes from.
     pub identity: IdentityChoice,
     /// Where GPUs are looked for, and by what they are read.
@@ -122,6 +125,7 @@ impl Config {
             spool_max_bytes: 64 * 1024 * 1024,
             spool_max_age: Duration::from_secs(7 * 24 * 3600),
             collector: CollectorChoice::Auto,
+            syscall_classes: false,
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
             log: None,

@@ -12,6 +12,16 @@ pub(super) fn text(value: &toml::Value) -> Result<String, String> {
     }
 }
 
+/// On or off; a variable can only hold text.
+pub(super) fn switch(value: &toml::Value) -> Result<bool, String> {
+    match value {
+        toml::Value::Boolean(on) => Ok(*on),
+        toml::Value::String(text) if text == "true" => Ok(true),
+        toml::Value::String(text) if text == "false" => Ok(false),
+        other => Err(format!("expected true or false, found {} `{other}`", other.type_str())),
+    }
+}
+
 /// A path; a relative one starts where the agent was started.
 pub(super) fn path(value: &toml::Value) -> Result<PathBuf, String> {
     text(value).map(PathBuf::from)

@@ -4,21 +4,23 @@
 //! refused costs its own columns and no more, and the refusal is kept with its reason.
 
 use super::{
-    Standing,
-    object::ObjectError,
-    offsets::{Resolved, resolve},
+    Standing, bpf,
+    loader::{Wanted, in_words},
+    offsets::{OffsetsError, Resolved, resolve},
+    syscalls,
 };
-use crate::coverage::Status;
+use crate::{coverage::Status, host::clock::Moment};
 use aya::{
-    Btf, Ebpf, EbpfLoader,
-    programs::{BtfTracePoint, FExit, Iter, ProgramError},
+    Btf, BtfError, Ebpf, EbpfError, EbpfLoader,
+    maps::{Array, MapError},
+    programs::{BtfTracePoint, FExit, Iter, Program, ProgramError, RawTracePoint},
 };
 use node_agent_ebpf::{ABSENT, Offsets, counter};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_OBJECT"));
 
-/// Name of the iterator's program.
-pub(super) const ITERATOR: &str = "tasks";
+const ITERATOR: &str = "tasks";
 /// Network, from Linux 6.3 on: program and tracepoint.
 const LENGTHS: [(&str, &str); 2] = [("sent", "sock_send_length"), ("received", "sock_recv_length")];
 /// Network, before that: program and function.
@@ -31,39 +33,112 @@ const RETURNS: [(&str, &str); 4] = [
 /// Likewise; gone since Linux 6.5.
 const SENT_PAGE: (&str, &str) = ("sent_page", "inet_sendpage");
 
-pub(super) fn failed(name: &'static str) -> impl Fn(ProgramError) -> ObjectError {
-    move |source| ObjectError::Program { name, source: Box::new(source) }
+/// Why the object does not run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttachError {
+    #[error("this agent was built without its programs for the kernel (BPF_CARGO=none)")]
+    NotBuilt,
+    #[error(transparent)]
+    Offsets(#[from] OffsetsError),
+    #[error("the kernel's type information is not understood: {0}")]
+    Btf(#[from] BtfError),
+    #[error("the object does not load: {0}")]
+    Load(#[from] EbpfError),
+    #[error("program {name} does not load: {source}")]
+    Program { name: &'static str, source: Box<ProgramError> },
+    #[error("program {name} does not attach: {source}")]
+    Attach { name: &'static str, source: std::io::Error },
+    #[error("the embedded object has no {0}")]
+    Incomplete(&'static str),
+    #[error("this kernel has no {0}")]
+    Missing(&'static str),
+    #[error("a map of the object cannot be used: {0}")]
+    Map(#[from] MapError),
 }
 
-fn tracepoint(ebpf: &mut Ebpf, name: &'static str, of: &str, btf: &Btf) -> Result<(), ObjectError> {
-    let program = ebpf.program_mut(name).ok_or(ObjectError::Incomplete(name))?;
-    let program: &mut BtfTracePoint = program.try_into().map_err(failed(name))?;
-    program.load(of, btf).map_err(failed(name))?;
-    program.attach().map_err(failed(name))?;
-    Ok(())
-}
-
-fn at_return(ebpf: &mut Ebpf, name: &'static str, of: &str, btf: &Btf) -> Result<(), ObjectError> {
-    let program = ebpf.program_mut(name).ok_or(ObjectError::Incomplete(name))?;
-    let program: &mut FExit = program.try_into().map_err(failed(name))?;
-    program.load(of, btf).map_err(failed(name))?;
-    program.attach().map_err(failed(name))?;
-    Ok(())
-}
-
-fn network(ebpf: &mut Ebpf, resolved: &Resolved, btf: &Btf) -> Result<(), ObjectError> {
-    if resolved.has_sock_lengths {
-        return LENGTHS.into_iter().try_for_each(|(name, of)| tracepoint(ebpf, name, of, btf));
+impl AttachError {
+    /// Whether the kernel could and only the agent may not.
+    pub(super) fn is_denied(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+            if kind == Some(std::io::ErrorKind::PermissionDenied) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
-    RETURNS.into_iter().try_for_each(|(name, of)| at_return(ebpf, name, of, btf))?;
-    let (name, of) = SENT_PAGE;
-    if btf.id_by_type_name_kind(of, aya_obj::btf::BtfKind::Func).is_ok() {
-        at_return(ebpf, name, of, btf)?;
-    }
-    Ok(())
 }
 
-fn status_of(error: &ObjectError) -> Status {
+fn failed(name: &'static str) -> impl Fn(ProgramError) -> AttachError {
+    move |source| AttachError::Program { name, source: Box::new(source) }
+}
+
+/// Programs on their way into the kernel.
+struct Loading {
+    ebpf: Ebpf,
+    btf: Btf,
+    pairs: Vec<(OwnedFd, OwnedFd)>,
+}
+
+impl Loading {
+    fn program<'a, P>(&'a mut self, name: &'static str) -> Result<(&'a mut P, &'a Btf), AttachError>
+    where
+        &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+    {
+        let program = self.ebpf.program_mut(name).ok_or(AttachError::Incomplete(name))?;
+        Ok((program.try_into().map_err(failed(name))?, &self.btf))
+    }
+
+    fn attach(&mut self, name: &'static str, to: Option<&std::ffi::CStr>) -> Result<(), AttachError> {
+        let attached = |source| AttachError::Attach { name, source };
+        let program = descriptor(&self.ebpf, name)?;
+        let pair = (bpf::attach(program, to).map_err(attached)?, program.try_clone_to_owned().map_err(attached)?);
+        self.pairs.push(pair);
+        Ok(())
+    }
+
+    fn tracepoint(&mut self, name: &'static str, of: &str) -> Result<(), AttachError> {
+        let (program, btf) = self.program::<BtfTracePoint>(name)?;
+        program.load(of, btf).map_err(failed(name))?;
+        self.attach(name, None)
+    }
+
+    fn at_return(&mut self, name: &'static str, of: &str) -> Result<(), AttachError> {
+        let (program, btf) = self.program::<FExit>(name)?;
+        program.load(of, btf).map_err(failed(name))?;
+        self.attach(name, None)
+    }
+
+    fn network(&mut self, resolved: &Resolved) -> Result<(), AttachError> {
+        if resolved.has_sock_lengths {
+            return LENGTHS.into_iter().try_for_each(|(name, of)| self.tracepoint(name, of));
+        }
+        RETURNS.into_iter().try_for_each(|(name, of)| self.at_return(name, of))?;
+        let (name, of) = SENT_PAGE;
+        if resolved.has_inet_sendpage { self.at_return(name, of) } else { Ok(()) }
+    }
+
+    fn syscall_classes(&mut self) -> Result<(), AttachError> {
+        const NAME: &str = "syscall";
+        let classes = self.ebpf.map_mut("CLASSES").ok_or(AttachError::Incomplete("CLASSES"))?;
+        let mut classes: Array<_, u64> = classes.try_into()?;
+        for (index, class) in (0..).zip(syscalls::classes()) {
+            classes.set(index, class as u64, 0)?;
+        }
+        let (program, _) = self.program::<RawTracePoint>(NAME)?;
+        program.load().map_err(failed(NAME))?;
+        self.attach(NAME, Some(c"sys_enter"))
+    }
+}
+
+fn descriptor<'a>(ebpf: &'a Ebpf, name: &'static str) -> Result<BorrowedFd<'a>, AttachError> {
+    let program = ebpf.program(name).ok_or(AttachError::Incomplete(name))?;
+    Ok(program.fd().map_err(failed(name))?.as_fd())
+}
+
+fn status_of(error: &AttachError) -> Status {
     if error.is_denied() { Status::Denied } else { Status::Unsupported }
 }
 
@@ -110,46 +185,60 @@ fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
 pub(super) struct Loaded {
     pub(super) ebpf: Ebpf,
     pub(super) standing: Standing,
+    /// Offsets of this kernel, for the log.
+    pub(super) layout: String,
+    pub(super) iterator: OwnedFd,
+    /// Link and program of everything that is attached.
+    pub(super) pairs: Vec<(OwnedFd, OwnedFd)>,
 }
 
 /// Loads and attaches everything; activity counts from here on.
-pub(super) fn load(count_from_boottime_ns: u64) -> Result<Loaded, ObjectError> {
+pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     if OBJECT.is_empty() {
-        return Err(ObjectError::NotBuilt);
+        return Err(AttachError::NotBuilt);
     }
-    let resolved = resolve(count_from_boottime_ns)?;
-    tracing::debug!(offsets = ?resolved.offsets, "layout of this kernel");
+    // This process began before that, so that what it does itself is nobody's activity.
+    let resolved = resolve(Moment::now().boottime_ns)?;
     let btf = Btf::from_sys_fs()?;
-    let mut ebpf =
-        EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;
+    let ebpf = EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;
+    let mut loading = Loading { ebpf, btf, pairs: Vec::new() };
 
-    let iterator = ebpf.program_mut(ITERATOR).ok_or(ObjectError::Incomplete(ITERATOR))?;
-    let iterator: &mut Iter = iterator.try_into().map_err(failed(ITERATOR))?;
-    iterator.load("task", &btf).map_err(failed(ITERATOR))?;
-    tracepoint(&mut ebpf, "process_free", "sched_process_free", &btf)?;
-    tracepoint(&mut ebpf, "process_fork", "sched_process_fork", &btf)?;
-    tracepoint(&mut ebpf, "process_exec", "sched_process_exec", &btf)?;
+    let (iterator, btf) = loading.program::<Iter>(ITERATOR)?;
+    iterator.load("task", btf).map_err(failed(ITERATOR))?;
+    let iterator = bpf::link_iterator(descriptor(&loading.ebpf, ITERATOR)?)
+        .map_err(|source| AttachError::Attach { name: ITERATOR, source })?;
+    loading.tracepoint("process_free", "sched_process_free")?;
+    loading.tracepoint("process_fork", "sched_process_fork")?;
+    loading.tracepoint("process_exec", "sched_process_exec")?;
     if resolved.exit_shows_memory {
-        tracepoint(&mut ebpf, "process_exit", "sched_process_exit", &btf)?;
+        loading.tracepoint("process_exit", "sched_process_exit")?;
     }
 
     let mut standing = standing_of(&resolved.offsets, &resolved);
-    let mut optional = |probe: &str, attached: Result<(), ObjectError>| {
+    let mut optional = |probe: &str, attached: Result<(), AttachError>| {
         if let Err(error) = &attached {
-            standing.lacks(probe, status_of(error), error.to_string());
+            standing.lacks(probe, status_of(error), in_words(error));
         }
         attached.is_ok()
     };
     let victims = if resolved.has_mark_victim {
-        tracepoint(&mut ebpf, "mark_victim", "mark_victim", &btf)
+        loading.tracepoint("mark_victim", "mark_victim")
     } else {
-        Err(ObjectError::Incomplete("understood shape of the tracepoint mark_victim on this kernel"))
+        Err(AttachError::Missing("tracepoint mark_victim of an understood shape"))
     };
     let oom_kills = optional("oom_kills", victims);
-    let reclaim = tracepoint(&mut ebpf, "direct_reclaim", "mm_vmscan_direct_reclaim_begin", &btf);
+    let reclaim = loading.tracepoint("direct_reclaim", "mm_vmscan_direct_reclaim_begin");
     let direct_reclaim = optional("direct_reclaim", reclaim);
-    let network = optional("network", network(&mut ebpf, &resolved, &btf));
-    standing.measured = super::Measured { oom_kills, direct_reclaim, network, ..standing.measured };
-    standing.lacks("syscall_classes", Status::NotApplicable, "not asked for");
-    Ok(Loaded { ebpf, standing })
+    let network = optional("network", loading.network(&resolved));
+    let syscalls = wanted.syscall_classes && optional("syscall_classes", loading.syscall_classes());
+    standing.measured = super::Measured { oom_kills, direct_reclaim, network, syscalls, ..standing.measured };
+    if !wanted.syscall_classes {
+        standing.lacks(
+            "syscall_classes",
+            Status::NotApplicable,
+            "not asked for: syscall_classes = true switches it on",
+        );
+    }
+    let Loading { ebpf, pairs, .. } = loading;
+    Ok(Loaded { ebpf, standing, layout: format!("{:?}", resolved.offsets), iterator, pairs })
 }

@@ -4,10 +4,13 @@
 //! reading, and who lives now. Both say in the same words what they cannot answer: [`Standing`].
 
 mod attach;
+mod bpf;
 pub mod fallback;
+pub mod loader;
 pub mod object;
 pub mod offsets;
 mod standing;
+mod syscalls;
 
 pub use standing::{Measured, Standing};
 

@@ -5,19 +5,17 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
-    Ledger, Standing, add_totals,
-    attach::{self, ITERATOR, Loaded, failed},
-    offsets::OffsetsError,
+    Ledger, Standing, add_totals, bpf,
+    loader::{self, Handover, Wanted},
 };
-use aya::{
-    BtfError, Ebpf, EbpfError,
-    maps::{Array, HashMap, MapData, MapError, PerCpuArray},
-    programs::{Iter, ProgramError, links::LinkError},
-};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use node_agent_ebpf::{
     CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, Task, Totals, control,
 };
-use std::{fs::File, io::Read as _};
+use std::{
+    io::Read as _,
+    os::fd::{AsFd as _, OwnedFd},
+};
 
 /// In the order of [`node_agent_ebpf::dropped`]. What begins with `detail_` is counted all the same, under less than its full name.
 const DROPS: [&str; 6] = [
@@ -34,36 +32,24 @@ const READ_BYTES: usize = 64 * 1024;
 /// Why the object does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// There is nothing to load.
-    #[error("this agent was built without its programs for the kernel (BPF_CARGO=none)")]
-    NotBuilt,
-    /// Offsets are unknown.
-    #[error(transparent)]
-    Offsets(#[from] OffsetsError),
-    /// aya cannot read the kernel's types.
-    #[error("the kernel's type information is not understood: {0}")]
-    Btf(#[from] BtfError),
-    /// The kernel refuses the object's maps.
-    #[error("the object does not load: {0}")]
-    Load(#[from] EbpfError),
-    /// The kernel refuses a program.
-    #[error("program {name} does not load or attach: {source}")]
-    Program {
-        /// Its name in the object.
-        name: &'static str,
-        /// What the kernel said.
-        source: Box<ProgramError>,
+    /// The process that loads it gives no answer.
+    #[error("the process that loads the object fails: {0}")]
+    Loader(#[source] std::io::Error),
+    /// The kernel refuses it, or it was not built.
+    #[error("{reason}")]
+    Refused {
+        /// What the kernel said, in words.
+        reason: String,
+        /// Whether the kernel could and only the agent may not.
+        denied: bool,
     },
-    /// The iterator gives no file.
-    #[error("the iterator does not open: {0}")]
-    Iterator(#[from] LinkError),
     /// The object lacks a part: the build is broken.
     #[error("the embedded object has no {0}")]
     Incomplete(&'static str),
     /// A map cannot be read or written.
     #[error("a map of the object cannot be used: {0}")]
     Map(#[from] MapError),
-    /// The iterator's file cannot be read.
+    /// The iterator cannot be opened or read.
     #[error("the task iterator cannot be read: {0}")]
     Read(#[source] std::io::Error),
 }
@@ -72,15 +58,7 @@ impl ObjectError {
     /// Whether the kernel could and only the agent may not.
     #[must_use]
     pub fn is_denied(&self) -> bool {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(error) = cause {
-            let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-            if kind == Some(std::io::ErrorKind::PermissionDenied) {
-                return true;
-            }
-            cause = error.source();
-        }
-        false
+        matches!(self, Self::Refused { denied: true, .. })
     }
 }
 
@@ -96,17 +74,20 @@ pub struct Object {
     buffer: u64,
     standing: Standing,
     chunk: Vec<u8>,
-    programs: Ebpf,
+    iterator: OwnedFd,
+    programs: Vec<OwnedFd>,
+    /// Each keeps its program attached.
+    _links: Vec<OwnedFd>,
 }
 
 impl Object {
-    /// Loads and attaches everything; activity counts from here on.
+    /// Loads and attaches everything, in a process of its own; activity counts from here on.
     ///
     /// # Errors
     /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::standing`].
-    pub fn load(count_from_boottime_ns: u64) -> Result<Self, ObjectError> {
-        let Loaded { mut ebpf, standing } = attach::load(count_from_boottime_ns)?;
-        let mut map = |name| ebpf.take_map(name).ok_or(ObjectError::Incomplete(name));
+    pub fn load(wanted: &Wanted) -> Result<Self, ObjectError> {
+        let Handover { standing, mut maps, iterator, links, programs } = loader::load(wanted)?;
+        let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
             folded: map("FOLDED")?.try_into()?,
             failures: map("FAILURES")?.try_into()?,
@@ -118,7 +99,9 @@ impl Object {
             buffer: 0,
             standing,
             chunk: vec![0; READ_BYTES],
-            programs: ebpf,
+            iterator,
+            programs,
+            _links: links,
         })
     }
 
@@ -139,6 +122,8 @@ impl Object {
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
+        let missed = self.programs.iter().map(|program| bpf::missed_runs(program.as_fd()));
+        ledger.drops.push(("missed_runs", missed.sum::<std::io::Result<u64>>().map_err(ObjectError::Read)?));
         let costs = self.cost.get(&0, 0)?;
         ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
         Ok(ledger)
@@ -162,16 +147,9 @@ impl Object {
         Some(parts.iter().rev().fold(String::new(), |path, part| path + "/" + part))
     }
 
-    /// A fresh iterator over all tasks; the kernel's file cannot be rewound.
-    fn open_iterator(&mut self) -> Result<File, ObjectError> {
-        let iterator = self.programs.program_mut(ITERATOR).ok_or(ObjectError::Incomplete(ITERATOR))?;
-        let iterator: &mut Iter = iterator.try_into().map_err(failed(ITERATOR))?;
-        let link = iterator.attach().map_err(failed(ITERATOR))?;
-        Ok(iterator.take_link(link).map_err(failed(ITERATOR))?.into_file()?)
-    }
-
     fn read_living(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
-        let mut file = self.open_iterator()?;
+        // A fresh one each time: the kernel's file cannot be rewound.
+        let mut file = bpf::open_iterator(self.iterator.as_fd()).map_err(ObjectError::Read)?;
         let mut held = 0;
         loop {
             let count = match file.read(&mut self.chunk[held..]) {

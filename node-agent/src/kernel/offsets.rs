@@ -1,8 +1,7 @@
 //! Where the fields lie in the running kernel, from its own type information (BTF).
 //!
 //! Nothing is compiled in: one object serves every kernel. A field that a kernel lacks is absent and switches off what
-//! needs it, no more. It is read once; that takes 65 MB for a moment (measured on 6.18),
-//! which are given back.
+//! needs it, no more. It is read once; that takes 65 MB (measured on 6.18), in a process that ends: [`super::loader`].
 
 use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
 use node_agent_ebpf::{ABSENT, Offsets, counter};
@@ -155,6 +154,10 @@ impl Types {
         Some(proto.parameter_list().iter().skip(1).map(|parameter| parameter.tid()).collect())
     }
 
+    fn has_function(&self, name: &str) -> bool {
+        self.all.get().values().any(|of| matches!(of, TypeVariant::Func(of) if of.name().as_deref() == Some(name)))
+    }
+
     /// Whether the tracepoint passes the victim itself (6.8 and later) and not its pid.
     fn victim_is_task(&self) -> Option<bool> {
         let first = *self.tracepoint("mark_victim")?.first()?;
@@ -171,6 +174,8 @@ pub struct Resolved {
     pub has_mark_victim: bool,
     /// The kernel has the tracepoints that show the length of each send and receive (6.3).
     pub has_sock_lengths: bool,
+    /// The kernel sends files page by page through a function of its own (before 6.5).
+    pub has_inet_sendpage: bool,
     /// `sched_process_exit` comes before the memory is taken away; the same change gave it its second parameter (6.16).
     pub exit_shows_memory: bool,
 }
@@ -236,7 +241,13 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         count_from_boottime_ns,
     };
     let has_sock_lengths = ["sock_send_length", "sock_recv_length"].iter().all(|name| types.tracepoint(name).is_some());
-    Ok(Resolved { offsets, has_mark_victim: victim_is_task.is_some(), has_sock_lengths, exit_shows_memory })
+    Ok(Resolved {
+        offsets,
+        has_mark_victim: victim_is_task.is_some(),
+        has_sock_lengths,
+        has_inet_sendpage: types.has_function("inet_sendpage"),
+        exit_shows_memory,
+    })
 }
 
 #[cfg(test)]

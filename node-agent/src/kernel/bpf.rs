@@ -1,0 +1,98 @@
+//! The few calls of bpf(2) that are made by hand, because the descriptors they take or give must outlive, or come from,
+//! another process. None of them asks for a capability from Linux 5.19 on, whatever `kernel.unprivileged_bpf_disabled`
+//! says: only loading programs and making maps does.
+//! <https://github.com/torvalds/linux/blob/v6.1/kernel/bpf/syscall.c#L4910-L4925>
+
+use std::{
+    io,
+    os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
+};
+
+/// Commands: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf.h#L922-L965>
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const LINK_CREATE: libc::c_int = 28;
+const ITER_CREATE: libc::c_int = 33;
+/// <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf.h#L1088>
+const TRACE_ITER: u32 = 28;
+/// Index of `recursion_misses` in `bpf_prog_info`, in units of 8 bytes; since Linux 5.12.
+const RECURSION_MISSES: usize = 26;
+
+#[repr(C)]
+struct RawTracepoint {
+    name: u64,
+    program: RawFd,
+    padding: u32,
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: RawFd,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct IterCreate {
+    link: RawFd,
+    flags: u32,
+}
+
+#[repr(C)]
+struct Info {
+    descriptor: RawFd,
+    length: u32,
+    to: u64,
+}
+
+/// # Safety
+/// `attributes` must be those of `command`, and addresses in them must be valid for it.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes at most as many bytes as it is told; the caller answers for the rest.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// # Safety
+/// As [`bpf`], and the command must give a new descriptor.
+unsafe fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let descriptor = unsafe { bpf(command, attributes)? };
+    let descriptor = RawFd::try_from(descriptor).map_err(|_| io::Error::other("bpf(2) gave no descriptor"))?;
+    // SAFETY: the kernel has just made it, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Attaches a loaded program: to what it was loaded for, or to the raw tracepoint `name`.
+pub(super) fn attach(program: BorrowedFd<'_>, name: Option<&std::ffi::CStr>) -> io::Result<OwnedFd> {
+    let name = name.map_or(0, |name| name.as_ptr().addr() as u64);
+    let mut attributes = RawTracepoint { name, program: program.as_raw_fd(), padding: 0 };
+    // SAFETY: the name is a C string that lives until the call returns.
+    unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) }
+}
+
+/// Makes an iterator of a loaded program; [`open_iterator`] then reads it as often as wanted.
+pub(super) fn link_iterator(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attributes = LinkCreate { program: program.as_raw_fd(), target: 0, attach_type: TRACE_ITER, flags: 0 };
+    // SAFETY: plain integers.
+    unsafe { open(LINK_CREATE, &mut attributes) }
+}
+
+/// A file that runs the iterator once, from its begin to its end.
+pub(super) fn open_iterator(link: BorrowedFd<'_>) -> io::Result<std::fs::File> {
+    let mut attributes = IterCreate { link: link.as_raw_fd(), flags: 0 };
+    // SAFETY: plain integers.
+    unsafe { open(ITER_CREATE, &mut attributes) }.map(std::fs::File::from)
+}
+
+/// How often the kernel did not run a program, because it was running on the same CPU already.
+pub(super) fn missed_runs(program: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut info = [0_u64; RECURSION_MISSES + 1];
+    let length = u32::try_from(size_of_val(&info)).unwrap_or(0);
+    let mut attributes =
+        Info { descriptor: program.as_raw_fd(), length, to: info.as_mut_ptr().expose_provenance() as u64 };
+    // SAFETY: the kernel writes at most `length` bytes into `info`, which lives until the call returns.
+    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes)? };
+    Ok(info[RECURSION_MISSES])
+}

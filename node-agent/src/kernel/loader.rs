@@ -1,0 +1,208 @@
+//! Loading in a process of its own, which ends when it is done.
+//!
+//! To understand the kernel's types takes 65 MB for a tenth of a second (measured on 6.18), and to load programs takes
+//! rights that to read them does not. So the agent starts itself once more, with a command that no user sees; that process loads and
+//! attaches, hands over every map, link and program as open descriptors, and ends. The long-lived process never grows, and may give up
+//! every capability afterwards: see [`super::bpf`].
+
+use super::{
+    Standing,
+    attach::{self, Loaded},
+    object::ObjectError,
+};
+use aya::maps::{Map, MapData};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    process::{Command, Stdio},
+};
+
+/// The hidden command.
+pub const COMMAND: &str = "load-programs";
+/// Most descriptors that are handed over; the kernel's own limit is 253.
+const MAX_DESCRIPTORS: usize = 128;
+/// Longest message; a refusal holds the verifier's last words.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// Longest reason that is passed on, in bytes.
+const MAX_REASON_BYTES: usize = 4 * 1024;
+
+/// What is wanted from the programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Wanted {
+    /// Count system calls by class.
+    #[arg(long)]
+    pub syscall_classes: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message {
+    /// Then come the descriptors: the maps, the iterator, and link and program of each pair.
+    Loaded {
+        standing: Standing,
+        layout: String,
+        maps: Vec<String>,
+        pairs: usize,
+    },
+    Refused {
+        reason: String,
+        denied: bool,
+    },
+}
+
+/// What the loading process hands over.
+pub(super) struct Handover {
+    pub(super) standing: Standing,
+    pub(super) maps: HashMap<String, Map>,
+    pub(super) iterator: OwnedFd,
+    /// Each keeps its program attached.
+    pub(super) links: Vec<OwnedFd>,
+    pub(super) programs: Vec<OwnedFd>,
+}
+
+fn data(map: &Map) -> Option<&MapData> {
+    match map {
+        Map::Array(data)
+        | Map::PerCpuArray(data)
+        | Map::HashMap(data)
+        | Map::LruHashMap(data)
+        | Map::PerCpuHashMap(data)
+        | Map::RingBuf(data) => Some(data),
+        _ => None,
+    }
+}
+
+/// The loading process: its standard input is the socket to the agent that started it.
+///
+/// # Errors
+/// If the agent is gone.
+pub fn load_and_hand_over(wanted: &Wanted) -> io::Result<()> {
+    match attach::load(wanted) {
+        Ok(loaded) => hand_over(&loaded),
+        Err(error) => {
+            let mut reason = in_words(&error);
+            reason.truncate(
+                (0..=MAX_REASON_BYTES.min(reason.len())).rfind(|end| reason.is_char_boundary(*end)).unwrap_or(0),
+            );
+            send(&Message::Refused { reason, denied: error.is_denied() }, &[])
+        }
+    }
+}
+
+/// An error and its causes, each said once.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = error.source();
+    }
+    words
+}
+
+fn hand_over(loaded: &Loaded) -> io::Result<()> {
+    // A name that begins with a dot is a section's: its content is in place already.
+    let maps = loaded.ebpf.maps().filter(|(name, _)| !name.starts_with('.'));
+    let maps: Vec<(&str, &MapData)> = maps.filter_map(|(name, map)| Some((name, data(map)?))).collect();
+    let mut descriptors: Vec<BorrowedFd<'_>> = maps.iter().map(|(_, map)| map.fd().as_fd()).collect();
+    descriptors.push(loaded.iterator.as_fd());
+    for (link, program) in &loaded.pairs {
+        descriptors.extend([link.as_fd(), program.as_fd()]);
+    }
+    let message = Message::Loaded {
+        standing: loaded.standing.clone(),
+        layout: loaded.layout.clone(),
+        maps: maps.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        pairs: loaded.pairs.len(),
+    };
+    send(&message, &descriptors)
+}
+
+fn send(message: &Message, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("more descriptors than a message holds"));
+    }
+    sendmsg(io::stdin(), &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Starts the loading process and takes over what it loaded.
+///
+/// # Errors
+/// What the kernel refused, or why there was no answer.
+pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let (ours, theirs) = pair.map_err(|error| ObjectError::Loader(error.into()))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(COMMAND);
+    if wanted.syscall_classes {
+        command.arg("--syscall-classes");
+    }
+    let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn().map_err(ObjectError::Loader)?;
+    // The other end of the socket now lies with the child alone: if that ends without a word, so does the reading.
+    drop(command);
+    let received = receive(&ours);
+    let ended = child.wait().map_err(ObjectError::Loader)?;
+    let (message, descriptors) = received.map_err(ObjectError::Loader)?;
+    match message {
+        None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
+        Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
+        Some(Message::Loaded { standing, layout, maps, pairs }) => {
+            tracing::debug!(offsets = layout, "layout of this kernel");
+            unpack(standing, maps, pairs, descriptors)
+        }
+    }
+}
+
+fn unpack(
+    standing: Standing,
+    names: Vec<String>,
+    pairs: usize,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Handover, ObjectError> {
+    if descriptors.len() != names.len() + 1 + 2 * pairs {
+        return Err(ObjectError::Loader(io::Error::other(format!("{} descriptors arrived", descriptors.len()))));
+    }
+    let mut descriptors = descriptors.into_iter();
+    let mut maps = HashMap::with_capacity(names.len());
+    for (name, descriptor) in names.into_iter().zip(&mut descriptors) {
+        maps.insert(name, Map::from_map_data(MapData::from_fd(descriptor)?)?);
+    }
+    let iterator = descriptors.next().ok_or(ObjectError::Incomplete("iterator"))?;
+    let (mut links, mut programs) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
+    while let (Some(link), Some(program)) = (descriptors.next(), descriptors.next()) {
+        links.push(link);
+        programs.push(program);
+    }
+    Ok(Handover { standing, maps, iterator, links, programs })
+}
+
+fn receive(socket: &OwnedFd) -> io::Result<(Option<Message>, Vec<OwnedFd>)> {
+    let mut text = vec![0; MAX_MESSAGE_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let text = text.get(..received.bytes).unwrap_or_default();
+    let message = if text.is_empty() { None } else { Some(serde_json::from_slice(text)?) };
+    Ok((message, descriptors))
+}
