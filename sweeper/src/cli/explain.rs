@@ -104,7 +104,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
         Decision::Above { observation, .. } => Some(observation),
-        Decision::Unknown(_) => None,
+        Decision::Present { .. } | Decision::Unknown(_) => None,
     };
     if let Some(window) = window {
         let _ = writeln!(

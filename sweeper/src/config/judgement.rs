@@ -74,6 +74,12 @@ pub struct VerdictConfig {
     /// So long without work makes a node `idle`.
     #[serde(with = "duration")]
     pub idle_after: Duration,
+    /// The same for a node whose GPUs are read.
+    #[serde(with = "duration")]
+    pub gpu_idle_after: Duration,
+    /// A session with a terminal keeps its node active so long after its last input.
+    #[serde(with = "duration")]
+    pub interactive_after: Duration,
     /// How far back heartbeats are read.
     #[serde(with = "duration")]
     pub lookback: Duration,
@@ -83,6 +89,8 @@ pub struct VerdictConfig {
     pub disk_floor_bytes_per_s: u64,
     /// Network traffic below this, in bytes a second, is no work.
     pub network_floor_bytes_per_s: u64,
+    /// Work of the GPUs below this, in nanoseconds a second over all of them, is no work.
+    pub gpu_busy_floor_ns_per_s: u64,
     /// More births a second than this that no workload accounts for are work.
     pub unattributed_births_per_s: f64,
 }
@@ -93,10 +101,13 @@ impl Default for VerdictConfig {
             missed_heartbeats: 3,
             boot_grace: Duration::from_secs(600),
             idle_after: Duration::from_secs(1_800),
+            gpu_idle_after: Duration::from_secs(900),
+            interactive_after: Duration::from_secs(7_200),
             lookback: Duration::from_secs(4 * 3_600),
             workload_cpu_floor_ns_per_s: 2_000_000,
             disk_floor_bytes_per_s: 4_096,
             network_floor_bytes_per_s: 4_096,
+            gpu_busy_floor_ns_per_s: 1_000_000,
             unattributed_births_per_s: 1.0,
         }
     }

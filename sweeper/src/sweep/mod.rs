@@ -103,9 +103,12 @@ fn policy(config: &Config) -> Policy {
         missed_heartbeats: verdict.missed_heartbeats,
         boot_grace_ms: ms(verdict.boot_grace),
         idle_after_ms: ms(verdict.idle_after),
+        gpu_idle_after_ms: ms(verdict.gpu_idle_after),
+        interactive_after_ms: ms(verdict.interactive_after),
         workload_cpu_floor_ns_per_s: verdict.workload_cpu_floor_ns_per_s,
         disk_floor_bytes_per_s: verdict.disk_floor_bytes_per_s,
         network_floor_bytes_per_s: verdict.network_floor_bytes_per_s,
+        gpu_busy_floor_ns_per_s: verdict.gpu_busy_floor_ns_per_s,
         unattributed_births_floor_per_1000_s: per_1000_s(verdict.unattributed_births_per_s),
     }
 }

@@ -1,8 +1,9 @@
 //! From a case to a verdict.
 //!
-//! A node is `idle` if and only if, for at least `idle_after` and up to its latest heartbeat, without a gap, every
-//! observation measured all signals and none was above its floor. It is `active` if any observation within the last
-//! `idle_after` was above a floor. In every other case it is `unknown`, and the reason is named.
+//! A node is `idle` if and only if, for at least `idle_after` (`gpu_idle_after` where its GPUs are read) and up to its latest
+//! heartbeat, without a gap, every observation measured all signals and none was above its floor, and no session with a
+//! terminal took input within `interactive_after`. It is `active` if any observation within the last `idle_after` was above a
+//! floor, or such a session did. In every other case it is `unknown`, and the reason is named.
 
 use super::{Case, Gpu, Observation, Signal};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,13 @@ pub enum Decision {
         /// In this observation.
         observation: Observation,
     },
+    /// Somebody sits at a terminal who typed lately, though nothing else happened.
+    Present {
+        /// Sessions with a terminal.
+        sessions: u32,
+        /// When one of them last took input, in milliseconds since 1970-01-01 UTC.
+        last_input_unix_ms: i64,
+    },
     /// All signals stayed below their floors for the whole window.
     AllQuiet {
         /// Observations in the window.
@@ -93,7 +101,7 @@ pub enum Decision {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Idle: begin of the quiet window. Active: begin of the observation that decided. In milliseconds since 1970-01-01 UTC.
+    /// Idle: begin of the quiet window. Active: begin of the observation that decided, or the last input. In milliseconds since 1970-01-01 UTC.
     pub since_unix_ms: Option<i64>,
     /// What decided.
     pub decision: Decision,
@@ -105,6 +113,7 @@ pub fn judge(case: &Case) -> Judgement {
     let unknown = |why| Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(why) };
     let Some(node) = &case.node else { return unknown(Unknown::NoAgent) };
     let policy = &case.policy;
+    let idle_after_ms = case.idle_after_ms();
     let silent_after_ms = node.interval_ms.saturating_mul(i64::from(policy.missed_heartbeats).max(1));
     if case.now_unix_ms.saturating_sub(node.last_heartbeat_unix_ms) > silent_after_ms {
         return unknown(Unknown::Silent { last_heartbeat_unix_ms: node.last_heartbeat_unix_ms });
@@ -115,7 +124,7 @@ pub fn judge(case: &Case) -> Judgement {
     let mut window_start = None;
     let mut interrupted = None;
     for observation in case.observations.iter().rev() {
-        let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < policy.idle_after_ms;
+        let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < idle_after_ms;
         if let Some(signal) = observation.active(policy, node.interval_ms).first() {
             if in_reach {
                 return Judgement {
@@ -144,6 +153,17 @@ pub fn judge(case: &Case) -> Judgement {
         }
     }
 
+    if let Some(terminals) = node.terminals
+        && let Some(last_input_unix_ms) = terminals.last_input_unix_ms
+        && node.last_heartbeat_unix_ms.saturating_sub(last_input_unix_ms) < policy.interactive_after_ms
+    {
+        return Judgement {
+            verdict: Verdict::Active,
+            since_unix_ms: Some(last_input_unix_ms),
+            decision: Decision::Present { sessions: terminals.sessions, last_input_unix_ms },
+        };
+    }
+
     // Activity was looked for first: a machine that works is active even while it boots or hides its GPU.
     if node.gpu == Gpu::NotMeasured {
         return unknown(Unknown::GpuNotMeasured);
@@ -152,7 +172,7 @@ pub fn judge(case: &Case) -> Judgement {
         return unknown(Unknown::BootGrace { booted_unix_ms: node.booted_unix_ms });
     }
     match window_start {
-        Some(start) if node.last_heartbeat_unix_ms - start >= policy.idle_after_ms => Judgement {
+        Some(start) if node.last_heartbeat_unix_ms - start >= idle_after_ms => Judgement {
             verdict: Verdict::Idle,
             since_unix_ms: Some(start),
             decision: Decision::AllQuiet {
@@ -181,6 +201,10 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         workload_disk_bytes: sum(|o| o.workload_disk_bytes),
         network_bytes: sum(|o| o.network_bytes),
         oom_kills: sum(|o| o.oom_kills),
+        gpu_busy_ns: sum(|o| o.gpu_busy_ns),
+        last_input_unix_ms: None,
+        new_callers: sum(|o| o.new_callers),
+        blind: Vec::new(),
         lost_events: quiet.iter().map(|o| o.lost_events).sum(),
     }
 }

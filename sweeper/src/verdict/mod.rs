@@ -8,10 +8,11 @@
 mod judge;
 mod policy;
 mod signal;
+mod watched;
 mod window;
 pub mod words;
 
 pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
 pub use policy::Policy;
 pub use signal::{Books, Observation, Signal};
-pub use window::{Case, Gpu, NodeFacts, WorkloadLine};
+pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

@@ -12,15 +12,37 @@ pub struct Policy {
     pub boot_grace_ms: i64,
     /// Quiet for this long is `idle`, in milliseconds.
     pub idle_after_ms: i64,
+    /// The same for a machine with a GPU, which costs more while nobody uses it.
+    #[serde(default = "gpu_idle_after_ms")]
+    pub gpu_idle_after_ms: i64,
+    /// A session with a terminal makes a machine active for this long after its last input, in milliseconds.
+    #[serde(default = "interactive_after_ms")]
+    pub interactive_after_ms: i64,
     /// CPU time of workloads above this is activity, in nanoseconds per second. 2,000,000 is 0.2 % of one core.
     pub workload_cpu_floor_ns_per_s: u64,
     /// Storage traffic of workloads above this is activity, in bytes per second.
     pub disk_floor_bytes_per_s: u64,
     /// Network traffic of the host, without loopback and without the agent's own, above this is activity, in bytes per second.
     pub network_floor_bytes_per_s: u64,
+    /// Work of the GPUs above this, added up over all of them, is activity, in nanoseconds per second. 1,000,000 is 0.1 % of one GPU.
+    #[serde(default = "gpu_busy_floor_ns_per_s")]
+    pub gpu_busy_floor_ns_per_s: u64,
     /// Only where births are not attributed (the `/proc` collector): more tasks created by nobody in particular than
     /// this is activity, in thousandths of a task per second.
     pub unattributed_births_floor_per_1000_s: u64,
+}
+
+// Evidence from before these keys is judged by their defaults; it holds nothing that they apply to.
+const fn gpu_idle_after_ms() -> i64 {
+    15 * 60_000
+}
+
+const fn interactive_after_ms() -> i64 {
+    120 * 60_000
+}
+
+const fn gpu_busy_floor_ns_per_s() -> u64 {
+    1_000_000
 }
 
 impl Default for Policy {
@@ -29,9 +51,12 @@ impl Default for Policy {
             missed_heartbeats: 3,
             boot_grace_ms: 10 * 60_000,
             idle_after_ms: 30 * 60_000,
+            gpu_idle_after_ms: gpu_idle_after_ms(),
+            interactive_after_ms: interactive_after_ms(),
             workload_cpu_floor_ns_per_s: 2_000_000,
             disk_floor_bytes_per_s: 4096,
             network_floor_bytes_per_s: 4096,
+            gpu_busy_floor_ns_per_s: gpu_busy_floor_ns_per_s(),
             unattributed_births_floor_per_1000_s: 1000,
         }
     }

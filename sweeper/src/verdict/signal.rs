@@ -4,7 +4,7 @@
 //! counters began at different moments (another boot, a restarted agent) cannot be subtracted: the time between them
 //! is not observed.
 
-use super::Policy;
+use super::{Policy, watched::Watched};
 use heartbeat::{
     BootId,
     wire::{self, Class, Collector},
@@ -25,6 +25,12 @@ pub enum Signal {
     Network,
     /// The out-of-memory killer ended something.
     OomKill,
+    /// Work of the GPUs.
+    Gpu,
+    /// A person's input at a terminal.
+    Person,
+    /// Somebody on another machine who called for the first time.
+    Callers,
 }
 
 /// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.
@@ -46,7 +52,9 @@ pub struct Books {
     workload_disk_bytes: Option<u64>,
     network_bytes: Option<u64>,
     oom_kills: Option<u64>,
-    /// Events lost, without those of the spool (a heartbeat that was lost on its way makes a longer observation).
+    watched: Watched,
+    /// Events lost. Those of the spool are no loss (a heartbeat that was lost on its way makes a longer observation), nor are
+    /// details: a name or an attribution, whose sums are booked elsewhere.
     drops: u64,
 }
 
@@ -69,6 +77,19 @@ pub struct Observation {
     pub network_bytes: Option<u64>,
     /// Kills by the out-of-memory killer.
     pub oom_kills: Option<u64>,
+    /// Time in which the GPUs worked, added up over all of them, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_busy_ns: Option<u64>,
+    /// The last input at a terminal, if it came in this span, in milliseconds since 1970-01-01 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_input_unix_ms: Option<i64>,
+    /// Ports of workloads that somebody on another machine newly connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_callers: Option<u64>,
+    /// Signals that this host has, that its agent looks for, and that it could not read. What an agent never claimed to
+    /// look for is not among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blind: Vec<Signal>,
     /// Kernel events that were lost: what they would have shown is not known.
     pub lost_events: u64,
 }
@@ -79,6 +100,11 @@ fn sum<'a>(
     counter: impl Fn(&wire::WorkloadActivity) -> Option<u64>,
 ) -> Option<u64> {
     rows.map(counter).try_fold(0_u64, |total, value| Some(total.saturating_add(value?)))
+}
+
+/// Whether what was dropped could have shown activity.
+fn is_loss(name: &str) -> bool {
+    !name.starts_with("spool") && !name.starts_with("detail_")
 }
 
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
@@ -115,7 +141,8 @@ impl Books {
             workload_disk_bytes: sum(workloads(), |row| add(row.disk_read_bytes, row.disk_written_bytes)),
             network_bytes: all.map(|all| all.saturating_sub(own.unwrap_or(0))),
             oom_kills: counters.oom_kills,
-            drops: coverage.drops.iter().filter(|drop| !drop.name.starts_with("spool")).map(|drop| drop.count).sum(),
+            watched: Watched::of(heartbeat),
+            drops: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
         })
     }
 
@@ -144,9 +171,12 @@ impl Books {
             unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
         }
         let span_ms = i64::try_from((self.end_boottime_ns - earlier.end_boottime_ns) / 1_000_000).ok()?;
+        // The wall clock may have been set in between; the boot clock gives the true length.
+        let start_unix_ms = self.end_unix_ms.saturating_sub(span_ms);
+        let follows = self.start_boottime_ns == earlier.end_boottime_ns;
+        let watched = self.watched.since(&earlier.watched, start_unix_ms, follows);
         Some(Observation {
-            // The wall clock may have been set in between; the boot clock gives the true length.
-            start_unix_ms: self.end_unix_ms.saturating_sub(span_ms),
+            start_unix_ms,
             end_unix_ms: self.end_unix_ms,
             workload_cpu_ns,
             workload_births: delta(self.workload_births, earlier.workload_births),
@@ -154,6 +184,10 @@ impl Books {
             workload_disk_bytes: delta(self.workload_disk_bytes, earlier.workload_disk_bytes),
             network_bytes: delta(self.network_bytes, earlier.network_bytes),
             oom_kills: delta(self.oom_kills, earlier.oom_kills),
+            gpu_busy_ns: watched.gpu_busy_ns,
+            last_input_unix_ms: watched.last_input_unix_ms,
+            new_callers: watched.new_callers,
+            blind: watched.not_measured,
             lost_events: self.drops.saturating_sub(earlier.drops),
         })
     }
@@ -180,6 +214,9 @@ impl Observation {
             (Signal::WorkloadBirths, births),
             (Signal::WorkloadDisk, above(self.workload_disk_bytes, policy.disk_floor_bytes_per_s)),
             (Signal::Network, above(self.network_bytes, policy.network_floor_bytes_per_s)),
+            (Signal::Gpu, above(self.gpu_busy_ns, policy.gpu_busy_floor_ns_per_s)),
+            (Signal::Person, self.last_input_unix_ms.is_some()),
+            (Signal::Callers, self.new_callers.is_some_and(|ports| ports > 0)),
         ]
         .into_iter()
         .filter_map(|(signal, active)| active.then_some(signal))
@@ -197,6 +234,7 @@ impl Observation {
         ]
         .into_iter()
         .filter_map(|(signal, absent)| absent.then_some(signal))
+        .chain(self.blind.iter().copied())
         .collect()
     }
 }

@@ -19,6 +19,15 @@ pub enum Gpu {
     NotMeasured,
 }
 
+/// Who sits at a terminal, and since when without a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminals {
+    /// Sessions with a terminal.
+    pub sessions: u32,
+    /// When one of them last took input, in milliseconds since 1970-01-01 UTC; `None` is not measured.
+    pub last_input_unix_ms: Option<i64>,
+}
+
 /// One workload, for people: who was there while nothing happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadLine {
@@ -53,6 +62,9 @@ pub struct NodeFacts {
     pub last_heartbeat_unix_ms: i64,
     /// What is known of the GPU.
     pub gpu: Gpu,
+    /// Sessions with a terminal; `None` if there are none, or the agent does not look for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminals: Option<Terminals>,
     /// `ebpf` or `proc`.
     pub collector: String,
     /// Workloads alive at the end, busiest first, at most [`NodeFacts::MAX_WORKLOADS`].
@@ -98,6 +110,10 @@ impl NodeFacts {
                 (true, true) => Gpu::Measured,
                 (true, false) => Gpu::NotMeasured,
             },
+            terminals: heartbeat.people.filter(|people| people.terminal_sessions > 0).map(|people| Terminals {
+                sessions: people.terminal_sessions,
+                last_input_unix_ms: people.last_input_unix_ms,
+            }),
             collector: match Collector::try_from(coverage.collector) {
                 Ok(Collector::Ebpf) => "ebpf",
                 Ok(Collector::Proc) => "proc",
@@ -124,6 +140,15 @@ pub struct Case {
 }
 
 impl Case {
+    /// How long this machine must be quiet to be idle, in milliseconds.
+    #[must_use]
+    pub fn idle_after_ms(&self) -> i64 {
+        match &self.node {
+            Some(node) if node.gpu == Gpu::Measured => self.policy.gpu_idle_after_ms,
+            _ => self.policy.idle_after_ms,
+        }
+    }
+
     /// Builds a case from heartbeats in any order.
     #[must_use]
     pub fn new(now_unix_ms: i64, policy: Policy, mut heartbeats: Vec<(BootId, wire::Heartbeat)>) -> Self {

@@ -12,6 +12,9 @@ pub fn signal(signal: Signal) -> &'static str {
         Signal::WorkloadDisk => "storage traffic of workloads",
         Signal::Network => "network traffic",
         Signal::OomKill => "a kill by the out-of-memory killer",
+        Signal::Gpu => "work of the GPUs",
+        Signal::Person => "input at a terminal",
+        Signal::Callers => "a new caller from another machine",
     }
 }
 
@@ -96,6 +99,19 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
         ),
         format!("kills by the out-of-memory killer: {} (floor 0)", measured(observation.oom_kills, |n| n.to_string())),
     ];
+    if let Some(busy_ns) = observation.gpu_busy_ns {
+        let floor = cpu(policy.gpu_busy_floor_ns_per_s);
+        lines.push(format!("work of the GPUs, added up: {} (floor {floor} per second)", cpu(busy_ns)));
+    }
+    if let Some(ports) = observation.new_callers {
+        lines.push(format!("ports of workloads with a new caller from another machine: {ports} (floor 0)"));
+    }
+    if let Some(terminals) = case.node.as_ref().and_then(|node| node.terminals) {
+        let sessions = count(terminals.sessions, "session", "sessions");
+        let last = terminals.last_input_unix_ms.map_or_else(|| "not measured".to_owned(), time);
+        let after = span(policy.interactive_after_ms);
+        lines.push(format!("{sessions} with a terminal, last input: {last} (active for {after} after it)"));
+    }
     if observation.lost_events > 0 {
         lines.push(format!("kernel events lost: {}", observation.lost_events));
     }
@@ -115,13 +131,19 @@ fn births(observation: &Observation, case: &Case) -> String {
 /// What decided, in one sentence.
 #[must_use]
 pub fn decision(judgement: &Judgement, case: &Case) -> String {
-    let idle_after = span(case.policy.idle_after_ms);
+    let idle_after = span(case.idle_after_ms());
     match &judgement.decision {
         Decision::Above { signal: which, observation } => format!(
             "{} above its floor between {} and {}",
             signal(*which),
             time(observation.start_unix_ms),
             time(observation.end_unix_ms)
+        ),
+        Decision::Present { sessions, last_input_unix_ms } => format!(
+            "{} with a terminal, where something was typed at {}, less than {} ago",
+            count(*sessions, "session", "sessions"),
+            time(*last_input_unix_ms),
+            span(case.policy.interactive_after_ms)
         ),
         Decision::AllQuiet { observations, total } => format!(
             "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed)",

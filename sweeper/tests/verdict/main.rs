@@ -3,6 +3,7 @@
 
 mod node;
 mod properties;
+mod watched;
 
 use heartbeat::wire;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
@@ -136,6 +137,9 @@ fn lost_kernel_events_are_unknown_and_lost_spool_records_are_not() {
     let mut node = Node::new();
     node.quiet(100).pass(|n| n.drops = 7).quiet(10);
     assert_eq!(why(node.judge()), Unknown::LostEvents { count: 7 });
+    let mut node = Node::new();
+    node.quiet(100).pass(|n| n.details = 7).quiet(10);
+    assert_eq!(node.judge().verdict, Verdict::Idle, "a lost name hides no activity");
 }
 
 #[test]

@@ -20,6 +20,11 @@ pub(crate) struct Node {
     pub(crate) collector: wire::Collector,
     pub(crate) gpu_present: bool,
     pub(crate) drops: u64,
+    pub(crate) details: u64,
+    pub(crate) gpus: Vec<wire::Gpu>,
+    pub(crate) people: Option<wire::People>,
+    pub(crate) callers: Option<wire::Callers>,
+    pub(crate) probes: Vec<wire::Probe>,
     pub(crate) sent: Vec<(BootId, wire::Heartbeat)>,
 }
 
@@ -58,6 +63,11 @@ impl Node {
             collector: wire::Collector::Ebpf,
             gpu_present: false,
             drops: 0,
+            details: 0,
+            gpus: Vec::new(),
+            people: None,
+            callers: None,
+            probes: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -91,13 +101,17 @@ impl Node {
             workloads: vec![self.workload.clone()],
             coverage: Some(wire::Coverage {
                 collector: self.collector.into(),
-                probes: Vec::new(),
+                probes: self.probes.clone(),
                 drops: vec![
                     wire::Drop { name: "dead_tasks".into(), count: self.drops },
+                    wire::Drop { name: "detail_names".into(), count: self.details },
                     wire::Drop { name: "spool_dropped".into(), count: self.sequence },
                 ],
             }),
             agent: None,
+            gpus: self.gpus.clone(),
+            people: self.people,
+            callers: self.callers.clone(),
             ..wire::Heartbeat::default()
         };
         self.sent.push((BOOT, heartbeat));

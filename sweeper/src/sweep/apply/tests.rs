@@ -29,6 +29,10 @@ fn idle_since(second: i64) -> Judgement {
         workload_disk_bytes: Some(0),
         network_bytes: Some(0),
         oom_kills: Some(0),
+        gpu_busy_ns: None,
+        last_input_unix_ms: None,
+        new_callers: None,
+        blind: Vec::new(),
         lost_events: 0,
     };
     Judgement {

@@ -1,0 +1,104 @@
+//! GPUs, people and callers: signals that agents learnt to read after the first ones, and that some hosts have not.
+//!
+//! What an agent does not claim to look for is not demanded of it. What it looks for and could not read is not
+//! measured: it says so in a probe of that name.
+
+use super::Signal;
+use heartbeat::wire::{self, Class, ProbeStatus};
+use std::collections::BTreeMap;
+
+/// The kernel writes down a terminal's input in steps of 8 s.
+const INPUT_STEP_MS: i64 = 8_000;
+const SSH_PORT: u32 = 22;
+
+/// What one heartbeat says of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Watched {
+    /// Busy time by device, since its agent first read it.
+    gpus: BTreeMap<String, Option<u64>>,
+    has_gpu: bool,
+    last_input_unix_ms: Option<i64>,
+    /// By port: when its newest peer was first seen.
+    new_peers: Option<BTreeMap<u32, i64>>,
+    not_measured: Vec<Signal>,
+}
+
+/// What happened of them between two heartbeats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub(super) gpu_busy_ns: Option<u64>,
+    pub(super) last_input_unix_ms: Option<i64>,
+    pub(super) new_callers: Option<u64>,
+    pub(super) not_measured: Vec<Signal>,
+}
+
+/// Whether the agent looks for it, and could not see it.
+fn is_blind(probes: &[wire::Probe], name: &str) -> bool {
+    let fine = [ProbeStatus::Ok, ProbeStatus::NotApplicable].map(i32::from);
+    probes.iter().any(|probe| probe.name == name && !fine.contains(&probe.status))
+}
+
+/// Somebody's port, as far as anybody knows. Who logs in by ssh starts workload; the world's attempts to log in are no work.
+fn is_somebodys(listener: &wire::Listener) -> bool {
+    match Class::try_from(listener.class) {
+        Ok(Class::Housekeeping | Class::Kernel | Class::Self_) => false,
+        Ok(Class::Unspecified) => listener.port != SSH_PORT,
+        _ => true,
+    }
+}
+
+impl Watched {
+    pub(super) fn of(heartbeat: &wire::Heartbeat) -> Self {
+        let probes = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.probes);
+        let has_gpu = heartbeat.host.as_ref().is_some_and(|host| host.gpu_present);
+        let people = heartbeat.people;
+        let is_ageless =
+            people.is_some_and(|people| people.terminal_sessions > 0 && people.last_input_unix_ms.is_none());
+        let not_measured = [
+            (Signal::Gpu, has_gpu && is_blind(probes, "gpu")),
+            (Signal::Person, is_ageless || is_blind(probes, "people")),
+            (Signal::Callers, is_blind(probes, "callers")),
+        ];
+        Self {
+            gpus: heartbeat.gpus.iter().map(|gpu| (gpu.uuid.clone(), gpu.busy_ns)).collect(),
+            has_gpu,
+            last_input_unix_ms: people.and_then(|people| people.last_input_unix_ms),
+            new_peers: heartbeat.callers.as_ref().map(|callers| {
+                let ports = callers.listeners.iter().filter(|listener| is_somebodys(listener));
+                ports.filter_map(|listener| Some((listener.port, listener.last_new_peer_unix_ms?))).collect()
+            }),
+            not_measured: not_measured.into_iter().filter_map(|(signal, blind)| blind.then_some(signal)).collect(),
+        }
+    }
+
+    /// What happened after `earlier`, from this moment on. `follows` says that no heartbeat is missing in between: a lost one takes
+    /// with it whether the GPUs were read all the time.
+    pub(super) fn since(&self, earlier: &Self, start_unix_ms: i64, follows: bool) -> Happened {
+        let mut not_measured = self.not_measured.clone();
+        let gpu_busy_ns = self.gpu_busy_ns(earlier).filter(|_| follows && !not_measured.contains(&Signal::Gpu));
+        if self.has_gpu && gpu_busy_ns.is_none() && !not_measured.contains(&Signal::Gpu) {
+            not_measured.insert(0, Signal::Gpu);
+        }
+        let is_new = |at: i64, before: Option<i64>| before.is_none_or(|before| at > before);
+        let last_input_unix_ms = self
+            .last_input_unix_ms
+            .filter(|at| is_new(*at, earlier.last_input_unix_ms) && *at > start_unix_ms.saturating_sub(INPUT_STEP_MS));
+        let new_callers = self.new_peers.as_ref().map(|ports| {
+            let before = |port| earlier.new_peers.as_ref().and_then(|ports| ports.get(port)).copied();
+            let new = ports.iter().filter(|(port, at)| is_new(**at, before(*port)) && **at > start_unix_ms);
+            u64::try_from(new.count()).unwrap_or(u64::MAX)
+        });
+        Happened { gpu_busy_ns, last_input_unix_ms, new_callers, not_measured }
+    }
+
+    /// Over all devices; absent unless each of them was there before and counts.
+    fn gpu_busy_ns(&self, earlier: &Self) -> Option<u64> {
+        if !self.has_gpu || self.gpus.is_empty() || self.gpus.len() != earlier.gpus.len() {
+            return None;
+        }
+        self.gpus.iter().try_fold(0_u64, |total, (uuid, busy_ns)| {
+            let before = (*earlier.gpus.get(uuid)?)?;
+            Some(total.saturating_add((*busy_ns)?.checked_sub(before)?))
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! GPUs, people and callers: what they make active, and what not seeing them makes unknown.
+
+use crate::{
+    node::{Node, STARTED_S, bump, wall},
+    why,
+};
+use heartbeat::wire;
+use sweeper::verdict::{Case, Decision, Signal, Unknown, Verdict, judge, words};
+
+const MINUTE_MS: i64 = 60_000;
+
+fn probe(name: &str, status: wire::ProbeStatus) -> wire::Probe {
+    wire::Probe { name: name.into(), status: status.into(), reason: String::new() }
+}
+
+fn gpu(uuid: &str) -> wire::Gpu {
+    wire::Gpu { uuid: uuid.into(), busy_ns: Some(0), ..wire::Gpu::default() }
+}
+
+/// Two GPUs that are read.
+fn gpu_node() -> Node {
+    Node {
+        gpu_present: true,
+        gpus: vec![gpu("A"), gpu("B")],
+        probes: vec![probe("gpu", wire::ProbeStatus::Ok)],
+        ..Node::new()
+    }
+}
+
+fn typed(node: &mut Node, sessions: u32, last_input_unix_ms: Option<i64>) {
+    node.people = Some(wire::People { terminal_sessions: sessions, last_input_unix_ms });
+}
+
+fn listener(port: u32, class: wire::Class, last_new_peer_unix_ms: Option<i64>) -> wire::Listener {
+    wire::Listener { port, class: class.into(), outside_peers: 1, last_new_peer_unix_ms, ..wire::Listener::default() }
+}
+
+fn callers(listeners: Vec<wire::Listener>) -> Option<wire::Callers> {
+    Some(wire::Callers { listeners, listeners_not_listed: 0 })
+}
+
+#[test]
+fn gpus_that_are_all_read_and_quiet_are_idle_after_their_own_time() {
+    let mut node = gpu_node();
+    assert_eq!(
+        why(node.quiet(30).judge()),
+        Unknown::ObservedTooShort { quiet_since_unix_ms: Some(wall(STARTED_S + 30)) }
+    );
+    assert_eq!(node.quiet(1).judge().verdict, Verdict::Idle, "15 minutes");
+    assert_eq!(Node::new().quiet(31).judge().verdict, Verdict::Unknown, "30 minutes without a GPU");
+}
+
+#[test]
+fn a_gpu_that_works_is_active_whatever_its_host_does() {
+    let mut node = gpu_node();
+    node.quiet(100).pass(|n| bump(&mut n.gpus[1].busy_ns, 300_000_000)).quiet(29);
+    assert!(matches!(node.judge().decision, Decision::Above { signal: Signal::Gpu, .. }), "{:?}", node.judge());
+    node.quiet(2);
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+    assert_eq!(node.judge().since_unix_ms, Some(wall(STARTED_S + 101 * 30)));
+    // 0.1 % of one GPU is the driver's own noise.
+    let mut node = gpu_node();
+    for _ in 0..40 {
+        node.pass(|n| bump(&mut n.gpus[0].busy_ns, 30_000_000));
+    }
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn a_gpu_that_was_not_read_for_one_interval_breaks_the_window() {
+    type Change = fn(&mut Node);
+    let changes: [Change; 4] = [
+        |n| n.probes = vec![probe("gpu", wire::ProbeStatus::Broken)],
+        |n| n.gpus[0].busy_ns = None,
+        |n| n.gpus.truncate(1),
+        |n| n.gpus[0].uuid = "C".into(),
+    ];
+    for change in changes {
+        let mut node = gpu_node();
+        let before = (node.gpus.clone(), node.probes.clone());
+        node.quiet(100).pass(change);
+        (node.gpus, node.probes) = before;
+        node.quiet(10);
+        assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Gpu] });
+        assert_eq!(node.quiet(22).judge().verdict, Verdict::Idle, "a new window");
+    }
+}
+
+#[test]
+fn a_lost_heartbeat_of_a_gpu_host_may_have_been_the_one_that_said_it_could_not_read() {
+    let mut node = gpu_node();
+    node.quiet(100);
+    node.sent.remove(90);
+    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Gpu] });
+}
+
+#[test]
+fn a_gpu_that_cannot_be_read_now_is_unknown() {
+    let mut node = gpu_node();
+    node.quiet(100);
+    node.probes = vec![probe("gpu", wire::ProbeStatus::Unsupported)];
+    assert_eq!(why(node.quiet(1).judge()), Unknown::GpuNotMeasured);
+}
+
+#[test]
+fn input_at_a_terminal_is_work_and_an_open_session_counts_for_two_hours() {
+    let mut node = Node::new();
+    typed(&mut node, 1, Some(wall(STARTED_S)));
+    node.quiet(20);
+    let input = wall(node.end_s) + 10_000;
+    node.pass(|n| typed(n, 1, Some(input))).quiet(20);
+    let judgement = node.judge();
+    assert!(matches!(judgement.decision, Decision::Above { signal: Signal::Person, .. }), "{judgement:?}");
+    // An hour later nothing else has happened, and the session is still open.
+    node.quiet(120);
+    let judgement = node.judge();
+    assert_eq!((judgement.verdict, judgement.since_unix_ms), (Verdict::Active, Some(input)));
+    assert_eq!(judgement.decision, Decision::Present { sessions: 1, last_input_unix_ms: input });
+    assert!(
+        words::decision(&judgement, &node.case())
+            .starts_with("1 session with a terminal, where something was typed at ")
+    );
+    // Two hours after the input.
+    node.quiet(100);
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn who_has_left_does_not_count_for_two_hours() {
+    let mut node = Node::new();
+    node.quiet(20);
+    let input = wall(node.end_s) + 10_000;
+    node.pass(|n| typed(n, 1, Some(input)));
+    typed(&mut node, 0, None);
+    assert_eq!(node.quiet(59).judge().verdict, Verdict::Active);
+    assert_eq!(node.quiet(2).judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn an_old_session_that_outlives_a_newer_one_is_no_input() {
+    let mut node = Node::new();
+    let long_ago = wall(0);
+    typed(&mut node, 2, Some(wall(STARTED_S)));
+    node.quiet(1);
+    typed(&mut node, 1, Some(long_ago));
+    // The agent has been there for an hour; the machine booted two hours before.
+    node.quiet(300);
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn a_terminal_whose_input_cannot_be_read_is_not_measured() {
+    let mut node = Node::new();
+    node.quiet(100);
+    typed(&mut node, 1, None);
+    assert_eq!(why(node.quiet(1).judge()), Unknown::NotMeasured { signals: vec![Signal::Person] });
+    // Some can be read and others cannot; what is seen still counts.
+    let mut node = Node::new();
+    node.quiet(100);
+    typed(&mut node, 2, Some(wall(0)));
+    node.probes = vec![probe("people", wire::ProbeStatus::Denied)];
+    node.quiet(200);
+    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Person] });
+    let input = wall(node.end_s) + 10_000;
+    node.pass(|n| typed(n, 2, Some(input)));
+    assert_eq!(node.judge().verdict, Verdict::Active);
+}
+
+#[test]
+fn a_new_caller_of_somebodys_port_is_work() {
+    for (port, class, expected) in [
+        (80, wire::Class::Workload, Verdict::Active),
+        (80, wire::Class::Unspecified, Verdict::Active),
+        (22, wire::Class::Workload, Verdict::Active),
+        (22, wire::Class::Housekeeping, Verdict::Idle),
+        (22, wire::Class::Unspecified, Verdict::Idle),
+        (9100, wire::Class::Housekeeping, Verdict::Idle),
+    ] {
+        let mut node = Node::new();
+        node.callers = callers(vec![listener(port, class, None)]);
+        node.quiet(80);
+        let at = wall(node.end_s) + 30_000;
+        node.callers = callers(vec![listener(port, class, Some(at))]);
+        node.quiet(59);
+        let judgement = node.judge();
+        assert_eq!(judgement.verdict, expected, "{port} {class:?} {judgement:?}");
+        if expected == Verdict::Active {
+            assert!(matches!(judgement.decision, Decision::Above { signal: Signal::Callers, .. }));
+        }
+        assert_eq!(node.quiet(3).judge().verdict, Verdict::Idle, "one call is not work for ever");
+    }
+}
+
+#[test]
+fn a_port_that_comes_back_into_the_list_brings_no_new_caller() {
+    let mut node = Node::new();
+    let old = wall(STARTED_S);
+    node.callers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    node.quiet(40);
+    node.callers = callers(Vec::new());
+    node.quiet(1);
+    node.callers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    assert_eq!(node.quiet(40).judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn callers_that_could_not_be_listed_are_not_measured_and_an_older_agent_is_not_asked_for_them() {
+    let mut node = Node::new();
+    node.probes = vec![probe("callers", wire::ProbeStatus::Broken)];
+    assert_eq!(why(node.quiet(100).judge()), Unknown::NotMeasured { signals: vec![Signal::Callers] });
+    node.probes = Vec::new();
+    assert_eq!(node.quiet(61).judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn evidence_from_before_these_signals_is_judged_as_it_was() {
+    let mut node = Node::new();
+    node.quiet(70);
+    let case = node.case();
+    let mut old = serde_json::to_value(&case).unwrap();
+    for key in ["gpu_idle_after_ms", "interactive_after_ms", "gpu_busy_floor_ns_per_s"] {
+        assert!(old["policy"].as_object_mut().unwrap().remove(key).is_some());
+    }
+    let text = old.to_string();
+    for key in ["gpu_busy_ns", "last_input", "new_callers", "blind", "terminals"] {
+        assert!(!text.contains(key), "{key} is written where there is none");
+    }
+    let old: Case = serde_json::from_value(old).unwrap();
+    assert_eq!(judge(&old), judge(&case));
+    assert_eq!(old, case);
+}
+
+#[test]
+fn the_words_name_gpus_people_and_callers_where_they_were_seen() {
+    let mut node = gpu_node();
+    node.callers = callers(vec![listener(80, wire::Class::Workload, None)]);
+    let long_ago = wall(STARTED_S) - 60 * MINUTE_MS;
+    typed(&mut node, 1, Some(long_ago));
+    node.quiet(200);
+    let case = node.case();
+    let judgement = judge(&case);
+    let Decision::AllQuiet { total, .. } = &judgement.decision else { panic!("{judgement:?}") };
+    insta::assert_snapshot!(format!(
+        "{}\n{}",
+        words::decision(&judgement, &case),
+        words::counters(total, &case).join("\n")
+    ));
+}
