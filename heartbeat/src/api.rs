@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 pub const JOIN_PATH: &str = "/v1/nodes/join";
 /// `POST` of an encoded [`crate::wire::Envelope`] with the node token as bearer token; answers with an [`Ack`].
 pub const HEARTBEATS_PATH: &str = "/v1/heartbeats";
+/// `GET` with the node token as bearer token: the rules file that an [`Ack`] offers, as TOML. Its `ETag` is the file's
+/// SHA-256 in hexadecimal digits.
+pub const RULES_PATH: &str = "/v1/rules";
+/// Content type of a rules file.
+pub const RULES_TYPE: &str = "application/toml";
 /// Content type of an encoded envelope. It is always compressed; `Content-Encoding` is [`CONTENT_ENCODING`].
 pub const CONTENT_TYPE: &str = "application/x-protobuf";
 /// Content encoding of an envelope.
@@ -48,6 +53,24 @@ pub struct Ack {
     pub stored: u32,
     /// How many were known already.
     pub duplicates: u32,
+    /// The rules that the node should follow; absent from a sweeper that knows nothing of rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<RulesOffer>,
+}
+
+/// The rules that a sweeper wants its nodes to follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RulesOffer {
+    /// Those that are built into each agent.
+    BuiltIn,
+    /// The file at [`RULES_PATH`].
+    File {
+        /// As the file says it, for people.
+        version: String,
+        /// SHA-256 of the file, in hexadecimal digits: whoever has it need not fetch it.
+        sha256: String,
+    },
 }
 
 /// Why a request was refused (RFC 9457).

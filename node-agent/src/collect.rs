@@ -20,6 +20,7 @@ use crate::{
         loader::Wanted,
         object::{Object, ObjectError},
     },
+    rules::Keeper,
     workload::{Class, Names, Rows, Traits, classify},
 };
 use heartbeat::wire;
@@ -40,7 +41,7 @@ pub enum Mode {
 }
 
 /// Settings of a collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CollectorOptions {
     /// How the tasks' books are to be read.
     pub mode: Mode,
@@ -50,6 +51,8 @@ pub struct CollectorOptions {
     pub syscall_classes: bool,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
+    /// By which rules processes are judged.
+    pub rules: Arc<Keeper>,
 }
 
 /// Why nothing can be collected.
@@ -108,7 +111,10 @@ pub struct Collector {
     ebpf_refusal: Option<(Status, String)>,
     cgroups: Cgroups,
     facts: Facts,
+    keeper: Arc<Keeper>,
     rules: Arc<Rules>,
+    /// What had been lost when the rows' counters were zero.
+    drops_before: Vec<(&'static str, u64)>,
     signals: Signals,
     rows: Rows,
     names: Names,
@@ -151,7 +157,9 @@ impl Collector {
             ebpf_refusal,
             cgroups: Cgroups::new(Mounts::read()),
             facts: Facts::read(signals.bus().any()),
-            rules: workload_rules::built_in(),
+            rules: options.rules.rules(),
+            keeper: Arc::clone(&options.rules),
+            drops_before: Vec::new(),
             signals,
             rows: Rows::default(),
             names: Names::default(),
@@ -203,6 +211,7 @@ impl Collector {
     /// Reads everything. A part that cannot be read is absent in the reading and named by a probe.
     pub fn read(&mut self) -> Reading {
         let mut probes = Probes::default();
+        let next_rules = self.keeper.rules();
         let ledger = match &mut self.books {
             Books::Ebpf(object) => object.read().map_err(|error| error.to_string()),
             Books::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be listed: {error}")),
@@ -222,6 +231,7 @@ impl Collector {
                 Some(failure)
             }
         };
+        let was_read = failure.is_none();
         let host = books::read(&mut probes);
         let signals = self.look(taken, &mut probes);
         let measured = self.state(&mut probes, failure.as_deref());
@@ -229,7 +239,8 @@ impl Collector {
         let mut drops = self.drops.clone();
         drops.push(("lost_readings", self.lost_readings));
         drops.push(("detail_shares", self.unshared));
-        Reading {
+        drops.push(("detail_rules_refused", self.keeper.refused()));
+        let reading = Reading {
             taken,
             counters_since: self.counters_since,
             interval: self.interval,
@@ -242,9 +253,28 @@ impl Collector {
             measured,
             collector: self.collector(),
             probes,
-            drops,
+            drops: lost_since(&self.drops_before, &drops),
             programs: self.programs,
+        };
+        if was_read {
+            self.take_over(next_rules, taken, drops);
         }
+        reading
+    }
+
+    /// New rules begin with the next reading. Rows that other rules would have sorted otherwise begin anew, at this moment:
+    /// none of their counters ever runs backwards, and the sweeper subtracts nothing across the change.
+    fn take_over(&mut self, rules: Arc<Rules>, now: Moment, drops: Vec<(&'static str, u64)>) {
+        if rules == self.rules {
+            return;
+        }
+        if rules.housekeeping != self.rules.housekeeping {
+            self.rows = Rows::default();
+            self.counters_since = now;
+            self.drops_before = drops;
+        }
+        self.names = Names::default();
+        self.rules = rules;
     }
 
     fn book(&mut self, ledger: &Ledger) {
@@ -301,6 +331,7 @@ impl Collector {
     fn state(&self, probes: &mut Probes, failure: Option<&str>) -> Measured {
         let standing = self.standing();
         standing.state(probes);
+        self.keeper.report(probes);
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }
@@ -322,4 +353,10 @@ impl Collector {
             }
         }
     }
+}
+
+/// What was lost between two moments, by name.
+fn lost_since(before: &[(&'static str, u64)], now: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
+    let count_before = |name| before.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
+    now.iter().map(|(name, count)| (*name, count.saturating_sub(count_before(*name)))).collect()
 }

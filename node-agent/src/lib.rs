@@ -4,6 +4,8 @@
 //! `workload` (pure: whose work it is), `collect` (one reading of all of them), `coverage` (what was measured and what
 //! was not), `fold` (pure: a reading becomes a heartbeat), `source` (the heartbeats as the uplink asks for them).
 //!
+//! `rules` keeps the rules in force, by which `workload` judges.
+//!
 //! And on the way out: `cli`, `config`, `identity` (which machine this is), `state` and `spool` (what survives a restart),
 //! `uplink` (what empties the spool), `http`, and `run`, the loop that holds them together.
 
@@ -16,6 +18,7 @@ pub mod host;
 pub mod http;
 pub mod identity;
 pub mod kernel;
+pub mod rules;
 pub mod run;
 pub mod source;
 pub mod spool;

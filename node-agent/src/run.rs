@@ -7,6 +7,7 @@ pub mod clock;
 use crate::{
     config::{Config, ConfigError, Surroundings},
     identity::{self, Identity, IdentityError, machine},
+    rules::Keeper,
     source::Source,
     spool::{Limits, Spool},
     state::StateDir,
@@ -20,13 +21,15 @@ use tokio_util::sync::CancellationToken;
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
-/// Measures and reports until `stop`. `start` makes the source of heartbeats, once the node is known.
+/// Measures and reports until `stop`. `start` makes the source of heartbeats, once the node is known; it judges by the rules
+/// of `keeper`, for which this fetches what the sweeper offers.
 ///
 /// # Errors
 /// If it cannot begin: no sweeper is configured, the state directory is not to be had, nothing can be measured.
 pub async fn run<S: Source + 'static>(
     config: &Config,
     surroundings: &Surroundings,
+    keeper: Arc<Keeper>,
     start: impl FnOnce() -> anyhow::Result<S> + Send + 'static,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -59,7 +62,7 @@ pub async fn run<S: Source + 'static>(
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         join_token: config.join_token.clone(),
     };
-    let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), random_waits);
+    let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), keeper, random_waits);
     let measured = CancellationToken::new();
     let measuring = tokio::spawn(measure(source, ticker, Arc::clone(&queue), meter, stop));
     let until_measured = async {

@@ -8,6 +8,7 @@ pub mod ingest;
 pub mod inventory;
 pub mod outbox;
 pub mod pricing;
+pub mod rules;
 pub mod store;
 pub mod sweep;
 pub mod verdict;

@@ -37,6 +37,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "people" => "sessions with a terminal, and when one last took input",
         "pressure" => "time in which tasks waited for CPU, memory or I/O",
         "oom_kills" => "kills by the out-of-memory killer, by workload",
+        "rules" => "the rules by which processes are judged",
         "short_lives" => "CPU time of processes that live and end within an interval",
         "tasks" => "CPU time of processes, by workload",
         _ => "",
@@ -49,6 +50,7 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
     let by_choice = reason.contains("by configuration");
     match (status, probe) {
         (ProbeStatus::Ok | ProbeStatus::NotApplicable, _) => "",
+        (_, "rules") => "correct the file; `node-agent rules check FILE` tells the same before it is used",
         (ProbeStatus::Unsupported, "gpu") => "none in this version; verdicts about this host stay unknown",
         (_, "gpu") => "see that nvidia-smi works, and that node-agent-gpu lies beside the agent",
         (ProbeStatus::Denied, "people" | "caller_owners") => "run the agent as root, or with CAP_SYS_PTRACE",

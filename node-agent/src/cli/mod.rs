@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod glossary;
 pub mod once;
+mod rules;
 pub mod terminal;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     state::StateError,
 };
 use clap::{Parser, Subcommand, ValueEnum};
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, time::Duration};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 const SUCCESS: u8 = 0;
@@ -24,6 +25,7 @@ const IN_USE: u8 = 4;
 const AFTER_HELP: &str = "\
 Examples:
   node-agent doctor                 what can be measured on this host, and what cannot, and why
+  node-agent rules check FILE       whether agents would take these rules, or the line at fault
   node-agent once | jq .counters    one heartbeat, as it would be sent, on standard output
   NODE_AGENT_SWEEPER_URL=https://sweeper.example.com \\
   NODE_AGENT_JOIN_TOKEN_FILE=/etc/cloud-sweeper/join-token \\
@@ -36,7 +38,7 @@ Configuration:
 Exit codes:
   0  success; for `run`: it was told to stop and has kept or sent everything
   1  it failed; standard error says why
-  2  wrong command line or configuration
+  2  wrong command line, configuration or rules file
   3  `doctor` only: something that this host has cannot be measured
   4  another agent uses the same state directory";
 
@@ -70,6 +72,9 @@ enum Command {
     /// Load the programs for the kernel and hand them over to the agent that asked for them.
     #[command(name = loader::COMMAND, hide = true)]
     LoadPrograms(loader::Wanted),
+    /// Show or check rules: who is housekeeping, what workloads and tools are called (docs/rules.md).
+    #[command(subcommand)]
+    Rules(rules::Command),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -114,7 +119,8 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
         match command {
             Command::Run => {
                 let options = once::options(config, config.interval);
-                run::run(config, surroundings, move || once::start(&options), stop).await.map(|()| SUCCESS)
+                let rules = Arc::clone(&options.rules);
+                run::run(config, surroundings, rules, move || once::start(&options), stop).await.map(|()| SUCCESS)
             }
             Command::Once { interval } => once::once(config, *interval, stop).await.map(|()| SUCCESS),
             Command::Doctor { output } => {
@@ -122,6 +128,7 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
                 Ok(if complete { SUCCESS } else { INCOMPLETE })
             }
             Command::LoadPrograms(_) => Ok(USAGE),
+            Command::Rules(command) => rules::run(command, config),
         }
     });
     // A reading that hangs in the kernel must not keep the process from ending.

@@ -18,7 +18,8 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
         CollectorChoice::Ebpf => Mode::Ebpf,
         CollectorChoice::Proc => Mode::Proc,
     };
-    CollectorOptions { mode, interval, syscall_classes: config.syscall_classes, gpu: config.gpu.clone() }
+    let (gpu, rules) = (config.gpu.clone(), config.rules());
+    CollectorOptions { mode, interval, syscall_classes: config.syscall_classes, gpu, rules }
 }
 
 /// Starts a collector.

@@ -136,6 +136,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "syscall_classes" => config.syscall_classes = value::switch(found)?,
         "identity" => config.identity = value::identity(found)?,
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
+        "rules_file" => config.rules_file = Some(value::path(found)?),
         "pci_devices" => config.gpu.pci_devices = value::path(found)?,
         _ => config.log = Some(value::text(found)?),
     }

@@ -8,12 +8,12 @@ mod value;
 
 pub use value::parse_duration;
 
-use crate::host::gpu;
+use crate::{host::gpu, rules::Keeper};
 pub use load::{DEFAULT_FILE, Surroundings, load};
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 14] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -26,6 +26,7 @@ pub const KEYS: [&str; 13] = [
     "identity",
     "gpu_helper",
     "pci_devices",
+    "rules_file",
     "log",
 ];
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub identity: IdentityChoice,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
+    /// Rules of this host alone, in the place of the sweeper's and the built-in ones.
+    pub rules_file: Option<PathBuf>,
     /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it; `None` is `info` for `run` and `warn` for the others.
     pub log: Option<String>,
 }
@@ -114,6 +117,12 @@ pub enum IdentityChoice {
 }
 
 impl Config {
+    /// Keeps the rules that this configuration and the state directory say.
+    #[must_use]
+    pub fn rules(&self) -> Arc<Keeper> {
+        Arc::new(Keeper::start(self.rules_file.as_deref(), &self.state_dir))
+    }
+
     /// What holds when nothing is said.
     #[must_use]
     pub fn default_in(surroundings: &Surroundings) -> Self {
@@ -128,6 +137,7 @@ impl Config {
             syscall_classes: false,
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
+            rules_file: None,
             log: None,
         }
     }

@@ -9,9 +9,11 @@ pub mod backoff;
 pub mod client;
 pub mod meter;
 pub mod queue;
+mod rules;
 
 use crate::{
     config::{JoinToken, Secret},
+    rules::Keeper,
     spool::Batch,
     state::StateDir,
 };
@@ -63,6 +65,7 @@ pub struct Uplink {
     state: Arc<StateDir>,
     queue: Arc<Queue>,
     meter: Arc<meter::Meter>,
+    rules: rules::Follower,
     token: Option<Secret>,
     backoff: Backoff,
     batch_limit: usize,
@@ -81,20 +84,25 @@ impl Uplink {
         state: Arc<StateDir>,
         queue: Arc<Queue>,
         meter: Arc<meter::Meter>,
+        keeper: Arc<Keeper>,
         backoff: Backoff,
     ) -> Self {
         let token = state.token(&node.node_id);
         if token.is_some() {
             note_floor(queue.spool().raise_floor(0));
         }
-        Self { client, node, state, queue, meter, token, backoff, batch_limit: MAX_HEARTBEATS, trouble: None }
+        let rules = rules::Follower::new(keeper);
+        Self { client, node, state, queue, meter, rules, token, backoff, batch_limit: MAX_HEARTBEATS, trouble: None }
     }
 
     /// Does one thing: joins, or sends one envelope.
     pub async fn step(&mut self) -> Step {
         let step = match self.token.clone() {
             None => self.join().await,
-            Some(token) => self.send(&token).await,
+            Some(token) => {
+                self.rules.follow(&self.client, &token).await;
+                self.send(&token).await
+            }
         };
         self.meter.sample();
         step
@@ -169,6 +177,7 @@ impl Uplink {
             return self.later(why, None);
         }
         self.queue.spool().acknowledge(batch.boot, ack.contiguous_sequence);
+        self.rules.hear(ack);
         self.batch_limit = self.batch_limit.saturating_mul(2).min(MAX_HEARTBEATS);
         tracing::debug!(
             sent = batch.heartbeats.len(),

@@ -80,7 +80,7 @@ async fn heartbeats(State(shared): State<Shared>, headers: HeaderMap, body: Byte
         return problem(422, "invalid");
     }
     sweeper.envelopes.push(sequences.len());
-    let mut ack = Ack { boot_id: envelope.boot_id, contiguous_sequence: 0, stored: 0, duplicates: 0 };
+    let mut ack = Ack { boot_id: envelope.boot_id, contiguous_sequence: 0, stored: 0, duplicates: 0, rules: None };
     for sequence in sequences {
         let times = sweeper.arrived.entry(sequence).or_default();
         *times += 1;
@@ -125,7 +125,8 @@ fn uplink(directory: &Path, url: &str, join_token: &str) -> (Arc<Queue>, Uplink)
     };
     let backoff = Backoff::for_interval(Duration::from_secs(30));
     let client = Client::new(url).unwrap();
-    let uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::default(), backoff);
+    let keeper = Arc::new(Keeper::start(None, directory));
+    let uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::default(), keeper, backoff);
     (queue, uplink)
 }
 

@@ -9,6 +9,7 @@ const DUPLICATE: &str = "heartbeats_duplicate_total";
 const LOST: &str = "heartbeats_lost_total";
 const JOINED: &str = "nodes_joined_total";
 const REFUSED: &str = "requests_refused_total";
+const RULES_REFUSED: &str = "rules_refused_total";
 
 static EXPOSITION: OnceLock<PrometheusHandle> = OnceLock::new();
 
@@ -25,7 +26,8 @@ pub fn install() {
         metrics::describe_counter!(LOST, "Heartbeats that their sender gave up before they arrived.");
         metrics::describe_counter!(JOINED, "Nodes that exchanged the join token for a node token.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
-        for name in [STORED, DUPLICATE, LOST, JOINED] {
+        metrics::describe_counter!(RULES_REFUSED, "Versions of the rules file that were refused.");
+        for name in [STORED, DUPLICATE, LOST, JOINED, RULES_REFUSED] {
             metrics::counter!(name).increment(0);
         }
         handle
@@ -47,6 +49,10 @@ pub(crate) fn stored(stored: &crate::store::Stored) {
 
 pub(super) fn joined() {
     metrics::counter!(JOINED).increment(1);
+}
+
+pub(crate) fn rules_refused() {
+    metrics::counter!(RULES_REFUSED).increment(1);
 }
 
 pub(super) fn refused(reason: Reason) {

@@ -13,6 +13,7 @@ mod nodes;
 mod observe;
 pub(crate) mod problem;
 mod router;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,12 @@ pub use auth::{JoinTokenError, establish_join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
 
-use crate::store::Store;
+use crate::{
+    rules::{Served, Shelf},
+    store::Store,
+};
 use axum::serve::ListenerExt as _;
+use heartbeat::api::RulesOffer;
 use problem::{Reason, Refusal};
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -40,17 +45,19 @@ pub struct AppState(Arc<Inner>);
 struct Inner {
     store: Store,
     clock_skew: Duration,
+    rules: Option<Arc<Shelf>>,
     bodies: Arc<Semaphore>,
     decoders: Arc<Semaphore>,
 }
 
 impl AppState {
-    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off.
+    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, and `rules` what agents are to
+    /// follow, if not their built-in rules.
     #[must_use]
-    pub fn new(store: Store, clock_skew: Duration) -> Self {
+    pub fn new(store: Store, clock_skew: Duration, rules: Option<Arc<Shelf>>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
-        Self(Arc::new(Inner { store, clock_skew, bodies, decoders }))
+        Self(Arc::new(Inner { store, clock_skew, rules, bodies, decoders }))
     }
 
     /// The database.
@@ -61,6 +68,16 @@ impl AppState {
 
     pub(crate) fn clock_skew(&self) -> Duration {
         self.0.clock_skew
+    }
+
+    /// The rules file, if one is served.
+    fn rules(&self) -> Option<Arc<Served>> {
+        self.0.rules.as_ref().map(|shelf| shelf.served())
+    }
+
+    /// What acknowledgements say about rules.
+    pub(crate) fn rules_offer(&self) -> RulesOffer {
+        self.rules().map_or(RulesOffer::BuiltIn, |served| served.offer())
     }
 
     /// A place among the bodies held at once.

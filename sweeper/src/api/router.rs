@@ -4,6 +4,7 @@ use super::{
     AppState, health, heartbeats, nodes,
     observe::observe,
     problem::{Reason, Refusal},
+    rules,
 };
 use axum::{
     Router,
@@ -12,7 +13,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use heartbeat::api::{HEARTBEATS_PATH, JOIN_PATH};
+use heartbeat::api::{HEARTBEATS_PATH, JOIN_PATH, RULES_PATH};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -24,6 +25,7 @@ pub fn router(state: AppState) -> Router {
         .route("/metrics", get(health::metrics))
         .route(JOIN_PATH, post(nodes::join))
         .route(HEARTBEATS_PATH, post(heartbeats::receive))
+        .route(RULES_PATH, get(rules::send))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::{AppState, establish_join_token, router};
-use crate::store::Store;
+use crate::{rules::Shelf, store::Store};
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -11,11 +11,14 @@ use axum::{
 };
 use heartbeat::{
     NodeId,
-    api::{Ack, CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH, JOIN_PATH, JoinResponse, PROBLEM_TYPE, Problem},
+    api::{
+        Ack, CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH, JOIN_PATH, JoinResponse, PROBLEM_TYPE, Problem,
+        RULES_PATH, RulesOffer,
+    },
     wire,
 };
 use jiff::Timestamp;
-use std::{os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
+use std::{os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
@@ -31,10 +34,22 @@ struct TestApp {
 
 impl TestApp {
     async fn new() -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), None).await
+    }
+
+    async fn with_rules(text: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("rules.toml");
+        std::fs::write(&file, text).unwrap();
+        let shelf = Shelf::open(&file).unwrap();
+        Self::in_folder(directory, Some(Arc::new(shelf))).await
+    }
+
+    async fn in_folder(directory: TempDir, rules: Option<Arc<Shelf>>) -> Self {
         let store = Store::connect(&format!("sqlite://{}/s.db?mode=rwc", directory.path().display())).await.unwrap();
         store.migrate().await.unwrap();
-        let app = Self { router: router(AppState::new(store.clone(), Duration::from_secs(300))), store, directory };
+        let app =
+            Self { router: router(AppState::new(store.clone(), Duration::from_secs(300), rules)), store, directory };
         establish_join_token(&app.store, &app.join_token_file()).await.unwrap();
         app
     }
@@ -267,4 +282,40 @@ async fn the_join_token_is_private_stays_the_same_and_can_be_changed_in_its_file
 
     std::fs::write(&file, "short").unwrap();
     assert!(establish_join_token(&app.store, &file).await.is_err());
+}
+
+#[tokio::test]
+async fn the_rules_file_is_served_to_nodes_alone_and_only_when_it_is_news() {
+    let without = TestApp::new().await;
+    let node = without.join(NODE).await.node_token;
+    let ack = without.send(&node, &envelope(NODE, &[1])).await;
+    assert_eq!(ack.rules, Some(RulesOffer::BuiltIn));
+    assert_eq!(without.refused(get_rules(&node, None)).await.kind, "not_found");
+
+    let text = "version = \"2026-11-21\"\nbase = \"built-in\"\n";
+    let app = TestApp::with_rules(text).await;
+    let node = app.join(NODE).await.node_token;
+    let Some(RulesOffer::File { version, sha256 }) = app.send(&node, &envelope(NODE, &[1])).await.rules else {
+        panic!("no rules are offered");
+    };
+    assert_eq!(version, "2026-11-21");
+    let (status, kind, body) = app.call(get_rules(&node, None)).await;
+    assert_eq!((status, kind.as_str(), body.as_slice()), (StatusCode::OK, "application/toml", text.as_bytes()));
+    for (known, expected) in [
+        (format!("\"{sha256}\""), StatusCode::NOT_MODIFIED),
+        (format!("\"other\", W/\"{sha256}\""), StatusCode::NOT_MODIFIED),
+        ("\"other\"".to_owned(), StatusCode::OK),
+    ] {
+        let (status, _, body) = app.call(get_rules(&node, Some(&known))).await;
+        assert_eq!((status, body.is_empty()), (expected, expected == StatusCode::NOT_MODIFIED), "{known}");
+    }
+    for stranger in ["", "csn_0000000000000000000000000000000000000000000000000000000000000000", &app.join_token()] {
+        assert_eq!(app.refused(get_rules(stranger, None)).await.kind, "unauthenticated");
+    }
+}
+
+fn get_rules(token: &str, known: Option<&str>) -> Request<Body> {
+    let request = Request::get(RULES_PATH).header(header::AUTHORIZATION, format!("Bearer {token}"));
+    let request = known.into_iter().fold(request, |request, tag| request.header(header::IF_NONE_MATCH, tag));
+    request.body(Body::empty()).unwrap()
 }

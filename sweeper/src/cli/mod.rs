@@ -4,6 +4,7 @@ mod explain;
 mod findings;
 mod plan;
 mod progress;
+mod rules;
 mod screen;
 mod serve;
 mod sweep;
@@ -48,7 +49,7 @@ Examples:
 Exit codes:
   0  done
   1  something failed; the last line says what
-  2  wrong arguments or configuration
+  2  wrong arguments, configuration or rules file
   3  the sweep ended, but a part of the inventory could not be read (its report names it)
 
 Settings come from a TOML file and from SWEEPER_SECTION__KEY variables; sweeper.example.toml documents every key.
@@ -93,6 +94,9 @@ New findings are told on the configured channels, each once. Nothing is ever sto
         #[command(flatten)]
         printed: Printed,
     },
+    /// Look at rules files before agents do (docs/rules.md)
+    #[command(subcommand, after_help = "Example:\n  sweeper rules check /etc/cloud-sweeper/rules.toml")]
+    Rules(rules::Command),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -126,6 +130,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Sweep(printed) => sweep::sweep(config, printed.output).await,
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
+        Command::Rules(command) => rules::run(&command),
     };
     done.unwrap_or_else(|error| {
         screen::error(&crate::chain(error.as_ref()));

@@ -6,12 +6,13 @@ use crate::{
     config::Config,
     inventory::Silent,
     outbox,
+    rules::Shelf,
     store::Store,
     sweep::{self, Context, Scheduler},
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
-use std::{process::ExitCode, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     api::install_metrics();
     let channels = channels(&config)?;
     let scheduler = Scheduler::new(&config.sweep.schedule, &config.sweep.timezone, config.sweep.watchdog)?;
+    let rules = config.ingest.rules_file.as_deref().map(Shelf::open).transpose()?.map(Arc::new);
     let store = open(&config).await?;
     store.migrate().await?;
     api::establish_join_token(&store, &config.join_token_file()).await?;
@@ -47,7 +49,10 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     tasks.spawn(sweeps(context, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.heartbeat_retention, stop.clone()));
-    let state = api::AppState::new(store, config.ingest.clock_skew);
+    if let Some(shelf) = rules.clone() {
+        tasks.spawn(watching(shelf, stop.clone()));
+    }
+    let state = api::AppState::new(store, config.ingest.clock_skew, rules);
     tasks.spawn(served(listener, state, stop.clone()));
 
     let ended = tokio::select! {
@@ -84,6 +89,11 @@ async fn scheduled(scheduler: Scheduler, tick: mpsc::Sender<()>, stop: Cancellat
 
 async fn served(listener: TcpListener, state: api::AppState, stop: CancellationToken) -> anyhow::Result<()> {
     api::serve(listener, state, async move { stop.cancelled().await }).await.context("the HTTP server ended")
+}
+
+async fn watching(shelf: Arc<Shelf>, stop: CancellationToken) -> anyhow::Result<()> {
+    shelf.watch(stop).await;
+    Ok(())
 }
 
 async fn delivery(

@@ -48,11 +48,13 @@ pub struct IngestConfig {
     pub clock_skew: Duration,
     /// Where the join token is written at first start; by default `join-token` in the data directory.
     pub join_token_file: Option<PathBuf>,
+    /// The rules that agents are to follow; without it, those that are built into each of them.
+    pub rules_file: Option<PathBuf>,
 }
 
 impl Default for IngestConfig {
     fn default() -> Self {
-        Self { clock_skew: Duration::from_secs(300), join_token_file: None }
+        Self { clock_skew: Duration::from_secs(300), join_token_file: None, rules_file: None }
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) async fn receive(state: &AppState, node: &Node, body: Vec<u8>) -> Res
         contiguous_sequence: stored.contiguous_sequence,
         stored: stored.stored,
         duplicates: stored.duplicates,
+        rules: Some(state.rules_offer()),
     };
     Ok((ack, stored))
 }

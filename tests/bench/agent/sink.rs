@@ -29,6 +29,7 @@ impl Sink {
                     contiguous_sequence: sequences.max().unwrap_or(0),
                     stored: u32::try_from(envelope.heartbeats.len()).unwrap_or(u32::MAX),
                     duplicates: 0,
+                    rules: None,
                 }
             });
             async { answer.map(Json).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string())) }

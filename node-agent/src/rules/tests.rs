@@ -1,0 +1,159 @@
+//! Which file wins, what a refused one leaves, what a restart finds.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::{
+    collect::{Collector, CollectorOptions, Mode},
+    coverage::Probes,
+    fold,
+    workload::Class,
+};
+use std::{collections::BTreeMap, fs, time::Duration};
+
+const BAD: &str = "version = \"9\"\n[housekeeping]\nnames = [\"bash\"]\n";
+
+fn rules(version: &str) -> String {
+    format!("version = \"{version}\"\nbase = \"built-in\"\n")
+}
+
+fn offer(file: &str) -> RulesOffer {
+    RulesOffer::File { version: "x".to_owned(), sha256: hex::encode(Sha256::digest(file)) }
+}
+
+fn version(keeper: &Keeper) -> String {
+    keeper.rules().version.clone()
+}
+
+fn trouble(keeper: &Keeper) -> String {
+    let mut probes = Probes::default();
+    keeper.report(&mut probes);
+    probes.to_wire().pop().map(|probe| probe.reason).unwrap_or_default()
+}
+
+#[test]
+fn a_served_file_is_taken_over_and_survives_a_restart() {
+    let state = tempfile::tempdir().unwrap();
+    let keeper = Keeper::start(None, state.path());
+    assert_eq!((version(&keeper), keeper.origin()), ("built-in-1".to_owned(), Origin::BuiltIn));
+    assert!(!keeper.hear(None) && !keeper.hear(Some(&RulesOffer::BuiltIn)));
+    assert!(keeper.hear(Some(&offer(&rules("1")))));
+    keeper.take(rules("1").as_bytes());
+    assert_eq!(version(&keeper), "1");
+    assert!(!keeper.hear(Some(&offer(&rules("1")))), "what is in force is not fetched");
+
+    let again = Keeper::start(None, state.path());
+    assert_eq!((version(&again), trouble(&again)), ("1".to_owned(), String::new()));
+    assert!(!again.hear(Some(&offer(&rules("1")))));
+    assert!(!again.hear(Some(&RulesOffer::BuiltIn)));
+    assert_eq!(version(&again), "built-in-1");
+    assert_eq!(version(&Keeper::start(None, state.path())), "built-in-1");
+}
+
+#[test]
+fn a_refused_file_leaves_the_one_before_says_why_and_is_not_fetched_again() {
+    let state = tempfile::tempdir().unwrap();
+    let keeper = Keeper::start(None, state.path());
+    keeper.take(rules("1").as_bytes());
+    keeper.take(BAD.as_bytes());
+    assert_eq!((version(&keeper), keeper.refused()), ("1".to_owned(), 1));
+    let said = trouble(&keeper);
+    assert!(said.starts_with("the sweeper's file is refused: line 3, column 10: `bash`"), "{said}");
+    assert!(said.ends_with("version 1 stays in force"), "{said}");
+    assert!(!keeper.hear(Some(&offer(BAD))));
+    assert!(keeper.hear(Some(&offer(&rules("2")))), "another one is news");
+    assert!(!keeper.hear(Some(&offer(&rules("1")))), "the sweeper came back to what is in force");
+    assert_eq!(trouble(&keeper), "");
+    assert_eq!(version(&Keeper::start(None, state.path())), "1", "what was refused is not kept");
+}
+
+#[test]
+fn a_kept_file_that_a_newer_agent_refuses_is_named_and_the_built_in_rules_hold() {
+    let state = tempfile::tempdir().unwrap();
+    fs::write(state.path().join(KEPT), BAD).unwrap();
+    let keeper = Keeper::start(None, state.path());
+    assert_eq!(version(&keeper), "built-in-1");
+    assert!(trouble(&keeper).contains("line 3"));
+}
+
+#[test]
+fn a_local_file_wins_and_is_read_again_when_it_changes() {
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("own.toml");
+    Keeper::start(None, state.path()).take(rules("served").as_bytes());
+    fs::write(&path, rules("own-1")).unwrap();
+    let keeper = Keeper::start(Some(&path), state.path());
+    assert_eq!((version(&keeper), keeper.origin()), ("own-1".to_owned(), Origin::Local(path.clone())));
+    assert!(!keeper.hear(Some(&offer(&rules("served")))));
+    assert!(!keeper.hear(Some(&RulesOffer::BuiltIn)));
+    for (text, expected, complains) in
+        [(rules("own-22"), "own-22", false), (BAD.to_owned(), "own-22", true), (rules("own-3"), "own-3", false)]
+    {
+        fs::write(&path, text).unwrap();
+        assert_eq!((version(&keeper), trouble(&keeper).is_empty()), (expected.to_owned(), !complains));
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(version(&keeper), "own-3");
+    assert!(trouble(&keeper).contains("cannot be read"), "{}", trouble(&keeper));
+    assert_eq!(keeper.refused(), 2);
+    assert_eq!(version(&keeper), "own-3", "what is missing is complained about once");
+    assert_eq!(keeper.refused(), 2);
+}
+
+#[test]
+fn the_same_rules_in_other_words_are_the_same_rules() {
+    let state = tempfile::tempdir().unwrap();
+    let keeper = Keeper::start(None, state.path());
+    keeper.take(rules("1").as_bytes());
+    let before = keeper.rules();
+    keeper.take(format!("# a remark\n{}", rules("1")).as_bytes());
+    assert!(Arc::ptr_eq(&before, &keeper.rules()));
+}
+
+/// CPU time by row, as a heartbeat would say it.
+fn cpu(reading: &crate::collect::Reading) -> BTreeMap<(Class, String), u64> {
+    let heartbeat = fold::heartbeat(&reading.counters_since, reading, &fold::OwnCosts::default());
+    let keys = reading.rows.iter().map(|(class, key, _)| (class, key.to_owned()));
+    keys.zip(heartbeat.workloads.iter().map(|row| row.cpu_ns.unwrap_or(0))).collect()
+}
+
+#[test]
+fn new_rules_begin_with_the_next_reading_and_no_counter_runs_backwards() {
+    let state = tempfile::tempdir().unwrap();
+    let keeper = Arc::new(Keeper::start(None, state.path()));
+    let (mode, interval, gpu) = (Mode::Proc, Duration::from_secs(1), crate::host::gpu::Options::default());
+    let options = CollectorOptions { mode, interval, syscall_classes: false, gpu, rules: Arc::clone(&keeper) };
+    let mut collector = Collector::start(&options).unwrap();
+    let first = collector.read();
+    assert_eq!(first.rules_version, "built-in-1");
+
+    // Other names for workloads: the same rows go on.
+    keeper.take(rules("1").as_bytes());
+    let last_before = collector.read();
+    assert_eq!(last_before.rules_version, "built-in-1", "a reading that has begun ends by the rules it began with");
+    let second = collector.read();
+    assert_eq!((second.rules_version.as_str(), second.counters_since), ("1", first.counters_since));
+    for (key, now) in cpu(&second) {
+        assert!(now >= cpu(&last_before).get(&key).copied().unwrap_or(0), "{key:?}");
+    }
+
+    // Other housekeeping: nothing is, and the rows begin anew.
+    keeper.take(b"version = \"2\"\n");
+    let last = collector.read();
+    assert_eq!((last.rules_version.as_str(), last.counters_since), ("1", first.counters_since));
+    let third = collector.read();
+    assert_eq!((third.rules_version.as_str(), third.counters_since), ("2", last.taken));
+    assert!(third.rows.iter().all(|(class, _, _)| class != Class::Housekeeping));
+    let fourth = collector.read();
+    assert_eq!(fourth.counters_since, last.taken);
+    for (key, now) in cpu(&fourth) {
+        assert!(now >= cpu(&third).get(&key).copied().unwrap_or(0), "{key:?}");
+    }
+
+    // What is refused is said, and counted since the counters began.
+    keeper.take(BAD.as_bytes());
+    let fifth = collector.read();
+    assert_eq!(fifth.rules_version, "2");
+    assert!(fifth.probes.to_wire().iter().any(|probe| probe.name == "rules" && probe.reason.contains("line 3")));
+    assert!(fifth.drops.contains(&("detail_rules_refused", 1)));
+}

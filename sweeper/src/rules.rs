@@ -1,0 +1,168 @@
+//! The rules file that agents are to follow: read at start, read again when it changes, never replaced by a bad one.
+//!
+//! A file that cannot be read or is refused leaves the one before in force; the log says line and reason, once per version of
+//! the file, and `rules_refused_total` counts it. Cost: one `stat` every 2 s, and the file (256 KiB at most) in memory.
+
+use heartbeat::api::RulesOffer;
+use sha2::{Digest as _, Sha256};
+use std::{
+    fs,
+    io::Read as _,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+use workload_rules::{MAX_FILE_BYTES, RulesError};
+
+/// How often the file is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Why a rules file cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfError {
+    /// It cannot be read.
+    #[error("the rules file {} cannot be read; check `ingest.rules_file`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// It is no acceptable rules file.
+    #[error("the rules file {} is refused: {source}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Line, reason and remedy.
+        source: RulesError,
+    },
+}
+
+/// A rules file that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// As the file says it.
+    pub version: String,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// The file.
+    pub file: Vec<u8>,
+}
+
+impl Served {
+    /// What acknowledgements say of it.
+    #[must_use]
+    pub fn offer(&self) -> RulesOffer {
+        RulesOffer::File { version: self.version.clone(), sha256: self.sha256.clone() }
+    }
+}
+
+/// By which a change of the file is seen.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// The one rules file that is served.
+#[derive(Debug)]
+pub struct Shelf {
+    path: PathBuf,
+    served: RwLock<Arc<Served>>,
+}
+
+impl Shelf {
+    /// Reads the file for the first time.
+    ///
+    /// # Errors
+    /// See [`ShelfError`].
+    pub fn open(path: &Path) -> Result<Self, ShelfError> {
+        let served = read(path)?;
+        tracing::info!(file = %path.display(), version = served.version, "serving rules");
+        Ok(Self { path: path.to_owned(), served: RwLock::new(Arc::new(served)) })
+    }
+
+    /// The last file that was accepted.
+    #[must_use]
+    pub fn served(&self) -> Arc<Served> {
+        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// See [`ShelfError`]; the one before then stays.
+    pub fn read_again(&self) -> Result<(), ShelfError> {
+        let served = read(&self.path)?;
+        if served != *self.served() {
+            tracing::info!(file = %self.path.display(), version = served.version, "serving new rules");
+            *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
+        }
+        Ok(())
+    }
+
+    fn stamp(&self) -> Stamp {
+        let metadata = fs::metadata(&self.path).ok()?;
+        Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
+    }
+
+    /// Reads the file again whenever it has changed, until `stop`.
+    pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
+        // What changed between start and now is seen as well: nothing has been looked at yet.
+        let mut last = None;
+        loop {
+            let now = self.stamp();
+            if now != last {
+                last = now;
+                if let Err(error) = self.read_again() {
+                    crate::api::counters::rules_refused();
+                    let version = &self.served().version;
+                    tracing::error!(error = %crate::chain(&error), version, "these rules stay in force");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+}
+
+/// Reads and checks a rules file.
+///
+/// # Errors
+/// See [`ShelfError`].
+pub fn read(path: &Path) -> Result<Served, ShelfError> {
+    let unreadable = |source| ShelfError::Read { path: path.to_owned(), source };
+    let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let mut file = Vec::new();
+    fs::File::open(path).and_then(|opened| opened.take(limit).read_to_end(&mut file)).map_err(unreadable)?;
+    match workload_rules::parse(&file) {
+        Ok(rules) => Ok(Served { version: rules.version, sha256: hex::encode(Sha256::digest(&file)), file }),
+        Err(source) => Err(ShelfError::Refused { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_file_is_refused_by_line_and_the_one_before_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rules.toml");
+        let opened = Shelf::open(&path).map(|_| ()).unwrap_err().to_string();
+        assert!(opened.contains("cannot be read"), "{opened}");
+        fs::write(&path, "version = \"1\"\nbase = \"built-in\"\n").unwrap();
+        let shelf = Shelf::open(&path).unwrap();
+        let first = shelf.served();
+        assert_eq!(first.version, "1");
+        fs::write(&path, "version = \"2\"\n[housekeeping]\nnames = [\"bash\"]\n").unwrap();
+        let refused = shelf.read_again().unwrap_err().to_string();
+        assert!(refused.contains("line 3, column 10: `bash`"), "{refused}");
+        assert_eq!(shelf.served(), first);
+        fs::write(&path, "version = \"3\"\n").unwrap();
+        shelf.read_again().unwrap();
+        assert_eq!(shelf.served().version, "3");
+        assert_ne!(shelf.served().sha256, first.sha256);
+    }
+}
