@@ -4,6 +4,7 @@ use std::{
     env,
     env::consts::ARCH,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// The root of the checkout.
@@ -83,4 +84,23 @@ pub fn system(program: &str) -> PathBuf {
         .map(|folder| folder.join(program))
         .find(|candidate| candidate.exists())
         .unwrap_or_else(|| panic!("{program} is missing: run `make setup`"))
+}
+
+/// Compiles a C program of the laboratory into one static binary in `folder`.
+///
+/// # Panics
+///
+/// When there is no compiler, or it refuses the program.
+#[must_use]
+pub fn compiled(source: &str, folder: &Path) -> PathBuf {
+    let source = checkout().join("tests/lab").join(source);
+    let program = folder.join(source.file_stem().expect("a source has a name"));
+    let done = Command::new(system("cc"))
+        .args(["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .output()
+        .expect("the C compiler starts");
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    program
 }

@@ -84,6 +84,17 @@ impl Guest {
         self
     }
 
+    /// Adds a module of the guest's kernel (`drivers/block/loop`) as /bin/loop.ko, for the script to insert.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel has no such module.
+    #[must_use]
+    pub fn with_module(self, path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.with_program(&format!("{name}.ko"), &binaries::installed(&modules().join(format!("{path}.ko"))))
+    }
+
     /// Adds a text file as /etc/`name`.
     #[must_use]
     pub fn with_text(mut self, name: &str, text: &str) -> Self {

@@ -33,6 +33,8 @@ missing_packages() {
     python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     has qemu-system-x86_64 || echo qemu-system-x86
     [ -n "$(static_busybox)" ] || echo busybox-static
+    has stress-ng || echo stress-ng
+    has ip || echo iproute2
     has xz || echo xz-utils
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
 }

@@ -1,0 +1,206 @@
+/* A mixed load whose every process is known: what tests compare the agent's books with.
+ *
+ *   load storm N          N children, one after another: of ten, one exits with 3, one is killed by SIGKILL, eight exit with 0
+ *   load threads N        N children whose threads burn CPU time and end before their leader, or after it
+ *   load exec N           N children that burn CPU time, become another program and go on
+ *   load disk FILE BYTES  writes and then reads that much past the page cache
+ *   load serve ADDRESS PORT        takes one connection, reads it to its end and sends as much back
+ *   load talk ADDRESS PORT BYTES   the other end of it
+ *   load burn MS          burns that much CPU time
+ *
+ * Static, and without libraries but libc, so that it runs in a micro-VM, too. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 20 };
+
+static void fail(const char *what) {
+    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static long long cpu_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void burn(long ms) {
+    for (long long begin = cpu_ns(); cpu_ns() - begin < ms * 1000000LL;) {
+    }
+}
+
+static void *burning(void *ms) {
+    burn((long)ms);
+    return NULL;
+}
+
+static void *ending_all(void *ms) {
+    burn((long)ms);
+    exit(5);
+}
+
+static pid_t born(void) {
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork");
+    return child;
+}
+
+/* Says how often the kernel began anew with small process ids: ids are used again then. */
+static void storm(long count) {
+    long wraps = 0;
+    pid_t last = 0;
+    for (long i = 0; i < count; i++) {
+        pid_t child = born();
+        if (child == 0) {
+            if (i % 10 == 0)
+                _exit(3);
+            if (i % 10 == 1)
+                raise(SIGKILL);
+            _exit(0);
+        }
+        wraps += child < last;
+        last = child;
+        wait(NULL);
+    }
+    printf("wraps %ld\n", wraps);
+}
+
+static void thread(void *(*of)(void *), long ms, pthread_t *to) {
+    pthread_t own;
+    if ((errno = pthread_create(to ? to : &own, NULL, of, (void *)ms)))
+        fail("pthread_create");
+}
+
+/* Of four children: two whose leader goes first, one whose thread ends everybody with exit code 5, one whose leader stays. */
+static void threads(long count) {
+    for (long i = 0; i < count; i++) {
+        if (born() == 0) {
+            pthread_t first, second;
+            thread(burning, 8, &first);
+            thread(burning, 3, &second);
+            if (i % 4 < 2)
+                pthread_exit(NULL);
+            pthread_join(first, NULL);
+            pthread_join(second, NULL);
+            if (i % 4 == 2) {
+                thread(ending_all, 2, NULL);
+                pause();
+            }
+            burn(2);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+}
+
+static void execs(long count, char *self) {
+    for (long i = 0; i < count; i++) {
+        if (born() == 0) {
+            burn(5);
+            execl(self, self, "burn", "5", NULL);
+            fail("exec");
+        }
+        wait(NULL);
+    }
+}
+
+static void disk(const char *path, long long bytes) {
+    char *block;
+    if (posix_memalign((void **)&block, 4096, BLOCK))
+        fail("memory");
+    memset(block, 7, BLOCK);
+    int file = open(path, O_RDWR | O_CREAT | O_DIRECT, 0600);
+    if (file < 0)
+        fail(path);
+    for (long long at = 0; at < bytes; at += BLOCK)
+        if (pwrite(file, block, BLOCK, at) != BLOCK)
+            fail("pwrite");
+    for (long long at = 0; at < bytes; at += BLOCK)
+        if (pread(file, block, BLOCK, at) != BLOCK)
+            fail("pread");
+}
+
+static struct sockaddr_in address(const char *host, const char *port) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(atoi(port))};
+    if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
+        fail(host);
+    return to;
+}
+
+static void give(int socket, long long bytes) {
+    static char block[1 << 16];
+    while (bytes > 0) {
+        ssize_t sent = send(socket, block, bytes < (long long)sizeof block ? bytes : (long long)sizeof block, MSG_NOSIGNAL);
+        if (sent < 0)
+            fail("send");
+        bytes -= sent;
+    }
+    shutdown(socket, SHUT_WR);
+}
+
+static long long take(int socket) {
+    static char block[1 << 16];
+    long long bytes = 0;
+    for (ssize_t got; (got = recv(socket, block, sizeof block, 0)) != 0; bytes += got)
+        if (got < 0)
+            fail("recv");
+    return bytes;
+}
+
+static void serve(const char *host, const char *port) {
+    struct sockaddr_in own = address(host, port);
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (struct sockaddr *)&own, sizeof own) || listen(listener, 1))
+        fail("listen");
+    puts("listening");
+    fflush(stdout);
+    int peer = accept(listener, NULL, NULL);
+    if (peer < 0)
+        fail("accept");
+    give(peer, take(peer));
+}
+
+static void talk(const char *host, const char *port, long long bytes) {
+    struct sockaddr_in to = address(host, port);
+    int peer = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(peer, (struct sockaddr *)&to, sizeof to))
+        fail("connect");
+    give(peer, bytes);
+    if (take(peer) != bytes)
+        fail("not all came back");
+}
+
+int main(int count, char **words) {
+    const char *what = count > 2 ? words[1] : "";
+    if (!strcmp(what, "storm"))
+        storm(atol(words[2]));
+    else if (!strcmp(what, "threads"))
+        threads(atol(words[2]));
+    else if (!strcmp(what, "exec"))
+        execs(atol(words[2]), words[0]);
+    else if (!strcmp(what, "burn"))
+        burn(atol(words[2]));
+    else if (!strcmp(what, "disk") && count == 4)
+        disk(words[2], atoll(words[3]));
+    else if (!strcmp(what, "serve") && count == 4)
+        serve(words[2], words[3]);
+    else if (!strcmp(what, "talk") && count == 5)
+        talk(words[2], words[3], atoll(words[4]));
+    else
+        return 2;
+    return 0;
+}
