@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test check advisories bench-agent
+.PHONY: help setup build agent run test check fuzz advisories bench-agent
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -38,6 +38,20 @@ check: ## Format, licences, unused dependencies, lints, documentation
 	cargo machete
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps
+
+# Coverage by LLVM's own passes, which the stable compiler has behind RUSTC_BOOTSTRAP; libFuzzer comes with libfuzzer-sys. What was
+# found is in target/fuzz/findings, what was learnt in target/fuzz/corpus: both stay for the next run.
+FUZZ_SECONDS ?= 60
+fuzz_flags = --cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
+fuzz: ## Throw bytes at each parser of strangers' files, FUZZ_SECONDS (60) each (no part of the gate)
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(fuzz_flags)" CARGO_TARGET_DIR=target/fuzz cargo build --locked --release --manifest-path fuzz/Cargo.toml --target $(host)
+	@set -e; for target in fuzz/fuzz_targets/*.rs; do \
+	    name=$$(basename $$target .rs); mkdir -p target/fuzz/corpus/$$name target/fuzz/findings; \
+	    echo "fuzzing $$name for $(FUZZ_SECONDS) s"; \
+	    target/fuzz/$(host)/release/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	        -dict=fuzz/seeds/$$name.dict -artifact_prefix=target/fuzz/findings/$$name- target/fuzz/corpus/$$name fuzz/seeds/$$name; \
+	done
 
 advisories: ## Compare the dependencies with the RustSec database (needs the network; no part of the gate)
 	cargo deny --locked check advisories

@@ -1,7 +1,7 @@
 //! Patterns of cgroup paths: segments with literal text, `*`, and captures.
 //!
 //! No regular expressions: a pattern has at most 8 segments, and a segment at most 3 wild parts, never two in a row. A
-//! segment of a path has at most 255 bytes (the kernel's bound for a name), so that one match costs at most some 10,000
+//! segment of a path has at most 255 bytes (the kernel's bound for a name), so that one match costs at most some 30,000
 //! steps; one that begins with literal text, as nearly all do, costs a comparison.
 
 use crate::{RulesError, read::Text};
