@@ -1,7 +1,7 @@
-//! Builds the object that runs inside the kernel, with a compiler of its own, and hands it to the agent to embed.
+//! Builds the objects that run inside the kernel, with a compiler of its own, and hands them to the agent to embed.
 //!
 //! Which compiler that is, `node-agent-ebpf/toolchain.sh find` says; without one the build stops with its one line. Whoever
-//! wants an agent without its programs for the kernel says so: `BPF_CARGO=none` embeds an empty object, and the agent
+//! wants an agent without its programs for the kernel says so: `BPF_CARGO=none` embeds empty objects, and the agent
 //! then reads `/proc` and names the reason.
 
 use std::{
@@ -44,16 +44,21 @@ fn main() {
         fail("node-agent supports little-endian machines only");
     }
     let out_dir = PathBuf::from(variable("OUT_DIR"));
-    let object = if env::var("BPF_CARGO").is_ok_and(|cargo| cargo == "none") {
-        let empty = out_dir.join("no-object");
-        fs::write(&empty, "").unwrap_or_else(|error| fail(&format!("{}: {error}", empty.display())));
-        empty
+    let objects = [("OBJECT", "node-agent-ebpf"), ("BIRTHS", "node-agent-ebpf-tracepoints")];
+    let folder = if env::var("BPF_CARGO").is_ok_and(|cargo| cargo == "none") {
+        for (_, name) in objects {
+            let empty = out_dir.join(name);
+            fs::write(&empty, "").unwrap_or_else(|error| fail(&format!("{}: {error}", empty.display())));
+        }
+        out_dir
     } else {
         let target_dir = out_dir.join("bpf");
         build(&crate_dir, &target_dir);
-        target_dir.join("bpfel-unknown-none/release/node-agent-ebpf")
+        target_dir.join("bpfel-unknown-none/release")
     };
-    println!("cargo:rustc-env=NODE_AGENT_EBPF_OBJECT={}", object.display());
+    for (variable, name) in objects {
+        println!("cargo:rustc-env=NODE_AGENT_EBPF_{variable}={}", folder.join(name).display());
+    }
 }
 
 fn build(crate_dir: &Path, target_dir: &Path) {

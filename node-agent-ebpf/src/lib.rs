@@ -5,6 +5,7 @@
 
 #![no_std]
 
+pub mod births;
 mod offsets;
 
 pub use offsets::Offsets;

@@ -16,15 +16,17 @@ use crate::{
     },
     kernel::{
         Ledger, Measured, Share, Standing, comm_text,
-        fallback::Fallback,
+        fallback::{self, Fallback},
         loader::Wanted,
         object::{Object, ObjectError},
     },
+    privileges::{self, Rights},
     rules::Keeper,
     workload::{Class, Names, Rows, Traits, classify},
 };
 use heartbeat::wire;
 use node_agent_ebpf::Key;
+use rustix::thread::CapabilitySet;
 use std::{io, sync::Arc, time::Duration};
 use workload_rules::Rules;
 
@@ -36,8 +38,19 @@ pub enum Mode {
     Auto,
     /// From the kernel or not at all.
     Ebpf,
-    /// From `/proc`.
+    /// From `/proc`, with births by tracepoints that need no type information.
+    Tracepoints,
+    /// From `/proc`, with the kernel's records of the dead.
+    Taskstats,
+    /// From `/proc` alone.
     Proc,
+}
+
+impl Mode {
+    /// What this mode cannot do without beside `/proc`.
+    const fn needs(self) -> fallback::Wanted {
+        fallback::Wanted { births: matches!(self, Self::Tracepoints), taskstats: matches!(self, Self::Taskstats) }
+    }
 }
 
 /// Settings of a collector.
@@ -49,6 +62,8 @@ pub struct CollectorOptions {
     pub interval: Duration,
     /// Whether to count system calls by class: 60 to 100 ns for each call on this host.
     pub syscall_classes: bool,
+    /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
+    pub keep_ptrace: bool,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
     /// By which rules processes are judged.
@@ -61,6 +76,9 @@ pub enum CollectError {
     /// The mode asks for eBPF, and the kernel refuses.
     #[error("eBPF was asked for and does not run: {0}; `collector = \"auto\"` would fall back to /proc")]
     Ebpf(#[from] ObjectError),
+    /// The mode asks for a part that the kernel refuses.
+    #[error("{0}; `collector = \"auto\"` would do without")]
+    Part(String),
     /// Not even `/proc` can be read.
     #[error("/proc cannot be listed: {0}; is it mounted?")]
     Proc(#[source] io::Error),
@@ -68,7 +86,7 @@ pub enum CollectError {
 
 enum Books {
     Ebpf(Box<Object>),
-    Proc(Fallback),
+    Proc(Box<Fallback>),
 }
 
 /// One reading.
@@ -125,6 +143,9 @@ pub struct Collector {
     unshared: u64,
     programs: Option<(u64, u64)>,
     probes: Probes,
+    keep_ptrace: bool,
+    /// What became of the agent's rights.
+    rights: Option<Rights>,
 }
 
 impl Collector {
@@ -135,15 +156,20 @@ impl Collector {
     pub fn start(options: &CollectorOptions) -> Result<Self, CollectError> {
         let wanted = Wanted { syscall_classes: options.syscall_classes };
         let (mut books, ebpf_refusal) = match options.mode {
-            Mode::Proc => {
-                (Books::Proc(Fallback::default()), Some((Status::Unsupported, "switched off by configuration".into())))
+            Mode::Tracepoints | Mode::Taskstats | Mode::Proc => {
+                let fallback = Fallback::start(options.mode.needs());
+                if let Some(reason) = fallback.refusal(options.mode.needs()) {
+                    return Err(CollectError::Part(reason.to_owned()));
+                }
+                (Books::Proc(Box::new(fallback)), Some((Status::Unsupported, "switched off by configuration".into())))
             }
             Mode::Ebpf => (Books::Ebpf(Box::new(Object::load(&wanted)?)), None),
             Mode::Auto => match Object::load(&wanted) {
                 Ok(object) => (Books::Ebpf(Box::new(object)), None),
                 Err(error) => {
                     let status = if error.is_denied() { Status::Denied } else { Status::Unsupported };
-                    (Books::Proc(Fallback::default()), Some((status, error.to_string())))
+                    let fallback = Fallback::start(fallback::Wanted { births: true, taskstats: true });
+                    (Books::Proc(Box::new(fallback)), Some((status, error.to_string())))
                 }
             },
         };
@@ -170,6 +196,8 @@ impl Collector {
             unshared: 0,
             programs: baseline.programs,
             probes: Probes::default(),
+            keep_ptrace: options.keep_ptrace,
+            rights: None,
         };
         // Who lives now has a row from the first heartbeat on, with empty sums.
         let living = baseline.shares.into_iter().filter(|(_, share)| share.live_threads > 0);
@@ -190,9 +218,9 @@ impl Collector {
     /// Where the tasks' books come from.
     #[must_use]
     pub fn collector(&self) -> wire::Collector {
-        match self.books {
+        match &self.books {
             Books::Ebpf(_) => wire::Collector::Ebpf,
-            Books::Proc(_) => wire::Collector::Proc,
+            Books::Proc(fallback) => fallback.collector(),
         }
     }
 
@@ -214,7 +242,7 @@ impl Collector {
         let next_rules = self.keeper.rules();
         let ledger = match &mut self.books {
             Books::Ebpf(object) => object.read().map_err(|error| error.to_string()),
-            Books::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be listed: {error}")),
+            Books::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be read: {error}")),
         };
         // The moment belongs to the tasks' books, which matter most; the host's follow within a millisecond.
         let taken = Moment::now();
@@ -335,6 +363,10 @@ impl Collector {
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }
+        match &self.rights {
+            Some(rights) => rights.state(probes),
+            None => probes.set("privileges", Status::NotApplicable, "they are given up once everything is attached"),
+        }
         match failure {
             None => standing.measured,
             Some(failure) => {
@@ -342,6 +374,28 @@ impl Collector {
                 Measured::default()
             }
         }
+    }
+
+    /// Gives up every right that measuring does not need from here on; the probe `privileges` says what came of it.
+    pub fn give_up_rights(&mut self) {
+        let books = &self.books;
+        let (keep, why) = match books {
+            _ if self.keep_ptrace => (CapabilitySet::SYS_PTRACE, "as keep_ptrace says"),
+            Books::Ebpf(_) => (CapabilitySet::empty(), ""),
+            // Nothing else shows other users' storage traffic.
+            Books::Proc(_) => (CapabilitySet::SYS_PTRACE, "to read /proc/PID/io"),
+        };
+        let is_usable = || match books {
+            Books::Ebpf(object) => object.is_usable(),
+            Books::Proc(fallback) => fallback.is_usable(),
+        };
+        self.rights = Some(privileges::give_up(keep, why, is_usable));
+        // What needed them is looked at once more: who asks for the probes is to hear what holds from here on.
+        let mut probes = Probes::default();
+        let _ = books::read(&mut probes);
+        let _ = self.look(Moment::now(), &mut probes);
+        self.state(&mut probes, None);
+        self.probes = probes;
     }
 
     fn standing(&self) -> Standing {

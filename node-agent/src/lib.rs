@@ -18,6 +18,7 @@ pub mod host;
 pub mod http;
 pub mod identity;
 pub mod kernel;
+pub mod privileges;
 pub mod rules;
 pub mod run;
 pub mod source;

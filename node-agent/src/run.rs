@@ -33,8 +33,7 @@ pub async fn run<S: Source + 'static>(
     start: impl FnOnce() -> anyhow::Result<S> + Send + 'static,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let missing = ConfigError::Missing { key: "sweeper_url", variable: "NODE_AGENT_SWEEPER_URL" };
-    let sweeper_url = config.sweeper_url.as_deref().ok_or(missing)?;
+    let sweeper_url = sweeper_url(config)?;
     let state = Arc::new(StateDir::open(&config.state_dir)?);
     let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::Yes);
     let random_waits = Backoff::for_interval(config.interval);
@@ -85,6 +84,15 @@ pub async fn run<S: Source + 'static>(
     ended.context("the measuring task")??;
     tracing::info!(waiting = queue.stats().waiting, "ended; what waits is sent after the next start");
     Ok(())
+}
+
+/// Where the sweeper is.
+///
+/// # Errors
+/// If nobody has said so.
+pub fn sweeper_url(config: &Config) -> Result<&str, ConfigError> {
+    let missing = ConfigError::Missing { key: "sweeper_url", variable: "NODE_AGENT_SWEEPER_URL" };
+    config.sweeper_url.as_deref().ok_or(missing)
 }
 
 fn is_loopback(url: &str) -> bool {

@@ -9,6 +9,7 @@ pub mod aws;
 pub mod binaries;
 pub mod imds;
 pub mod initramfs;
+pub mod lives;
 pub mod microvm;
 pub mod port;
 pub mod postgres;

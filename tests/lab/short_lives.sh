@@ -1,23 +1,23 @@
 #!/bin/sh
 # Short lives in a cgroup of their own, seen by the agent and by the kernel's own books of that cgroup.
 #
-#   short_lives.sh AGENT COUNT exec|names FOLDER
+#   short_lives.sh AGENT COUNT exec|names FOLDER [COLLECTOR]
 #
 # exec:  COUNT processes that each run /bin/true
 # names: COUNT processes that each end under a name of their own
 #
-# It needs a POSIX shell (dash, busybox), the right to load eBPF and to make a cgroup, and nothing else. FOLDER then holds
-# heartbeat.json (what `node-agent once` printed), agent.log, and books, with two lines: the cgroup's path, and its CPU time
-# in nanoseconds.
+# It needs a POSIX shell (dash, busybox), the right to make a cgroup, what COLLECTOR (ebpf unless given) needs, and nothing else. FOLDER
+# then holds heartbeat.json (what `node-agent once` printed), agent.log, threads (the status of each of the agent's threads),
+# and books, with two lines: the cgroup's path, and its CPU time in nanoseconds.
 set -eu
-agent=$1 count=$2 kind=$3 out=$4
+agent=$1 count=$2 kind=$3 out=$4 collector=${5:-ebpf}
 
 if [ -d /sys/fs/cgroup/cpuacct ]; then tree=/sys/fs/cgroup/cpuacct; else tree=/sys/fs/cgroup; fi
 group=$tree/short-lives-$$
 mkdir "$group"
 mkfifo "$out/lived" "$out/end"
 
-NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
+NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR="$collector" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
 agent_pid=$!
 until grep -q 'measuring from here on' "$out/agent.log"; do
     kill -0 "$agent_pid"
@@ -50,6 +50,7 @@ else
     read -r _ cpu_us <"$group/cpu.stat" # its first line is usage_usec
     cpu_ns=$((cpu_us * 1000))
 fi
+cat /proc/"$agent_pid"/task/*/status >"$out/threads"
 kill -TERM "$agent_pid"
 wait "$agent_pid"
 echo >"$out/end"

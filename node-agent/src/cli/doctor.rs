@@ -1,12 +1,13 @@
 //! `node-agent doctor`: what this host lets the agent measure, before anything is sent anywhere.
 //!
-//! It starts the real collector, asks it what works, and stops it. It writes nothing, and sends the sweeper nothing but the
+//! It asks a real collector, which has given up its rights, what works. It writes nothing, and sends the sweeper nothing but the
 //! question whether it is there.
 
-use super::{glossary, once, terminal};
+use super::{glossary, terminal};
 use crate::{
     config::{Config, Surroundings},
     identity::{self, machine},
+    source::Readings,
 };
 use heartbeat::wire::{Probe, ProbeStatus};
 use serde::Serialize;
@@ -98,9 +99,12 @@ impl Report {
 ///
 /// # Errors
 /// If nobody reads the output.
-pub async fn doctor(config: &Config, surroundings: &Surroundings, json: bool) -> anyhow::Result<bool> {
-    let options = once::options(config, config.interval);
-    let started = tokio::task::spawn_blocking(move || once::start(&options)).await?;
+pub async fn doctor(
+    config: &Config,
+    surroundings: &Surroundings,
+    started: anyhow::Result<Readings>,
+    json: bool,
+) -> anyhow::Result<bool> {
     let probes = match &started {
         Ok(collector) => collector.probes().iter().map(row).collect(),
         Err(error) => vec![broken("collector", format!("{error:#}"), "set collector = \"auto\"")],

@@ -30,6 +30,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "memory_peak" => "peak of resident memory, by workload",
         "memory_peak_of_the_dead" => "the same, of processes that ended in the interval",
         "network" => "bytes over the network without loopback, by workload",
+        "privileges" => "what the agent may still do, once it measures",
         "run_queue_delay" => "time waiting for a CPU, by workload",
         "switches" => "context switches, by workload",
         "syscall_classes" => "system calls by class, by workload",
@@ -39,6 +40,8 @@ pub fn meaning(probe: &str) -> &'static str {
         "oom_kills" => "kills by the out-of-memory killer, by workload",
         "rules" => "the rules by which processes are judged",
         "short_lives" => "CPU time of processes that live and end within an interval",
+        "taskstats" => "the kernel's records of processes that ended, in place of eBPF",
+        "tracepoints" => "births by eBPF without type information, in place of the whole of it",
         "tasks" => "CPU time of processes, by workload",
         _ => "",
     }
@@ -53,12 +56,17 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         (_, "rules") => "correct the file; `node-agent rules check FILE` tells the same before it is used",
         (ProbeStatus::Unsupported, "gpu") => "none in this version; verdicts about this host stay unknown",
         (_, "gpu") => "see that nvidia-smi works, and that node-agent-gpu lies beside the agent",
-        (ProbeStatus::Denied, "people" | "caller_owners") => "run the agent as root, or with CAP_SYS_PTRACE",
+        (ProbeStatus::Denied, "people" | "caller_owners") => {
+            "set keep_ptrace = true, and run the agent as root or with CAP_SYS_PTRACE"
+        }
         (ProbeStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
         (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim") => AS_FOR_EBPF,
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
+        (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",
+        (ProbeStatus::Denied, "tracepoints") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
+        (ProbeStatus::Denied, "taskstats") => "run the agent as root, or with CAP_NET_ADMIN",
         (ProbeStatus::Denied, "ebpf") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
         (ProbeStatus::Denied, "disk_io") => "run the agent as root, or with CAP_SYS_PTRACE",
         (ProbeStatus::Denied, _) => "run the agent as root",

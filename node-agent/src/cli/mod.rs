@@ -13,7 +13,7 @@ use crate::{
     state::StateError,
 };
 use clap::{Parser, Subcommand, ValueEnum};
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 const SUCCESS: u8 = 0;
@@ -111,25 +111,40 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
     // Who looks once wants the answer, not the story; a filter that was chosen is heard all the same.
     let usual = if matches!(command, Command::Run) { "info" } else { "warn" };
     start_log(config.log.as_deref().unwrap_or(usual))?;
+    // Before there is a second thread: rights belong to threads, and none but this one is to have any.
+    match command {
+        Command::Run => {
+            run::sweeper_url(config)?;
+            let options = once::options(config, config.interval);
+            let source = once::start(&options)?;
+            in_runtime(async |stop| {
+                run::run(config, surroundings, options.rules, || Ok(source), stop).await.map(|()| SUCCESS)
+            })
+        }
+        Command::Once { interval } => {
+            let source = once::start(&once::options(config, *interval))?;
+            in_runtime(async |stop| once::once(source, *interval, stop).await.map(|()| SUCCESS))
+        }
+        Command::Doctor { output } => {
+            let source = once::start(&once::options(config, config.interval));
+            in_runtime(async |_| {
+                let complete = doctor::doctor(config, surroundings, source, *output == Output::Json).await?;
+                Ok(if complete { SUCCESS } else { INCOMPLETE })
+            })
+        }
+        Command::LoadPrograms(_) => Ok(USAGE),
+        Command::Rules(command) => rules::run(command, config),
+    }
+}
+
+/// Does `work` until its end, or until SIGTERM or Ctrl-C cancel the token.
+fn in_runtime(work: impl AsyncFnOnce(CancellationToken) -> anyhow::Result<u8>) -> anyhow::Result<u8> {
     // One thread is enough to send; measuring and files have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stop = CancellationToken::new();
     let done = runtime.block_on(async {
         tokio::spawn(stop_on_signal(stop.clone())?);
-        match command {
-            Command::Run => {
-                let options = once::options(config, config.interval);
-                let rules = Arc::clone(&options.rules);
-                run::run(config, surroundings, rules, move || once::start(&options), stop).await.map(|()| SUCCESS)
-            }
-            Command::Once { interval } => once::once(config, *interval, stop).await.map(|()| SUCCESS),
-            Command::Doctor { output } => {
-                let complete = doctor::doctor(config, surroundings, *output == Output::Json).await?;
-                Ok(if complete { SUCCESS } else { INCOMPLETE })
-            }
-            Command::LoadPrograms(_) => Ok(USAGE),
-            Command::Rules(command) => rules::run(command, config),
-        }
+        work(stop).await
     });
     // A reading that hangs in the kernel must not keep the process from ending.
     runtime.shutdown_timeout(Duration::from_millis(500));

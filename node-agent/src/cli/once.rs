@@ -16,27 +16,36 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
     let mode = match config.collector {
         CollectorChoice::Auto => Mode::Auto,
         CollectorChoice::Ebpf => Mode::Ebpf,
+        CollectorChoice::Tracepoints => Mode::Tracepoints,
+        CollectorChoice::Taskstats => Mode::Taskstats,
         CollectorChoice::Proc => Mode::Proc,
     };
-    let (gpu, rules) = (config.gpu.clone(), config.rules());
-    CollectorOptions { mode, interval, syscall_classes: config.syscall_classes, gpu, rules }
+    CollectorOptions {
+        mode,
+        interval,
+        syscall_classes: config.syscall_classes,
+        keep_ptrace: config.keep_ptrace,
+        gpu: config.gpu.clone(),
+        rules: config.rules(),
+    }
 }
 
-/// Starts a collector.
+/// Starts a collector, and gives up every right that it does not need from then on. Rights belong to threads: call this before there is
+/// a second one.
 ///
 /// # Errors
 /// If nothing can be measured, or not in the way that was asked for.
 pub fn start(options: &CollectorOptions) -> anyhow::Result<Readings> {
-    Ok(Readings::new(Collector::start(options)?))
+    let mut collector = Collector::start(options)?;
+    collector.give_up_rights();
+    Ok(Readings::new(collector))
 }
 
 /// Measures one interval and prints its heartbeat.
 ///
 /// # Errors
-/// If nothing can be measured or nobody reads the output.
-pub async fn once(config: &Config, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-    let options = options(config, interval);
-    let mut source = tokio::task::spawn_blocking(move || start(&options)).await??;
+/// If nobody reads the output.
+pub async fn once(mut source: Readings, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
     let mut ticker = Ticker::start(interval)?;
     tokio::select! {
         tick = ticker.tick() => tick?,

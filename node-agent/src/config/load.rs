@@ -134,6 +134,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "spool_max_age" => config.spool_max_age = value::duration(found, LEAST_AGE, MOST_AGE)?,
         "collector" => config.collector = value::collector(found)?,
         "syscall_classes" => config.syscall_classes = value::switch(found)?,
+        "keep_ptrace" => config.keep_ptrace = value::switch(found)?,
         "identity" => config.identity = value::identity(found)?,
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
         "rules_file" => config.rules_file = Some(value::path(found)?),

@@ -65,7 +65,7 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("sweeper_url = \"\"", "it is empty"),
         ("state_dir = 1", "expected a text in quotes"),
         ("spool_max_bytes = 1", "below the least"),
-        ("collector = \"bpf\"", "none of auto, ebpf, proc"),
+        ("collector = \"bpf\"", "none of auto, ebpf, tracepoints, taskstats, proc"),
         ("identity = \"azure\"", "none of auto, aws, gcp, host"),
         ("join_token = \"a\"\njoin_token_file = \"/b\"", "keep one of the two"),
     ] {

@@ -13,7 +13,7 @@ pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 14] = [
+pub const KEYS: [&str; 15] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -23,6 +23,7 @@ pub const KEYS: [&str; 14] = [
     "spool_max_age",
     "collector",
     "syscall_classes",
+    "keep_ptrace",
     "identity",
     "gpu_helper",
     "pci_devices",
@@ -49,6 +50,8 @@ pub struct Config {
     pub collector: CollectorChoice,
     /// Whether system calls are counted by class.
     pub syscall_classes: bool,
+    /// Whether `CAP_SYS_PTRACE` is kept, where the agent has it.
+    pub keep_ptrace: bool,
     /// Where the node's identity comes from.
     pub identity: IdentityChoice,
     /// Where GPUs are looked for, and by what they are read.
@@ -95,10 +98,15 @@ impl fmt::Debug for Secret {
 /// Which source of workload books to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectorChoice {
-    /// eBPF where the kernel and the agent's rights allow it, else `/proc`; the choice is named in coverage.
+    /// eBPF where the kernel and the agent's rights allow it, else `/proc` with whatever of the two below works; the
+    /// choice is named in coverage.
     Auto,
     /// eBPF or an error.
     Ebpf,
+    /// `/proc`, and births by tracepoints that need no type information, or an error.
+    Tracepoints,
+    /// `/proc`, and the kernel's records of the dead, or an error.
+    Taskstats,
     /// `/proc` alone.
     Proc,
 }
@@ -135,6 +143,7 @@ impl Config {
             spool_max_age: Duration::from_secs(7 * 24 * 3600),
             collector: CollectorChoice::Auto,
             syscall_classes: false,
+            keep_ptrace: false,
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
             rules_file: None,

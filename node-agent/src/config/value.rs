@@ -78,8 +78,10 @@ pub(super) fn collector(value: &toml::Value) -> Result<CollectorChoice, String> 
     match text(value)?.as_str() {
         "auto" => Ok(CollectorChoice::Auto),
         "ebpf" => Ok(CollectorChoice::Ebpf),
+        "tracepoints" => Ok(CollectorChoice::Tracepoints),
+        "taskstats" => Ok(CollectorChoice::Taskstats),
         "proc" => Ok(CollectorChoice::Proc),
-        other => Err(format!("`{other}` is none of auto, ebpf, proc")),
+        other => Err(format!("`{other}` is none of auto, ebpf, tracepoints, taskstats, proc")),
     }
 }
 

@@ -66,6 +66,12 @@ impl Mounts {
         }
     }
 
+    /// Whether the unified tree is the only one that matters here.
+    #[must_use]
+    pub fn is_only_v2(&self) -> bool {
+        self.v2.is_some() && self.cpuacct.is_none() && self.pids.is_none()
+    }
+
     /// Whether any tree is mounted.
     #[must_use]
     pub fn any(&self) -> bool {

@@ -154,7 +154,7 @@ fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
         has
     };
     let two = |first: usize| has(&counters[first..first + 2]);
-    let mut measured = super::Measured { tasks: true, births: true, ..super::Measured::default() };
+    let mut measured = super::Measured { tasks: true, births: true, execs: true, ..super::Measured::default() };
     measured.cpu_split = column("cpu_split", two(counter::USER_NS), "utime and stime in its task_struct");
     measured.run_queue = column("run_queue_delay", has(&[counters[counter::RUN_QUEUE_NS]]), "CONFIG_SCHED_INFO");
     measured.switches = column("switches", two(counter::VOLUNTARY_SWITCHES), "nvcsw and nivcsw in its task_struct");
@@ -238,6 +238,9 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
             Status::NotApplicable,
             "not asked for: syscall_classes = true switches it on",
         );
+    }
+    for probe in ["tracepoints", "taskstats"] {
+        standing.lacks(probe, Status::NotApplicable, "eBPF with type information serves for it");
     }
     let Loading { ebpf, pairs, .. } = loading;
     Ok(Loaded { ebpf, standing, layout: format!("{:?}", resolved.offsets), iterator, pairs })

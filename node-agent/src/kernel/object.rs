@@ -105,6 +105,12 @@ impl Object {
         })
     }
 
+    /// Whether maps and iterator can be used with the rights that are left. Reads nothing: no news gets lost.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.control.get(&control::BUFFER, 0).is_ok() && bpf::open_iterator(self.iterator.as_fd()).is_ok()
+    }
+
     /// What it measures, and why not the rest.
     #[must_use]
     pub fn standing(&self) -> &Standing {
@@ -216,7 +222,7 @@ fn book_living(ledger: &mut Ledger, task: &Task) {
 /// Returns when every program that was running has finished: `MEMBARRIER_CMD_GLOBAL` waits for an RCU grace period,
 /// and programs run inside RCU read sections. Kernels with `nohz_full` refuse it; there a pause that is longer than
 /// any program by four orders of magnitude stands in.
-fn wait_for_programs() {
+pub(super) fn wait_for_programs() {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: the call takes three integers and touches no memory of ours.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };

@@ -4,8 +4,10 @@ use crate::coverage::{Probes, Status};
 use serde::{Deserialize, Serialize};
 
 /// The probes that speak about the tasks' books.
-const PROBES: [&str; 19] = [
+const PROBES: [&str; 21] = [
     "ebpf",
+    "tracepoints",
+    "taskstats",
     "tasks",
     "cpu_split",
     "run_queue_delay",
@@ -51,8 +53,10 @@ pub struct Measured {
     pub memory: bool,
     /// Tasks that reclaim memory by themselves.
     pub direct_reclaim: bool,
-    /// Forks, execs and exits.
+    /// Forks and exits.
     pub births: bool,
+    /// Execs.
+    pub execs: bool,
     /// How processes end.
     pub failures: bool,
     /// Kills by the out-of-memory killer.
@@ -96,7 +100,9 @@ impl Standing {
     /// Nothing could be read this time: whatever should have measured did not.
     pub fn state_failure(&self, probes: &mut Probes, failure: &str) {
         for name in PROBES {
-            if !["ebpf", "cgroups"].contains(&name) && probes.status(name) == Some(Status::Ok) {
+            if !["ebpf", "tracepoints", "taskstats", "cgroups"].contains(&name)
+                && probes.status(name) == Some(Status::Ok)
+            {
                 probes.set(name, Status::Broken, failure);
             }
         }

@@ -122,7 +122,14 @@ fn new_rules_begin_with_the_next_reading_and_no_counter_runs_backwards() {
     let state = tempfile::tempdir().unwrap();
     let keeper = Arc::new(Keeper::start(None, state.path()));
     let (mode, interval, gpu) = (Mode::Proc, Duration::from_secs(1), crate::host::gpu::Options::default());
-    let options = CollectorOptions { mode, interval, syscall_classes: false, gpu, rules: Arc::clone(&keeper) };
+    let options = CollectorOptions {
+        mode,
+        interval,
+        syscall_classes: false,
+        keep_ptrace: false,
+        gpu,
+        rules: Arc::clone(&keeper),
+    };
     let mut collector = Collector::start(&options).unwrap();
     let first = collector.read();
     assert_eq!(first.rules_version, "built-in-1");

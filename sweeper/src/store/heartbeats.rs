@@ -248,6 +248,9 @@ fn pack(node_id: &str, boot_id: &str, heartbeat: &Heartbeat, now: Timestamp) -> 
     let collector = match heartbeat.coverage.as_ref().map(|coverage| coverage.collector()) {
         Some(Collector::Ebpf) => "ebpf",
         Some(Collector::Proc) => "proc",
+        Some(Collector::Taskstats) => "taskstats",
+        Some(Collector::Tracepoints) => "tracepoints",
+        Some(Collector::TracepointsTaskstats) => "tracepoints_taskstats",
         Some(Collector::Unspecified) | None => "unknown",
     };
     Ok(row::ActiveModel {

@@ -123,6 +123,7 @@ impl Books {
             !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
         };
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
+        let collector = Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified);
         let own = add(counters.own_network_received_bytes, counters.own_network_sent_bytes);
         let all = add(counters.network_received_bytes, counters.network_sent_bytes);
         Some(Self {
@@ -131,11 +132,15 @@ impl Books {
             start_boottime_ns: interval.start_boottime_ns,
             end_boottime_ns: interval.end_boottime_ns,
             end_unix_ms: interval.end_unix_ms,
-            collector: Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified),
+            collector,
             workload_cpu_ns: sum(workloads(), |row| row.cpu_ns),
             attributed_cpu_ns: sum(heartbeat.workloads.iter(), |row| row.cpu_ns),
             host_cpu_busy_ns: counters.cpu_busy_ns,
-            workload_births: sum(workloads(), |row| add(row.forks, row.execs)),
+            workload_births: sum(workloads(), |row| match collector {
+                // It does not see that a process starts another program: births alone tell who is at work.
+                Collector::Taskstats => row.forks,
+                _ => add(row.forks, row.execs),
+            }),
             attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
             tasks_created: counters.tasks_created,
             workload_disk_bytes: sum(workloads(), |row| add(row.disk_read_bytes, row.disk_written_bytes)),
@@ -166,9 +171,16 @@ impl Books {
             let attributed = delta(self.attributed_cpu_ns, earlier.attributed_cpu_ns);
             workload_cpu_ns =
                 add(workload_cpu_ns, busy.zip(attributed).map(|(busy, owned)| busy.saturating_sub(owned)));
-            let created = delta(self.tasks_created, earlier.tasks_created);
-            let seen = delta(self.attributed_forks, earlier.attributed_forks);
-            unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
+            // Only the collectors that count births themselves may say that none was anybody else's.
+            let counts_births = matches!(
+                self.collector,
+                Collector::Taskstats | Collector::Tracepoints | Collector::TracepointsTaskstats
+            );
+            if !counts_births || self.workload_births.is_none() || earlier.workload_births.is_none() {
+                let created = delta(self.tasks_created, earlier.tasks_created);
+                let seen = delta(self.attributed_forks, earlier.attributed_forks);
+                unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
+            }
         }
         let span_ms = i64::try_from((self.end_boottime_ns - earlier.end_boottime_ns) / 1_000_000).ok()?;
         // The wall clock may have been set in between; the boot clock gives the true length.

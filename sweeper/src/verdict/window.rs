@@ -65,7 +65,7 @@ pub struct NodeFacts {
     /// Sessions with a terminal; `None` if there are none, or the agent does not look for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
-    /// `ebpf` or `proc`.
+    /// `ebpf`, `proc` or what stands beside `/proc`.
     pub collector: String,
     /// Workloads alive at the end, busiest first, at most [`NodeFacts::MAX_WORKLOADS`].
     pub workloads: Vec<WorkloadLine>,
@@ -117,7 +117,10 @@ impl NodeFacts {
             collector: match Collector::try_from(coverage.collector) {
                 Ok(Collector::Ebpf) => "ebpf",
                 Ok(Collector::Proc) => "proc",
-                _ => "unknown",
+                Ok(Collector::Taskstats) => "taskstats",
+                Ok(Collector::Tracepoints) => "tracepoints",
+                Ok(Collector::TracepointsTaskstats) => "tracepoints, taskstats",
+                Ok(Collector::Unspecified) | Err(_) => "unknown",
             }
             .to_owned(),
             workloads,

@@ -175,6 +175,33 @@ fn without_attribution_cpu_time_and_births_that_nobody_owns_count_as_work() {
 }
 
 #[test]
+fn births_that_the_kernels_records_attribute_count_by_their_owner() {
+    let idle = |change: fn(&mut Node)| {
+        let mut node = Node::new();
+        node.collector = wire::Collector::Taskstats;
+        (node.workload.execs, node.workload.oom_kills) = (None, None);
+        node.quiet(70).pass(change).quiet(10);
+        node.judge().verdict
+    };
+    assert_eq!(idle(|_| {}), Verdict::Idle);
+    assert_eq!(idle(|n| bump(&mut n.workload.forks, 1)), Verdict::Active);
+    // CPU time that no record accounts for is somebody's work all the same; a birth that belongs to housekeeping is not.
+    assert_eq!(idle(|n| bump(&mut n.counters.cpu_busy_ns, 500_000_000)), Verdict::Active);
+    assert_eq!(idle(|n| bump(&mut n.counters.tasks_created, 100)), Verdict::Idle);
+}
+
+#[test]
+fn a_collector_that_lost_its_births_is_judged_like_proc() {
+    for collector in [wire::Collector::Taskstats, wire::Collector::Tracepoints, wire::Collector::TracepointsTaskstats] {
+        let mut node = Node::new();
+        node.collector = collector;
+        (node.workload.forks, node.workload.execs, node.workload.oom_kills) = (None, None, None);
+        node.quiet(70).pass(|n| bump(&mut n.counters.tasks_created, 100)).quiet(10);
+        assert_eq!(node.judge().verdict, Verdict::Active, "{collector:?}");
+    }
+}
+
+#[test]
 fn a_row_of_an_unknown_class_is_somebodys_work() {
     let mut node = Node::new();
     node.workload.class = 99;

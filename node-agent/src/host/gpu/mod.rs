@@ -68,7 +68,11 @@ impl Gpus {
         let program = options.helper.clone().unwrap_or_else(helper::beside_this_program);
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let begin = move || helper::keep_running(&program, &theirs);
+        let begin = move || {
+            // Neither this thread nor the helper needs any.
+            crate::privileges::give_up_in_this_thread();
+            helper::keep_running(&program, &theirs);
+        };
         match thread::Builder::new().name("gpu".to_owned()).stack_size(256 * 1024).spawn(begin) {
             Ok(_) => {
                 shared.wait_for_news(FIRST_WORD);

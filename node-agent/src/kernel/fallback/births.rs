@@ -1,0 +1,132 @@
+//! Births, program starts and ends by raw tracepoints and helpers alone: for kernels whose type information cannot be read.
+//!
+//! No field of the kernel is read, so nothing has to be known about where it lies. CPU time, memory and storage are not seen this way.
+//! Linux 4.17 or later, `CAP_BPF` and `CAP_PERFMON` (before 5.8: `CAP_SYS_ADMIN`).
+
+use crate::{
+    coverage::Status,
+    kernel::{loader::in_words, object::wait_for_programs},
+};
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    maps::{Array, HashMap, MapData, MapError},
+    programs::{ProgramError, RawTracePoint, raw_trace_point::RawTracePointLink},
+};
+use node_agent_ebpf::births::{Birth, Counts, MAX_BIRTHS, control};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_BIRTHS"));
+const PROGRAMS: [(&str, &str); 3] =
+    [("new_task", "task_newtask"), ("program_start", "sched_process_exec"), ("task_end", "sched_process_exit")];
+
+/// Why they do not run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BirthsError {
+    #[error("this agent was built without its programs for the kernel (BPF_CARGO=none)")]
+    NotBuilt,
+    #[error("the tracepoints' object does not load: {0}")]
+    Load(#[from] EbpfError),
+    #[error("program {name} does not load or attach: {source}")]
+    Program { name: &'static str, source: Box<ProgramError> },
+    #[error("the embedded object has no {0}")]
+    Incomplete(&'static str),
+    #[error("a map of the tracepoints' object cannot be used: {0}")]
+    Map(#[from] MapError),
+}
+
+impl BirthsError {
+    /// What it says about a probe.
+    pub(super) fn status(&self) -> Status {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if error.downcast_ref::<std::io::Error>().is_some_and(|error| Status::of_io(error) == Status::Denied) {
+                return Status::Denied;
+            }
+            cause = error.source();
+        }
+        Status::Unsupported
+    }
+
+    /// The error and its causes.
+    pub(super) fn in_words(&self) -> String {
+        in_words(self)
+    }
+}
+
+/// The loaded programs. Dropping them detaches them.
+pub(super) struct Births {
+    counted: HashMap<MapData, Birth, Counts>,
+    rest: Array<MapData, Counts>,
+    control: Array<MapData, u64>,
+    buffer: u64,
+    programs: Ebpf,
+    links: Vec<RawTracePointLink>,
+}
+
+impl std::fmt::Debug for Births {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Births").field("attached", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+fn failed(name: &'static str) -> impl Fn(ProgramError) -> BirthsError {
+    move |source| BirthsError::Program { name, source: Box::new(source) }
+}
+
+impl Births {
+    /// Loads and attaches them. `only_v2`: the host has no cgroup tree of version 1, so that the kernel's helper tells the cgroup.
+    pub(super) fn start(only_v2: bool) -> Result<Self, BirthsError> {
+        if OBJECT.is_empty() {
+            return Err(BirthsError::NotBuilt);
+        }
+        let mut programs = EbpfLoader::new().btf(None).load(OBJECT)?;
+        for (name, _) in PROGRAMS {
+            let program = programs.program_mut(name).ok_or(BirthsError::Incomplete(name))?;
+            let program: &mut RawTracePoint = program.try_into().map_err(failed(name))?;
+            program.load().map_err(failed(name))?;
+        }
+        let mut map = |name| programs.take_map(name).ok_or(BirthsError::Incomplete(name));
+        let (counted, rest) = (map("BIRTHS")?.try_into()?, map("REST")?.try_into()?);
+        let mut control: Array<MapData, u64> = map("CONTROL")?.try_into()?;
+        control.set(control::SHOWS_CGROUP, u64::from(only_v2), 0)?;
+        let mut births = Self { counted, rest, control, buffer: 0, programs, links: Vec::new() };
+        births.attach()?;
+        Ok(births)
+    }
+
+    fn attach(&mut self) -> Result<(), BirthsError> {
+        for (name, tracepoint) in PROGRAMS {
+            let program = self.programs.program_mut(name).ok_or(BirthsError::Incomplete(name))?;
+            let program: &mut RawTracePoint = program.try_into().map_err(failed(name))?;
+            let link = program.attach(tracepoint).map_err(failed(name))?;
+            self.links.push(program.take_link(link).map_err(failed(name))?);
+        }
+        Ok(())
+    }
+
+    /// Whether the maps can be used with the rights that are left.
+    pub(super) fn is_usable(&self) -> bool {
+        self.control.get(&control::BUFFER, 0).is_ok()
+    }
+
+    /// What happened since the last call, and what of it found no key.
+    pub(super) fn take(&mut self) -> Result<(Vec<(Birth, Counts)>, Counts), BirthsError> {
+        let old = self.buffer;
+        self.buffer = 1 - old;
+        self.control.set(control::BUFFER, self.buffer, 0)?;
+        wait_for_programs();
+        let keys: Vec<Birth> = (self.counted.keys().take(2 * MAX_BIRTHS as usize))
+            .filter_map(Result::ok)
+            .filter(|key| u64::from(key.buffer) == old)
+            .collect();
+        let mut taken = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Ok(counts) = self.counted.get(&key, 0) else { continue };
+            self.counted.remove(&key)?;
+            taken.push((key, counts));
+        }
+        let index = u32::from(old == 1);
+        let rest = self.rest.get(&index, 0)?;
+        self.rest.set(index, Counts::default(), 0)?;
+        Ok((taken, rest))
+    }
+}

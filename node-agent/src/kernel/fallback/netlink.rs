@@ -1,0 +1,218 @@
+//! The little of generic netlink that taskstats needs: one question about a family, one registration, many records.
+//!
+//! Written here, because a crate for it would bring an asynchronous runtime of its own for three messages. The parsers take bytes
+//! from the kernel and trust no length in them. Format: <https://docs.kernel.org/userspace-api/netlink/intro.html>
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+};
+
+/// `GENL_ID_CTRL`: the family that knows the families.
+const CONTROL_FAMILY: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const ATTRIBUTE_FAMILY_ID: u16 = 1;
+const ATTRIBUTE_FAMILY_NAME: u16 = 2;
+const HEADER: usize = 16;
+/// Behind the header of netlink comes that of generic netlink.
+const GENERIC_HEADER: usize = 4;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+
+/// A field of `N` bytes at `offset`.
+pub(super) fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    field(bytes, offset).map(u16::from_ne_bytes)
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message<'a> {
+    kind: u16,
+    payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The attributes of a generic message.
+    pub(super) fn attributes(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        attributes(self.payload.get(GENERIC_HEADER..).unwrap_or_default())
+    }
+
+    /// What the kernel answers to a request: nothing wrong, or an error.
+    fn acknowledgement(self) -> Option<io::Result<()>> {
+        (self.kind == NLMSG_ERROR).then(|| match field(self.payload, 0).map(i32::from_ne_bytes) {
+            Some(0) => Ok(()),
+            Some(negative) => Err(io::Error::from_raw_os_error(negative.saturating_neg())),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        })
+    }
+}
+
+/// Cuts the first thing off that begins with its length, padded to four bytes; a length that cannot be ends it all.
+fn cut<'a>(rest: &mut &'a [u8], length: usize, least: usize) -> Option<&'a [u8]> {
+    let found = if length < least { None } else { rest.get(..length) };
+    *rest = found.and_then(|_| rest.get(length.next_multiple_of(4)..)).unwrap_or_default();
+    found
+}
+
+/// The messages of one datagram.
+pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
+        let message = cut(&mut rest, length, HEADER)?;
+        Some(Message { kind: u16_at(message, 4)?, payload: message.get(HEADER..)? })
+    })
+}
+
+/// Attributes by type, one after another.
+pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    /// The two high bits are flags.
+    const TYPE: u16 = 0x3fff;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(rest, 0)?);
+        let attribute = cut(&mut rest, length, 4)?;
+        Some((u16_at(attribute, 2)? & TYPE, attribute.get(4..)?))
+    })
+}
+
+fn request(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
+    let value_length = 4 + value.len();
+    let length = HEADER + GENERIC_HEADER + value_length.next_multiple_of(4);
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
+    bytes.extend(family.to_ne_bytes());
+    bytes.extend((NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([command, 1, 0, 0]);
+    bytes.extend(u16::try_from(value_length).unwrap_or(u16::MAX).to_ne_bytes());
+    bytes.extend(attribute.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(length, 0);
+    bytes
+}
+
+/// A socket of generic netlink.
+#[derive(Debug)]
+pub(super) struct Socket(OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+impl Socket {
+    /// Opens one that receives nothing yet and never blocks, with room for `buffer_bytes` if the agent may ask for that.
+    pub(super) fn open(buffer_bytes: i32) -> io::Result<Self> {
+        // SAFETY: takes three integers; the descriptor that it returns belongs to nobody else.
+        let socket = unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC))?)
+        };
+        let size = libc::socklen_t::try_from(size_of_val(&buffer_bytes)).map_err(io::Error::other)?;
+        for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+            // SAFETY: the pointer and the length are those of one integer, which is only read.
+            let result = unsafe {
+                let value = (&raw const buffer_bytes).cast();
+                libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, size)
+            };
+            if result == 0 {
+                break;
+            }
+        }
+        Ok(Self(socket))
+    }
+
+    /// Receives one datagram; 0 bytes if none waits.
+    ///
+    /// # Errors
+    /// `ENOBUFS` if datagrams were lost since the last call.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most the length of the buffer.
+        let count = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        match usize::try_from(count) {
+            Ok(count) => Ok(count),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The number of a family.
+    pub(super) fn family(&self, name: &[u8]) -> io::Result<u16> {
+        let mut id = None;
+        self.ask(&request(CONTROL_FAMILY, GET_FAMILY, ATTRIBUTE_FAMILY_NAME, name), |message| {
+            let found = message.attributes().find(|(kind, _)| *kind == ATTRIBUTE_FAMILY_ID);
+            id = id.or_else(|| u16_at(found?.1, 0));
+        })?;
+        id.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Sends a command with one attribute and waits for the kernel's yes.
+    pub(super) fn command(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
+        self.ask(&request(family, command, attribute, value), |_| ())
+    }
+
+    /// The kernel answers within the call that sends: whatever it has to say waits when that returns.
+    fn ask(&self, request: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+        // SAFETY: the kernel reads the length of the request.
+        let sent = unsafe { libc::send(self.0.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let count = self.receive(&mut buffer)?;
+            if count == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            for message in messages(buffer.get(..count).unwrap_or_default()) {
+                match message.acknowledgement() {
+                    Some(answer) => return answer,
+                    None => each(message),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_request_reads_as_it_was_written() {
+        let bytes = request(31, 1, 3, b"0-1\0");
+        let message = messages(&bytes).next().unwrap();
+        assert_eq!(message.kind, 31);
+        assert_eq!(message.attributes().collect::<Vec<_>>(), [(3, &b"0-1\0"[..])]);
+        assert_eq!(messages(&bytes).count(), 1);
+    }
+
+    #[test]
+    fn the_kernel_knows_taskstats_and_not_what_nobody_wrote() {
+        let socket = Socket::open(4096).unwrap();
+        assert!(socket.family(b"TASKSTATS\0").unwrap() > CONTROL_FAMILY);
+        assert_eq!(socket.family(b"NO_SUCH\0").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parsers_run_on(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let seen = messages(&bytes).map(|message| message.attributes().count()).sum::<usize>();
+            prop_assert!(seen <= bytes.len());
+            prop_assert!(attributes(&bytes).count() <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Short lives in a cgroup of their own, as the agent and as the kernel's own books of that cgroup tell of them.
+
+use crate::{
+    binaries,
+    microvm::{Guest, MicroVm},
+    process::Running,
+};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+const SCRIPT: &str = include_str!("short_lives.sh");
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How many lives, of what kind, and how the agent is to look.
+#[derive(Clone, Debug)]
+pub struct Lives {
+    /// Processes.
+    pub count: u32,
+    /// `exec` or `names`; see `short_lives.sh`.
+    pub kind: &'static str,
+    /// The agent's setting of that name.
+    pub collector: &'static str,
+    /// Shell commands before anything else, in a mount namespace of their own.
+    pub before: &'static str,
+    /// Natively, what stands before the agent's path and gives it other rights.
+    pub rights: Vec<String>,
+}
+
+impl Lives {
+    /// So many programs that are over at once.
+    #[must_use]
+    pub fn programs(count: u32) -> Self {
+        Self { count, kind: "exec", collector: "ebpf", before: ":", rights: Vec::new() }
+    }
+}
+
+/// What the agent and the cgroup's own books say about the same lives.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// What `node-agent once` printed.
+    pub heartbeat: Value,
+    /// The cgroup.
+    pub path: String,
+    /// CPU time by its own books.
+    pub cpu_ns: u64,
+    /// `/proc/PID/task/TID/status` of each of the agent's threads, one after the other.
+    pub threads: String,
+}
+
+impl Proof {
+    fn of(heartbeat: &str, books: &str, threads: &str) -> Self {
+        let mut lines = books.lines();
+        Self {
+            heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
+            path: lines.next().expect("the cgroup's path").to_owned(),
+            cpu_ns: lines.next().and_then(|cpu_ns| cpu_ns.parse().ok()).expect("the cgroup's CPU time"),
+            threads: threads.to_owned(),
+        }
+    }
+
+    /// Natively.
+    ///
+    /// # Panics
+    ///
+    /// When the agent does not measure.
+    pub async fn on_this_host(lives: &Lives) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("short_lives.sh");
+        fs::write(&script, SCRIPT).expect("the script can be written");
+        let agent = agent_with(folder.path(), &lives.rights);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", lives.before), "sh"]);
+        command.arg(&script).arg(agent).arg(lives.count.to_string()).arg(lives.kind).arg(folder.path());
+        let status = Running::start("short-lives", command.arg(lives.collector), folder.path()).end(TIMEOUT).await;
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
+        Self::of(&read("heartbeat.json"), &read("books"), &read("threads"))
+    }
+
+    /// On another kernel, with a pure cgroup v2 tree. The guest's agent is root.
+    ///
+    /// # Panics
+    ///
+    /// When the agent does not measure.
+    pub async fn in_a_micro_vm(folder: &Path, lives: &Lives) -> Self {
+        let Lives { count, kind, collector, before, .. } = lives;
+        let script = format!(
+            "{before}
+            sh /etc/short_lives.sh /bin/node-agent {count} {kind} /tmp {collector} || {{ cat /tmp/agent.log; exit 1; }}
+            give heartbeat /tmp/heartbeat.json
+            give books /tmp/books
+            give threads /tmp/threads"
+        );
+        let guest = Guest::running(&script)
+            .with_program("node-agent", &binaries::node_agent())
+            .with_text("short_lives.sh", SCRIPT);
+        let mut guest = MicroVm::boot(folder, &guest);
+        guest.end(TIMEOUT).await;
+        let given = |name: &str| guest.given(name).expect("what the guest's script gives");
+        Self::of(&given("heartbeat"), &given("books"), &given("threads"))
+    }
+
+    /// One counter of the workload row of this path; 0 if there is no such row.
+    ///
+    /// # Panics
+    ///
+    /// When it was not measured.
+    #[must_use]
+    pub fn counter(&self, path: &str, name: &str) -> u64 {
+        let rows = self.heartbeat["workloads"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["key"] == path && row["class"] == "CLASS_WORKLOAD");
+        row.map_or(0, |row| row[name].as_u64().unwrap_or_else(|| panic!("{name} was not measured: {row}")))
+    }
+
+    /// One counter of the cgroup's row.
+    #[must_use]
+    pub fn own(&self, name: &str) -> u64 {
+        self.counter(&self.path, name)
+    }
+
+    /// One counter of the rest row.
+    #[must_use]
+    pub fn rest(&self, name: &str) -> u64 {
+        self.counter("rest", name)
+    }
+
+    /// One drop counter.
+    ///
+    /// # Panics
+    ///
+    /// When there is none of this name.
+    #[must_use]
+    pub fn drops(&self, name: &str) -> u64 {
+        let drops = self.heartbeat["coverage"]["drops"].as_array().expect("drops");
+        let drop = drops.iter().find(|drop| drop["name"] == name).unwrap_or_else(|| panic!("no {name}: {drops:?}"));
+        drop["count"].as_u64().expect("a count")
+    }
+
+    /// Status and reason of one probe.
+    ///
+    /// # Panics
+    ///
+    /// When there is none of this name.
+    #[must_use]
+    pub fn probe(&self, name: &str) -> (&str, &str) {
+        let probes = self.heartbeat["coverage"]["probes"].as_array().expect("probes");
+        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("no probe {name}"));
+        (probe["status"].as_str().unwrap_or_default(), probe["reason"].as_str().unwrap_or_default())
+    }
+
+    /// Asserts that nothing was lost.
+    ///
+    /// # Panics
+    ///
+    /// When something was.
+    pub fn assert_nothing_lost(&self) {
+        for drop in self.heartbeat["coverage"]["drops"].as_array().expect("drops") {
+            assert_eq!(drop["count"], 0, "{drop}");
+        }
+    }
+
+    /// Asserts that all were counted, by eBPF, and nothing was lost.
+    ///
+    /// # Panics
+    ///
+    /// When they were not.
+    pub fn assert_counted(&self, count: u32) {
+        let count = u64::from(count);
+        assert_eq!(self.heartbeat["coverage"]["collector"], "COLLECTOR_EBPF");
+        assert_eq!([self.own("forks"), self.own("execs"), self.own("exits")], [count; 3], "forks, execs, exits");
+        self.assert_nothing_lost();
+    }
+
+    /// Asserts that counts are exact and that CPU time is within 1 % of the cgroup's own books. That takes a thousand lives: who bore
+    /// them has a part in the books, too.
+    ///
+    /// # Panics
+    ///
+    /// When they are not.
+    pub fn assert_exact(&self, count: u32) {
+        self.assert_counted(count);
+        let agent = self.own("cpu_ns");
+        let off_by = agent.abs_diff(self.cpu_ns);
+        assert!(off_by * 100 <= self.cpu_ns, "the agent says {agent} ns, the cgroup's books {} ns", self.cpu_ns);
+    }
+}
+
+/// The agent, or a script that runs it with other rights.
+fn agent_with(folder: &Path, rights: &[String]) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    if rights.is_empty() {
+        return binaries::node_agent();
+    }
+    let path = folder.join("agent.sh");
+    let script = format!("#!/bin/sh\nexec {} '{}' \"$@\"\n", rights.join(" "), binaries::node_agent().display());
+    fs::write(&path, script).expect("the script can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the script can be made executable");
+    path
+}

@@ -1,0 +1,99 @@
+//! The agent needs two rights to begin and none to go on: an unprivileged user with nothing but `CAP_BPF` and `CAP_PERFMON` measures
+//! exactly, and from then on no thread of the agent holds any right.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lab::{
+    agent::Agent,
+    binaries,
+    lives::{Lives, Proof},
+    process::Running,
+};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Duration};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The user `nobody` of every distribution.
+const NOBODY: u32 = 65_534;
+
+/// A command before a command: no user of the system, with these capabilities and no other.
+fn unprivileged(capabilities: &str) -> Vec<String> {
+    let mut words = vec!["setpriv".to_owned()];
+    words.extend([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]);
+    words.extend([format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")]);
+    words
+}
+
+/// The distinct values of one line of every thread's status.
+fn values<'a>(threads: &'a str, name: &str) -> BTreeSet<&'a str> {
+    threads.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim).collect()
+}
+
+fn assert_powerless(threads: &str) {
+    for set in ["CapPrm", "CapEff", "CapInh", "CapAmb"] {
+        assert_eq!(values(threads, set), BTreeSet::from(["0000000000000000"]), "{set} of every thread:\n{threads}");
+    }
+    assert_eq!(values(threads, "NoNewPrivs"), BTreeSet::from(["1"]));
+}
+
+#[tokio::test]
+async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
+    const COUNT: u32 = 1_000;
+    let lives = Lives { rights: unprivileged("+bpf,+perfmon"), ..Lives::programs(COUNT) };
+    let proof = Proof::on_this_host(&lives).await;
+    proof.assert_exact(COUNT);
+    assert_powerless(&proof.threads);
+    assert_eq!(values(&proof.threads, "Uid"), BTreeSet::from(["65534\t65534\t65534\t65534"]));
+    let (status, reason) = proof.probe("privileges");
+    assert_eq!(status, "PROBE_STATUS_OK", "{reason}");
+    assert!(reason.starts_with("none are left"), "{reason}");
+}
+
+#[tokio::test]
+async fn root_ends_up_without_rights_as_well_and_cannot_regain_them() {
+    let proof = Proof::on_this_host(&Lives::programs(10)).await;
+    proof.assert_counted(10);
+    assert_powerless(&proof.threads);
+    assert_eq!(values(&proof.threads, "CapBnd"), BTreeSet::from(["0000000000000000"]));
+    assert_eq!(proof.probe("privileges"), ("PROBE_STATUS_OK", "none are left"));
+}
+
+#[tokio::test]
+async fn another_kernel_reads_its_books_to_an_agent_without_rights_whatever_its_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    // 2 is the default there; 1 cannot be taken back.
+    for (index, setting) in
+        ["", "echo 0 >/proc/sys/kernel/unprivileged_bpf_disabled", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled"]
+            .iter()
+            .enumerate()
+    {
+        let lives = Lives { before: setting, ..Lives::programs(100) };
+        let proof = Proof::in_a_micro_vm(&folder.path().join(index.to_string()), &lives).await;
+        proof.assert_counted(100);
+        assert_powerless(&proof.threads);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_has_no_rights_before_it_touches_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let home = folder.path().join("agent");
+    let config =
+        "sweeper_url = \"http://127.0.0.1:9\"\nidentity = \"host\"\ninterval = \"200ms\"\ncollector = \"ebpf\"\n";
+    let prepared = Agent::prepare(&home, config, &[]);
+    std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(&unprivileged("+bpf,+perfmon")[1..]).arg(binaries::node_agent()).arg("run");
+    command.arg("--config").arg(prepared.folder().join("agent.toml")).env("NODE_AGENT_STATE_DIR", home.join("state"));
+    let mut agent = Running::start("node-agent", &mut command, folder.path());
+    // It says who it is right before it prepares its first request.
+    agent.line_with("this node", TIMEOUT).await;
+    let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid().as_raw_nonzero())).unwrap();
+    let threads: String =
+        tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default()).collect();
+    assert_powerless(&threads);
+    let log = agent.output();
+    let (measuring, node) = (log.find("measuring from here on").unwrap(), log.find("this node").unwrap());
+    assert!(measuring < node, "{log}");
+    assert!(agent.terminate(TIMEOUT).await.success());
+}
