@@ -127,6 +127,9 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             words::count(node.cpus, "CPU", "CPUs"),
             words::time(node.booted_unix_ms)
         );
+        if !node.rules_version.is_empty() {
+            let _ = writeln!(out, "  work told from housekeeping by rules {}", plain(&node.rules_version));
+        }
     }
     if replays {
         let _ = writeln!(out, "  {DIM}judged again from the stored evidence just now: the same verdict{DIM:#}");

@@ -50,6 +50,9 @@ pub struct NodeFacts {
     pub kernel_release: String,
     /// Version of the agent.
     pub agent_version: String,
+    /// Version of the rules by which it told work from housekeeping; empty in cases from before rules had one.
+    #[serde(default)]
+    pub rules_version: String,
     /// CPUs online.
     pub cpus: u32,
     /// Present boot.
@@ -100,6 +103,7 @@ impl NodeFacts {
             hostname: host.hostname.clone(),
             kernel_release: host.kernel_release.clone(),
             agent_version: host.agent_version.clone(),
+            rules_version: host.rules_version.clone(),
             cpus: host.cpus,
             boot_id,
             booted_unix_ms: interval.end_unix_ms - i64::try_from(interval.end_boottime_ns / 1_000_000).ok()?,

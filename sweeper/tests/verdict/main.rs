@@ -106,6 +106,17 @@ fn no_agent_and_silence_are_unknown() {
 }
 
 #[test]
+fn the_evidence_names_the_rules_and_older_evidence_is_read_without() {
+    let mut node = Node::new();
+    let case = node.quiet(100).case();
+    assert_eq!(case.node.as_ref().map(|facts| facts.rules_version.as_str()), Some("2026-11-21"));
+    let mut stored = serde_json::to_value(&case).unwrap();
+    stored["node"].as_object_mut().unwrap().remove("rules_version").unwrap();
+    let older: Case = serde_json::from_value(stored).unwrap();
+    assert_eq!(judge(&older), judge(&case));
+}
+
+#[test]
 fn a_restarted_agent_starts_a_new_observation() {
     let mut node = Node::new();
     node.quiet(100);

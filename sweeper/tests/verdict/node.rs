@@ -95,6 +95,7 @@ impl Node {
                 interval_ms: 30_000,
                 cpus: 4,
                 gpu_present: self.gpu_present,
+                rules_version: "2026-11-21".to_owned(),
                 ..Default::default()
             }),
             counters: Some(self.counters),
