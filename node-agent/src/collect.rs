@@ -5,6 +5,7 @@
 //! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole reading.
 
 use crate::{
+    budget::Step,
     coverage::{Probes, Status},
     host::{
         books::{self, HostBooks},
@@ -79,9 +80,25 @@ pub enum CollectError {
     /// The mode asks for a part that the kernel refuses.
     #[error("{0}; `collector = \"auto\"` would do without")]
     Part(String),
+    /// What was stopped does not begin again in this process.
+    #[error("{0}; start the agent anew")]
+    Resume(#[source] io::Error),
     /// Not even `/proc` can be read.
     #[error("/proc cannot be listed: {0}; is it mounted?")]
     Proc(#[source] io::Error),
+}
+
+/// Why a probe does not measure that was given up.
+const GIVEN_UP: &str = "given up to stay within the agent's own budget (self_budget)";
+
+/// What serves nothing but these steps.
+fn probes_of(given_up: &[Step]) -> Vec<&'static str> {
+    let probe = |step: &Step| match step {
+        Step::SyscallClasses => Some("syscall_classes"),
+        Step::Network => Some("network"),
+        Step::Interval => None,
+    };
+    given_up.iter().filter_map(probe).collect()
 }
 
 enum Books {
@@ -137,6 +154,7 @@ pub struct Collector {
     rows: Rows,
     names: Names,
     counters_since: Moment,
+    configured_interval: Duration,
     interval: Duration,
     drops: Vec<(&'static str, u64)>,
     lost_readings: u64,
@@ -190,6 +208,7 @@ impl Collector {
             rows: Rows::default(),
             names: Names::default(),
             counters_since: Moment::now(),
+            configured_interval: options.interval,
             interval: options.interval,
             drops: baseline.drops.clone(),
             lost_readings: 0,
@@ -264,10 +283,7 @@ impl Collector {
         let signals = self.look(taken, &mut probes);
         let measured = self.state(&mut probes, failure.as_deref());
         self.probes = probes.clone();
-        let mut drops = self.drops.clone();
-        drops.push(("lost_readings", self.lost_readings));
-        drops.push(("detail_shares", self.unshared));
-        drops.push(("detail_rules_refused", self.keeper.refused()));
+        let drops = self.lost();
         let reading = Reading {
             taken,
             counters_since: self.counters_since,
@@ -374,6 +390,61 @@ impl Collector {
                 Measured::default()
             }
         }
+    }
+
+    /// Detaches every program; nothing is counted until [`Collector::resume`].
+    pub fn pause(&mut self) {
+        match &mut self.books {
+            Books::Ebpf(object) => object.detach(),
+            Books::Proc(fallback) => fallback.pause(),
+        }
+    }
+
+    /// Counts again, from zero: what happened in between is nobody's activity.
+    ///
+    /// # Errors
+    /// If the kernel refuses, or it takes a right that was given up: then a new process can.
+    pub fn resume(&mut self, given_up: &[Step]) -> Result<(), CollectError> {
+        match &mut self.books {
+            Books::Ebpf(object) => object.attach(&probes_of(given_up), GIVEN_UP)?,
+            Books::Proc(fallback) => fallback.resume().map_err(CollectError::Resume)?,
+        }
+        let _ = self.read();
+        self.begin_anew();
+        Ok(())
+    }
+
+    /// Does without these from here on, and with all others.
+    ///
+    /// # Errors
+    /// If the kernel refuses to attach again what was given up.
+    pub fn do_without(&mut self, given_up: &[Step]) -> Result<(), CollectError> {
+        let doubled = if given_up.contains(&Step::Interval) { 2 } else { 1 };
+        self.interval = self.configured_interval.saturating_mul(doubled);
+        let Books::Ebpf(object) = &mut self.books else { return Ok(()) };
+        let before = object.standing().measured;
+        object.attach(&probes_of(given_up), GIVEN_UP)?;
+        let now = object.standing().measured;
+        // A sum with a gap in it is no sum since the old begin.
+        if (now.network && !before.network) || (now.syscalls && !before.syscalls) {
+            self.begin_anew();
+        }
+        Ok(())
+    }
+
+    /// Every counter of the rows is zero from here on.
+    fn begin_anew(&mut self) {
+        self.rows = Rows::default();
+        self.counters_since = Moment::now();
+        self.drops_before = self.lost();
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        let mut drops = self.drops.clone();
+        drops.push(("lost_readings", self.lost_readings));
+        drops.push(("detail_shares", self.unshared));
+        drops.push(("detail_rules_refused", self.keeper.refused()));
+        drops
     }
 
     /// Gives up every right that measuring does not need from here on; the probe `privileges` says what came of it.

@@ -9,6 +9,7 @@
 //! And on the way out: `cli`, `config`, `identity` (which machine this is), `state` and `spool` (what survives a restart),
 //! `uplink` (what empties the spool), `http`, and `run`, the loop that holds them together.
 
+pub mod budget;
 pub mod cli;
 pub mod collect;
 pub mod config;
@@ -24,5 +25,6 @@ pub mod run;
 pub mod source;
 pub mod spool;
 pub mod state;
+pub mod switch;
 pub mod uplink;
 pub mod workload;

@@ -3,6 +3,7 @@
 //! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits.
 
 pub mod clock;
+pub mod halt;
 
 use crate::{
     config::{Config, ConfigError, Surroundings},
@@ -21,25 +22,25 @@ use tokio_util::sync::CancellationToken;
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
-/// Measures and reports until `stop`. `start` makes the source of heartbeats, once the node is known; it judges by the rules
-/// of `keeper`, for which this fetches what the sweeper offers.
+/// Measures and reports until `stop`, and gives the source back. It judges by the rules of `keeper`, for which this fetches what the
+/// sweeper offers.
 ///
 /// # Errors
-/// If it cannot begin: no sweeper is configured, the state directory is not to be had, nothing can be measured.
+/// If it cannot begin: no sweeper is configured, the state directory is not to be had.
 pub async fn run<S: Source + 'static>(
     config: &Config,
     surroundings: &Surroundings,
     keeper: Arc<Keeper>,
-    start: impl FnOnce() -> anyhow::Result<S> + Send + 'static,
+    source: S,
     stop: CancellationToken,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<S> {
     let sweeper_url = sweeper_url(config)?;
     let state = Arc::new(StateDir::open(&config.state_dir)?);
     let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::Yes);
     let random_waits = Backoff::for_interval(config.interval);
     let found = tokio::select! {
         found = settled_identity(&settings, random_waits.clone()) => found?,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.cancelled() => return Ok(source),
     };
     let boot_id = machine::boot_id(Path::new("/")).context("reading the boot id")?;
     tracing::info!(node = %found.node_id, source = found.source, boot = %boot_id, sweeper_url, "this node");
@@ -50,7 +51,6 @@ pub async fn run<S: Source + 'static>(
     let spool = Spool::open(&state.spool(), &found.node_id, boot_id, limits)
         .with_context(|| format!("opening the spool in {}", state.spool().display()))?;
     let client = Client::new(sweeper_url).context("preparing TLS: does this host have root certificates?")?;
-    let source = tokio::task::spawn_blocking(start).await.context("starting the collector")??;
     let ticker = clock::Ticker::start(config.interval).context("starting the interval clock")?;
 
     let queue = Arc::new(Queue::new(spool));
@@ -81,9 +81,9 @@ pub async fn run<S: Source + 'static>(
         }
     };
     let (ended, ()) = tokio::join!(until_measured, sending);
-    ended.context("the measuring task")??;
+    let source = ended.context("the measuring task")??;
     tracing::info!(waiting = queue.stats().waiting, "ended; what waits is sent after the next start");
-    Ok(())
+    Ok(source)
 }
 
 /// Where the sweeper is.
@@ -127,7 +127,7 @@ async fn measure<S: Source + 'static>(
     queue: Arc<Queue>,
     meter: Arc<Meter>,
     stop: CancellationToken,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<S> {
     let mut failing = false;
     loop {
         let last = tokio::select! {
@@ -135,6 +135,9 @@ async fn measure<S: Source + 'static>(
             () = stop.cancelled() => true,
             tick = ticker.tick() => { tick.context("waiting for the next interval")?; false }
         };
+        if !last && source.passes_over() {
+            continue;
+        }
         let (queue, meter) = (Arc::clone(&queue), Arc::clone(&meter));
         let (back, outcome) = tokio::task::spawn_blocking(move || {
             let outcome = source.next().map(|mut heartbeat| {
@@ -158,7 +161,7 @@ async fn measure<S: Source + 'static>(
             _ => {}
         }
         if last {
-            return Ok(());
+            return Ok(source);
         }
     }
 }

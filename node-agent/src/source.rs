@@ -4,9 +4,12 @@
 //! business. [`Readings`] is the one real source; tests bring canned heartbeats.
 
 use crate::{
+    budget::{Budget, Cost, Limits, Step},
     collect::Collector,
+    coverage::Probes,
     fold::{self, OwnCosts},
     host::clock::Moment,
+    switch::Switch,
 };
 use heartbeat::wire;
 use rustix::time::{ClockId, clock_gettime};
@@ -21,12 +24,22 @@ pub trait Source: Send {
     /// # Errors
     /// If there will never be another heartbeat. What a single probe cannot measure is no error: coverage says it.
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat>;
+
+    /// Whether this tick is to pass without a reading, because intervals are longer for now.
+    fn passes_over(&mut self) -> bool {
+        false
+    }
 }
 
 /// Heartbeats of this host.
 pub struct Readings {
     collector: Collector,
     previous: Moment,
+    switch: Option<Switch>,
+    budget: Option<Budget>,
+    /// CPU time of the agent and its programs at the last reading, in nanoseconds.
+    spent_ns: Option<u64>,
+    passed_over: bool,
 }
 
 impl Readings {
@@ -34,7 +47,74 @@ impl Readings {
     #[must_use]
     pub fn new(collector: Collector) -> Self {
         let previous = collector.counters_since();
-        Self { collector, previous }
+        Self { collector, previous, switch: None, budget: None, spent_ns: None, passed_over: false }
+    }
+
+    /// From here on it stops where `switch` says so, and does less where it costs more than `limits`.
+    #[must_use]
+    pub fn obeying(self, switch: Switch, limits: Limits) -> Self {
+        Self { switch: Some(switch), budget: Some(Budget::new(limits)), ..self }
+    }
+
+    /// Detaches everything: nothing is counted until [`Readings::resume`].
+    pub fn pause(&mut self) {
+        self.collector.pause();
+    }
+
+    /// Counts again after the kill switch was released.
+    ///
+    /// # Errors
+    /// If that takes a new process.
+    pub fn resume(&mut self) -> anyhow::Result<()> {
+        let given_up = self.budget.as_ref().map(Budget::given_up).unwrap_or_default();
+        self.collector.resume(given_up)?;
+        self.previous = self.collector.counters_since();
+        self.spent_ns = None;
+        Ok(())
+    }
+
+    /// Looks at what the interval cost, and does more or less from the next one on.
+    fn keep_within_budget(&mut self, heartbeat: &mut wire::Heartbeat) {
+        let Some(budget) = &mut self.budget else { return };
+        let Some((agent, interval)) = heartbeat.agent.as_mut().zip(heartbeat.interval.as_ref()) else { return };
+        let spent_ns = agent.cpu_ns.map(|own| own.saturating_add(agent.bpf_ns.unwrap_or(0)));
+        let cost = Cost {
+            cpu_ns: spent_ns.zip(self.spent_ns).map(|(now, before)| now.saturating_sub(before)),
+            interval_ns: interval.end_boottime_ns.saturating_sub(interval.start_boottime_ns),
+            cpus: heartbeat.host.as_ref().map_or(1, |host| host.cpus),
+            resident_bytes: agent.resident_bytes,
+        };
+        self.spent_ns = spent_ns;
+        agent.degraded_steps = budget.steps();
+        let mut probes = Probes::default();
+        budget.state(&mut probes);
+        if let Some(coverage) = &mut heartbeat.coverage {
+            coverage.probes.extend(probes.to_wire());
+        }
+        if budget.notice(&cost) {
+            let given_up = budget.given_up();
+            tracing::info!(steps = budget.steps(), ?given_up, "the agent's own budget");
+            if let Err(error) = self.collector.do_without(given_up) {
+                tracing::warn!(%error, "what was given up cannot be taken back");
+            }
+            // A new begin of the counters is a new begin of the interval.
+            if self.collector.counters_since().boottime_ns > self.previous.boottime_ns {
+                self.previous = self.collector.counters_since();
+            }
+        }
+    }
+
+    /// Stops measuring at once if the kill switch is thrown, and says so in this heartbeat, which is the last one.
+    fn obey_switch(&mut self, heartbeat: &mut wire::Heartbeat) {
+        let Some(switch) = &self.switch else { return };
+        if switch.thrown().is_some() {
+            self.collector.pause();
+        }
+        let mut probes = Probes::default();
+        switch.state(&mut probes);
+        if let Some(coverage) = &mut heartbeat.coverage {
+            coverage.probes.extend(probes.to_wire());
+        }
     }
 
     /// What is measured and what is not.
@@ -47,9 +127,17 @@ impl Readings {
 impl Source for Readings {
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
         let reading = self.collector.read();
-        let heartbeat = fold::heartbeat(&self.previous, &reading, &own_costs());
+        let mut heartbeat = fold::heartbeat(&self.previous, &reading, &own_costs());
         self.previous = reading.taken;
+        self.keep_within_budget(&mut heartbeat);
+        self.obey_switch(&mut heartbeat);
         Ok(heartbeat)
+    }
+
+    fn passes_over(&mut self) -> bool {
+        let is_longer = self.budget.as_ref().is_some_and(|budget| budget.has_given_up(Step::Interval));
+        self.passed_over = is_longer && !self.passed_over;
+        self.passed_over
     }
 }
 

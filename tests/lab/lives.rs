@@ -27,15 +27,15 @@ pub struct Lives {
     pub collector: &'static str,
     /// Shell commands before anything else, in a mount namespace of their own.
     pub before: &'static str,
-    /// Natively, what stands before the agent's path and gives it other rights.
-    pub rights: Vec<String>,
+    /// Natively, the words that start the agent, where it is not to run as it is.
+    pub agent: Vec<String>,
 }
 
 impl Lives {
     /// So many programs that are over at once.
     #[must_use]
     pub fn programs(count: u32) -> Self {
-        Self { count, kind: "exec", collector: "ebpf", before: ":", rights: Vec::new() }
+        Self { count, kind: "exec", collector: "ebpf", before: ":", agent: Vec::new() }
     }
 }
 
@@ -72,7 +72,7 @@ impl Proof {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("short_lives.sh");
         fs::write(&script, SCRIPT).expect("the script can be written");
-        let agent = agent_with(folder.path(), &lives.rights);
+        let agent = agent_in(folder.path(), &lives.agent);
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", lives.before), "sh"]);
         command.arg(&script).arg(agent).arg(lives.count.to_string()).arg(lives.kind).arg(folder.path());
@@ -190,14 +190,14 @@ impl Proof {
     }
 }
 
-/// The agent, or a script that runs it with other rights.
-fn agent_with(folder: &Path, rights: &[String]) -> PathBuf {
+/// The agent, or a script that runs it otherwise.
+fn agent_in(folder: &Path, words: &[String]) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
-    if rights.is_empty() {
+    if words.is_empty() {
         return binaries::node_agent();
     }
     let path = folder.join("agent.sh");
-    let script = format!("#!/bin/sh\nexec {} '{}' \"$@\"\n", rights.join(" "), binaries::node_agent().display());
+    let script = format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "));
     fs::write(&path, script).expect("the script can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the script can be made executable");
     path

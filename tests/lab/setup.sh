@@ -36,6 +36,10 @@ missing_packages() {
     has stress-ng || echo stress-ng
     has ip || echo iproute2
     has xz || echo xz-utils
+    has systemd-analyze || echo systemd
+    has podman || echo podman
+    has runc || echo runc
+    has setpriv || echo util-linux
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
 }
 
@@ -144,6 +148,18 @@ cloud_kernel() {
     rm "$deb"
 }
 
+# The checker of cloud-init's own files, unpacked and not installed: installed, it would set this machine up at its next start.
+cloud_init() {
+    [ -d .setup/cloud-init ] && return 0
+    has apt-get || fail "put the package cloud-init of Debian 12, unpacked, into .setup/cloud-init and come back"
+    package_lists
+    say "cloud-init's checker into .setup/cloud-init"
+    rm -rf .setup/cloud-init.part
+    mkdir .setup/cloud-init.part
+    (cd .setup/cloud-init.part && apt-get download -q -o APT::Sandbox::User="$(id -un)" cloud-init && dpkg -x cloud-init_*.deb .)
+    mv .setup/cloud-init.part .setup/cloud-init
+}
+
 # cargo_tool NAME VERSION
 cargo_tool() {
     case " $(".setup/bin/$1" --version 2>/dev/null)" in *" $2") return 0 ;; esac
@@ -160,6 +176,7 @@ if [ $what = bench ]; then python_environment; fi
 if [ $what = test ]; then
     python_environment
     cloud_kernel
+    cloud_init
     cargo_tool cargo-machete $machete_version
     cargo_tool cargo-deny $deny_version
 fi

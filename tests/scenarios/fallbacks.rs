@@ -3,7 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use lab::lives::{Lives, Proof};
+use lab::{
+    binaries,
+    lives::{Lives, Proof},
+};
 
 const COUNT: u32 = 1_000;
 const N: u64 = 1_000;
@@ -16,12 +19,11 @@ const NO_TYPES: &str = "mount -t tmpfs none /sys/kernel/btf";
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
 
 fn lives(collector: &'static str, before: &'static str, rights: &str) -> Lives {
-    Lives {
-        collector,
-        before,
-        rights: rights.split_whitespace().map(str::to_owned).collect(),
-        ..Lives::programs(COUNT)
+    let mut agent: Vec<String> = rights.split_whitespace().map(str::to_owned).collect();
+    if !agent.is_empty() {
+        agent.push(binaries::node_agent().display().to_string());
     }
+    Lives { collector, before, agent, ..Lives::programs(COUNT) }
 }
 
 async fn native(collector: &'static str, before: &'static str, rights: &str) -> Proof {

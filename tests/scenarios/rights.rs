@@ -20,6 +20,7 @@ fn unprivileged(capabilities: &str) -> Vec<String> {
     let mut words = vec!["setpriv".to_owned()];
     words.extend([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]);
     words.extend([format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")]);
+    words.push(binaries::node_agent().display().to_string());
     words
 }
 
@@ -38,7 +39,7 @@ fn assert_powerless(threads: &str) {
 #[tokio::test]
 async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
     const COUNT: u32 = 1_000;
-    let lives = Lives { rights: unprivileged("+bpf,+perfmon"), ..Lives::programs(COUNT) };
+    let lives = Lives { agent: unprivileged("+bpf,+perfmon"), ..Lives::programs(COUNT) };
     let proof = Proof::on_this_host(&lives).await;
     proof.assert_exact(COUNT);
     assert_powerless(&proof.threads);
@@ -83,7 +84,7 @@ async fn an_agent_that_runs_has_no_rights_before_it_touches_the_network() {
     let prepared = Agent::prepare(&home, config, &[]);
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
     let mut command = Command::new("setpriv");
-    command.args(&unprivileged("+bpf,+perfmon")[1..]).arg(binaries::node_agent()).arg("run");
+    command.args(&unprivileged("+bpf,+perfmon")[1..]).arg("run");
     command.arg("--config").arg(prepared.folder().join("agent.toml")).env("NODE_AGENT_STATE_DIR", home.join("state"));
     let mut agent = Running::start("node-agent", &mut command, folder.path());
     // It says who it is right before it prepares its first request.

@@ -6,8 +6,10 @@
 use super::{glossary, terminal};
 use crate::{
     config::{Config, Surroundings},
+    coverage::Probes,
     identity::{self, machine},
     source::Readings,
+    switch::Switch,
 };
 use heartbeat::wire::{Probe, ProbeStatus};
 use serde::Serialize;
@@ -111,7 +113,13 @@ pub async fn doctor(
     };
     drop(started);
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-    let agent = vec![identity_row(config, surroundings).await, state_row(&config.state_dir), sweeper_row(config).await];
+    let agent = vec![
+        identity_row(config, surroundings).await,
+        state_row(&config.state_dir),
+        switch_row(config),
+        budget_row(config),
+        sweeper_row(config).await,
+    ];
     let report = Report { kernel, probes, agent };
     let text = if json { terminal::escaped_json(&serde_json::to_string_pretty(&report)?) } else { report.table() };
     terminal::say(text.trim_end())?;
@@ -141,6 +149,8 @@ fn own(name: &str, standing: Standing, reason: String, remedy: &str) -> Row {
         "identity" => "which machine this is",
         "state_dir" => "where unsent heartbeats wait",
         "sweeper" => "who receives them",
+        "kill_switch" => "the file that stops collection",
+        "self_budget" => "what the agent may cost before it does less",
         _ => "",
     };
     Row { name: name.to_owned(), standing, meaning, reason, remedy: remedy.to_owned() }
@@ -165,6 +175,21 @@ fn state_row(path: &Path) -> Row {
             broken("state_dir", format!("{}: {error}", existing.display()), remedy)
         }
     }
+}
+
+fn switch_row(config: &Config) -> Row {
+    let mut probes = Probes::default();
+    Switch::of(config).state(&mut probes);
+    let probe = probes.to_wire().into_iter().next().unwrap_or_default();
+    match probe.status() {
+        ProbeStatus::Ok => fine("kill_switch", format!("{} is not there: collection runs", config.stop_file.display())),
+        ProbeStatus::Denied => own("kill_switch", Standing::Denied, probe.reason, "node-agent resume"),
+        _ => broken("kill_switch", probe.reason, "let the agent's user look at that folder, or set stop_file"),
+    }
+}
+
+fn budget_row(config: &Config) -> Row {
+    fine("self_budget", config.budget.in_words())
 }
 
 async fn sweeper_row(config: &Config) -> Row {

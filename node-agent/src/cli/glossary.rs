@@ -30,6 +30,8 @@ pub fn meaning(probe: &str) -> &'static str {
         "memory_peak" => "peak of resident memory, by workload",
         "memory_peak_of_the_dead" => "the same, of processes that ended in the interval",
         "network" => "bytes over the network without loopback, by workload",
+        "kill_switch" => "whether collection is stopped by a file",
+        "self_budget" => "whether the agent does less to stay within its own budget",
         "privileges" => "what the agent may still do, once it measures",
         "run_queue_delay" => "time waiting for a CPU, by workload",
         "switches" => "context switches, by workload",

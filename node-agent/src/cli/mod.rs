@@ -11,7 +11,9 @@ use crate::{
     kernel::loader,
     run,
     state::StateError,
+    switch::Switch,
 };
+use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -69,6 +71,10 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
+    /// Throw the kill switch: agents on this host stop measuring and sending within a second, and stay so.
+    Stop,
+    /// Release the kill switch: they count again, from zero.
+    Resume,
     /// Load the programs for the kernel and hand them over to the agent that asked for them.
     #[command(name = loader::COMMAND, hide = true)]
     LoadPrograms(loader::Wanted),
@@ -115,26 +121,72 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
     match command {
         Command::Run => {
             run::sweeper_url(config)?;
+            let switch = Switch::of(config);
+            if switch.thrown().is_some() && !waits_for_release(&switch)? {
+                return Ok(SUCCESS);
+            }
             let options = once::options(config, config.interval);
-            let source = once::start(&options)?;
+            let source = once::start(&options)?.obeying(switch, config.budget);
             in_runtime(async |stop| {
-                run::run(config, surroundings, options.rules, || Ok(source), stop).await.map(|()| SUCCESS)
+                run::halt::run(config, surroundings, options.rules, source, stop).await.map(|()| SUCCESS)
             })
         }
         Command::Once { interval } => {
+            go_ahead(config)?;
             let source = once::start(&once::options(config, *interval))?;
             in_runtime(async |stop| once::once(source, *interval, stop).await.map(|()| SUCCESS))
         }
         Command::Doctor { output } => {
-            let source = once::start(&once::options(config, config.interval));
+            let source = go_ahead(config).and_then(|()| once::start(&once::options(config, config.interval)));
             in_runtime(async |_| {
                 let complete = doctor::doctor(config, surroundings, source, *output == Output::Json).await?;
                 Ok(if complete { SUCCESS } else { INCOMPLETE })
             })
         }
+        Command::Stop => {
+            let switch = Switch::of(config);
+            let path = switch.throw().with_context(|| format!("making {}", config.stop_file.display()))?;
+            terminal::say(&format!(
+                "{}: agents on this host stop within a second",
+                terminal::escaped(&path.to_string_lossy())
+            ))?;
+            Ok(SUCCESS)
+        }
+        Command::Resume => {
+            let switch = Switch::of(config);
+            let gone = switch.release().with_context(|| format!("taking {} away", config.stop_file.display()))?;
+            terminal::say(if gone.is_empty() {
+                "nothing was stopped"
+            } else {
+                "agents on this host go on within a second"
+            })?;
+            Ok(SUCCESS)
+        }
         Command::LoadPrograms(_) => Ok(USAGE),
         Command::Rules(command) => rules::run(command, config),
     }
+}
+
+/// Nobody measures while the kill switch is thrown.
+fn go_ahead(config: &Config) -> anyhow::Result<()> {
+    match Switch::of(config).thrown() {
+        None => Ok(()),
+        Some(path) => anyhow::bail!("collection is stopped by {}; `node-agent resume` lets it go on", path.display()),
+    }
+}
+
+/// False if it was told to end meanwhile. Everything that takes rights comes afterwards.
+fn waits_for_release(switch: &Switch) -> anyhow::Result<bool> {
+    let mut released = false;
+    tracing::warn!("the kill switch is thrown: nothing is measured and nothing is sent");
+    in_runtime(async |stop| {
+        tokio::select! {
+            () = switch.until_released() => released = true,
+            () = stop.cancelled() => {}
+        }
+        Ok(SUCCESS)
+    })?;
+    Ok(released)
 }
 
 /// Does `work` until its end, or until SIGTERM or Ctrl-C cancel the token.

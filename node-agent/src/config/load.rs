@@ -19,6 +19,9 @@ const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Room for at least 16 heartbeats of one disk block each.
 const LEAST_SPOOL_BYTES: u64 = 64 * 1024;
 
+/// What the agent takes with nothing to do.
+const LEAST_MEMORY_BYTES: u64 = 8 * 1024 * 1024;
+
 /// What the process finds around itself; plain data, so that tests can make one up.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
@@ -135,6 +138,9 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "collector" => config.collector = value::collector(found)?,
         "syscall_classes" => config.syscall_classes = value::switch(found)?,
         "keep_ptrace" => config.keep_ptrace = value::switch(found)?,
+        "stop_file" => config.stop_file = value::path(found)?,
+        "max_cpu_percent_of_host" => config.budget.cpu_ppm_of_host = value::percent(found)?,
+        "max_memory_bytes" => config.budget.memory_bytes = value::bytes(found, LEAST_MEMORY_BYTES)?,
         "identity" => config.identity = value::identity(found)?,
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
         "rules_file" => config.rules_file = Some(value::path(found)?),

@@ -66,6 +66,14 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("state_dir = 1", "expected a text in quotes"),
         ("spool_max_bytes = 1", "below the least"),
         ("collector = \"bpf\"", "none of auto, ebpf, tracepoints, taskstats, proc"),
+        ("keep_ptrace = \"perhaps\"", "expected true or false"),
+        ("stop_file = \"\"", "it is empty"),
+        ("max_cpu_percent_of_host = 0", "between 0.0001 and 100"),
+        ("max_cpu_percent_of_host = 0.00001", "between 0.0001 and 100"),
+        ("max_cpu_percent_of_host = -0.5", "between 0.0001 and 100"),
+        ("max_cpu_percent_of_host = 101", "between 0.0001 and 100"),
+        ("max_cpu_percent_of_host = \"half\"", "between 0.0001 and 100"),
+        ("max_memory_bytes = 1", "below the least"),
         ("identity = \"azure\"", "none of auto, aws, gcp, host"),
         ("join_token = \"a\"\njoin_token_file = \"/b\"", "keep one of the two"),
     ] {
@@ -74,6 +82,14 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         assert!(!error.contains('\n'), "{error}");
     }
     assert!(from("interval =\n").unwrap_err().starts_with("agent.toml, line 1: "));
+}
+
+#[test]
+fn a_percentage_may_be_a_number_of_either_kind_or_a_text() {
+    for (text, ppm) in [("1", 10_000), ("0.5", 5_000), ("100", 1_000_000), ("0.0001", 1), ("\"2.25\"", 22_500)] {
+        let config = from(&format!("max_cpu_percent_of_host = {text}")).unwrap();
+        assert_eq!(config.budget.cpu_ppm_of_host, ppm, "{text}");
+    }
 }
 
 #[test]

@@ -8,12 +8,12 @@ mod value;
 
 pub use value::parse_duration;
 
-use crate::{host::gpu, rules::Keeper};
+use crate::{budget::Limits, host::gpu, rules::Keeper};
 pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 15] = [
+pub const KEYS: [&str; 18] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -24,6 +24,9 @@ pub const KEYS: [&str; 15] = [
     "collector",
     "syscall_classes",
     "keep_ptrace",
+    "stop_file",
+    "max_cpu_percent_of_host",
+    "max_memory_bytes",
     "identity",
     "gpu_helper",
     "pci_devices",
@@ -52,6 +55,10 @@ pub struct Config {
     pub syscall_classes: bool,
     /// Whether `CAP_SYS_PTRACE` is kept, where the agent has it.
     pub keep_ptrace: bool,
+    /// While this file exists, nothing is measured and nothing sent.
+    pub stop_file: PathBuf,
+    /// What the agent may cost before it does less.
+    pub budget: Limits,
     /// Where the node's identity comes from.
     pub identity: IdentityChoice,
     /// Where GPUs are looked for, and by what they are read.
@@ -144,6 +151,8 @@ impl Config {
             collector: CollectorChoice::Auto,
             syscall_classes: false,
             keep_ptrace: false,
+            stop_file: PathBuf::from("/run/node-agent/stop"),
+            budget: Limits { cpu_ppm_of_host: 5_000, memory_bytes: 64 * 1024 * 1024 },
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
             rules_file: None,

@@ -63,6 +63,25 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| wrong("it is negative".to_owned()))
 }
 
+/// A share in per cent, in millionths: `0.5` is 5000.
+pub(super) fn percent(value: &toml::Value) -> Result<u64, String> {
+    let text = match value {
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::String(text) => text.trim().to_owned(),
+        other => return Err(format!("expected a number, found {} `{other}`", other.type_str())),
+    };
+    let wrong = || format!("`{text}` is no percentage between 0.0001 and 100, in steps of 0.0001");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, "0"));
+    if fraction.len() > 4 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let fraction: u64 = format!("{fraction:0<4}").parse().map_err(|_| wrong())?;
+    let ppm = whole.saturating_mul(10_000).saturating_add(fraction);
+    if (1..=1_000_000).contains(&ppm) { Ok(ppm) } else { Err(wrong()) }
+}
+
 pub(super) fn bytes(value: &toml::Value, least: u64) -> Result<u64, String> {
     let number = match value {
         toml::Value::Integer(number) => u64::try_from(*number).map_err(|_| format!("`{number}` is negative"))?,

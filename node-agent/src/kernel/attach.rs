@@ -20,6 +20,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_OBJECT"));
 
+/// Counts system calls.
+const SYSCALL: &str = "syscall";
 const ITERATOR: &str = "tasks";
 /// Network, from Linux 6.3 on: program and tracepoint.
 const LENGTHS: [(&str, &str); 2] = [("sent", "sock_send_length"), ("received", "sock_recv_length")];
@@ -75,11 +77,55 @@ fn failed(name: &'static str) -> impl Fn(ProgramError) -> AttachError {
     move |source| AttachError::Program { name, source: Box::new(source) }
 }
 
+/// A program and what keeps it attached.
+pub(super) struct Attached {
+    name: String,
+    pub(super) program: OwnedFd,
+    pub(super) link: Option<OwnedFd>,
+}
+
+impl Attached {
+    /// As it was handed over.
+    pub(super) fn new(name: String, program: OwnedFd, link: OwnedFd) -> Self {
+        Self { name, program, link: Some(link) }
+    }
+
+    /// Its name in the object.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The probe that lives by it alone.
+    pub(super) fn probe(&self) -> Option<&'static str> {
+        let serves_network = LENGTHS.iter().chain(&RETURNS).chain([&SENT_PAGE]).any(|(name, _)| *name == self.name);
+        match self.name.as_str() {
+            SYSCALL => Some("syscall_classes"),
+            _ if serves_network => Some("network"),
+            _ => None,
+        }
+    }
+
+    /// Attaches or detaches it; takes no right (see [`super::bpf`]).
+    pub(super) fn set(&mut self, attached: bool) -> std::io::Result<()> {
+        if !attached {
+            self.link = None;
+        } else if self.link.is_none() {
+            self.link = Some(bpf::attach(self.program.as_fd(), raw_tracepoint(&self.name))?);
+        }
+        Ok(())
+    }
+}
+
+/// Where a program belongs that was not loaded for one place.
+fn raw_tracepoint(name: &str) -> Option<&'static std::ffi::CStr> {
+    (name == SYSCALL).then_some(c"sys_enter")
+}
+
 /// Programs on their way into the kernel.
 struct Loading {
     ebpf: Ebpf,
     btf: Btf,
-    pairs: Vec<(OwnedFd, OwnedFd)>,
+    attached: Vec<Attached>,
 }
 
 impl Loading {
@@ -94,8 +140,9 @@ impl Loading {
     fn attach(&mut self, name: &'static str, to: Option<&std::ffi::CStr>) -> Result<(), AttachError> {
         let attached = |source| AttachError::Attach { name, source };
         let program = descriptor(&self.ebpf, name)?;
-        let pair = (bpf::attach(program, to).map_err(attached)?, program.try_clone_to_owned().map_err(attached)?);
-        self.pairs.push(pair);
+        let link = bpf::attach(program, to).map_err(attached)?;
+        let program = program.try_clone_to_owned().map_err(attached)?;
+        self.attached.push(Attached { name: name.to_owned(), program, link: Some(link) });
         Ok(())
     }
 
@@ -121,15 +168,14 @@ impl Loading {
     }
 
     fn syscall_classes(&mut self) -> Result<(), AttachError> {
-        const NAME: &str = "syscall";
         let classes = self.ebpf.map_mut("CLASSES").ok_or(AttachError::Incomplete("CLASSES"))?;
         let mut classes: Array<_, u64> = classes.try_into()?;
         for (index, class) in (0..).zip(syscalls::classes()) {
             classes.set(index, class as u64, 0)?;
         }
-        let (program, _) = self.program::<RawTracePoint>(NAME)?;
-        program.load().map_err(failed(NAME))?;
-        self.attach(NAME, Some(c"sys_enter"))
+        let (program, _) = self.program::<RawTracePoint>(SYSCALL)?;
+        program.load().map_err(failed(SYSCALL))?;
+        self.attach(SYSCALL, raw_tracepoint(SYSCALL))
     }
 }
 
@@ -188,8 +234,8 @@ pub(super) struct Loaded {
     /// Offsets of this kernel, for the log.
     pub(super) layout: String,
     pub(super) iterator: OwnedFd,
-    /// Link and program of everything that is attached.
-    pub(super) pairs: Vec<(OwnedFd, OwnedFd)>,
+    /// Everything that is attached.
+    pub(super) attached: Vec<Attached>,
 }
 
 /// Loads and attaches everything; activity counts from here on.
@@ -201,7 +247,7 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     let resolved = resolve(Moment::now().boottime_ns)?;
     let btf = Btf::from_sys_fs()?;
     let ebpf = EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;
-    let mut loading = Loading { ebpf, btf, pairs: Vec::new() };
+    let mut loading = Loading { ebpf, btf, attached: Vec::new() };
 
     let (iterator, btf) = loading.program::<Iter>(ITERATOR)?;
     iterator.load("task", btf).map_err(failed(ITERATOR))?;
@@ -242,6 +288,6 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     for probe in ["tracepoints", "taskstats"] {
         standing.lacks(probe, Status::NotApplicable, "eBPF with type information serves for it");
     }
-    let Loading { ebpf, pairs, .. } = loading;
-    Ok(Loaded { ebpf, standing, layout: format!("{:?}", resolved.offsets), iterator, pairs })
+    let Loading { ebpf, attached, .. } = loading;
+    Ok(Loaded { ebpf, standing, layout: format!("{:?}", resolved.offsets), iterator, attached })
 }

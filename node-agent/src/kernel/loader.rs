@@ -7,7 +7,7 @@
 
 use super::{
     Standing,
-    attach::{self, Loaded},
+    attach::{self, Attached, Loaded},
     object::ObjectError,
 };
 use aya::maps::{Map, MapData};
@@ -43,12 +43,12 @@ pub struct Wanted {
 
 #[derive(Serialize, Deserialize)]
 enum Message {
-    /// Then come the descriptors: the maps, the iterator, and link and program of each pair.
+    /// Then come the descriptors: the maps, the iterator, and program and link of each that is attached.
     Loaded {
         standing: Standing,
         layout: String,
         maps: Vec<String>,
-        pairs: usize,
+        attached: Vec<String>,
     },
     Refused {
         reason: String,
@@ -61,9 +61,7 @@ pub(super) struct Handover {
     pub(super) standing: Standing,
     pub(super) maps: HashMap<String, Map>,
     pub(super) iterator: OwnedFd,
-    /// Each keeps its program attached.
-    pub(super) links: Vec<OwnedFd>,
-    pub(super) programs: Vec<OwnedFd>,
+    pub(super) attached: Vec<Attached>,
 }
 
 fn data(map: &Map) -> Option<&MapData> {
@@ -115,14 +113,15 @@ fn hand_over(loaded: &Loaded) -> io::Result<()> {
     let maps: Vec<(&str, &MapData)> = maps.filter_map(|(name, map)| Some((name, data(map)?))).collect();
     let mut descriptors: Vec<BorrowedFd<'_>> = maps.iter().map(|(_, map)| map.fd().as_fd()).collect();
     descriptors.push(loaded.iterator.as_fd());
-    for (link, program) in &loaded.pairs {
-        descriptors.extend([link.as_fd(), program.as_fd()]);
+    let linked = || loaded.attached.iter().filter_map(|one| Some((one, one.link.as_ref()?)));
+    for (one, link) in linked() {
+        descriptors.extend([one.program.as_fd(), link.as_fd()]);
     }
     let message = Message::Loaded {
         standing: loaded.standing.clone(),
         layout: loaded.layout.clone(),
         maps: maps.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        pairs: loaded.pairs.len(),
+        attached: linked().map(|(one, _)| one.name().to_owned()).collect(),
     };
     send(&message, &descriptors)
 }
@@ -159,9 +158,9 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
     match message {
         None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
         Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
-        Some(Message::Loaded { standing, layout, maps, pairs }) => {
+        Some(Message::Loaded { standing, layout, maps, attached }) => {
             tracing::debug!(offsets = layout, "layout of this kernel");
-            unpack(standing, maps, pairs, descriptors)
+            unpack(standing, maps, attached, descriptors)
         }
     }
 }
@@ -169,10 +168,10 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
 fn unpack(
     standing: Standing,
     names: Vec<String>,
-    pairs: usize,
+    attached: Vec<String>,
     descriptors: Vec<OwnedFd>,
 ) -> Result<Handover, ObjectError> {
-    if descriptors.len() != names.len() + 1 + 2 * pairs {
+    if descriptors.len() != names.len() + 1 + 2 * attached.len() {
         return Err(ObjectError::Loader(io::Error::other(format!("{} descriptors arrived", descriptors.len()))));
     }
     let mut descriptors = descriptors.into_iter();
@@ -181,12 +180,13 @@ fn unpack(
         maps.insert(name, Map::from_map_data(MapData::from_fd(descriptor)?)?);
     }
     let iterator = descriptors.next().ok_or(ObjectError::Incomplete("iterator"))?;
-    let (mut links, mut programs) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
-    while let (Some(link), Some(program)) = (descriptors.next(), descriptors.next()) {
-        links.push(link);
-        programs.push(program);
+    let mut programs = Vec::with_capacity(attached.len());
+    for name in attached {
+        let missing = || ObjectError::Incomplete("program that was attached");
+        let (program, link) = descriptors.next().zip(descriptors.next()).ok_or_else(missing)?;
+        programs.push(Attached::new(name, program, link));
     }
-    Ok(Handover { standing, maps, iterator, links, programs })
+    Ok(Handover { standing, maps, iterator, attached: programs })
 }
 
 fn receive(socket: &OwnedFd) -> io::Result<(Option<Message>, Vec<OwnedFd>)> {

@@ -5,7 +5,9 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
-    Ledger, Standing, add_totals, bpf,
+    Ledger, Standing, add_totals,
+    attach::Attached,
+    bpf,
     loader::{self, Handover, Wanted},
 };
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
@@ -43,6 +45,14 @@ pub enum ObjectError {
         /// Whether the kernel could and only the agent may not.
         denied: bool,
     },
+    /// A program cannot be attached again.
+    #[error("program {name} does not attach again: {source}")]
+    Attach {
+        /// Its name in the object.
+        name: String,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// The object lacks a part: the build is broken.
     #[error("the embedded object has no {0}")]
     Incomplete(&'static str),
@@ -75,9 +85,9 @@ pub struct Object {
     standing: Standing,
     chunk: Vec<u8>,
     iterator: OwnedFd,
-    programs: Vec<OwnedFd>,
-    /// Each keeps its program attached.
-    _links: Vec<OwnedFd>,
+    programs: Vec<Attached>,
+    /// What it measures with everything attached.
+    in_full: Standing,
 }
 
 impl Object {
@@ -86,7 +96,7 @@ impl Object {
     /// # Errors
     /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::standing`].
     pub fn load(wanted: &Wanted) -> Result<Self, ObjectError> {
-        let Handover { standing, mut maps, iterator, links, programs } = loader::load(wanted)?;
+        let Handover { standing, mut maps, iterator, attached } = loader::load(wanted)?;
         let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
             folded: map("FOLDED")?.try_into()?,
@@ -97,11 +107,11 @@ impl Object {
             cost: map("COST")?.try_into()?,
             cgroups: map("CGROUPS")?.try_into()?,
             buffer: 0,
+            in_full: standing.clone(),
             standing,
             chunk: vec![0; READ_BYTES],
             iterator,
-            programs,
-            _links: links,
+            programs: attached,
         })
     }
 
@@ -109,6 +119,30 @@ impl Object {
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.control.get(&control::BUFFER, 0).is_ok() && bpf::open_iterator(self.iterator.as_fd()).is_ok()
+    }
+
+    /// Detaches every program: nothing is counted until [`Object::attach`].
+    pub fn detach(&mut self) {
+        for program in &mut self.programs {
+            // To detach is to close a descriptor, which does not fail.
+            let _ = program.set(false);
+        }
+    }
+
+    /// Attaches every program, but those that serve one of these probes alone; `reason` says why not those.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn attach(&mut self, without: &[&str], reason: &str) -> Result<(), ObjectError> {
+        for program in &mut self.programs {
+            let is_wanted = program.probe().is_none_or(|probe| !without.contains(&probe));
+            program.set(is_wanted).map_err(|source| ObjectError::Attach { name: program.name().to_owned(), source })?;
+        }
+        self.standing = self.in_full.clone();
+        for probe in without {
+            self.standing.give_up(probe, reason);
+        }
+        Ok(())
     }
 
     /// What it measures, and why not the rest.
@@ -128,7 +162,7 @@ impl Object {
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
-        let missed = self.programs.iter().map(|program| bpf::missed_runs(program.as_fd()));
+        let missed = self.programs.iter().map(|program| bpf::missed_runs(program.program.as_fd()));
         ledger.drops.push(("missed_runs", missed.sum::<std::io::Result<u64>>().map_err(ObjectError::Read)?));
         let costs = self.cost.get(&0, 0)?;
         ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));

@@ -87,6 +87,18 @@ impl Standing {
         self.absences.push((probe.to_owned(), status, reason.into()));
     }
 
+    /// Says that a probe which could measure does not, if it would have: `network` or `syscall_classes`.
+    pub fn give_up(&mut self, probe: &str, reason: &str) {
+        let column = match probe {
+            "network" => &mut self.measured.network,
+            "syscall_classes" => &mut self.measured.syscalls,
+            _ => return,
+        };
+        if std::mem::take(column) {
+            self.lacks(probe, Status::Denied, reason);
+        }
+    }
+
     /// States every probe of the tasks' books.
     pub fn state(&self, probes: &mut Probes) {
         for name in PROBES {

@@ -93,7 +93,8 @@ impl Births {
         Ok(births)
     }
 
-    fn attach(&mut self) -> Result<(), BirthsError> {
+    /// Attaches them.
+    pub(super) fn attach(&mut self) -> Result<(), BirthsError> {
         for (name, tracepoint) in PROGRAMS {
             let program = self.programs.program_mut(name).ok_or(BirthsError::Incomplete(name))?;
             let program: &mut RawTracePoint = program.try_into().map_err(failed(name))?;
@@ -101,6 +102,11 @@ impl Births {
             self.links.push(program.take_link(link).map_err(failed(name))?);
         }
         Ok(())
+    }
+
+    /// Detaches them.
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
     }
 
     /// Whether the maps can be used with the rights that are left.

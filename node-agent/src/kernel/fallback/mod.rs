@@ -88,6 +88,8 @@ pub struct Fallback {
     /// Storage and calls of every process could be read at the last reading.
     shows_io: bool,
     births_without_key: u64,
+    /// Something was closed that only a new process can open.
+    must_start_again: bool,
     cgroups: Cgroups,
 }
 
@@ -104,6 +106,7 @@ impl Fallback {
             has_read: false,
             shows_io: false,
             births_without_key: 0,
+            must_start_again: false,
             cgroups: Cgroups::new(mounts),
         }
     }
@@ -130,6 +133,34 @@ impl Fallback {
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.births.works().is_none_or(Births::is_usable)
+    }
+
+    /// Detaches and closes everything: nothing is counted until [`Fallback::resume`].
+    pub fn pause(&mut self) {
+        if let Part::Works(births) = &mut self.births {
+            births.detach();
+        }
+        if self.taskstats.works().is_some() {
+            let reason = "the kernel's records were closed, and to open them again takes a right that is given up";
+            self.taskstats = Part::Refused(Status::Denied, reason.to_owned());
+            self.must_start_again = true;
+        }
+        self.living.clear();
+        self.has_read = false;
+    }
+
+    /// Counts again; the next reading is the baseline.
+    ///
+    /// # Errors
+    /// If that takes a right that was given up, or the kernel refuses.
+    pub fn resume(&mut self) -> io::Result<()> {
+        if self.must_start_again {
+            return Err(io::Error::other("opening the kernel's records again takes a right that is given up"));
+        }
+        match &mut self.births {
+            Part::Works(births) => births.attach().map_err(io::Error::other),
+            Part::Refused(..) => Ok(()),
+        }
     }
 
     /// What happened since the last reading, and who lives now. The first reading finds no news: it is the baseline.

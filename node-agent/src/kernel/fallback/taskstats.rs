@@ -1,7 +1,7 @@
 //! The kernel's record of each task that ends (taskstats), received by a thread that sleeps while nobody dies.
 //!
-//! The records wait in the socket's buffer and are taken from it every 100 ms while there are any: 8 MiB hold about 5,000 of them (each takes
-//! 1.5 kB there), so that losses begin at about 50,000 deaths a second. A loss is counted. Registering needs `CAP_NET_ADMIN` and the
+//! The records wait in the socket's buffer and are taken from it every 100 ms while there are any: it holds 13,000 of them (measured: 1,629
+//! in an eighth of it), so losses begin at about 130,000 deaths a second. A loss is counted. Registering needs `CAP_NET_ADMIN` and the
 //! first pid and user namespace; receiving needs nothing. <https://docs.kernel.org/accounting/taskstats.html>
 
 use super::{

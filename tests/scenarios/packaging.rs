@@ -1,0 +1,155 @@
+//! What is packaged holds: the service is well-formed and narrow, the cluster's and the cloud's own checkers take the files, and the container
+//! measures the host to the last process.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lab::{
+    binaries,
+    lives::{Lives, Proof},
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// `systemd-analyze security` calls a service *OK* up to 5.0; tenths.
+const MOST_EXPOSURE: &str = "25";
+
+fn packaged(path: &str) -> PathBuf {
+    binaries::checkout().join("packaging").join(path)
+}
+
+fn outcome(command: &mut Command) -> (bool, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.success(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+}
+
+fn systemd_analyze(arguments: &[&str], unit: &Path) -> (bool, String) {
+    outcome(Command::new(binaries::system("systemd-analyze")).arg("--no-pager").args(arguments).arg(unit))
+}
+
+/// The service with the agent where it was built.
+fn unit(folder: &Path, change: impl Fn(&str) -> String) -> PathBuf {
+    let text = fs::read_to_string(packaged("systemd/node-agent.service")).unwrap();
+    let text = text.replace("/usr/local/bin/node-agent", &binaries::node_agent().display().to_string());
+    let path = folder.join("node-agent.service");
+    fs::write(&path, change(&text)).unwrap();
+    path
+}
+
+#[test]
+fn the_service_is_well_formed_and_narrow() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = unit(folder.path(), str::to_owned);
+    assert_eq!(systemd_analyze(&["verify"], &good), (true, String::new()));
+    let threshold = format!("--threshold={MOST_EXPOSURE}");
+    let security = ["security", "--offline=yes", &threshold];
+    let (is_narrow, report) = systemd_analyze(&security, &good);
+    assert!(is_narrow, "{report}");
+    // The checkers see what they should.
+    let wide =
+        unit(folder.path(), |text| text.replace("CapabilityBoundingSet=", "#").replace("SystemCallFilter=", "#"));
+    assert!(!systemd_analyze(&security, &wide).0);
+    let wrong = unit(folder.path(), |text| text.replace("DynamicUser=yes", "DynamicUsers=yes"));
+    assert!(systemd_analyze(&["verify"], &wrong).1.contains("DynamicUsers"));
+}
+
+fn kubernetes_validate(manifest: &Path) -> (bool, String) {
+    outcome(Command::new(binaries::python("python")).args(["-m", "kubernetes_validate", "--strict"]).arg(manifest))
+}
+
+#[test]
+fn kubernetes_takes_the_daemonset() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = packaged("kubernetes/daemonset.yaml");
+    let (is_valid, said) = kubernetes_validate(&manifest);
+    assert!(is_valid, "{said}");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let wrong = folder.path().join("daemonset.yaml");
+    fs::write(&wrong, text.replace("hostPID: true", "hostPid: true")).unwrap();
+    assert!(!kubernetes_validate(&wrong).0, "a wrong key is refused");
+    assert!(text.contains("privileged: false") && text.contains("readOnlyRootFilesystem: true"));
+}
+
+fn cloud_init(user_data: &Path) -> (bool, String) {
+    let modules = binaries::installed(&binaries::checkout().join(".setup/cloud-init/usr/lib/python3/dist-packages"));
+    let mut command = Command::new(binaries::python("python"));
+    command.env("PYTHONPATH", modules).args(["-m", "cloudinit.cmd.main", "schema", "--config-file"]).arg(user_data);
+    outcome(&mut command)
+}
+
+#[test]
+fn cloud_init_takes_the_user_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let user_data = packaged("cloud-init/user-data.yaml");
+    let (is_valid, said) = cloud_init(&user_data);
+    assert!(is_valid, "{said}");
+    let wrong = folder.path().join("user-data.yaml");
+    fs::write(&wrong, fs::read_to_string(&user_data).unwrap().replace("permissions:", "permission:")).unwrap();
+    assert!(!cloud_init(&wrong).0, "a wrong key is refused");
+}
+
+/// Podman with a store of its own, which needs no service and no network.
+struct Podman {
+    words: Vec<String>,
+    _store: tempfile::TempDir,
+}
+
+impl Podman {
+    fn new() -> Self {
+        let store = tempfile::tempdir().unwrap();
+        let mut words = vec![binaries::system("podman").display().to_string()];
+        for (option, folder) in [("--root", "root"), ("--runroot", "run"), ("--tmpdir", "tmp")] {
+            words.extend([option.to_owned(), store.path().join(folder).display().to_string()]);
+        }
+        words.extend(["--storage-driver=vfs", "--runtime=runc", "--cgroup-manager=cgroupfs"].map(str::to_owned));
+        words.push("--events-backend=none".to_owned());
+        Self { words, _store: store }
+    }
+
+    fn build(&self, image: &str) {
+        let context = binaries::node_agent();
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).args(["build", "--quiet", "--tag", image, "--file"]);
+        command.arg(packaged("container/Containerfile")).arg(context.parent().unwrap());
+        let (is_built, said) = outcome(&mut command);
+        assert!(is_built, "{said}");
+    }
+
+    fn run(&self, image: &str, capabilities: &str) -> Vec<String> {
+        let mut words = self.words.clone();
+        let seccomp = format!("--security-opt=seccomp={}", packaged("container/seccomp.json").display());
+        let options = ["run", "--rm", "--pid=host", "--network=host", "--read-only", "--cap-drop=all", &seccomp];
+        words.extend(options.map(str::to_owned));
+        words.push(format!("--cap-add={capabilities}"));
+        // The host's limits may be higher than what this sandbox may set.
+        let options =
+            ["--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", "--volume=/sys/fs/cgroup:/sys/fs/cgroup:ro"];
+        words.extend(options.map(str::to_owned));
+        words.extend(["--env=NODE_AGENT_COLLECTOR", "--env=NODE_AGENT_LOG", image].map(str::to_owned));
+        words
+    }
+}
+
+#[tokio::test]
+async fn the_container_counts_the_hosts_processes_exactly() {
+    const COUNT: u32 = 1_000;
+    let podman = Podman::new();
+    podman.build("node-agent");
+    let lives = Lives { agent: podman.run("node-agent", "bpf,perfmon"), ..Lives::programs(COUNT) };
+    let proof = Proof::on_this_host(&lives).await;
+    proof.assert_exact(COUNT);
+    assert_eq!(proof.probe("privileges").0, "PROBE_STATUS_OK");
+}
+
+#[tokio::test]
+async fn a_container_without_rights_says_what_it_cannot_see() {
+    let podman = Podman::new();
+    podman.build("node-agent");
+    let mut agent = podman.run("node-agent", "bpf");
+    agent.retain(|word| !word.starts_with("--cap-add"));
+    let proof = Proof::on_this_host(&Lives { agent, collector: "auto", ..Lives::programs(10) }).await;
+    assert_eq!(proof.heartbeat["coverage"]["collector"], "COLLECTOR_PROC");
+    assert_eq!(proof.probe("ebpf").0, "PROBE_STATUS_DENIED");
+}

@@ -1,0 +1,135 @@
+//! The agent holds back: a file stops it at once and for as long as it is there, and above its own budget it does less and says so.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::wire::{self, ProbeStatus};
+use jiff::Timestamp;
+use lab::{agent::Agent, sweeper::Sweeper, wait};
+use std::{fs, time::Duration};
+use sweeper::store::Store;
+
+const INTERVAL: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Pair {
+    agent: Agent,
+    store: Store,
+    _sweeper: Sweeper,
+    _folder: tempfile::TempDir,
+}
+
+impl Pair {
+    async fn start(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sweeper = Sweeper::start(&folder.path().join("sweeper"), "", &[]).await;
+        let home = folder.path().join("agent");
+        let config = format!(
+            "sweeper_url = \"{}\"\njoin_token = \"{}\"\nidentity = \"host\"\ninterval = \"500ms\"\nstop_file = \"{}\"\n{settings}",
+            sweeper.url(),
+            sweeper.join_token(),
+            home.join("run/stop").display()
+        );
+        let agent = Agent::start(&home, &config, &[]);
+        let url = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+        let store = Store::connect(&url).await.unwrap();
+        Self { agent, store, _sweeper: sweeper, _folder: folder }
+    }
+
+    /// All heartbeats, oldest first.
+    async fn heartbeats(&self) -> Vec<wire::Heartbeat> {
+        let Some(node) = self.store.nodes().await.unwrap().pop() else { return Vec::new() };
+        let rows = self.store.heartbeats(&node.node_id, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
+        rows.into_iter().map(|row| row.heartbeat).collect()
+    }
+
+    async fn until(&self, what: &str, is_it: impl Fn(&wire::Heartbeat) -> bool) -> wire::Heartbeat {
+        wait::until(what, PATIENCE, || async { self.heartbeats().await.into_iter().rfind(&is_it) }).await
+    }
+
+    /// Programs that the agent keeps attached in the kernel.
+    fn attached(&mut self) -> usize {
+        let pid = self.agent.process().pid().as_raw_nonzero();
+        let open = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+        let infos = open.filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok());
+        infos.filter(|info| info.contains("link_type:") && !info.contains("link_type:\titer")).count()
+    }
+}
+
+fn probe(heartbeat: &wire::Heartbeat, name: &str) -> (ProbeStatus, String) {
+    let probes = &heartbeat.coverage.as_ref().unwrap().probes;
+    let probe = probes.iter().find(|probe| probe.name == name).unwrap_or_else(|| panic!("no {name}: {probes:?}"));
+    (probe.status(), probe.reason.clone())
+}
+
+fn since(heartbeat: &wire::Heartbeat) -> u64 {
+    heartbeat.interval.unwrap().counters_since_boottime_ns
+}
+
+#[tokio::test]
+async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
+    let mut pair = Pair::start("collector = \"ebpf\"\n").await;
+    let first = pair.until("a heartbeat", |_| true).await;
+    assert_eq!(probe(&first, "kill_switch").0, ProbeStatus::Ok);
+    assert!(pair.attached() > 0);
+
+    let said = pair.agent.run(&["stop"]).await;
+    assert!(said.status.success(), "{said:?}");
+    pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
+    assert_eq!(pair.attached(), 0);
+    let last = pair.heartbeats().await.pop().unwrap();
+    let (status, reason) = probe(&last, "kill_switch");
+    assert!(status == ProbeStatus::Denied && reason.contains("run/stop"), "{reason}");
+    // Nobody else looks meanwhile, either.
+    let refused = pair.agent.run(&["once"]).await;
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("stopped by"),
+        "{refused:?}"
+    );
+    // Silence is nothing that could be waited for: only time shows it.
+    let count = pair.heartbeats().await.len();
+    tokio::time::sleep(4 * INTERVAL).await;
+    assert_eq!(pair.heartbeats().await.len(), count);
+
+    assert!(pair.agent.run(&["resume"]).await.status.success());
+    let next = pair.until("a heartbeat after the pause", |heartbeat| since(heartbeat) > since(&last)).await;
+    assert_eq!(probe(&next, "kill_switch").0, ProbeStatus::Ok);
+    assert_eq!(next.interval.unwrap().start_boottime_ns, since(&next), "what happened in between is nobody's activity");
+    assert!(pair.attached() > 0);
+    pair.agent.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_starts_stopped_waits_and_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = folder.path().join("stop");
+    fs::write(&stop, "").unwrap();
+    let config =
+        format!("sweeper_url = \"http://127.0.0.1:9\"\nidentity = \"host\"\nstop_file = \"{}\"\n", stop.display());
+    let mut agent = Agent::start(&folder.path().join("agent"), &config, &[]);
+    agent.process().line_with("the kill switch is thrown", PATIENCE).await;
+    assert!(!agent.log().contains("measuring from here on"));
+    fs::remove_file(&stop).unwrap();
+    agent.process().line_with("measuring from here on", PATIENCE).await;
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
+    let mut pair = Pair::start("max_cpu_percent_of_host = 0.0001\n").await;
+    let steps = |heartbeat: &wire::Heartbeat| heartbeat.agent.unwrap().degraded_steps;
+    let last = pair.until("every step to be taken", |heartbeat| steps(heartbeat) == 3).await;
+    let (status, reason) = probe(&last, "self_budget");
+    assert_eq!(status, ProbeStatus::Denied);
+    assert!(
+        reason.contains("network traffic is not told by workload") && reason.contains("above the budget"),
+        "{reason}"
+    );
+    assert_eq!(last.host.as_ref().unwrap().interval_ms, 1_000);
+    assert!(last.workloads.iter().all(|row| row.network_sent_bytes.is_none() && row.cpu_ns.is_some()));
+    assert!(last.counters.unwrap().network_sent_bytes.is_some(), "the host's interfaces are still counted");
+    // One after the other, and nothing before the third interval.
+    let all = pair.heartbeats().await;
+    assert!(all.windows(2).all(|pair| steps(&pair[1]) <= steps(&pair[0]) + 1));
+    assert!(all.iter().take(3).all(|heartbeat| steps(heartbeat) == 0));
+    pair.agent.stop().await;
+}
