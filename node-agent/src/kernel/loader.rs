@@ -3,7 +3,7 @@
 //! To understand the kernel's types takes 65 MB for a tenth of a second (measured on 6.18), and to load programs takes
 //! rights that to read them does not. So the agent starts itself once more, with a command that no user sees; that process loads and
 //! attaches, hands over every map, link and program as open descriptors, and ends. The long-lived process never grows, and may give up
-//! every capability afterwards: see [`super::bpf`].
+//! every capability afterwards: see `kernel/bpf.rs`.
 
 use super::{
     Standing,

@@ -3,7 +3,7 @@
 //! The innermost container names a workload, else the outermost batch job, else the innermost unit or login session; of a
 //! container inside a job both stay known. The same on cgroup v1, v2 and hybrid hosts: only the path counts. A path is
 //! looked at once in its life, in its first 64 segments; names in it are strangers' choice, so an id is cut at 256 bytes and has no
-//! control characters.
+//! characters that act on a screen or hide.
 
 use std::collections::BTreeMap;
 use workload_rules::{Attribution, Level, Rules};
@@ -84,12 +84,12 @@ fn fit(pattern: &Attribution, segments: &[&str], start: usize) -> Option<(Name, 
     Some((name, start + pattern.path.len()))
 }
 
-/// Without control characters, and not too long.
+/// Without control characters and marks that turn or join text, and not too long.
 fn harmless(id: &str) -> String {
     let mut text = String::new();
     for c in id.chars() {
         let before = text.len();
-        if c.is_control() {
+        if is_hidden(c) {
             text.extend(c.escape_default());
         } else {
             text.push(c);
@@ -100,6 +100,12 @@ fn harmless(id: &str) -> String {
         }
     }
     text
+}
+
+/// What a reader does not see, and what makes the rest look like something else.
+fn is_hidden(c: char) -> bool {
+    let is_mark = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    c.is_control() || is_mark
 }
 
 #[cfg(test)]

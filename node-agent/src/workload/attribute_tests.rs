@@ -196,6 +196,8 @@ fn hostile_names_are_harmless() {
     assert_eq!(name(&deep), Some(("systemd".to_owned(), "x.service".to_owned())));
     let hostile = of("/lxc/\u{1b}[2J\r\n\u{9b}\u{7f}\u{fffd}").name.map(|name| name.id);
     assert_eq!(hostile.as_deref(), Some("\\u{1b}[2J\\r\\n\\u{9b}\\u{7f}\u{fffd}"));
+    let turned = of("/lxc/gpj.\u{202e}exe").name.map(|name| name.id);
+    assert_eq!(turned.as_deref(), Some("gpj.\\u{202e}exe"));
     let escapes = of(&format!("/lxc/{}", "\u{1}".repeat(255))).name.map_or(0, |name| name.id.len());
     assert!((250..=MAX_ID_BYTES).contains(&escapes), "{escapes}");
 }

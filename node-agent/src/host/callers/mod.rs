@@ -9,7 +9,7 @@
 //! It looks once a reading. A connection that came and went in between is not seen here; its bytes are in the network's
 //! books. Ports inside other network namespaces are not seen either; a published port is, where a proxy listens for it.
 //!
-//! Memory: 8 bytes for each connection at a listening port, of [`MAX_CONNECTIONS`] at most (1 MiB, twice while
+//! Memory: 8 bytes for each connection at a listening port, of `MAX_CONNECTIONS` at most (1 MiB, twice while
 //! reading). Beyond that number peers are counted and not told apart, and each reading takes it that a new one was there.
 
 mod netlink;

@@ -1,5 +1,5 @@
 //! The tasks' books where the full programs do not run: `/proc` for the living, and beside it what this kernel and these rights
-//! allow: the kernel's records of the dead ([`taskstats`]), tracepoints for births ([`births`]).
+//! allow: the kernel's records of the dead ([`taskstats`]), tracepoints for births (`births`).
 //!
 //! Each is tried by itself and named by a probe of its own. Without either of them, births, program starts and deaths are not counted
 //! at all rather than too low, and a process that lives and dies between two readings leaves no trace but in the host's books.
