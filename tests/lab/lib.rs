@@ -11,6 +11,8 @@ pub mod imds;
 pub mod initramfs;
 pub mod lives;
 pub mod microvm;
+pub mod namespace;
+pub mod nvml;
 pub mod port;
 pub mod postgres;
 pub mod process;

@@ -17,7 +17,7 @@
 //!   `/dev` is asked for processes outside containers; what stays unreadable is named by the probe.
 //! - In a container without the host's process ids, the agent sees its own container's sessions and nobody else's.
 //!
-//! Cost: one file for each process, at most [`MAX_LOOKS`] of them in one reading (about 10 ms). Beyond, processes take turns,
+//! Cost: one file for each process, at most [`MAX_LOOKS`] of them in one reading (9 µs each: 18 ms). Beyond, processes take turns,
 //! so that on a host with 50,000 processes a new session is found within 25 readings; known ones are looked at each time.
 
 use super::process::{self, Stat};

@@ -64,11 +64,6 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     )?;
     require(verdict.missed_heartbeats > 0, "verdict.missed_heartbeats", "must be at least 1")?;
     require(
-        verdict.gpu_idle_after <= verdict.lookback,
-        "verdict.gpu_idle_after",
-        "must not be longer than `verdict.lookback`",
-    )?;
-    require(
         verdict.idle_after <= verdict.lookback,
         "verdict.idle_after",
         "must not be longer than `verdict.lookback`",

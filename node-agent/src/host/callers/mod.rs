@@ -9,6 +9,9 @@
 //! It looks once a reading. A connection that came and went in between is not seen here; its bytes are in the network's
 //! books. Ports inside other network namespaces are not seen either; a published port is, where a proxy listens for it.
 //!
+//! Cost: 1.4 µs of CPU time for each socket. Where one look takes more than 20 ms, the next one
+//! waits until both together are less than 0.2 % of one core, and the last answer is repeated until then: with 100,000 sockets, 70 s.
+//!
 //! Memory: 8 bytes for each connection at a listening port, of `MAX_CONNECTIONS` at most (1 MiB, twice while
 //! reading). Beyond that number peers are counted and not told apart, and each reading takes it that a new one was there.
 
@@ -22,18 +25,25 @@ use crate::{
 };
 use heartbeat::{envelope::MAX_LISTENERS, wire};
 use owners::{Owner, Owners};
+use rustix::time::{ClockId, clock_gettime};
 use sockets::{Socket, State};
 use std::{
     collections::{BTreeMap, HashSet},
     io,
     net::IpAddr,
     path::Path,
+    time::{Duration, Instant},
 };
 
 /// Connections that are told apart.
 const MAX_CONNECTIONS: usize = 131_072;
 /// Sockets of one state and family that a reading looks at: beyond, the counts would be wrong, and none is given.
 const MAX_SOCKETS: usize = 1_000_000;
+
+/// A look that takes less than this may be taken at every reading.
+const CHEAP: Duration = Duration::from_millis(20);
+/// One part in so many of one core's time may go into looking.
+const SHARE: u32 = 500;
 
 /// What is known of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +53,9 @@ struct Port {
     has_new_peer: bool,
 }
 
+/// What a look came to, in a form that can be told again.
+type Looked = Result<BTreeMap<u16, Port>, String>;
+
 /// Looks for callers; remembers whom it saw.
 #[derive(Debug, Default)]
 pub struct Callers {
@@ -50,6 +63,8 @@ pub struct Callers {
     known: Option<Vec<u64>>,
     last_new_peer_unix_ms: BTreeMap<u16, i64>,
     owners: Owners,
+    /// The last look or why it failed, and until when it has to do.
+    rested: Option<(Instant, Looked)>,
 }
 
 impl Callers {
@@ -60,8 +75,7 @@ impl Callers {
         classify: &dyn Fn(&Traits<'_>) -> Class,
         probes: &mut Probes,
     ) -> Option<wire::Callers> {
-        let looked = sockets::own_addresses().and_then(|own| self.look(&own));
-        let ports = match looked {
+        let ports = match self.look_or_rest() {
             Ok(ports) => ports,
             Err(error) => {
                 // What happens until the next reading that works cannot be compared with what was before.
@@ -80,6 +94,23 @@ impl Callers {
             probes.ok("caller_owners");
         }
         Some(self.report(now_unix_ms, &ports))
+    }
+
+    /// The last look again, if it was costly and not long ago.
+    fn look_or_rest(&mut self) -> io::Result<BTreeMap<u16, Port>> {
+        if let Some((until, looked)) = &self.rested
+            && Instant::now() < *until
+        {
+            let ports = looked.as_ref().map_err(|reason| io::Error::other(reason.clone()))?;
+            let old = ports.iter().map(|(number, port)| (*number, Port { has_new_peer: false, ..port.clone() }));
+            return Ok(old.collect());
+        }
+        let begin = thread_cpu_time();
+        let looked = sockets::own_addresses().and_then(|own| self.look(&own));
+        let rest = rest_after(thread_cpu_time().saturating_sub(begin));
+        let kept = || looked.as_ref().map_err(ToString::to_string).cloned();
+        self.rested = rest.map(|rest| (Instant::now() + rest, kept()));
+        looked
     }
 
     fn look(&mut self, own: &HashSet<IpAddr>) -> io::Result<BTreeMap<u16, Port>> {
@@ -143,6 +174,15 @@ impl Callers {
         listeners.truncate(MAX_LISTENERS);
         wire::Callers { listeners, listeners_not_listed: u32::try_from(beyond).unwrap_or(u32::MAX) }
     }
+}
+
+fn rest_after(cost: Duration) -> Option<Duration> {
+    (cost > CHEAP).then(|| cost.saturating_mul(SHARE))
+}
+
+fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Calls `take` with every socket in this state, or fails where there are too many to count.

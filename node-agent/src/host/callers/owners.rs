@@ -1,7 +1,8 @@
 //! Which process holds a listening socket: its inode is looked for in `/proc/PID/fd`.
 //!
-//! Needs `CAP_SYS_PTRACE` for processes of others. Found once, an owner is kept for [`KEEP_READINGS`]. Cost: one link of
-//! `/proc/PID/fd` takes about 1.5 µs; a reading looks at [`MAX_LINKS`] of them at most and goes on from there at the next
+//! Needs `CAP_SYS_PTRACE` for processes of others. Found once, an owner is looked for again after [`KEEP_READINGS`], and kept if the
+//! right to look has gone by then. Cost: one link of
+//! `/proc/PID/fd` takes 5 µs; a reading looks at [`MAX_LINKS`] of them at most and goes on from there at the next
 //! one, and at the first [`MAX_LINKS_PER_PROCESS`] of one process: a server opens its listeners before its connections.
 
 use crate::{
@@ -14,10 +15,10 @@ use std::{
     path::Path,
 };
 
-/// Links that one reading looks at, at most: about 30 ms.
-const MAX_LINKS: usize = 20_000;
+/// Links that one reading looks at, at most: 25 ms.
+const MAX_LINKS: usize = 5_000;
 /// Links of one process that are looked at.
-const MAX_LINKS_PER_PROCESS: usize = 4_096;
+const MAX_LINKS_PER_PROCESS: usize = 1_024;
 /// An owner is looked for again after so many readings, found or not: programs replace themselves, and rules change.
 const KEEP_READINGS: u32 = 60;
 
@@ -62,10 +63,10 @@ impl Owners {
     pub(super) fn refresh(&mut self, proc: &Path, wanted: &HashSet<u64>, classify: &dyn Fn(&Traits<'_>) -> Class) {
         self.known.retain(|inode, (_, age)| {
             *age += 1;
-            *age <= KEEP_READINGS && wanted.contains(inode)
+            wanted.contains(inode)
         });
-        let mut missing: HashSet<u64> =
-            wanted.iter().filter(|inode| !self.known.contains_key(inode)).copied().collect();
+        let is_missing = |inode: &&u64| self.known.get(inode).is_none_or(|(_, age)| *age > KEEP_READINGS);
+        let mut missing: HashSet<u64> = wanted.iter().filter(is_missing).copied().collect();
         if missing.is_empty() {
             self.walked = 0;
             return;
@@ -100,7 +101,10 @@ impl Owners {
         }
         if self.walked >= pids.len() {
             // Everybody has been asked: the kernel itself holds it, or somebody whom we may not ask.
-            self.known.extend(missing.into_iter().map(|inode| (inode, (None, 0))));
+            for inode in missing {
+                let known = self.known.entry(inode).or_default();
+                *known = (known.0.take().filter(|_| self.denied), 0);
+            }
             self.walked = 0;
         }
     }

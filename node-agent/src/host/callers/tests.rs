@@ -34,6 +34,20 @@ fn the_time_of_the_last_new_peer_stays_while_the_port_does() {
     assert_eq!(last(callers.report(95, &BTreeMap::from([(80, port(1, false))]))), None);
 }
 
+#[test]
+fn a_costly_look_is_followed_by_a_rest_that_repeats_it() {
+    assert_eq!(rest_after(Duration::from_millis(20)), None);
+    assert_eq!(rest_after(Duration::from_millis(120)), Some(Duration::from_secs(60)));
+    let mut callers = Callers::default();
+    let seen = BTreeMap::from([(1, port(7, true))]);
+    callers.rested = Some((Instant::now() + Duration::from_secs(60), Ok(seen)));
+    assert_eq!(callers.look_or_rest().unwrap(), BTreeMap::from([(1, port(7, false))]), "new only once");
+    callers.rested = Some((Instant::now() + Duration::from_secs(60), Err("too many".into())));
+    assert_eq!(callers.look_or_rest().unwrap_err().to_string(), "too many");
+    callers.rested = Some((Instant::now(), Ok(BTreeMap::from([(1, port(7, true))]))));
+    assert_ne!(callers.look_or_rest().unwrap().get(&1), Some(&port(7, false)));
+}
+
 /// This host's own connections, with an address book that makes loopback a place outside.
 #[test]
 fn a_connection_is_new_once_and_only_after_the_first_look() {

@@ -58,21 +58,16 @@ impl Meter {
         for device in devices {
             let busy_before = before.remove(&device.uuid).map_or(0, |tracked| tracked.busy_ns);
             let percent = device.utilization_percent.unwrap_or(0).min(100);
-            if device.utilization_percent.is_none() {
-                let why = device.unreadable.iter().find(|why| why.starts_with("utilization"));
-                let why = why.map_or("utilization: not read", String::as_str);
-                self.note(Problem::Unsupported(format!("{}: {why} (a GPU in MIG mode has none)", device.uuid)));
-            }
             let busy_ns = busy_before.saturating_add(observed_ns / 100 * u64::from(percent));
             self.devices.insert(device.uuid.clone(), Tracked { now: device, busy_ns });
         }
         if let Some(gone) = before.keys().next() {
             self.note(Problem::Broken(format!("{gone} is gone")));
         }
-        if let Some(why) = lost.first() {
-            self.note(Problem::Broken(why.clone()));
-        }
         self.lost = lost;
+        if let Some(problem) = self.standing_problem() {
+            self.note(problem);
+        }
     }
 
     /// Takes a failure of the helper, in words.
@@ -83,6 +78,17 @@ impl Meter {
 
     fn note(&mut self, problem: Problem) {
         self.problem.get_or_insert(problem);
+    }
+
+    /// What is wrong with the last reading.
+    fn standing_problem(&self) -> Option<Problem> {
+        let blind = self.devices.values().map(|tracked| &tracked.now).find(|now| now.utilization_percent.is_none());
+        let lost = || self.lost.first().map(|why| Problem::Broken(why.clone()));
+        blind.map_or_else(lost, |device| {
+            let why = device.unreadable.iter().find(|why| why.starts_with("utilization"));
+            let why = why.map_or("utilization: not read", String::as_str);
+            Some(Problem::Unsupported(format!("{}: {why} (a GPU in MIG mode has none)", printable(&device.uuid))))
+        })
     }
 
     /// Whether the last word was that nothing can be read.
@@ -107,10 +113,15 @@ impl Meter {
             let silence = "the driver gave no reading for more than 5 s";
             self.note(Problem::Broken(self.failure.clone().unwrap_or_else(|| silence.to_owned())));
         }
-        if self.devices.len() < expected && is_fresh {
-            let (found, lost) =
-                (self.devices.len(), self.lost.first().map(|why| format!("; {why}")).unwrap_or_default());
-            self.note(Problem::Broken(format!("of {expected} GPUs on the bus {found} can be read{lost}")));
+        if is_fresh {
+            // It stands until a reading without it, however seldom readings come.
+            if let Some(problem) = self.standing_problem() {
+                self.note(problem);
+            }
+            if self.devices.len() < expected {
+                let found = self.devices.len();
+                self.note(Problem::Broken(format!("of {expected} GPUs on the bus {found} can be read")));
+            }
         }
         let problem = self.problem.take();
         // What is old says nothing about now.

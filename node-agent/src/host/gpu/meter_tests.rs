@@ -76,6 +76,9 @@ fn a_device_without_utilisation_is_absent_and_not_idle() {
     assert!(
         matches!(problem, Some(Problem::Unsupported(reason)) if reason.starts_with("A: utilization: not available"))
     );
+    assert!(meter.take(S + 1, 2).1.is_some(), "no newer reading says otherwise");
+    meter.feed(read(&[device("A", Some(0)), device("B", Some(0))]), 2 * S);
+    assert_eq!(meter.take(2 * S, 2).1, None);
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Another machine, as far as the network can tell: a network namespace of its own at the other end of a pair of virtual wires.
+
+use crate::{binaries, process::Running};
+use std::{net::Ipv4Addr, path::Path, process::Command};
+
+/// A neighbour; it and the wire go with this value.
+#[derive(Debug)]
+pub struct Neighbour {
+    name: String,
+    here: Ipv4Addr,
+}
+
+impl Neighbour {
+    /// Makes one that is `number` apart from those of other tests of this process.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel refuses, for example because the test does not run as root.
+    #[must_use]
+    pub fn new(number: u8) -> Self {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let (here, there) =
+            (Ipv4Addr::new(10, high, low, number * 4 + 1), Ipv4Addr::new(10, high, low, number * 4 + 2));
+        let name = format!("cs{}x{number}", std::process::id());
+        let neighbour = Self { name, here };
+        let name = &neighbour.name;
+        let (near, far) = (format!("{name}h"), format!("{name}n"));
+        for line in [
+            format!("netns add {name}"),
+            format!("link add {near} type veth peer name {far} netns {name}"),
+            format!("address add {here}/30 dev {near}"),
+            format!("link set {near} up"),
+            format!("-n {name} address add {there}/30 dev {far}"),
+            format!("-n {name} link set {far} up"),
+        ] {
+            ip(&line);
+        }
+        neighbour
+    }
+
+    /// The address under which it reaches this host.
+    #[must_use]
+    pub fn this_host(&self) -> Ipv4Addr {
+        self.here
+    }
+
+    /// Connects from there to a port of this host, and stays connected until the value is dropped.
+    #[must_use]
+    pub fn call(&self, port: u16, name: &str, folder: &Path) -> Running {
+        // What keeps the line open is a read that nobody ever answers.
+        let script = format!("exec 3<>/dev/tcp/{}/{port} && read -r -u 3 _", self.here);
+        let mut command = Command::new(binaries::system("ip"));
+        command.args(["netns", "exec", &self.name, "bash", "-c", &script]);
+        Running::start(name, &mut command, folder)
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        // The wire ends with either of its ends. What fails here fails the next test that uses the name, and says so.
+        let _ = Command::new(binaries::system("ip")).args(["netns", "delete", &self.name]).status();
+    }
+}
+
+fn ip(line: &str) {
+    let output = Command::new(binaries::system("ip")).args(line.split(' ')).output().expect("ip starts");
+    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,203 @@
+//! A host with GPUs, as the real agent and its real helper see it through a library whose answers are made up here: what was
+//! read is told, and what was not read is told as well. Nothing here speaks about real hardware.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lab::{
+    agent::Agent,
+    nvml::{DRIVER_NOT_LOADED, GPU_IS_LOST, GpuHost, LIB_RM_VERSION_MISMATCH, NOT_SUPPORTED},
+    process::Running,
+    wait,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::{fs, path::Path, time::Duration};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+const READ: &str = "PROBE_STATUS_OK";
+const BROKEN: &str = "PROBE_STATUS_BROKEN";
+const UNSUPPORTED: &str = "PROBE_STATUS_UNSUPPORTED";
+
+struct Once(Running);
+
+impl Once {
+    /// Starts `node-agent once`, and returns once it has its baseline.
+    async fn measuring(folder: &Path, host: &GpuHost, interval: &str) -> Self {
+        let library = host.library_folder();
+        let agent = Agent::prepare(folder, &host.configuration(), &[("LD_LIBRARY_PATH", library.to_str().unwrap())]);
+        let mut running = Running::start("once", agent.command().args(["once", "--interval", interval]), folder);
+        running.line_with("measuring from here on", TIMEOUT).await;
+        Self(running)
+    }
+
+    /// The helper that this agent started.
+    async fn helper(&self) -> Pid {
+        let agent = self.0.pid().as_raw_nonzero().get();
+        let children = format!("/proc/{agent}/task");
+        wait::until("the helper", TIMEOUT, || {
+            // A child belongs to the thread that started it.
+            let threads = fs::read_dir(&children).unwrap().filter_map(Result::ok);
+            let found = threads
+                .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+                .flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+                .find(|pid| {
+                    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "node-agent-gpu")
+                });
+            async move { found.and_then(Pid::from_raw) }
+        })
+        .await
+    }
+
+    async fn heartbeat(mut self) -> Heartbeat {
+        let status = self.0.end(TIMEOUT).await;
+        let output = self.0.output();
+        assert!(status.success(), "{status}: {output}");
+        Heartbeat(serde_json::from_str(&output[output.find("\n{\n").unwrap()..]).unwrap())
+    }
+}
+
+struct Heartbeat(Value);
+
+impl Heartbeat {
+    fn probe(&self) -> (&str, &str) {
+        let probes = self.0["coverage"]["probes"].as_array().unwrap();
+        let probe = probes.iter().find(|probe| probe["name"] == "gpu").unwrap();
+        (probe["status"].as_str().unwrap(), probe["reason"].as_str().unwrap())
+    }
+
+    fn gpus(&self) -> &[Value] {
+        self.0["gpus"].as_array().unwrap()
+    }
+
+    fn assert_unread(&self, status: &str, reason: &str) {
+        assert_eq!(self.0["host"]["gpu_present"], true);
+        assert_eq!(self.probe().0, status, "{:?}", self.probe());
+        assert!(self.probe().1.contains(reason), "{:?} does not say `{reason}`", self.probe());
+    }
+}
+
+async fn heartbeat(gpus: u32, answers: &[(&str, u32)]) -> Heartbeat {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), gpus);
+    host.answers(answers);
+    Once::measuring(folder.path(), &host, "200ms").await.heartbeat().await
+}
+
+#[tokio::test]
+async fn two_gpus_are_read_and_the_busy_one_is_told_from_the_idle_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 2);
+    host.answers(&[("count", 2), ("busy0", 80), ("pid0", std::process::id())]);
+    let once = Once::measuring(folder.path(), &host, "5s").await;
+
+    let helper = once.helper().await;
+    let status = fs::read_to_string(format!("/proc/{}/status", helper.as_raw_nonzero())).unwrap();
+    for line in ["CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "{line} is not in {status}");
+    }
+
+    let heartbeat = once.heartbeat().await;
+    assert_eq!(heartbeat.probe(), (READ, ""));
+    let [busy, idle] = heartbeat.gpus() else { panic!("{:?}", heartbeat.gpus()) };
+    let busy_ns = busy["busy_ns"].as_u64().unwrap();
+    // 80 % of the 4 to 6 s between the first and the last of the readings that fell into the interval, each 1 s after the other.
+    assert!((3_000_000_000..=5_000_000_000).contains(&busy_ns), "{busy_ns}");
+    assert_eq!([&busy["utilization_percent"], &busy["processes"]], [80, 1]);
+    assert_eq!(busy["model"], "NVIDIA Stand-in 80GB");
+    assert_eq!([&busy["memory_used_bytes"], &busy["memory_total_bytes"]], [1_000_000_000_u64, 80_000_000_000]);
+    assert_eq!([&busy["power_mw"], &busy["energy_mj"]], [70_000, 123_456_789]);
+    // The process on it is this test: its workload is one that the same heartbeat has a row of.
+    let keys: Vec<_> = heartbeat.0["workloads"].as_array().unwrap().iter().map(|row| &row["key"]).collect();
+    assert!(keys.contains(&&busy["workloads"][0]), "{busy} {keys:?}");
+    assert_eq!([&idle["busy_ns"], &idle["utilization_percent"], &idle["processes"]], [0, 0, 0]);
+    assert_ne!(idle["uuid"], busy["uuid"]);
+
+    wait::until("the end of the helper", TIMEOUT, || {
+        let gone = !Path::new(&format!("/proc/{}", helper.as_raw_nonzero())).exists();
+        async move { gone.then_some(()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_gpu_in_parts_has_no_utilisation_and_says_so() {
+    let heartbeat =
+        heartbeat(1, &[("count", 1), ("busy_error0", NOT_SUPPORTED), ("processes_error0", NOT_SUPPORTED)]).await;
+    heartbeat.assert_unread(UNSUPPORTED, "utilization");
+    let [gpu] = heartbeat.gpus() else { panic!("{:?}", heartbeat.gpus()) };
+    assert_eq!([&gpu["busy_ns"], &gpu["utilization_percent"], &gpu["processes"]], [&Value::Null; 3]);
+    assert_eq!(gpu["memory_total_bytes"], 80_000_000_000_u64, "what can be read is");
+}
+
+#[tokio::test]
+async fn a_missing_list_of_processes_costs_only_that() {
+    let heartbeat = heartbeat(1, &[("count", 1), ("processes_error0", NOT_SUPPORTED)]).await;
+    assert_eq!(heartbeat.probe(), (READ, ""));
+    assert_eq!([&heartbeat.gpus()[0]["busy_ns"], &heartbeat.gpus()[0]["processes"]], [&Value::from(0), &Value::Null]);
+}
+
+#[tokio::test]
+async fn a_driver_that_is_not_there_or_does_not_fit_is_named() {
+    for (error, reason) in [(DRIVER_NOT_LOADED, "driver"), (LIB_RM_VERSION_MISMATCH, "version")] {
+        let heartbeat = heartbeat(1, &[("init", error)]).await;
+        heartbeat.assert_unread(BROKEN, "NVML does not start");
+        assert!(heartbeat.probe().1.contains(reason), "{:?}", heartbeat.probe());
+        assert!(heartbeat.gpus().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_gpu_that_is_lost_is_not_taken_for_the_others() {
+    let heartbeat = heartbeat(2, &[("count", 2), ("handle_error1", GPU_IS_LOST)]).await;
+    heartbeat.assert_unread(BROKEN, "device 1");
+    assert_eq!(heartbeat.gpus().len(), 1);
+}
+
+#[tokio::test]
+async fn a_gpu_that_the_driver_does_not_know_is_missed() {
+    heartbeat(2, &[("count", 1)]).await.assert_unread(BROKEN, "of 2 GPUs on the bus 1 can be read");
+}
+
+#[tokio::test]
+async fn without_the_library_the_host_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    fs::remove_file(host.library()).unwrap();
+    let heartbeat = Once::measuring(folder.path(), &host, "200ms").await.heartbeat().await;
+    heartbeat.assert_unread(BROKEN, "libnvidia-ml.so.1");
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_makes_the_gpus_unread_and_the_agent_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    let once = Once::measuring(folder.path(), &host, "8s").await;
+    host.answers(&[("count", 1), ("hang", 1)]);
+    let heartbeat = once.heartbeat().await;
+    heartbeat.assert_unread(BROKEN, "no reading for more than 5 s");
+    assert!(heartbeat.gpus().is_empty(), "what is old says nothing about now");
+    assert!(heartbeat.0["counters"]["cpu_busy_ns"].is_u64());
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_from_the_beginning_keeps_the_agent_from_nothing() {
+    heartbeat(1, &[("hang", 1)]).await.assert_unread(BROKEN, "no reading");
+}
+
+#[tokio::test]
+async fn a_helper_that_dies_is_started_again_and_the_interval_is_not_wholly_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    let once = Once::measuring(folder.path(), &host, "6s").await;
+    let first = once.helper().await;
+    kill_process(first, Signal::KILL).unwrap();
+    let second = wait::until("another helper", TIMEOUT, || async {
+        let now = once.helper().await;
+        (now != first).then_some(now)
+    })
+    .await;
+    assert_ne!(first, second);
+    let heartbeat = once.heartbeat().await;
+    heartbeat.assert_unread(BROKEN, "ended");
+    assert_eq!(heartbeat.gpus().len(), 1, "it reads again");
+}
