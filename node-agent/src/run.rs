@@ -1,5 +1,8 @@
 //! The loop: measure at each tick, put into the spool, and beside it, in a task of its own, empty the spool.
 //!
+//! The first word to the sweeper and, a tenth of an interval later, the first tick come at a moment within the first interval that
+//! belongs to the node, so that a fleet that starts in one second does not speak in one second.
+//!
 //! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits.
 
 pub mod clock;
@@ -10,7 +13,7 @@ use crate::{
     identity::{self, Identity, IdentityError, machine},
     rules::Keeper,
     source::Source,
-    spool::{Limits, Spool},
+    spool::{Limits, MAX_IN_MEMORY, Spool},
     state::StateDir,
     uplink::{Node, Step, Uplink, backoff::Backoff, client::Client, meter::Meter, queue::Queue},
 };
@@ -19,6 +22,8 @@ use heartbeat::wire;
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
+/// The part of the first interval that joining may take, so that the first heartbeat finds its sequence known.
+const JOIN_SHARE: f64 = 0.1;
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
@@ -51,7 +56,11 @@ pub async fn run<S: Source + 'static>(
     let spool = Spool::open(&state.spool(), &found.node_id, boot_id, limits)
         .with_context(|| format!("opening the spool in {}", state.spool().display()))?;
     let client = Client::new(sweeper_url).context("preparing TLS: does this host have root certificates?")?;
-    let ticker = clock::Ticker::start(config.interval).context("starting the interval clock")?;
+    let before_first_word = clock::share_of(&found.node_id, config.interval.mul_f64(1.0 - JOIN_SHARE));
+    let before_first_tick = before_first_word + config.interval.mul_f64(JOIN_SHARE);
+    let ticker =
+        clock::Ticker::start_after(before_first_tick, config.interval).context("starting the interval clock")?;
+    tracing::debug!(after_ms = before_first_word.as_millis(), "the sweeper hears from this node");
 
     let queue = Arc::new(Queue::new(spool));
     let meter = Arc::new(Meter::default());
@@ -76,7 +85,7 @@ pub async fn run<S: Source + 'static>(
     // A request that is under way when the measuring ends is not given up: its answer may be there in a moment.
     let sending = async {
         tokio::select! {
-            () = send(&mut uplink, &queue, &measured) => {}
+            () = send(&mut uplink, &queue, &measured, before_first_word) => {}
             () = too_late => tracing::info!("the sweeper did not answer quickly"),
         }
     };
@@ -178,6 +187,12 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
     agent.spooled_heartbeats = Some(stats.waiting);
     agent.spool_dropped_heartbeats = Some(stats.dropped_full.saturating_add(stats.dropped_old));
     if let Some(coverage) = &mut heartbeat.coverage {
+        let trouble = queue.spool().trouble().map(str::to_owned);
+        let status = if trouble.is_some() { wire::ProbeStatus::Broken } else { wire::ProbeStatus::Ok };
+        let reason = trouble.map_or_else(String::new, |why| {
+            format!("the disk takes no heartbeats ({why}); the newest {MAX_IN_MEMORY} wait in memory")
+        });
+        coverage.probes.push(wire::Probe { name: "spool".to_owned(), status: status.into(), reason });
         let lost = [
             ("spool_full", stats.dropped_full),
             ("spool_too_old", stats.dropped_old),
@@ -190,7 +205,11 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
 }
 
 /// Sends until everything is measured and sent, or, once everything is measured, until the sweeper does not take it.
-async fn send(uplink: &mut Uplink, queue: &Queue, measured: &CancellationToken) {
+async fn send(uplink: &mut Uplink, queue: &Queue, measured: &CancellationToken, before_first_word: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(before_first_word) => {}
+        () = measured.cancelled() => {}
+    }
     loop {
         let step = uplink.step().await;
         if step == Step::Progress {

@@ -1,11 +1,11 @@
 //! An outage: the sweeper is away for ten intervals and the agent is killed in between; no heartbeat is missing afterwards,
-//! and none is stored twice.
+//! and none is stored twice. What was measured last arrives first.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::{NodeId, wire};
 use jiff::Timestamp;
-use lab::{agent::Agent, sweeper::Sweeper, wait};
+use lab::{agent::Agent, relay::Relay, sweeper::Sweeper, wait};
 use std::{
     collections::BTreeMap,
     fs,
@@ -65,9 +65,10 @@ async fn until_stored(store: &Store, count: usize) {
 async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_nothing() {
     let scratch = tempfile::tempdir().unwrap();
     let mut sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    let relay = Relay::start(sweeper.port()).await;
     let config = format!(
         "sweeper_url = \"{}\"\njoin_token = \"{}\"\ninterval = \"{}ms\"\nidentity = \"host\"\n",
-        sweeper.url(),
+        relay.url(),
         sweeper.join_token(),
         INTERVAL.as_millis()
     );
@@ -86,6 +87,7 @@ async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_no
     let last_before_the_return = *after_ten.last().unwrap();
 
     // Both are there again: the spool empties, and heartbeats go on.
+    let envelopes_before = relay.envelopes().len();
     sweeper.start_again().await;
     let store = open(&sweeper).await;
     until_stored(&store, usize::try_from(last_before_the_return).unwrap() + 2).await;
@@ -107,6 +109,15 @@ async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_no
     assert!(count > last_before_the_return);
     let next = waiting.iter().copied().filter(|sequence| *sequence > count).collect::<Vec<_>>();
     assert!(next.iter().zip(count + 1..).all(|(found, due)| *found == due), "a gap after {count}: {waiting:?}");
+
+    // The first request after the outage carried the present alone; the past followed, from the newest to the oldest.
+    let sequences =
+        |envelope: &heartbeat::envelope::Checked| envelope.heartbeats.iter().map(|one| one.sequence).collect();
+    let envelopes: Vec<Vec<u64>> = relay.envelopes()[envelopes_before..].iter().map(sequences).collect();
+    assert!(matches!(envelopes[0].as_slice(), [one] if *one >= last_before_the_return), "{envelopes:?}");
+    let backlog = envelopes.iter().flat_map(|envelope| envelope.iter().rev());
+    let backlog = backlog.copied().filter(|sequence| *sequence <= last_before_the_return).collect::<Vec<_>>();
+    assert!(backlog.is_sorted_by(|a, b| a > b), "each once, from the newest to the oldest: {envelopes:?}");
 
     // What the sequences say, the kernel's clock says too: within one life of the agent, interval follows interval.
     let intervals = stored.iter().map(|(_, _, heartbeat)| heartbeat.interval.unwrap()).collect::<Vec<_>>();

@@ -44,6 +44,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "short_lives" => "CPU time of processes that live and end within an interval",
         "taskstats" => "the kernel's records of processes that ended, in place of eBPF",
         "tracepoints" => "births by eBPF without type information, in place of the whole of it",
+        "spool" => "unsent heartbeats on disk",
         "tasks" => "CPU time of processes, by workload",
         _ => "",
     }
@@ -65,6 +66,7 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
         (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim") => AS_FOR_EBPF,
+        (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Denied, "tracepoints") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",

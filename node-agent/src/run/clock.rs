@@ -1,12 +1,16 @@
 //! When to measure: a steady schedule on `CLOCK_BOOTTIME`, which also runs while the machine sleeps.
 //!
-//! Ticks lie at whole intervals from the start, so they do not drift. A tick that is missed (a machine that slept, a reading that
-//! took long) makes one longer interval; no interval is shorter than half of the configured one.
+//! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a reading that
+//! took long) makes one longer interval; no interval but the first is shorter than half of the configured one.
+//!
+//! The first tick comes at a part of the interval that belongs to the node: machines that start in the same second, by the
+//! thousand, measure and send at moments of their own from then on.
 
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
     timerfd_settime,
 };
+use sha2::{Digest as _, Sha256};
 use std::{io, os::fd::OwnedFd, time::Duration};
 use tokio::io::unix::AsyncFd;
 
@@ -46,7 +50,15 @@ impl Ticker {
     /// # Errors
     /// If the process may open no more files.
     pub fn start(interval: Duration) -> io::Result<Self> {
-        let origin = boottime();
+        Self::start_after(interval, interval)
+    }
+
+    /// The first tick is `first` away, which is at most one interval; the others follow it at whole intervals.
+    ///
+    /// # Errors
+    /// If the process may open no more files.
+    pub fn start_after(first: Duration, interval: Duration) -> io::Result<Self> {
+        let origin = (boottime() + first).saturating_sub(interval);
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // SAFETY: an `OwnedFd` is that one open file until it is dropped, and `AsyncFd` drops it only after deregistering it.
         let timer = unsafe { AsyncFd::register(timer) }?;
@@ -76,6 +88,14 @@ impl Ticker {
         self.last = boottime();
         Ok(())
     }
+}
+
+/// The part of a length of time that belongs to this node: the same each time, and spread evenly over all nodes.
+#[must_use]
+pub fn share_of(node: &heartbeat::NodeId, length: Duration) -> Duration {
+    let digest = Sha256::digest(node.to_string().as_bytes());
+    let head = digest.iter().take(4).fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
+    length.mul_f64(f64::from(head) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -112,6 +132,36 @@ mod tests {
         assert_eq!(after(13.0), 20, "a little late: a shorter interval brings the schedule back");
         assert_eq!(after(18.0), 30, "very late: the next tick is skipped");
         assert_eq!(after(3600.5), 3610, "after an hour of sleep: one long interval, then the schedule");
+    }
+
+    #[test]
+    fn ten_thousand_nodes_that_start_together_do_not_come_together() {
+        let interval = Duration::from_secs(30);
+        let mut per_second = [0_u32; 31];
+        for number in 0..10_000_u64 {
+            let node = format!("aws:123456789012:eu-central-1:i-{number:017x}").parse().unwrap();
+            let share = share_of(&node, interval);
+            assert_eq!(share, share_of(&node, interval));
+            per_second[usize::try_from(share.as_secs()).unwrap()] += 1;
+        }
+        // 333 each on average; five standard deviations are 91.
+        assert!(per_second[..30].iter().all(|count| (242..=425).contains(count)), "{per_second:?}");
+    }
+
+    #[tokio::test]
+    async fn the_first_tick_comes_when_it_is_due_and_the_others_keep_its_distance() {
+        let (first, interval) = (Duration::from_millis(20), Duration::from_millis(100));
+        let start = boottime();
+        let mut ticker = Ticker::start_after(first, interval).unwrap();
+        for count in 0..3 {
+            ticker.tick().await.unwrap();
+            let due = start + first + interval * count;
+            assert!(ticker.last >= due, "tick {count} is early");
+            assert_eq!(
+                (ticker.schedule.after(ticker.last) - ticker.schedule.origin).as_nanos() % interval.as_nanos(),
+                0
+            );
+        }
     }
 
     #[tokio::test]

@@ -4,10 +4,12 @@
 //! when its heartbeat has gone; `DIRECTORY/set-aside/` keeps what cannot be sent. A file appears by `rename`, so a name that
 //! exists has its whole contents, as long as the kernel lives.
 
+use super::{MAX_SEQUENCE, record};
 use heartbeat::{BootId, NodeId};
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt as _,
+    io::Read as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -15,6 +17,8 @@ use std::{
 const BLOCK_BYTES: u64 = 4096;
 const SET_ASIDE: &str = "set-aside";
 const KEPT_ASIDE: usize = 16;
+/// What is set aside is for a person to look at: the first part of each file will do.
+const KEPT_ASIDE_BYTES: u64 = 256 * 1024;
 
 pub(super) fn in_blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK_BYTES).max(1).saturating_mul(BLOCK_BYTES)
@@ -49,6 +53,12 @@ fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// The disk is there and takes nothing: that passes, and until then memory has to do.
+fn takes_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | ReadOnlyFilesystem | QuotaExceeded)
+}
+
 fn names(path: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(path) {
         Ok(entries) => {
@@ -63,7 +73,11 @@ fn names(path: &Path) -> io::Result<Vec<String>> {
 impl Disk {
     pub(super) fn open(directory: &Path, node: &NodeId) -> io::Result<Self> {
         let own = node.to_string();
-        make_private(&directory.join(&own))?;
+        // Each write makes its directory again, so a disk that takes nothing now may be as good as any in a minute.
+        match make_private(&directory.join(&own)) {
+            Err(error) if takes_nothing(&error) => {}
+            made => made?,
+        }
         for name in names(directory)?.into_iter().filter(|name| *name != own && name.parse::<NodeId>().is_ok()) {
             tracing::warn!(
                 node = name,
@@ -86,10 +100,16 @@ impl Disk {
     pub(super) fn boots(&self) -> io::Result<Vec<BootDir>> {
         let parsed = names(&self.node)?.into_iter().filter_map(|name| {
             let (order, boot) = name.split_once('-')?;
-            Some(self.boot_dir(order.parse().ok()?, boot.parse().ok()?))
+            let dir = self.boot_dir(order.parse().ok()?, boot.parse().ok()?);
+            // Only names as they are written here, and no order that leaves no room for a next one.
+            (dir.path.ends_with(&name) && dir.path.is_dir() && dir.order < MAX_SEQUENCE).then_some(dir)
         });
         let mut boots = parsed.collect::<Vec<_>>();
         boots.sort_by_key(|dir| dir.order);
+        // Nobody but a person with `cp` makes two directories for one boot: the later one counts.
+        let later = |at: usize| boots[at + 1..].iter().any(|dir| dir.boot == boots[at].boot);
+        let doubled = (0..boots.len()).filter(|at| later(*at)).map(|at| boots[at].order).collect::<Vec<_>>();
+        boots.retain(|dir| !doubled.contains(&dir.order));
         Ok(boots)
     }
 
@@ -97,22 +117,34 @@ impl Disk {
     pub(super) fn set_aside(&self, boot: &BootDir, sequence: u64, why: &str) -> io::Result<()> {
         let aside = self.directory.join(SET_ASIDE);
         make_private(&aside)?;
-        let name = format!("{:08}-{}-{sequence:020}.{why}", boot.order, boot.boot);
-        match fs::rename(boot.file(sequence), aside.join(name)) {
+        let kept = aside.join(format!("{:08}-{}-{sequence:020}.{why}", boot.order, boot.boot));
+        match fs::rename(boot.file(sequence), &kept) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                let _ = fs::remove_file(boot.file(sequence));
+                let _ = remove(&boot.file(sequence));
                 return Err(error);
             }
-            Ok(()) => {}
+            Ok(()) => {
+                if let Ok(metadata) = fs::symlink_metadata(&kept)
+                    && metadata.is_file()
+                    && metadata.len() > KEPT_ASIDE_BYTES
+                {
+                    fs::OpenOptions::new().write(true).open(&kept)?.set_len(KEPT_ASIDE_BYTES)?;
+                }
+            }
         }
-        let mut kept = names(&aside)?;
-        kept.sort();
-        for name in &kept[..kept.len().saturating_sub(KEPT_ASIDE)] {
-            fs::remove_file(aside.join(name))?;
+        let mut all = names(&aside)?;
+        all.sort();
+        for name in &all[..all.len().saturating_sub(KEPT_ASIDE)] {
+            remove(&aside.join(name))?;
         }
         Ok(())
     }
+}
+
+/// A directory may stand where a file should.
+fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 impl BootDir {
@@ -120,20 +152,27 @@ impl BootDir {
         self.path.join(format!("{sequence:020}.heartbeat"))
     }
 
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn mark_file(&self, sequence: u64) -> PathBuf {
         self.path.join(format!("{sequence:020}.assigned"))
     }
 
-    /// Names and sizes; half-written files of a killed process and all marks but the highest are removed.
+    /// Names and sizes; half-written files of a killed process, foreign files and all marks but the highest are removed.
     pub(super) fn list(&mut self) -> io::Result<Listed> {
         let mut listed = Listed::default();
         for name in names(&self.path)? {
             let path = self.path.join(&name);
-            let Some((stem, kind)) = name.split_once('.') else { continue };
-            let Ok(sequence) = stem.parse::<u64>() else { continue };
+            let (stem, kind) = name.split_once('.').unwrap_or_default();
+            let sequence = stem.parse::<u64>().unwrap_or_default();
+            // A name that this module would not have written names no record, and no sequence that was given away.
+            let kind = if stem == format!("{sequence:020}") && sequence <= MAX_SEQUENCE { kind } else { "" };
             match kind {
                 "heartbeat" => {
-                    let metadata = fs::metadata(&path)?;
+                    let metadata = fs::symlink_metadata(&path)?;
                     let written = metadata.modified()?;
                     listed.records.push(Record { sequence, bytes: in_blocks(metadata.len()), written });
                 }
@@ -144,7 +183,7 @@ impl BootDir {
                     }
                 }
                 _ => {
-                    fs::remove_file(&path)?;
+                    remove(&path)?;
                     continue;
                 }
             }
@@ -155,7 +194,9 @@ impl BootDir {
 
     pub(super) fn write(&mut self, sequence: u64, record: &[u8]) -> io::Result<()> {
         self.place(&self.file(sequence), record)?;
-        self.remove_marker();
+        if self.marker.is_some_and(|marked| marked <= sequence) {
+            self.remove_marker();
+        }
         Ok(())
     }
 
@@ -193,8 +234,17 @@ impl BootDir {
         placed
     }
 
+    /// At most one byte more than the longest record; from nothing but a file, so that no reading waits.
     pub(super) fn read(&self, sequence: u64) -> io::Result<Vec<u8>> {
-        fs::read(self.file(sequence))
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(self.file(sequence))?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let limit = u64::try_from(record::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     pub(super) fn unlink(&self, sequence: u64) -> io::Result<()> {

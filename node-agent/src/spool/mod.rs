@@ -10,14 +10,23 @@
 //! - Nothing is `fsync`ed. A power cut can lose or damage what the kernel had not written back yet, by default up to 30 s
 //!   (`vm.dirty_expire_centisecs`), that is one or two heartbeats. An `fsync` per heartbeat would save those two and cost
 //!   every host two forced disk writes per interval for ever; and a power cut ends the boot, so no sequence can be reused.
-//! - Each record has a checksum. A damaged one is set aside (the newest 16 are kept for inspection), counted and skipped.
+//! - Each record has a checksum and a file of its own, so damage costs the one heartbeat that it hit. A damaged record is set
+//!   aside (of the newest 16 the first 256 KiB are kept for inspection: 4 MiB), counted and skipped.
 //! - Beyond the bounds (bytes, age) the oldest is dropped first and counted.
-//! - A full or read-only disk: at most 64 heartbeats stay in memory, and a log line says so, once.
+//! - The newest comes out first. A verdict needs unbroken observation that reaches back from now: what was measured last tells
+//!   most, each older batch makes that window longer, and what a full spool drops first is what is needed least.
+//! - A disk that is full or read-only: at most 64 heartbeats or 2 MiB stay in memory, the probe `spool` says so, and a log
+//!   line, once an hour. They go to disk when it takes them again. Their sequences are remembered by empty files if even those can be
+//!   made; if not, a restart in the same boot gives the sequences away again, and the sweeper keeps the first ones.
 //!
 //! It refuses to know how heartbeats are sent. All calls block for a few file operations; none waits for another host.
 
+mod batch;
 mod disk;
 mod record;
+
+pub use batch::Batch;
+pub use record::{Damage, read as read_record};
 
 use disk::{BootDir, Disk};
 use heartbeat::{BootId, NodeId, wire};
@@ -26,11 +35,16 @@ use std::{
     collections::BTreeMap,
     io,
     path::Path,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Most heartbeats that are kept in memory while the disk takes none.
 pub const MAX_IN_MEMORY: usize = 64;
+/// Most bytes of them.
+pub const MAX_IN_MEMORY_BYTES: usize = 2 * 1024 * 1024;
+const SAY_AGAIN: Duration = Duration::from_secs(3600);
+/// No sequence comes near: one heartbeat per 100 ms reaches it in 14 billion years. It leaves room to count on.
+const MAX_SEQUENCE: u64 = 1 << 62;
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,17 +72,6 @@ pub struct Stats {
     pub rejected: u64,
 }
 
-/// Heartbeats that can go into one envelope: of one boot, with sequences that follow each other without a gap.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
-    /// The boot of all of them.
-    pub boot: BootId,
-    /// See [`wire::Envelope::oldest_retained_sequence`].
-    pub oldest_retained_sequence: u64,
-    /// In order of sequence; at least one.
-    pub heartbeats: Vec<wire::Heartbeat>,
-}
-
 struct Waiting {
     bytes: u64,
     written: SystemTime,
@@ -91,7 +94,10 @@ pub struct Spool {
     /// Highest sequence of the present boot that was given away; unknown before the first [`Spool::raise_floor`] of a boot.
     last_sequence: Option<u64>,
     stats: Stats,
-    disk_takes_none: bool,
+    /// Why the disk takes no heartbeats, while it does not.
+    trouble: Option<String>,
+    /// When the log said so last.
+    said_at: Option<Instant>,
 }
 
 impl Spool {
@@ -104,7 +110,7 @@ impl Spool {
         let mut boots = Vec::new();
         let mut last_sequence = None;
         let found = disk.boots()?;
-        let next_order = found.last().map_or(1, |dir| dir.order + 1);
+        let next_order = found.last().map_or(1, |dir| dir.order.saturating_add(1));
         let (mut present, older): (Vec<_>, Vec<_>) = found.into_iter().partition(|dir| dir.boot == boot);
         let present = present.pop().unwrap_or_else(|| disk.boot_dir(next_order, boot));
         for mut dir in older.into_iter().chain([present]) {
@@ -119,7 +125,8 @@ impl Spool {
             });
             boots.push(Boot { id: dir.boot, dir, waiting: waiting.collect() });
         }
-        let mut spool = Self { disk, limits, boots, last_sequence, stats: Stats::default(), disk_takes_none: false };
+        let mut spool =
+            Self { disk, limits, boots, last_sequence, stats: Stats::default(), trouble: None, said_at: None };
         spool.enforce_limits(SystemTime::now());
         Ok(spool)
     }
@@ -135,7 +142,7 @@ impl Spool {
     /// # Errors
     /// If the disk does not take the note; the floor holds in memory all the same.
     pub fn raise_floor(&mut self, sequence: u64) -> io::Result<()> {
-        if self.last_sequence.is_some_and(|last| last >= sequence) {
+        if self.last_sequence.is_some_and(|last| last >= sequence) || sequence > MAX_SEQUENCE {
             return Ok(());
         }
         self.last_sequence = Some(sequence);
@@ -153,7 +160,11 @@ impl Spool {
         let kept = self.write_what_is_in_memory().and_then(|()| self.present_mut().dir.write(sequence, &record));
         let in_memory = match kept {
             Ok(()) => None,
-            Err(_) => Some(record),
+            Err(_) => {
+                // A file without contents may still have room; else the sequence is remembered by this process alone.
+                let _ = self.present_mut().dir.mark(sequence);
+                Some(record)
+            }
         };
         self.note_disk(kept);
         self.present_mut().waiting.insert(sequence, Waiting { bytes, written, in_memory });
@@ -162,57 +173,12 @@ impl Spool {
         Some(sequence)
     }
 
-    /// The oldest heartbeats that wait, at most `max_count` of them and, beyond the first, `max_bytes`.
-    pub fn batch(&mut self, max_count: usize, max_bytes: usize) -> Option<Batch> {
-        self.enforce_limits(SystemTime::now());
-        loop {
-            let at = self.boots.iter().position(|boot| !boot.waiting.is_empty())?;
-            let (damaged, batch) = self.read_run(at, max_count, max_bytes);
-            if let Some((sequence, why)) = damaged {
-                tracing::warn!(boot = %self.boots[at].id, sequence, why, "a spooled heartbeat is damaged; it is set aside");
-                self.stats.damaged += 1;
-                self.set_aside(at, sequence, "damaged");
-            }
-            if !batch.heartbeats.is_empty() {
-                return Some(batch);
-            }
-        }
-    }
-
-    /// Reads a run of sequences without a gap. Stops before a damaged record and names it.
-    fn read_run(&self, at: usize, max_count: usize, max_bytes: usize) -> (Option<(u64, String)>, Batch) {
-        let boot = &self.boots[at];
-        let oldest = boot.waiting.keys().next().copied().unwrap_or_default();
-        let mut batch = Batch { boot: boot.id, oldest_retained_sequence: oldest, heartbeats: Vec::new() };
-        let mut total = 0;
-        for ((sequence, waiting), expected) in boot.waiting.iter().zip(oldest..) {
-            if *sequence != expected || batch.heartbeats.len() >= max_count {
-                break;
-            }
-            let read = match &waiting.in_memory {
-                Some(record) => Ok(record.clone()),
-                None => boot.dir.read(*sequence),
-            };
-            let heartbeat = read.map_err(|error| error.to_string()).and_then(|record| {
-                total += record.len();
-                let payload = record::decode(&record).map_err(|damage| damage.to_string())?;
-                wire::Heartbeat::decode(payload).map_err(|error| error.to_string())
-            });
-            match heartbeat {
-                Ok(_) if total > max_bytes && !batch.heartbeats.is_empty() => break,
-                Ok(heartbeat) if heartbeat.sequence == *sequence => batch.heartbeats.push(heartbeat),
-                Ok(other) => return (Some((*sequence, format!("it holds sequence {}", other.sequence))), batch),
-                Err(why) => return (Some((*sequence, why)), batch),
-            }
-        }
-        (None, batch)
-    }
-
-    /// Forgets everything of a boot up to a sequence. A sequence beyond those given away raises the floor.
-    pub fn acknowledge(&mut self, boot: BootId, contiguous_sequence: u64) {
+    /// Forgets what the sweeper has stored: these heartbeats, and everything of their boot up to a sequence. One beyond those
+    /// given away raises the floor.
+    pub fn acknowledge(&mut self, boot: BootId, sequences: &[u64], contiguous_sequence: u64) {
         let Some(at) = self.boots.iter().position(|known| known.id == boot) else { return };
-        let done = self.boots[at].waiting.range(..=contiguous_sequence).map(|(sequence, _)| *sequence);
-        for sequence in done.collect::<Vec<_>>() {
+        let settled = self.boots[at].waiting.range(..=contiguous_sequence).map(|(sequence, _)| *sequence);
+        for sequence in settled.chain(sequences.iter().copied()).collect::<Vec<_>>() {
             self.forget(at, sequence);
         }
         if self.is_present(at)
@@ -231,6 +197,12 @@ impl Spool {
             self.set_aside(at, sequence, "rejected");
             self.drop_empty_boots();
         }
+    }
+
+    /// Why the disk takes no heartbeats; `None` while it does.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
     /// What waits and what was lost.
@@ -325,22 +297,29 @@ impl Spool {
         self.drop_empty_boots();
     }
 
-    fn in_memory(&self) -> Vec<u64> {
-        let held = self.present().waiting.iter().filter(|(_, waiting)| waiting.in_memory.is_some());
-        held.map(|(sequence, _)| *sequence).collect()
+    /// Sequences and sizes, oldest first.
+    fn in_memory(&self) -> Vec<(u64, usize)> {
+        let held = self.present().waiting.iter();
+        held.filter_map(|(sequence, waiting)| Some((*sequence, waiting.in_memory.as_ref()?.len()))).collect()
     }
 
     fn bound_memory(&mut self) {
         let held = self.in_memory();
         let at = self.boots.len() - 1;
-        for sequence in held.iter().take(held.len().saturating_sub(MAX_IN_MEMORY)) {
+        let mut bytes = held.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let mut count = held.len();
+        for (sequence, of_it) in held {
+            if count <= MAX_IN_MEMORY && (bytes <= MAX_IN_MEMORY_BYTES || count == 1) {
+                break;
+            }
+            (count, bytes) = (count - 1, bytes - of_it);
             self.stats.dropped_full += 1;
-            self.forget(at, *sequence);
+            self.forget(at, sequence);
         }
     }
 
     fn write_what_is_in_memory(&mut self) -> io::Result<()> {
-        for sequence in self.in_memory() {
+        for (sequence, _) in self.in_memory() {
             let boot = self.present_mut();
             if let Some(waiting) = boot.waiting.get_mut(&sequence)
                 && let Some(record) = &waiting.in_memory
@@ -352,19 +331,20 @@ impl Spool {
         Ok(())
     }
 
+    /// Each heartbeat that is sent gives a full disk room for another one: what changes every minute is said once an hour.
     fn note_disk(&mut self, outcome: io::Result<()>) {
-        match outcome {
-            Err(error) if !self.disk_takes_none => {
-                self.disk_takes_none = true;
-                tracing::warn!(%error, directory = %self.disk.directory().display(),
-                    "the disk takes no heartbeats; up to {MAX_IN_MEMORY} are kept in memory until it does");
+        let Err(error) = outcome else {
+            if self.trouble.take().is_some() {
+                tracing::debug!("the disk takes heartbeats again");
             }
-            Ok(()) if self.disk_takes_none => {
-                self.disk_takes_none = false;
-                tracing::info!("the disk takes heartbeats again");
-            }
-            _ => {}
+            return;
+        };
+        if self.said_at.is_none_or(|at| at.elapsed() > SAY_AGAIN) {
+            self.said_at = Some(Instant::now());
+            tracing::warn!(%error, directory = %self.disk.directory().display(),
+                "the disk takes no heartbeats; up to {MAX_IN_MEMORY} are kept in memory until it does");
         }
+        self.trouble = Some(error.to_string());
     }
 }
 

@@ -1,5 +1,5 @@
-//! The spool against a model: whatever is done to it, what was pushed and neither acknowledged nor damaged comes out, once,
-//! in order, unchanged, and no sequence is given away twice within a boot.
+//! The spool against a model: whatever is done to it, what was pushed and neither acknowledged nor damaged comes out, the newest
+//! first, unchanged, and no sequence is given away twice within a boot.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
@@ -8,6 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const LIMITS: Limits = Limits { max_bytes: 1 << 30, max_age: Duration::from_secs(3600) };
 
+/// What comes of a request.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// Stored, and the answer arrived.
+    Stored,
+    /// Stored, and the answer did not arrive.
+    Lost,
+    /// Refused for good: one of them is set aside.
+    Rejected(prop::sample::Index),
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Push {
@@ -15,7 +26,7 @@ enum Step {
     },
     Send {
         max_count: usize,
-        acknowledged: prop::sample::Index,
+        answer: Answer,
     },
     /// The process is killed and starts again in the same boot.
     Reopen,
@@ -37,11 +48,19 @@ enum Step {
     },
 }
 
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        6 => Just(Answer::Stored),
+        1 => Just(Answer::Lost),
+        1 => any::<prop::sample::Index>().prop_map(Answer::Rejected),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         8 => (0_usize..3000).prop_map(|name_bytes| Step::Push { name_bytes }),
-        4 => (1_usize..6, index()).prop_map(|(max_count, acknowledged)| Step::Send { max_count, acknowledged }),
+        4 => (1_usize..6, answer()).prop_map(|(max_count, answer)| Step::Send { max_count, answer }),
         2 => Just(Step::Reopen),
         1 => (0_usize..40).prop_map(|bytes| Step::HalfWritten { bytes }),
         1 => Just(Step::Reboot),
@@ -58,6 +77,9 @@ struct Model {
     waiting: BTreeMap<(u128, u64), wire::Heartbeat>,
     damaged: BTreeSet<(u128, u64)>,
     ever: BTreeSet<(u128, u64)>,
+    /// What the sweeper has, and up to where it misses nothing, by boot.
+    stored: BTreeSet<(u128, u64)>,
+    contiguous: BTreeMap<u128, u64>,
 }
 
 fn node() -> NodeId {
@@ -104,23 +126,21 @@ fn damage(directory: &Path, model: &mut Model, which: prop::sample::Index, chang
 }
 
 impl Model {
-    /// The oldest undamaged run of one boot without a gap; damaged records before it go.
+    /// The newest undamaged ones of the newest boot that has any; damaged ones that are read on the way go.
     fn expected_batch(&mut self, max_count: usize) -> Vec<(u128, u64)> {
-        while let Some(first) = self.waiting.keys().next().copied() {
-            if self.damaged.contains(&first) {
-                self.waiting.remove(&first);
-                continue;
+        while let Some((boot, _)) = self.waiting.keys().next_back().copied() {
+            let mut batch = Vec::new();
+            let of_boot = self.waiting.keys().copied().filter(|key| key.0 == boot).collect::<Vec<_>>();
+            for key in of_boot.into_iter().rev() {
+                if batch.len() == max_count {
+                    break;
+                }
+                if self.damaged.contains(&key) { self.waiting.remove(&key).map_or((), drop) } else { batch.push(key) }
             }
-            let run = (first.1..).map(|sequence| (first.0, sequence));
-            let run =
-                run.take(max_count).take_while(|key| self.waiting.contains_key(key) && !self.damaged.contains(key));
-            let run = run.collect::<Vec<_>>();
-            // The spool notices a damaged record when it reads up to it, and takes it out at once.
-            let next = (first.0, run.last().unwrap().1 + 1);
-            if run.len() < max_count && self.damaged.contains(&next) {
-                self.waiting.remove(&next);
+            batch.reverse();
+            if !batch.is_empty() {
+                return batch;
             }
-            return run;
         }
         Vec::new()
     }
@@ -135,9 +155,43 @@ impl Model {
             assert_eq!(self.waiting.get(key), Some(one));
         }
         if let Some(batch) = batch {
-            assert_eq!(batch.oldest_retained_sequence, expected[0].1);
+            let oldest = self.waiting.keys().find(|key| key.0 == expected[0].0).unwrap().1;
+            assert_eq!(batch.oldest_retained_sequence, oldest);
         }
         expected
+    }
+
+    /// What the sweeper does with an envelope: keeps what is new, and moves its mark on.
+    fn store(&mut self, sent: &[(u128, u64)]) -> u64 {
+        let boot = sent[0].0;
+        self.stored.extend(sent);
+        let oldest = self.waiting.keys().find(|key| key.0 == boot).unwrap().1;
+        let mark = self.contiguous.entry(boot).or_default();
+        *mark = (*mark).max(oldest - 1);
+        while self.stored.contains(&(boot, *mark + 1)) {
+            *mark += 1;
+        }
+        *mark
+    }
+
+    fn send(&mut self, spool: &mut Spool, max_count: usize, answer: Answer) -> bool {
+        let sent = self.check(spool, max_count);
+        let Some(&(boot, _)) = sent.first() else { return false };
+        match answer {
+            Answer::Rejected(which) => {
+                let one = sent[which.index(sent.len())];
+                spool.reject(id(boot), one.1);
+                self.waiting.remove(&one);
+            }
+            Answer::Lost => drop(self.store(&sent)),
+            Answer::Stored => {
+                let contiguous = self.store(&sent);
+                let sequences = sent.iter().map(|key| key.1).collect::<Vec<_>>();
+                spool.acknowledge(id(boot), &sequences, contiguous);
+                self.waiting.retain(|key, _| !sent.contains(key) && (key.0 != boot || key.1 > contiguous));
+            }
+        }
+        true
     }
 }
 
@@ -159,13 +213,8 @@ proptest! {
                     prop_assert!(model.ever.insert((model.boot, one.sequence)));
                     model.waiting.insert((model.boot, one.sequence), one);
                 }
-                Step::Send { max_count, acknowledged } => {
-                    let sent = model.check(&mut spool, max_count);
-                    if !sent.is_empty() {
-                        let last = sent[acknowledged.index(sent.len())];
-                        spool.acknowledge(id(last.0), last.1);
-                        model.waiting.retain(|key, _| key.0 != last.0 || key.1 > last.1);
-                    }
+                Step::Send { max_count, answer } => {
+                    model.send(&mut spool, max_count, answer);
                 }
                 Step::Reopen => {
                     drop(spool);
@@ -192,13 +241,8 @@ proptest! {
                 }),
             }
         }
-        // Everything that is left comes out in order.
-        loop {
-            let sent = model.check(&mut spool, 4);
-            let Some(last) = sent.last() else { break };
-            spool.acknowledge(id(last.0), last.1);
-            model.waiting.retain(|key, _| key.0 != last.0 || key.1 > last.1);
-        }
+        // Everything that is left comes out, and nothing that was stored was ever given up: what is missing was damaged or refused.
+        while model.send(&mut spool, 4, Answer::Stored) {}
         prop_assert!(model.waiting.is_empty());
         prop_assert_eq!(spool.stats().waiting, 0);
     }

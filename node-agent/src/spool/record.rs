@@ -1,20 +1,41 @@
 //! The bytes of one spooled heartbeat: a mark, a checksum, a length, the protobuf message.
 
+use heartbeat::wire;
+use prost::Message as _;
+
 const MARK: [u8; 4] = *b"CSH1";
 const HEADER_BYTES: usize = 12;
+/// What is longer is no record: no envelope could carry it.
+pub(super) const MAX_BYTES: usize = HEADER_BYTES + heartbeat::envelope::MAX_DECOMPRESSED_BYTES;
 
 /// What is wrong with a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Damage {
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Damage {
     /// Shorter or longer than it says.
     #[error("it has {found} bytes where {expected} are expected")]
-    Length { found: usize, expected: usize },
+    Length {
+        /// Bytes that are there.
+        found: usize,
+        /// Bytes that should be there.
+        expected: usize,
+    },
     /// Another format.
     #[error("it does not begin with a record's mark")]
     Mark,
     /// Other bytes than were written.
     #[error("its checksum is wrong")]
     Checksum,
+    /// Whole, and yet no heartbeat: written by another version.
+    #[error("it is no heartbeat: {0}")]
+    Message(#[from] prost::DecodeError),
+}
+
+/// Reads the heartbeat out of a record.
+///
+/// # Errors
+/// See [`Damage`]: nothing of a damaged record is used.
+pub fn read(record: &[u8]) -> Result<wire::Heartbeat, Damage> {
+    Ok(wire::Heartbeat::decode(decode(record)?)?)
 }
 
 pub(super) fn encode(payload: &[u8]) -> Vec<u8> {
@@ -27,7 +48,7 @@ pub(super) fn encode(payload: &[u8]) -> Vec<u8> {
     record
 }
 
-pub(super) fn decode(record: &[u8]) -> Result<&[u8], Damage> {
+fn decode(record: &[u8]) -> Result<&[u8], Damage> {
     let (Some((mark, rest)), true) = (record.split_first_chunk::<4>(), record.len() >= HEADER_BYTES) else {
         return Err(Damage::Length { found: record.len(), expected: HEADER_BYTES });
     };

@@ -59,7 +59,7 @@ fn an_acknowledged_sequence_is_not_given_away_again_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = open(directory.path(), 1, LIMITS);
     push(&mut spool, 5);
-    spool.acknowledge(boot(1), 5);
+    spool.acknowledge(boot(1), &[], 5);
     assert_eq!(spool.stats().waiting, 0);
     drop(spool);
     let mut spool = Spool::open(directory.path(), &node(), boot(1), LIMITS).unwrap();
@@ -70,35 +70,45 @@ fn an_acknowledged_sequence_is_not_given_away_again_after_a_restart() {
 }
 
 #[test]
-fn older_boots_are_sent_first_and_vanish_when_done() {
+fn the_newest_boot_is_sent_first_and_the_others_vanish_when_done() {
     let directory = tempfile::tempdir().unwrap();
     for number in [7, 3, 5] {
         push(&mut open(directory.path(), number, LIMITS), 2);
     }
     let mut spool = open(directory.path(), 1, LIMITS);
     push(&mut spool, 1);
-    for number in [7, 3, 5] {
-        assert_eq!(next(&mut spool), Some((boot(number), 1, vec![1, 2])));
-        spool.acknowledge(boot(number), 2);
-    }
     assert_eq!(next(&mut spool), Some((boot(1), 1, vec![1])));
-    spool.acknowledge(boot(1), 1);
+    spool.acknowledge(boot(1), &[1], 1);
+    for number in [5, 3, 7] {
+        assert_eq!(next(&mut spool), Some((boot(number), 1, vec![1, 2])));
+        spool.acknowledge(boot(number), &[1, 2], 2);
+    }
     assert_eq!(next(&mut spool), None);
     assert_eq!(files(directory.path()).len(), 1, "only the present boot's mark is left");
 }
 
 #[test]
-fn a_batch_ends_at_its_bounds_and_at_a_gap() {
+fn a_batch_ends_at_its_bounds_and_what_was_stored_goes_whatever_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = open(directory.path(), 1, LIMITS);
     push(&mut spool, 6);
-    assert_eq!(spool.batch(2, 1 << 20).unwrap().heartbeats.len(), 2);
-    assert_eq!(spool.batch(9, 1).unwrap().heartbeats.len(), 1, "one is always possible");
+    let sequences = |batch: Batch| batch.heartbeats.iter().map(|one| one.sequence).collect::<Vec<_>>();
+    assert_eq!(sequences(spool.batch(2, 1 << 20).unwrap()), [5, 6]);
+    assert_eq!(sequences(spool.batch(9, 1).unwrap()), [6], "one is always possible");
+    spool.acknowledge(boot(1), &[5, 6], 0);
+    assert_eq!(
+        next(&mut spool),
+        Some((boot(1), 1, vec![1, 2, 3, 4])),
+        "all that is left, and nothing is declared lost"
+    );
     spool.reject(boot(1), 3);
-    assert_eq!(next(&mut spool), Some((boot(1), 1, vec![1, 2])));
-    spool.acknowledge(boot(1), 2);
-    assert_eq!(next(&mut spool), Some((boot(1), 4, vec![4, 5, 6])), "what was set aside is declared lost");
-    assert_eq!(spool.stats().rejected, 1);
+    assert_eq!(next(&mut spool), Some((boot(1), 1, vec![1, 2, 4])));
+    spool.acknowledge(boot(1), &[2, 4], 0);
+    spool.reject(boot(1), 1);
+    assert_eq!(next(&mut spool), None);
+    push(&mut spool, 1);
+    assert_eq!(next(&mut spool), Some((boot(1), 7, vec![7])), "what was set aside is declared lost");
+    assert_eq!(spool.stats().rejected, 2);
     assert!(files(directory.path()).iter().any(|path| path.extension().is_some_and(|kind| kind == "rejected")));
 }
 
@@ -107,7 +117,7 @@ fn a_sweeper_that_knows_more_raises_the_floor() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = open(directory.path(), 1, LIMITS);
     push(&mut spool, 1);
-    spool.acknowledge(boot(1), 57);
+    spool.acknowledge(boot(1), &[1], 57);
     assert_eq!(spool.push(wire::Heartbeat::default()), Some(58));
     drop(spool);
     let spool = Spool::open(directory.path(), &node(), boot(1), LIMITS).unwrap();
@@ -152,15 +162,59 @@ fn a_disk_that_takes_nothing_leaves_a_bounded_number_in_memory() {
     let stats = spool.stats();
     assert_eq!(stats.waiting, 1 + u64::try_from(MAX_IN_MEMORY).unwrap());
     assert_eq!(stats.dropped_full, 10);
+    assert!(spool.trouble().is_some());
     // The disk is back: the next push writes everything that is left.
     std::fs::remove_file(&boot_dir).unwrap();
     std::fs::rename(&elsewhere, &boot_dir).unwrap();
     push(&mut spool, 1);
+    assert_eq!(spool.trouble(), None);
     drop(spool);
     let mut spool = open(directory.path(), 1, LIMITS);
-    assert_eq!(next(&mut spool), Some((boot(1), 1, vec![1])));
-    spool.acknowledge(boot(1), 1);
-    assert_eq!(next(&mut spool), Some((boot(1), 12, (12..=76).collect())));
+    assert_eq!(next(&mut spool), Some((boot(1), 1, [1].into_iter().chain(12..=76).collect())));
+}
+
+#[test]
+fn memory_is_bounded_in_bytes_too_and_keeps_the_newest() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut spool = open(directory.path(), 1, LIMITS);
+    let boot_dir = spool.present().dir.path().to_owned();
+    std::fs::remove_dir_all(&boot_dir).unwrap();
+    std::fs::write(&boot_dir, "").unwrap();
+    let host = wire::Host { hostname: "x".repeat(MAX_IN_MEMORY_BYTES / 3), ..wire::Host::default() };
+    for _ in 0..5 {
+        spool.push(wire::Heartbeat { host: Some(host.clone()), ..wire::Heartbeat::default() }).unwrap();
+    }
+    assert_eq!(
+        spool.batch(9, usize::MAX).unwrap().heartbeats.iter().map(|one| one.sequence).collect::<Vec<_>>(),
+        [4, 5]
+    );
+    assert_eq!(spool.stats().dropped_full, 3);
+}
+
+#[test]
+fn what_is_no_record_is_set_aside_and_never_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut spool = open(directory.path(), 1, LIMITS);
+    push(&mut spool, 4);
+    let dir = spool.present().dir.path().to_owned();
+    let file = |sequence: u64| dir.join(format!("{sequence:020}.heartbeat"));
+    std::fs::remove_file(file(1)).unwrap();
+    std::fs::create_dir(file(1)).unwrap();
+    std::fs::write(file(2), vec![0; 5 << 20]).unwrap();
+    std::fs::remove_file(file(3)).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, file(3), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    for foreign in ["18446744073709551615.heartbeat", "7.heartbeat", "notes.txt", "00000000000000000009.new"] {
+        std::fs::write(dir.join(foreign), "").unwrap();
+    }
+    drop(spool);
+    let mut spool = open(directory.path(), 1, LIMITS);
+    assert_eq!(next(&mut spool), Some((boot(1), 4, vec![4])));
+    assert_eq!(spool.stats().damaged, 3);
+    push(&mut spool, 1);
+    assert_eq!(next(&mut spool), Some((boot(1), 4, vec![4, 5])));
+    let aside = directory.path().join("set-aside");
+    let largest = std::fs::read_dir(&aside).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).max();
+    assert!(largest.unwrap() <= 256 * 1024, "{largest:?}");
 }
 
 #[test]

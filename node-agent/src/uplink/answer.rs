@@ -23,7 +23,7 @@ pub struct Received {
 /// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Stored; forget what the sweeper has.
+    /// Stored, all of it; forget what the sweeper has.
     Stored(Ack),
     /// The node token is not taken: join again.
     JoinAgain(String),

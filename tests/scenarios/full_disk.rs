@@ -1,0 +1,108 @@
+//! A disk that fills up under the agent: it goes on in memory, says so, and returns to the disk when there is room again.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::wire;
+use jiff::Timestamp;
+use lab::{agent::Agent, sweeper::Sweeper, tmpfs::Tmpfs, wait};
+use std::{fs, path::Path, time::Duration};
+use sweeper::store::Store;
+
+const INTERVAL: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn stored(store: &Store) -> Vec<wire::Heartbeat> {
+    let mut all = Vec::new();
+    for node in store.nodes().await.unwrap() {
+        let rows = store.heartbeats(&node.node_id, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
+        all.extend(rows.into_iter().map(|row| row.heartbeat));
+    }
+    all
+}
+
+/// State and reason of the probe `spool`.
+fn spool(heartbeat: &wire::Heartbeat) -> (wire::ProbeStatus, String) {
+    let probes = &heartbeat.coverage.as_ref().unwrap().probes;
+    let probe = probes.iter().find(|probe| probe.name == "spool").unwrap();
+    (probe.status(), probe.reason.clone())
+}
+
+async fn until(store: &Store, what: &str, condition: impl Fn(&[wire::Heartbeat]) -> bool) -> Vec<wire::Heartbeat> {
+    wait::until(what, PATIENCE, || async {
+        let all = stored(store).await;
+        condition(&all).then_some(all)
+    })
+    .await
+}
+
+fn records(folder: &Path) -> usize {
+    let mut open = vec![folder.to_owned()];
+    let mut count = 0;
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let path = entry.path();
+            count += usize::from(path.extension().is_some_and(|kind| kind == "heartbeat"));
+            if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_costs_no_heartbeat_and_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("agent");
+    let state = folder.join("state");
+    let disk = Tmpfs::mount(&state, 512 * 1024);
+    let mut sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    let config = format!(
+        "sweeper_url = \"{}\"\njoin_token = \"{}\"\ninterval = \"{}ms\"\nidentity = \"host\"\nlog = \"node_agent=debug\"\n",
+        sweeper.url(),
+        sweeper.join_token(),
+        INTERVAL.as_millis()
+    );
+    let mut agent = Agent::start(&folder, &config, &[]);
+    let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+    let store = Store::connect(&database).await.unwrap();
+    until(&store, "heartbeats with a disk", |all| all.len() >= 2).await;
+
+    // The disk is full: heartbeats arrive all the same, and say why.
+    let all = until(&store, "heartbeats that say it", |all| {
+        // A heartbeat that is sent gives its block back: that one is taken as well.
+        disk.fill();
+        all.iter().filter(|one| spool(one).0 == wire::ProbeStatus::Broken).count() >= 3
+    })
+    .await;
+    assert_eq!(spool(&all[0]), (wire::ProbeStatus::Ok, String::new()));
+    let (_, reason) = spool(all.last().unwrap());
+    assert!(reason.contains("No space left on device") && reason.contains("wait in memory"), "{reason}");
+
+    // The sweeper goes as well: what is measured now waits in memory alone, and goes to the disk once there is room.
+    sweeper.stop().await;
+    agent.process().line_with("the sweeper does not take heartbeats", PATIENCE).await;
+    let waiting = "heartbeats that wait in memory";
+    wait::until(waiting, PATIENCE, || async {
+        (agent.log().matches("still does not take").count() >= 3).then_some(())
+    })
+    .await;
+    assert_eq!(records(&state), 0, "a full disk took something");
+    disk.make_room();
+    wait::until("what waited in memory on the disk", PATIENCE, || async { (records(&state) >= 3).then_some(()) }).await;
+
+    sweeper.start_again().await;
+    let before = stored(&store).await.len();
+    let all = until(&store, "everything, and two more with a disk", |all| {
+        let healthy = all.iter().rev().take_while(|one| spool(one).0 == wire::ProbeStatus::Ok).count();
+        all.len() > before && healthy >= 2 && all.iter().map(|one| one.sequence).max() == u64::try_from(all.len()).ok()
+    })
+    .await;
+    agent.stop().await;
+    let mut sequences = all.iter().map(|one| one.sequence).collect::<Vec<_>>();
+    sequences.sort_unstable();
+    assert!(sequences.into_iter().eq(1..=u64::try_from(all.len()).unwrap()), "each once, none missing");
+    let log = agent.log();
+    let warnings = log.lines().filter(|line| line.contains("WARN") && line.contains("the disk takes no heartbeats"));
+    assert_eq!(warnings.count(), 1, "said once:\n{log}");
+}
