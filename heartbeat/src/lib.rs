@@ -7,6 +7,7 @@ pub mod api;
 pub mod envelope;
 pub mod identity;
 mod json;
+pub mod text;
 
 /// The generated messages of `proto/heartbeat.proto`.
 #[expect(clippy::all, reason = "generated code")]

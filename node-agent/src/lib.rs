@@ -7,7 +7,8 @@
 //! `rules` keeps the rules in force, by which `workload` judges.
 //!
 //! And on the way out: `cli`, `config`, `identity` (which machine this is), `state` and `spool` (what survives a restart),
-//! `uplink` (what empties the spool), `http`, and `run`, the loop that holds them together.
+//! `uplink` (what empties the spool), `names` (pure: texts made harmless), `view` (pure: what people see of a heartbeat),
+//! `metrics` (what Prometheus sees of it), `http`, and `run`, the loop that holds them together.
 
 pub mod budget;
 pub mod cli;
@@ -19,6 +20,8 @@ pub mod host;
 pub mod http;
 pub mod identity;
 pub mod kernel;
+pub mod metrics;
+pub mod names;
 pub mod privileges;
 pub mod rules;
 pub mod run;
@@ -27,4 +30,5 @@ pub mod spool;
 pub mod state;
 pub mod switch;
 pub mod uplink;
+pub mod view;
 pub mod workload;

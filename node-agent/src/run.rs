@@ -11,6 +11,7 @@ pub mod halt;
 use crate::{
     config::{Config, ConfigError, Surroundings},
     identity::{self, Identity, IdentityError, machine},
+    metrics::{self, Exposition},
     rules::Keeper,
     source::Source,
     spool::{Limits, MAX_IN_MEMORY, Spool},
@@ -67,12 +68,23 @@ pub async fn run<S: Source + 'static>(
     let node = Node {
         node_id: found.node_id,
         boot_id,
-        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        hostname: heartbeat::text::visible_bytes(rustix::system::uname().nodename().to_bytes()),
         join_token: config.join_token.clone(),
     };
     let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), keeper, random_waits);
     let measured = CancellationToken::new();
-    let measuring = tokio::spawn(measure(source, ticker, Arc::clone(&queue), meter, stop));
+    let (exposition, _served) = match config.metrics_listen {
+        Some(address) => {
+            let listening = metrics::listen(address).await;
+            let listening = listening.with_context(|| format!("opening metrics_listen = \"{address}\""))?;
+            let exposition = Arc::new(Exposition::default());
+            let served = metrics::Served::start(listening, Arc::clone(&exposition), Arc::clone(&meter));
+            (Some(exposition), Some(served))
+        }
+        None => (None, None),
+    };
+    let outlets = Arc::new(Outlets { queue: Arc::clone(&queue), meter, exposition });
+    let measuring = tokio::spawn(measure(source, ticker, outlets, stop));
     let until_measured = async {
         let ended = measuring.await;
         measured.cancel();
@@ -130,11 +142,27 @@ async fn settled_identity(settings: &identity::Settings, mut waits: Backoff) -> 
     }
 }
 
+/// Where a heartbeat goes.
+struct Outlets {
+    queue: Arc<Queue>,
+    meter: Arc<Meter>,
+    exposition: Option<Arc<Exposition>>,
+}
+
+impl Outlets {
+    fn give_out(&self, mut heartbeat: wire::Heartbeat) {
+        stamp(&mut heartbeat, &self.queue, &self.meter);
+        if let Some(exposition) = &self.exposition {
+            exposition.update(&heartbeat);
+        }
+        self.queue.push(heartbeat);
+    }
+}
+
 async fn measure<S: Source + 'static>(
     mut source: S,
     mut ticker: clock::Ticker,
-    queue: Arc<Queue>,
-    meter: Arc<Meter>,
+    outlets: Arc<Outlets>,
     stop: CancellationToken,
 ) -> anyhow::Result<S> {
     let mut failing = false;
@@ -147,12 +175,9 @@ async fn measure<S: Source + 'static>(
         if !last && source.passes_over() {
             continue;
         }
-        let (queue, meter) = (Arc::clone(&queue), Arc::clone(&meter));
+        let outlets = Arc::clone(&outlets);
         let (back, outcome) = tokio::task::spawn_blocking(move || {
-            let outcome = source.next().map(|mut heartbeat| {
-                stamp(&mut heartbeat, &queue, &meter);
-                queue.push(heartbeat);
-            });
+            let outcome = source.next().map(|heartbeat| outlets.give_out(heartbeat));
             (source, outcome)
         })
         .await

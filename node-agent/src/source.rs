@@ -9,6 +9,7 @@ use crate::{
     coverage::Probes,
     fold::{self, OwnCosts},
     host::clock::Moment,
+    names,
     switch::Switch,
 };
 use heartbeat::wire;
@@ -131,6 +132,7 @@ impl Source for Readings {
         self.previous = reading.taken;
         self.keep_within_budget(&mut heartbeat);
         self.obey_switch(&mut heartbeat);
+        names::make_harmless(&mut heartbeat);
         Ok(heartbeat)
     }
 

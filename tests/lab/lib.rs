@@ -16,6 +16,7 @@ pub mod nvml;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod pty;
 pub mod quiet;
 pub mod relay;
 pub mod sample;

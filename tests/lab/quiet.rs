@@ -22,6 +22,15 @@ const UPTIME_NS: u64 = 86_400_000_000_000;
 ///
 /// When the sweeper refuses it.
 pub async fn report(sweeper: &Sweeper, hostname: &str) -> String {
+    report_with(sweeper, hostname, |_| {}).await
+}
+
+/// The same with each heartbeat changed before it is sent.
+///
+/// # Panics
+///
+/// When the sweeper refuses it.
+pub async fn report_with(sweeper: &Sweeper, hostname: &str, change: impl Fn(&mut Heartbeat)) -> String {
     let node_id = format!("host:{:032x}", uuid::Uuid::new_v4().as_u128());
     let boot_id = uuid::Uuid::new_v4().to_string();
     let client = reqwest::Client::new();
@@ -42,7 +51,7 @@ pub async fn report(sweeper: &Sweeper, hostname: &str) -> String {
     let joined: JoinResponse = answer.json().await.expect("a join response");
 
     let now_unix_ms = Timestamp::now().as_millisecond();
-    let envelope = Envelope {
+    let mut envelope = Envelope {
         version: heartbeat::envelope::VERSION,
         node_id: node_id.clone(),
         boot_id,
@@ -50,6 +59,7 @@ pub async fn report(sweeper: &Sweeper, hostname: &str) -> String {
         sent_unix_ms: now_unix_ms,
         heartbeats: (1..=HEARTBEATS).map(|sequence| quiet(sequence, now_unix_ms, hostname)).collect(),
     };
+    envelope.heartbeats.iter_mut().for_each(change);
     let answer = client
         .post(format!("{}{HEARTBEATS_PATH}", sweeper.url()))
         .bearer_auth(joined.node_token)

@@ -121,7 +121,11 @@ pub async fn doctor(
         sweeper_row(config).await,
     ];
     let report = Report { kernel, probes, agent };
-    let text = if json { terminal::escaped_json(&serde_json::to_string_pretty(&report)?) } else { report.table() };
+    let text = if json {
+        terminal::escaped_json(&serde_json::to_string_pretty(&report)?).into_owned()
+    } else {
+        report.table()
+    };
     terminal::say(text.trim_end())?;
     Ok(report.complete())
 }

@@ -2,9 +2,12 @@
 
 pub mod doctor;
 pub mod glossary;
+pub mod log;
 pub mod once;
 mod rules;
 pub mod terminal;
+pub mod top;
+pub mod watch;
 
 use crate::{
     config::{self, Config, ConfigError, Surroundings},
@@ -15,7 +18,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 const SUCCESS: u8 = 0;
@@ -28,6 +31,8 @@ const AFTER_HELP: &str = "\
 Examples:
   node-agent doctor                 what can be measured on this host, and what cannot, and why
   node-agent rules check FILE       whether agents would take these rules, or the line at fault
+  node-agent top                    what it does right now, and what it waits for, in this terminal
+  node-agent watch --json | jq .    the same as a stream: one heartbeat per line
   node-agent once | jq .counters    one heartbeat, as it would be sent, on standard output
   NODE_AGENT_SWEEPER_URL=https://sweeper.example.com \\
   NODE_AGENT_JOIN_TOKEN_FILE=/etc/cloud-sweeper/join-token \\
@@ -64,6 +69,32 @@ enum Command {
         /// Length of the interval.
         #[arg(long, default_value = "1s", value_parser = interval)]
         interval: Duration,
+        /// JSON as it would be sent, or one line for people.
+        #[arg(long, value_enum, default_value_t = Output::Json)]
+        output: Output,
+    },
+    /// Show workloads, pipelines and what the machine waits for, live in this terminal; ? shows the keys.
+    ///
+    /// It measures by itself, beside a running agent and with the same rights; it sends nothing and keeps nothing.
+    Top {
+        /// Time between two readings.
+        #[arg(long, default_value = "1s", value_parser = interval)]
+        interval: Duration,
+    },
+    /// Print one heartbeat per interval, a line each, until told to stop. Sends nothing, keeps nothing.
+    Watch {
+        /// Time between two heartbeats.
+        #[arg(long, default_value = "1s", value_parser = interval)]
+        interval: Duration,
+        /// End after so many.
+        #[arg(long, value_name = "NUMBER")]
+        count: Option<u64>,
+        /// A line for people, or JSON for programs, as `once` prints it.
+        #[arg(long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+        /// The same as --output json.
+        #[arg(long, conflicts_with = "output")]
+        json: bool,
     },
     /// Say what will be measured on this host and what will not, each with its reason and its remedy.
     Doctor {
@@ -83,9 +114,12 @@ enum Command {
     Rules(rules::Command),
 }
 
+/// Who reads the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
+pub enum Output {
+    /// People.
     Table,
+    /// Programs.
     Json,
 }
 
@@ -115,8 +149,12 @@ pub fn main() -> ExitCode {
 
 fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> anyhow::Result<u8> {
     // Who looks once wants the answer, not the story; a filter that was chosen is heard all the same.
-    let usual = if matches!(command, Command::Run) { "info" } else { "warn" };
-    start_log(config.log.as_deref().unwrap_or(usual))?;
+    match command {
+        Command::Run => log::start(config.log.as_deref().unwrap_or("info"))?,
+        // Lines of a log would land between those of the screen.
+        Command::Top { .. } => {}
+        _ => log::start(config.log.as_deref().unwrap_or("warn"))?,
+    }
     // Before there is a second thread: rights belong to threads, and none but this one is to have any.
     match command {
         Command::Run => {
@@ -131,10 +169,24 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
                 run::halt::run(config, surroundings, options.rules, source, stop).await.map(|()| SUCCESS)
             })
         }
-        Command::Once { interval } => {
+        Command::Once { interval, output } => {
             go_ahead(config)?;
             let source = once::start(&once::options(config, *interval))?;
-            in_runtime(async |stop| once::once(source, *interval, stop).await.map(|()| SUCCESS))
+            in_runtime(async |stop| once::once(source, *interval, *output, stop).await.map(|()| SUCCESS))
+        }
+        Command::Top { interval } => {
+            // What goes wrong here is told in a line, before the screen is taken.
+            top::has_a_terminal()?;
+            go_ahead(config)?;
+            let source = once::start(&once::options(config, *interval))?;
+            in_runtime(async |stop| top::top(source, *interval, stop).await.map(|()| SUCCESS))
+        }
+        Command::Watch { interval, count, output, json } => {
+            let output = if *json { Output::Json } else { *output };
+            let options = watch::Options { interval: *interval, count: *count, output };
+            go_ahead(config)?;
+            let source = once::start(&once::options(config, *interval))?;
+            in_runtime(async |stop| watch::watch(source, options, stop).await.map(|()| SUCCESS))
         }
         Command::Doctor { output } => {
             let source = go_ahead(config).and_then(|()| once::start(&once::options(config, config.interval)));
@@ -212,18 +264,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-fn start_log(filter: &str) -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| anyhow::Error::from(wrong_filter(&error.to_string())))?;
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
-    Ok(())
-}
-
-fn wrong_filter(reason: &str) -> ConfigError {
-    ConfigError::Value { origin: "configuration".to_owned(), key: "log".to_owned(), reason: reason.to_owned() }
-}
-
 fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
@@ -241,6 +281,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     let code = match (error.downcast_ref::<StateError>(), error.downcast_ref::<ConfigError>()) {
         (Some(StateError::InUse { .. }), _) => IN_USE,
         (_, Some(_)) => USAGE,
+        _ if error.is::<top::NoTerminal>() => USAGE,
         _ => FAILED,
     };
     // If nobody reads standard error, the exit code has to do.

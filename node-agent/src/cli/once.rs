@@ -1,11 +1,12 @@
 //! `node-agent once`: one real interval, one heartbeat, on standard output.
 
-use super::terminal;
+use super::{Output, terminal};
 use crate::{
     collect::{Collector, CollectorOptions, Mode},
     config::{CollectorChoice, Config},
     run::clock::Ticker,
     source::{Readings, Source as _},
+    view::{line::line, rates::View},
 };
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +46,12 @@ pub fn start(options: &CollectorOptions) -> anyhow::Result<Readings> {
 ///
 /// # Errors
 /// If nobody reads the output.
-pub async fn once(mut source: Readings, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn once(
+    mut source: Readings,
+    interval: Duration,
+    output: Output,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let mut ticker = Ticker::start(interval)?;
     tokio::select! {
         tick = ticker.tick() => tick?,
@@ -53,6 +59,9 @@ pub async fn once(mut source: Readings, interval: Duration, stop: CancellationTo
         () = stop.cancelled() => {}
     }
     let heartbeat = tokio::task::spawn_blocking(move || source.next()).await??;
-    terminal::say(&terminal::escaped_json(&serde_json::to_string_pretty(&heartbeat)?))?;
+    match output {
+        Output::Json => terminal::say(&terminal::escaped_json(&serde_json::to_string_pretty(&heartbeat)?))?,
+        Output::Table => terminal::say(&terminal::escaped(&line(&View::new(None, &heartbeat))))?,
+    }
     Ok(())
 }

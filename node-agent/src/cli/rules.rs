@@ -97,8 +97,8 @@ fn show(config: &Config, built_in: bool, output: Output) -> anyhow::Result<u8> {
         }
     };
     // The first line is a remark in the file's own language, so that the whole remains a rules file.
-    let origin = terminal::escaped(&origin.to_string());
-    let lines: Vec<String> = text.lines().map(terminal::escaped).collect();
+    let origin = terminal::escaped(&origin.to_string()).into_owned();
+    let lines: Vec<String> = text.lines().map(|line| terminal::escaped(line).into_owned()).collect();
     terminal::say(&format!("# Version {}, {origin}.\n{}", rules.version, lines.join("\n")))?;
     Ok(SUCCESS)
 }

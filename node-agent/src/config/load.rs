@@ -145,6 +145,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
         "rules_file" => config.rules_file = Some(value::path(found)?),
         "pci_devices" => config.gpu.pci_devices = value::path(found)?,
+        "metrics_listen" => config.metrics_listen = Some(value::address(found)?),
         _ => config.log = Some(value::text(found)?),
     }
     Ok(())

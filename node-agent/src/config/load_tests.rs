@@ -74,6 +74,7 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("max_cpu_percent_of_host = 101", "between 0.0001 and 100"),
         ("max_cpu_percent_of_host = \"half\"", "between 0.0001 and 100"),
         ("max_memory_bytes = 1", "below the least"),
+        ("metrics_listen = \"9465\"", "is no address and port"),
         ("identity = \"azure\"", "none of auto, aws, gcp, host"),
         ("join_token = \"a\"\njoin_token_file = \"/b\"", "keep one of the two"),
     ] {

@@ -10,10 +10,10 @@ pub use value::parse_duration;
 
 use crate::{budget::Limits, host::gpu, rules::Keeper};
 pub use load::{DEFAULT_FILE, Surroundings, load};
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 18] = [
+pub const KEYS: [&str; 19] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -31,6 +31,7 @@ pub const KEYS: [&str; 18] = [
     "gpu_helper",
     "pci_devices",
     "rules_file",
+    "metrics_listen",
     "log",
 ];
 
@@ -65,6 +66,8 @@ pub struct Config {
     pub gpu: gpu::Options,
     /// Rules of this host alone, in the place of the sweeper's and the built-in ones.
     pub rules_file: Option<PathBuf>,
+    /// Where the last heartbeat is shown as OpenMetrics; `None` is nowhere.
+    pub metrics_listen: Option<SocketAddr>,
     /// Filter of log lines, as `tracing_subscriber::EnvFilter` reads it; `None` is `info` for `run` and `warn` for the others.
     pub log: Option<String>,
 }
@@ -156,6 +159,7 @@ impl Config {
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
             rules_file: None,
+            metrics_listen: None,
             log: None,
         }
     }

@@ -2,7 +2,7 @@
 //! by the caller.
 
 use super::{CollectorChoice, IdentityChoice};
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(super) fn text(value: &toml::Value) -> Result<String, String> {
     match value {
@@ -91,6 +91,12 @@ pub(super) fn bytes(value: &toml::Value, least: u64) -> Result<u64, String> {
         other => return Err(format!("expected a whole number of bytes, found {} `{other}`", other.type_str())),
     };
     if number < least { Err(format!("`{number}` is below the least of {least} bytes")) } else { Ok(number) }
+}
+
+/// An address of this host and a port.
+pub(super) fn address(value: &toml::Value) -> Result<SocketAddr, String> {
+    let text = text(value)?;
+    text.parse().map_err(|_| format!("`{text}` is no address and port; write for example 127.0.0.1:9465 or [::1]:9465"))
 }
 
 pub(super) fn collector(value: &toml::Value) -> Result<CollectorChoice, String> {

@@ -4,11 +4,15 @@
 //! program on; for what ran before, an id that is not known leads to one walk of its tree, at most one per
 //! tree and reading; known paths are kept while they are in use.
 
+use heartbeat::text::visible_bytes;
 use node_agent_ebpf::hierarchy;
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    os::unix::fs::{DirEntryExt as _, MetadataExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirEntryExt as _, MetadataExt as _},
+    },
     path::{Path, PathBuf},
 };
 
@@ -140,7 +144,7 @@ fn walk(root: &Path, mut missing: HashSet<u64>) -> Vec<(u64, String)> {
                 continue;
             }
             seen += 1;
-            let path = format!("{path}/{}", entry.file_name().to_string_lossy());
+            let path = format!("{path}/{}", visible_bytes(entry.file_name().as_bytes()));
             let id = entry.ino();
             if missing.remove(&id) {
                 found.push((id, path.clone()));

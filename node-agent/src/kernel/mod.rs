@@ -78,15 +78,12 @@ pub fn add_totals(to: &mut Totals, what: &Totals) {
     to.direct_reclaims = to.direct_reclaims.saturating_add(what.direct_reclaims);
 }
 
-/// A zero-padded kernel name as text. Names are bytes of the program's choice: what is no UTF-8 is replaced, and
-/// control characters are escaped, so that a name can do no harm in a terminal.
+/// A zero-padded kernel name as text. Names are bytes of the program's choice: what is no UTF-8 and what is hidden is
+/// escaped, so that a name can do no harm in a terminal.
 #[must_use]
 pub fn comm_text(comm: &[u8; COMM_BYTES]) -> String {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM_BYTES);
-    String::from_utf8_lossy(&comm[..end])
-        .chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
-        .collect()
+    heartbeat::text::visible_bytes(&comm[..end])
 }
 
 /// Text as a zero-padded kernel name, cut at 15 bytes.

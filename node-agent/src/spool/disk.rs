@@ -83,7 +83,7 @@ impl Disk {
                 node = name,
                 "the spool holds heartbeats of another node, as a copied disk does; they are removed"
             );
-            fs::remove_dir_all(directory.join(name))?;
+            remove(&directory.join(name))?;
         }
         Ok(Self { directory: directory.to_owned(), node: directory.join(own) })
     }

@@ -352,5 +352,7 @@ impl Spool {
 #[path = "model_tests.rs"]
 mod model_tests;
 #[cfg(test)]
+mod ordeal;
+#[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

@@ -247,3 +247,12 @@ proptest! {
         prop_assert_eq!(spool.stats().waiting, 0);
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #[test]
+    fn any_bytes_in_any_files_cost_the_records_that_they_hit(script in prop::collection::vec(any::<u8>(), 0..400)) {
+        let scratch = tempfile::tempdir().unwrap();
+        ordeal::undergo(scratch.path(), &script);
+    }
+}

@@ -28,8 +28,9 @@ pub(super) async fn join(
     let request: JoinRequest = serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::new(Reason::Malformed, format!("The body is not a join request: {error}.")))?;
     for (field, text) in [("hostname", &request.hostname), ("agent_version", &request.agent_version)] {
-        if text.is_empty() || text.len() > MAX_NAME_BYTES || text.chars().any(char::is_control) {
-            let detail = format!("{field}: 1 to {MAX_NAME_BYTES} bytes without control characters are allowed.");
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || text.contains(heartbeat::text::is_hidden) {
+            let detail =
+                format!("{field}: 1 to {MAX_NAME_BYTES} bytes without control or invisible characters are allowed.");
             return Err(Refusal::new(Reason::Invalid, detail).of_node(&request.node_id));
         }
     }

@@ -8,13 +8,9 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// Makes a name harmless: control characters (and with them every escape sequence) and characters that reverse the
-/// direction of text are shown as `\u{…}`.
+/// Makes a name harmless: see [`heartbeat::text`].
 pub(super) fn plain(text: &str) -> String {
-    let harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().flat_map(|c| if harmful(c) { c.escape_unicode().collect::<Vec<_>>() } else { vec![c] }).collect()
+    heartbeat::text::visible(text).into_owned()
 }
 
 /// Prints to standard output. A reader that went away (`| head`) is no error.
@@ -27,9 +23,9 @@ pub(super) fn error(text: &str) {
     let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {}", plain(text));
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON; what would act on a terminal is escaped as JSON does it.
 pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(value)?);
+    print(&heartbeat::text::visible_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
 
