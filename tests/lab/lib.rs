@@ -7,6 +7,8 @@
 pub mod agent;
 pub mod aws;
 pub mod binaries;
+pub mod enclosure;
+pub mod hostile;
 pub mod imds;
 pub mod initramfs;
 pub mod lives;
