@@ -33,7 +33,7 @@ fn comm(task: Address, to: &mut [u8; COMM_BYTES]) {
 pub(crate) fn key_of(task: Address) -> Option<Key> {
     let mut key = Key {
         cgroup_id: 0,
-        task_id: lineage::task_id_of(task),
+        task_id: 0,
         uid: 0,
         hierarchy: hierarchy::ROOT,
         kernel_thread: 0,
@@ -53,5 +53,6 @@ pub(crate) fn key_of(task: Address) -> Option<Key> {
     let tgid: u32 = task.read(offset!(task_tgid))?;
     key.own = u8::from(u64::from(tgid) == control(control::OWN_TGID));
     cgroup::place(task, &mut key);
+    lineage::place(task, &mut key);
     Some(key)
 }

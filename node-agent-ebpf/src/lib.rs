@@ -7,6 +7,7 @@
 
 pub mod births;
 mod offsets;
+pub mod runs;
 
 pub use offsets::Offsets;
 
@@ -80,7 +81,7 @@ pub struct Key {
     pub uid: u32,
     /// See [`hierarchy`].
     pub hierarchy: u8,
-    /// 1 for a kernel thread.
+    /// 1 for a kernel thread; see also [`runs::INTERPRETED`].
     pub kernel_thread: u8,
     /// 1 for a task of the agent.
     pub own: u8,

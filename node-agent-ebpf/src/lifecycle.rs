@@ -11,6 +11,7 @@ use crate::{
     fields::{Address, offset},
     fold::{add, count_drop, failure, row},
     identity::key_of,
+    lineage,
     maps::{ACCOUNTED, VICTIMS},
     resident::resident,
     sums::{forget_observed, observed, since, sums},
@@ -25,18 +26,19 @@ const WAIT_STATUS: u32 = 0xff7f;
 
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
-    timed(|| born(Address(context.arg::<u64>(1))));
+    timed(|| born(Address(context.arg::<u64>(0)), Address(context.arg::<u64>(1))));
     0
 }
 
 #[inline(always)]
-fn born(child: Address) {
+fn born(parent: Address, child: Address) {
     let (Some(pid), Some(tgid)) = (child.read::<u32>(offset!(task_pid)), child.read::<u32>(offset!(task_tgid))) else {
         return count_drop(dropped::UNREADABLE);
     };
     if pid != tgid {
         return;
     }
+    lineage::born(parent, child, tgid);
     let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
@@ -46,7 +48,11 @@ fn born(child: Address) {
 
 #[btf_tracepoint(function = "sched_process_exec")]
 fn process_exec(context: BtfTracePointContext) -> i32 {
-    timed(|| begun(Address(context.arg::<u64>(0))));
+    timed(|| {
+        let task = Address(context.arg::<u64>(0));
+        lineage::program_started(task, Address(context.arg::<u64>(2)));
+        begun(task);
+    });
     0
 }
 
@@ -89,21 +95,27 @@ fn ended(task: Address) {
     }
 }
 
-/// Counts the end of a process, and how it came. What a parent is told is the code of the whole group if all its threads
-/// were ended together, and else that of the first thread, whichever thread went last:
+/// How a process ended. What a parent is told is the code of the whole group if all its threads were ended together, and
+/// else that of the first thread, whichever thread went last:
 /// <https://github.com/torvalds/linux/blob/v6.12/kernel/exit.c#L1190-L1192>
 #[inline(always)]
-fn count_exit(task: Address, key: &Key, row: *mut Totals) {
-    // SAFETY: the row is a live map value.
-    add(unsafe { &raw mut (*row).exits }, 1);
-    let Some(signal) = task.follow(offset!(task_signal)) else { return count_drop(dropped::UNREADABLE) };
+pub(crate) fn wait_status(task: Address) -> Option<u32> {
+    let signal = task.follow(offset!(task_signal))?;
     let flags: u32 = signal.read(offset!(signal_flags)).unwrap_or(0);
     let wait_status: Option<u32> = if flags & SIGNAL_GROUP_EXIT != 0 {
         signal.read(offset!(signal_group_exit_code))
     } else {
         task.follow(offset!(task_group_leader)).and_then(|leader| leader.read(offset!(task_exit_code)))
     };
-    let wait_status = wait_status.unwrap_or(0) & WAIT_STATUS;
+    Some(wait_status.unwrap_or(0) & WAIT_STATUS)
+}
+
+/// Counts the end of a process, and how it came.
+#[inline(always)]
+fn count_exit(task: Address, key: &Key, row: *mut Totals) {
+    // SAFETY: the row is a live map value.
+    add(unsafe { &raw mut (*row).exits }, 1);
+    let Some(wait_status) = wait_status(task) else { return count_drop(dropped::UNREADABLE) };
     if wait_status != 0 {
         failure(key, wait_status);
     }
@@ -111,7 +123,11 @@ fn count_exit(task: Address, key: &Key, row: *mut Totals) {
 
 #[btf_tracepoint(function = "sched_process_free")]
 fn process_free(context: BtfTracePointContext) -> i32 {
-    timed(|| freed(Address(context.arg::<u64>(0))));
+    timed(|| {
+        let task = Address(context.arg::<u64>(0));
+        freed(task);
+        lineage::freed(task);
+    });
     0
 }
 

@@ -23,10 +23,13 @@ use crate::{
     },
     privileges::{self, Rights},
     rules::Keeper,
-    workload::{Class, Names, Rows, Traits, classify},
+    workload::{
+        Class, Names, Rows, Traits, classify,
+        runs::{Owner, Runs},
+    },
 };
 use heartbeat::wire;
-use node_agent_ebpf::Key;
+use node_agent_ebpf::{Key, runs::INTERPRETED};
 use rustix::thread::CapabilitySet;
 use std::{io, sync::Arc, time::Duration};
 use workload_rules::Rules;
@@ -125,6 +128,8 @@ pub struct Reading {
     pub rows: Rows,
     /// What the rows' keys mean.
     pub names: Names,
+    /// Runs of pipelines: another view of the same books.
+    pub runs: Runs,
     /// Version of the rules that sorted the rows.
     pub rules_version: String,
     /// Which columns of the rows hold a measurement.
@@ -153,6 +158,7 @@ pub struct Collector {
     signals: Signals,
     rows: Rows,
     names: Names,
+    runs: Runs,
     counters_since: Moment,
     configured_interval: Duration,
     interval: Duration,
@@ -207,6 +213,7 @@ impl Collector {
             signals,
             rows: Rows::default(),
             names: Names::default(),
+            runs: Runs::default(),
             counters_since: Moment::now(),
             configured_interval: options.interval,
             interval: options.interval,
@@ -293,6 +300,7 @@ impl Collector {
             signals,
             rows: self.rows.clone(),
             names: self.names.clone(),
+            runs: self.runs.clone(),
             rules_version: self.rules.version.clone(),
             measured,
             collector: self.collector(),
@@ -314,10 +322,16 @@ impl Collector {
         }
         if rules.housekeeping != self.rules.housekeeping {
             self.rows = Rows::default();
+            self.runs.begin_anew();
             self.counters_since = now;
             self.drops_before = drops;
         }
         self.names = Names::default();
+        if let Books::Ebpf(object) = &self.books
+            && let Err(error) = object.watcher().take_over(Arc::clone(&rules).into())
+        {
+            tracing::warn!(%error, "engines of pipelines are still known by the rules before");
+        }
         self.rules = rules;
     }
 
@@ -328,6 +342,11 @@ impl Collector {
         }
         let knows_cgroups = self.standing().measured.cgroups;
         self.rows.begin();
+        if let Books::Ebpf(object) = &self.books {
+            let facts = object.watcher().read(|run| self.runs.knows(run));
+            facts.into_iter().for_each(|fact| self.runs.tell(fact));
+        }
+        self.runs.begin(Moment::now().boottime_ns);
         let whose = |key: &Key| {
             let path = match &ledger.paths {
                 Some(paths) => paths.get(&key.cgroup_id).map(String::as_str),
@@ -335,10 +354,12 @@ impl Collector {
                 None => None,
             };
             let name = comm_text(&key.comm);
+            // No script is housekeeping by a name that somebody gave it, as no interpreter is.
+            let is_interpreted = key.kernel_thread & INTERPRETED != 0;
             let class = classify(
                 &self.rules.housekeeping,
                 &Traits {
-                    name: &name,
+                    name: if is_interpreted { "" } else { &name },
                     parent: &comm_text(&key.parent_comm),
                     uid: key.uid,
                     is_kernel_thread: key.kernel_thread == 1,
@@ -346,15 +367,25 @@ impl Collector {
                     cgroup_path: path,
                 },
             );
-            (class, path, name)
+            (
+                Owner {
+                    task_id: key.task_id,
+                    class,
+                    path,
+                    job: path.and_then(|path| self.names.job(&self.rules, path)),
+                },
+                name,
+            )
         };
         for (key, share) in &ledger.shares {
-            let (class, path, name) = whose(key);
-            self.rows.book(class, path, &name, share);
+            let (owner, name) = whose(key);
+            self.rows.book(owner.class, owner.path, &name, share);
+            self.runs.book(&owner, self.rules.tools.shown(&name), share);
         }
         for (key, wait_status, count) in &ledger.failures {
-            let (class, path, _) = whose(key);
-            self.rows.book_failures(class, path, *wait_status, *count);
+            let (owner, name) = whose(key);
+            self.rows.book_failures(owner.class, owner.path, *wait_status, *count);
+            self.runs.book_failures(&owner, self.rules.tools.shown(&name), *wait_status, *count);
         }
         for (class, share) in [Class::Workload, Class::Kernel].into_iter().zip(&ledger.rest) {
             if *share != Share::default() {
@@ -362,6 +393,7 @@ impl Collector {
             }
         }
         self.rows.end();
+        self.runs.end();
         self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 
@@ -378,6 +410,13 @@ impl Collector {
         self.keeper.report(probes);
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
+        }
+        match &self.books {
+            Books::Ebpf(_) => probes.ok("pipelines"),
+            Books::Proc(_) => {
+                let reason = "which process began which is told by eBPF alone";
+                probes.set("pipelines", Status::Unsupported, reason);
+            }
         }
         match &self.rights {
             Some(rights) => rights.state(probes),
@@ -435,6 +474,7 @@ impl Collector {
     /// Every counter of the rows is zero from here on.
     fn begin_anew(&mut self) {
         self.rows = Rows::default();
+        self.runs.begin_anew();
         self.counters_since = Moment::now();
         self.drops_before = self.lost();
     }
@@ -444,6 +484,7 @@ impl Collector {
         drops.push(("lost_readings", self.lost_readings));
         drops.push(("detail_shares", self.unshared));
         drops.push(("detail_rules_refused", self.keeper.refused()));
+        drops.extend(self.runs.drops());
         drops
     }
 

@@ -38,6 +38,7 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
         host: Some(host(reading)),
         counters: Some(reading.host.to_wire()),
         workloads: reading.rows.iter().map(|(class, key, row)| workload(class, key, row, reading)).collect(),
+        runs: reading.runs.to_wire(reading.measured),
         coverage: Some(wire::Coverage {
             collector: reading.collector.into(),
             probes: reading.probes.to_wire(),
@@ -161,7 +162,7 @@ mod tests {
             facts::Facts,
         },
         kernel::Share,
-        workload::{Names, Rows},
+        workload::{Names, Rows, runs::Runs},
     };
     use node_agent_ebpf::Totals;
     use std::time::Duration;
@@ -185,6 +186,7 @@ mod tests {
         probes.ok("tasks");
         probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
         Reading {
+            runs: Runs::default(),
             taken: Moment { unix_ms: 1_800_000_030_000, boottime_ns: 90_000_000_000 },
             counters_since: Moment { unix_ms: 1_800_000_000_000, boottime_ns: 50_000_000_000 },
             interval: Duration::from_secs(30),

@@ -9,6 +9,12 @@ use serde::Serialize;
 pub struct NamePattern(String);
 
 impl NamePattern {
+    /// As the rules have it, with the `*` if there is one.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether a name fits.
     #[must_use]
     pub fn fits(&self, name: &str) -> bool {

@@ -32,6 +32,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "network" => "bytes over the network without loopback, by workload",
         "kill_switch" => "whether collection is stopped by a file",
         "self_budget" => "whether the agent does less to stay within its own budget",
+        "pipelines" => "runs of pipelines, their tasks and tools",
         "privileges" => "what the agent may still do, once it measures",
         "run_queue_delay" => "time waiting for a CPU, by workload",
         "switches" => "context switches, by workload",
@@ -65,7 +66,7 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         (ProbeStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
-        (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim") => AS_FOR_EBPF,
+        (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines") => AS_FOR_EBPF,
         (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",

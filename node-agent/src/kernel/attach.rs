@@ -246,7 +246,11 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     // This process began before that, so that what it does itself is nobody's activity.
     let resolved = resolve(Moment::now().boottime_ns)?;
     let btf = Btf::from_sys_fs()?;
-    let ebpf = EbpfLoader::new().btf(Some(&btf)).override_global("OFFSETS", &resolved.offsets, true).load(OBJECT)?;
+    let ebpf = EbpfLoader::new()
+        .btf(Some(&btf))
+        .override_global("OFFSETS", &resolved.offsets, true)
+        .override_global("LINEAGE_OFFSETS", &resolved.lineage, true)
+        .load(OBJECT)?;
     let mut loading = Loading { ebpf, btf, attached: Vec::new() };
 
     let (iterator, btf) = loading.program::<Iter>(ITERATOR)?;

@@ -5,7 +5,9 @@
 
 mod attach;
 mod bpf;
+pub mod events;
 pub mod fallback;
+pub mod lineage;
 pub mod loader;
 pub mod object;
 pub mod offsets;

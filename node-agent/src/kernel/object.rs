@@ -8,8 +8,10 @@ use super::{
     Ledger, Standing, add_totals,
     attach::Attached,
     bpf,
+    events::Watcher,
     loader::{self, Handover, Wanted},
 };
+use crate::workload::engines::Engines;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use node_agent_ebpf::{
     CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, Task, Totals, control,
@@ -59,6 +61,9 @@ pub enum ObjectError {
     /// A map cannot be read or written.
     #[error("a map of the object cannot be used: {0}")]
     Map(#[from] MapError),
+    /// The thread that listens for events does not start.
+    #[error("the thread for events does not start: {0}")]
+    Watcher(#[source] std::io::Error),
     /// The iterator cannot be opened or read.
     #[error("the task iterator cannot be read: {0}")]
     Read(#[source] std::io::Error),
@@ -83,6 +88,7 @@ pub struct Object {
     cgroups: HashMap<MapData, CgroupId, CgroupName>,
     buffer: u64,
     standing: Standing,
+    watcher: Watcher,
     chunk: Vec<u8>,
     iterator: OwnedFd,
     programs: Vec<Attached>,
@@ -97,6 +103,7 @@ impl Object {
     /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::standing`].
     pub fn load(wanted: &Wanted) -> Result<Self, ObjectError> {
         let Handover { standing, mut maps, iterator, attached } = loader::load(wanted)?;
+        let watcher = Watcher::start(&mut maps, Engines::default())?;
         let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
             folded: map("FOLDED")?.try_into()?,
@@ -109,6 +116,7 @@ impl Object {
             buffer: 0,
             in_full: standing.clone(),
             standing,
+            watcher,
             chunk: vec![0; READ_BYTES],
             iterator,
             programs: attached,
@@ -127,6 +135,7 @@ impl Object {
             // To detach is to close a descriptor, which does not fail.
             let _ = program.set(false);
         }
+        self.watcher.forget();
     }
 
     /// Attaches every program, but those that serve one of these probes alone; `reason` says why not those.
@@ -151,6 +160,12 @@ impl Object {
         &self.standing
     }
 
+    /// What is learnt about runs of pipelines.
+    #[must_use]
+    pub fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
     /// What happened since the last reading, and who lives now.
     ///
     /// # Errors
@@ -164,6 +179,7 @@ impl Object {
         }
         let missed = self.programs.iter().map(|program| bpf::missed_runs(program.program.as_fd()));
         ledger.drops.push(("missed_runs", missed.sum::<std::io::Result<u64>>().map_err(ObjectError::Read)?));
+        ledger.drops.extend(self.watcher.drops());
         let costs = self.cost.get(&0, 0)?;
         ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
         Ok(ledger)

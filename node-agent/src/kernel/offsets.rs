@@ -4,7 +4,7 @@
 //! needs it, no more. It is read once; that takes 65 MB (measured on 6.18), in a process that ends: [`super::loader`].
 
 use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
-use node_agent_ebpf::{ABSENT, Offsets, counter};
+use node_agent_ebpf::{ABSENT, Offsets, counter, runs::LineageOffsets};
 use std::collections::HashMap;
 
 /// Where the kernel shows its type information.
@@ -43,7 +43,7 @@ struct Types {
     structs: HashMap<&'static str, u32>,
 }
 
-const STRUCTS: [&str; 11] = [
+const STRUCTS: [&str; 12] = [
     "task_struct",
     "cred",
     "signal_struct",
@@ -55,6 +55,7 @@ const STRUCTS: [&str; 11] = [
     "task_delay_info",
     "socket",
     "sock",
+    "linux_binprm",
 ];
 
 /// Where `task_struct` keeps the counters before [`counter::IN_TASK`], in their order.
@@ -170,6 +171,8 @@ impl Types {
 pub struct Resolved {
     /// For the programs.
     pub offsets: Offsets,
+    /// For those of them that follow runs.
+    pub lineage: LineageOffsets,
     /// The kernel has the tracepoint of the out-of-memory killer in a shape that is understood.
     pub has_mark_victim: bool,
     /// The kernel has the tracepoints that show the length of each send and receive (6.3).
@@ -241,8 +244,15 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         count_from_boottime_ns,
     };
     let has_sock_lengths = ["sock_send_length", "sock_recv_length"].iter().all(|name| types.tracepoint(name).is_some());
+    let lineage = LineageOffsets {
+        binprm_filename: types.optional("linux_binprm", "filename"),
+        binprm_interp: types.optional("linux_binprm", "interp"),
+        mm_arg_start: types.optional("mm_struct", "arg_start"),
+        mm_arg_end: types.optional("mm_struct", "arg_end"),
+    };
     Ok(Resolved {
         offsets,
+        lineage,
         has_mark_victim: victim_is_task.is_some(),
         has_sock_lengths,
         has_inet_sendpage: types.has_function("inet_sendpage"),
@@ -280,6 +290,10 @@ mod tests {
             ("id", offsets.kn_id),
             ("name", offsets.kn_name),
             ("parent", offsets.kn_parent),
+            ("filename", resolved.lineage.binprm_filename),
+            ("interp", resolved.lineage.binprm_interp),
+            ("arg_start", resolved.lineage.mm_arg_start),
+            ("arg_end", resolved.lineage.mm_arg_end),
         ] {
             assert_ne!(offset, ABSENT, "{name}");
         }

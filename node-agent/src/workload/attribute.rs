@@ -49,6 +49,12 @@ impl Names {
     pub fn of(&self, key: &str) -> Option<&Attributed> {
         self.0.get(key)
     }
+
+    /// The batch job that a cgroup belongs to, also if its path is new.
+    #[must_use]
+    pub fn job(&self, rules: &Rules, path: &str) -> Option<Name> {
+        self.of(path).map_or_else(|| attribute(rules, path).job, |known| known.job.clone())
+    }
 }
 
 /// What the path of a cgroup says by these rules.

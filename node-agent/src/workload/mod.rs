@@ -6,7 +6,9 @@
 pub mod activity;
 pub mod attribute;
 pub mod classify;
+pub mod engines;
 pub mod rows;
+pub mod runs;
 
 pub use activity::Activity;
 pub use attribute::{Attributed, Name, Names, attribute};

@@ -113,7 +113,7 @@ impl Rows {
 
 /// The contract refuses longer names; cgroup paths may have 4,096 bytes. Two paths that differ only behind the cut share
 /// a row.
-fn cut(path: &str) -> String {
+pub(super) fn cut(path: &str) -> String {
     let end = (0..=heartbeat::envelope::MAX_NAME_BYTES.min(path.len())).rev().find(|end| path.is_char_boundary(*end));
     path[..end.unwrap_or(0)].to_owned()
 }

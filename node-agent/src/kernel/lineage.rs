@@ -1,0 +1,205 @@
+//! The maps that hold who belongs to which run: filled by the programs in the kernel, mended from here.
+
+use super::{comm_bytes, object::ObjectError};
+use crate::workload::engines::Engines;
+use aya::maps::{Array, HashMap, Map, MapData};
+use node_agent_ebpf::{
+    COMM_BYTES,
+    runs::{
+        Lineage, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_READING, TASKS_PER_READING, Tool, USER_SPACE_CPU, budget,
+        engine_id, lost, role, run_of, watched,
+    },
+};
+use std::{collections::HashSet, fs};
+
+const LOSSES: [&str; lost::LEN as usize] = [
+    "detail_lineage_full",
+    "detail_runs_full",
+    "detail_execs_not_looked_at",
+    "detail_run_events",
+    "detail_tasks_without_id",
+];
+/// Processes of one tree that are looked at when it becomes a run.
+const MAX_DESCENDANTS: usize = 4_096;
+/// Processes that one look around sees.
+const MAX_STRANGERS: usize = 8_192;
+
+/// The maps.
+pub struct Lineages {
+    lineage: HashMap<MapData, u32, Lineage>,
+    runs: HashMap<MapData, u32, RunCounts>,
+    watched: HashMap<MapData, [u8; COMM_BYTES], u32>,
+    tools: HashMap<MapData, u32, Tool>,
+    lost: Array<MapData, u64>,
+    budget: Array<MapData, u64>,
+    next_number: u32,
+    judged: HashSet<(u32, u64)>,
+    orphans: HashSet<u32>,
+}
+
+impl Lineages {
+    /// Takes them out of the object.
+    ///
+    /// # Errors
+    /// If one is missing or has another shape.
+    pub fn take(maps: &mut std::collections::HashMap<String, Map>) -> Result<Self, ObjectError> {
+        let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
+        Ok(Self {
+            lineage: map("LINEAGE")?.try_into()?,
+            runs: map("RUNS")?.try_into()?,
+            watched: map("WATCHED")?.try_into()?,
+            tools: map("TOOLS")?.try_into()?,
+            lost: map("LOST")?.try_into()?,
+            budget: map("BUDGET")?.try_into()?,
+            next_number: 0,
+            judged: HashSet::new(),
+            orphans: HashSet::new(),
+        })
+    }
+
+    /// Says which programs are worth a look.
+    ///
+    /// # Errors
+    /// If the map cannot be written.
+    pub fn watch(&mut self, engines: &Engines) -> Result<(), ObjectError> {
+        for (name, has_inline) in engines.interpreters() {
+            let kind = if has_inline { watched::INLINE } else { watched::INTERPRETER };
+            self.watched.insert(comm_bytes(name.as_bytes()), kind, 0)?;
+        }
+        for name in engines.programs() {
+            self.watched.insert(comm_bytes(name.as_bytes()), watched::ENGINE, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the next tasks have ids of their own.
+    ///
+    /// # Errors
+    /// If the map cannot be written.
+    pub fn refill(&mut self) -> Result<(), ObjectError> {
+        self.budget.set(budget::TASKS, TASKS_PER_READING, 0)?;
+        Ok(self.budget.set(budget::SCRIPT_TASKS, SCRIPT_TASKS_PER_READING, 0)?)
+    }
+
+    /// What was lost, by name.
+    #[must_use]
+    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+        (0..).zip(LOSSES).map(|(index, name)| (name, self.lost.get(&index, 0).unwrap_or(0))).collect()
+    }
+
+    /// Losses that a look at living processes can mend.
+    #[must_use]
+    pub fn lost_programs(&self) -> u64 {
+        [lost::LINEAGE, lost::RUNS, lost::PROGRAMS, lost::EVENTS]
+            .iter()
+            .filter_map(|index| self.lost.get(index, 0).ok())
+            .sum()
+    }
+
+    /// The run that a living process belongs to.
+    #[must_use]
+    pub fn run_of(&self, pid: u32) -> Option<u32> {
+        self.lineage.get(&pid, 0).ok().filter(|entry| entry.end_boottime_ns == 0).map(|entry| run_of(entry.task_id))
+    }
+
+    /// The numbers of a run.
+    #[must_use]
+    pub fn counts(&self, run: u32) -> Option<RunCounts> {
+        self.runs.get(&run, 0).ok()
+    }
+
+    /// A run is none, or over: what its processes bring to life from here on belongs to nobody.
+    pub fn forget_run(&mut self, run: u32) {
+        // It may be gone already.
+        let _ = self.runs.remove(&run);
+    }
+
+    /// A process belongs to no run.
+    pub fn forget_process(&mut self, pid: u32) {
+        let _ = self.lineage.remove(&pid);
+    }
+
+    /// Books what this process does from here on under this name.
+    pub fn name_tool(&mut self, pid: u32, start_boottime_ns: u64, name: [u8; COMM_BYTES]) {
+        // Without room the interpreter's own name stays.
+        let _ = self.tools.insert(pid, Tool { start_boottime_ns, name }, 0);
+    }
+
+    /// Runs that user space has not heard of at two readings in a row go: the event about them was lost.
+    pub fn forget_unknown(&mut self, is_known: impl Fn(u32) -> bool) {
+        let runs = self.runs.keys().take(2 * MAX_RUNS as usize).filter_map(Result::ok);
+        let unknown: HashSet<u32> = runs.filter(|run| !is_known(*run)).collect();
+        for run in &unknown {
+            if self.orphans.contains(run) {
+                let _ = self.runs.remove(run);
+            }
+        }
+        self.orphans = unknown;
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next_number = (self.next_number + 1) & 0x7_ffff;
+        USER_SPACE_CPU << 20 | self.next_number
+    }
+
+    /// Makes a living process the engine of a new run, and its descendants that run's tasks; the tasks with their begin.
+    pub fn begin_run(&mut self, pid: u32, start_boottime_ns: u64, is_script: bool) -> Option<(u32, Vec<(u64, u64)>)> {
+        let run = self.number();
+        let budget = u64::from(if is_script { budget::SCRIPT_TASKS } else { budget::TASKS });
+        self.runs.insert(run, RunCounts { budget, ..RunCounts::default() }, 0).ok()?;
+        let task_id = engine_id(run);
+        let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role: role::ENGINE, programs: 0 };
+        self.lineage.insert(pid, entry, 0).ok()?;
+        let mut tasks = Vec::new();
+        let mut queue: Vec<(u32, u64)> = children(pid).into_iter().map(|child| (child, 0)).collect();
+        let mut seen = 0;
+        while let Some((child, of)) = queue.pop() {
+            seen += 1;
+            let Some(start_boottime_ns) = start_of(child).filter(|_| seen <= MAX_DESCENDANTS) else { continue };
+            let is_root = of == 0;
+            let task_id = if is_root { task_id | u64::from(self.number()) } else { of };
+            let role = if is_root { role::ROOT } else { role::MEMBER };
+            let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role, programs: 0 };
+            if self.lineage.insert(child, entry, 0).is_ok() {
+                if is_root {
+                    tasks.push((task_id, start_boottime_ns));
+                }
+                queue.extend(children(child).into_iter().map(|child| (child, task_id)));
+            }
+        }
+        let started = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+        let _ = self.runs.insert(run, RunCounts { budget, started, ..RunCounts::default() }, 0);
+        Some((run, tasks))
+    }
+
+    /// Living processes that have not been looked at yet, the oldest first, with their begin.
+    pub fn strangers(&mut self) -> Vec<(u32, u64)> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let all: Vec<(u32, u64)> = pids.filter_map(|pid| Some((pid, start_of(pid)?))).take(MAX_STRANGERS).collect();
+        let mut new: Vec<(u32, u64)> = all.iter().copied().filter(|process| !self.judged.contains(process)).collect();
+        new.retain(|(pid, _)| *pid != std::process::id());
+        new.sort_by_key(|(pid, start)| (*start, *pid));
+        self.judged = all.into_iter().collect();
+        new
+    }
+}
+
+/// When a process began, in nanoseconds since boot, rounded down to the kernel's tick.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    // Field 22 of the manual page; behind the name comes field 3.
+    let field = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().nth(19)?;
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    field.parse::<u64>().ok()?.checked_mul(tick_ns)
+}
+
+/// The children of every thread of a process; none where the kernel does not list them (`CONFIG_PROC_CHILDREN`).
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}

@@ -1,0 +1,211 @@
+//! One run and its tasks: sums by task and tool.
+
+use crate::{
+    kernel::Share,
+    workload::{Activity, engines::script},
+};
+use node_agent_ebpf::counter;
+use std::collections::BTreeMap;
+
+/// Named tools of one task; behind them one row for the rest.
+pub(super) const MAX_NAMED_TOOLS: usize = heartbeat::envelope::MAX_TOOLS - 1;
+/// The row for all tools that have none of their own.
+pub(super) const REST: &str = "rest";
+/// An ended task, or run, stays for so many readings.
+pub(super) const READINGS_AFTER_END: u32 = 10;
+
+/// The name that used the most CPU time since the last reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Caption {
+    pub(super) name: String,
+    best_ns: Option<u64>,
+}
+
+impl Caption {
+    fn begin(&mut self) {
+        self.best_ns = None;
+    }
+
+    fn see(&mut self, name: &str, share: &Share) {
+        let cpu_ns = share.totals.counters[counter::CPU_NS];
+        let is_better = self.best_ns.map_or(cpu_ns > 0 || self.name.is_empty(), |best| cpu_ns > best);
+        if is_better {
+            self.best_ns = Some(cpu_ns);
+            name.clone_into(&mut self.name);
+        }
+    }
+}
+
+/// Whether a run or a task is on the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// It has not been there yet.
+    #[default]
+    New,
+    /// There was no room for it, which has been counted.
+    Refused,
+    /// It is.
+    Listed,
+    /// It was, and made room.
+    Left,
+}
+
+/// A process that drives a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Driver {
+    /// Tasks begun, ended and failed.
+    pub(super) counts: [u64; 3],
+    /// How its tasks are called if nothing else names them.
+    pub(super) step: Option<String>,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    pub(super) named: Option<String>,
+    pub(super) program: Option<(String, bool)>,
+    pub(super) first_tool: Option<String>,
+    /// Begin, in nanoseconds since boot.
+    pub started_ns: u64,
+    /// End, in nanoseconds since boot.
+    pub ended_ns: Option<u64>,
+    /// How its first process ended.
+    pub wait_status: Option<u32>,
+    /// All its processes.
+    pub activity: Activity,
+    /// The same by tool.
+    pub tools: BTreeMap<String, Activity>,
+    pub(super) caption: Caption,
+    pub(super) is_helper: bool,
+    pub(super) listing: Listing,
+    pub(super) readings_since_end: u32,
+}
+
+impl Task {
+    pub(super) fn begin(&mut self) {
+        self.activity.begin();
+        self.caption.begin();
+        for tool in self.tools.values_mut() {
+            tool.begin();
+        }
+    }
+
+    pub(super) fn book(&mut self, tool: &str, share: &Share) {
+        self.activity.add(share);
+        self.caption.see(tool, share);
+        self.tool(tool).add(share);
+    }
+
+    /// Ends a reading: of the tools that were seen first, the busiest may give the task its name.
+    pub(super) fn end(&mut self) {
+        if self.is_over() {
+            self.readings_since_end += 1;
+        }
+        if self.first_tool.is_some() {
+            return;
+        }
+        let ran = |activity: &Activity| activity.totals.execs > 0 || activity.totals.counters[counter::CPU_NS] > 0;
+        let tools = self.tools.iter().filter(|(name, activity)| !script::is_wrapper(name) && ran(activity));
+        let busiest = tools.max_by_key(|(_, activity)| activity.totals.counters[counter::CPU_NS]);
+        self.first_tool = busiest.map(|(name, _)| name.clone());
+    }
+
+    pub(super) fn tool(&mut self, tool: &str) -> &mut Activity {
+        let has_place = self.tools.len() < MAX_NAMED_TOOLS || self.tools.contains_key(tool);
+        self.tools.entry(if has_place { tool.to_owned() } else { REST.to_owned() }).or_default()
+    }
+
+    /// Whether it is over, and nobody lives who belongs to it.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended_ns.is_some() && self.activity.live_threads == 0
+    }
+
+    pub(super) fn waits_for_list(&self) -> bool {
+        !self.is_helper && !self.name().is_empty() && matches!(self.listing, Listing::New | Listing::Refused)
+    }
+
+    /// As a command line calls it, else what it runs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let program = self.program.as_ref();
+        let is_plain = program.is_some_and(|(_, is_wrapper)| !is_wrapper);
+        let name = self.named.as_ref().or_else(|| program.filter(|_| is_plain).map(|(name, _)| name));
+        let name = name.or(self.first_tool.as_ref()).or_else(|| program.map(|(name, _)| name));
+        name.unwrap_or(&self.caption.name)
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The engine's name on the wire.
+    pub engine: String,
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// Key of the workload that the engine runs in.
+    pub workload: String,
+    /// Begin, in nanoseconds since boot.
+    pub started_ns: u64,
+    /// End, in nanoseconds since boot.
+    pub ended_ns: Option<u64>,
+    /// How its first process ended.
+    pub wait_status: Option<u32>,
+    /// The engine and all tasks.
+    pub activity: Activity,
+    pub(super) tasks: BTreeMap<u64, Task>,
+    pub(super) caption: Caption,
+    /// Processes that drive it, by number.
+    pub(super) drivers: BTreeMap<u32, Driver>,
+    /// Of those counts, what turned out to be no tasks.
+    pub(super) helpers: [u64; 3],
+    /// Tasks that were counted here, because no engine counts them: begun, ended, failed.
+    pub(super) steps: [u64; 3],
+    pub(super) is_ours: bool,
+    pub(super) listing: Listing,
+    pub(super) readings_since_end: u32,
+}
+
+impl Run {
+    pub(super) fn begin(&mut self) {
+        self.activity.begin();
+        self.caption.begin();
+        self.tasks.values_mut().for_each(Task::begin);
+    }
+
+    pub(super) fn begin_anew(&mut self) {
+        self.activity = Activity::default();
+        for task in self.tasks.values_mut() {
+            task.activity = Activity::default();
+            task.tools.clear();
+        }
+    }
+
+    /// Books what the engine itself or one of its tasks did.
+    pub(super) fn book(&mut self, task_id: u64, tool: &str, share: &Share) {
+        self.activity.add(share);
+        self.caption.see(tool, share);
+        if let Some(task) = self.tasks.get_mut(&task_id) {
+            task.book(tool, share);
+        }
+    }
+
+    /// Tasks begun, ended and failed.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 3] {
+        std::array::from_fn(|at| {
+            let counted: u64 = self.drivers.values().map(|driver| driver.counts[at]).sum();
+            counted.saturating_sub(self.helpers[at]).saturating_add(self.steps[at])
+        })
+    }
+
+    /// A script that starts one program, or none, is no pipeline; nor is what runs on a machine that nobody uses.
+    pub(super) fn is_pipeline(&self, now_ns: u64) -> bool {
+        let life_ns = self.ended_ns.unwrap_or(now_ns).saturating_sub(self.started_ns);
+        let is_long = self.counts()[0] >= script::MIN_TASKS && life_ns >= script::MIN_LIFE_NS;
+        !self.is_ours && (self.engine != script::NAME || is_long)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.ended_ns.is_some() && self.activity.live_threads == 0
+    }
+}

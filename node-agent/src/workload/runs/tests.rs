@@ -1,0 +1,243 @@
+//! What a run shows, and that nothing is lost or runs backwards.
+
+use super::*;
+use node_agent_ebpf::{Totals, counter};
+use proptest::prelude::*;
+
+const RUN: u32 = 7;
+
+fn task(number: u64) -> u64 {
+    engine_id(RUN) | number
+}
+
+fn owner(task_id: u64) -> Owner<'static> {
+    Owner { task_id, class: Class::Workload, path: Some("/user.slice"), job: None }
+}
+
+fn in_job(path: &str) -> Owner<'_> {
+    let job = Some(Name { kind: "slurm".to_owned(), id: "17".to_owned() });
+    Owner { task_id: 0, class: Class::Workload, path: Some(path), job }
+}
+
+fn share(cpu_ns: u64, live: u32) -> Share {
+    let mut totals = Totals { execs: 1, ..Totals::default() };
+    totals.counters[counter::CPU_NS] = cpu_ns;
+    Share { totals, live_processes: live, live_threads: live, ..Share::default() }
+}
+
+fn cpu(activity: &crate::workload::Activity) -> u64 {
+    activity.totals.counters[counter::CPU_NS]
+}
+
+fn began(engine: &str) -> Fact {
+    let (id, engine) = ("1-2".to_owned(), engine.to_owned());
+    Fact::RunBegan { run: RUN, id, engine, pipeline: "p".to_owned(), started_ns: 5, step: None }
+}
+
+fn reading(runs: &mut Runs, shares: &[(u64, &str, Share)]) {
+    runs.begin(2_000_000_000);
+    for (task_id, tool, share) in shares {
+        runs.book(&owner(*task_id), tool, share);
+    }
+    runs.end();
+}
+
+fn listed(runs: &Runs) -> Vec<(String, Vec<String>)> {
+    runs.iter().map(|(id, _, tasks)| (id.to_owned(), tasks.map(|(_, task)| task.name().to_owned()).collect())).collect()
+}
+
+#[test]
+fn a_run_holds_its_engine_and_its_tasks_and_a_task_its_tools() {
+    let mut runs = Runs::default();
+    runs.tell(began("snakemake"));
+    runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+    runs.tell(Fact::RunCounted { run: RUN, started: 1, ended: 0, failed: 0 });
+    let shares = [
+        (task(0), "snakemake", share(3, 1)),
+        (task(1), "bash", share(1, 1)),
+        (task(1), "bwa", share(9, 1)),
+        (0, "x", share(50, 1)),
+    ];
+    reading(&mut runs, &shares);
+    let (_, run, tasks) = runs.iter().next().expect("one run");
+    assert_eq!((cpu(&run.activity), run.workload.as_str(), run.counts()), (13, "/user.slice", [1, 0, 0]));
+    let tasks: Vec<_> = tasks.collect();
+    let tools: Vec<_> = tasks[0].1.tools.iter().map(|(name, activity)| (name.as_str(), cpu(activity))).collect();
+    assert_eq!((tasks.len(), cpu(&tasks[0].1.activity), tasks[0].1.name()), (1, 10, "bwa"));
+    assert_eq!(tools, [("bash", 1), ("bwa", 9)]);
+}
+
+#[test]
+fn a_task_is_called_as_its_command_line_says_else_by_what_it_runs() {
+    let runs_program = |program: &str, is_wrapper| Fact::TaskRuns {
+        id: task(1),
+        program: program.to_owned(),
+        is_wrapper,
+        is_helper: false,
+    };
+    let named = Fact::TaskNamed { id: task(1), name: "align:sample=A".to_owned() };
+    for (facts, expected) in [
+        (vec![], "bwa"),
+        (vec![runs_program("bash", true)], "bwa"),
+        (vec![runs_program("jspawnhelper", true), runs_program("sort.py", false)], "sort.py"),
+        (vec![runs_program("sort.py", false), runs_program("bash", true)], "sort.py"),
+        (vec![runs_program("bash", true), named], "align:sample=A"),
+    ] {
+        let mut runs = Runs::default();
+        runs.tell(began("snakemake"));
+        runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+        facts.into_iter().for_each(|fact| runs.tell(fact));
+        reading(&mut runs, &[(task(1), "bash", share(9, 1)), (task(1), "bwa", share(1, 1))]);
+        assert_eq!(listed(&runs), [("1-2".to_owned(), vec![expected.to_owned()])]);
+    }
+}
+
+#[test]
+fn a_script_is_a_pipeline_once_it_has_started_two_programs() {
+    let mut runs = Runs::default();
+    runs.tell(began("script"));
+    for (started, expected) in [(0, 0), (1, 0), (2, 1)] {
+        runs.tell(Fact::RunCounted { run: RUN, started, ended: 0, failed: 0 });
+        reading(&mut runs, &[(task(0), "run.sh", share(1, 1))]);
+        assert_eq!(runs.iter().count(), expected, "{started}");
+    }
+}
+
+#[test]
+fn what_housekeeping_starts_is_no_pipeline() {
+    let mut runs = Runs::default();
+    runs.tell(began("script"));
+    runs.tell(Fact::RunCounted { run: RUN, started: 5, ended: 5, failed: 0 });
+    runs.begin(2_000_000_000);
+    runs.book(&Owner { class: Class::Housekeeping, ..owner(task(0)) }, "apt.systemd.dai", &share(1, 1));
+    runs.end();
+    assert_eq!(runs.iter().count(), 0);
+}
+
+#[test]
+fn what_an_engine_starts_for_itself_is_no_task() {
+    let mut runs = Runs::default();
+    runs.tell(began("cwltool"));
+    for (id, program, is_helper) in [(1, "node", true), (2, "wc", false)] {
+        runs.tell(Fact::TaskBegan { id: task(id), started_ns: 6 });
+        runs.tell(Fact::TaskRuns { id: task(id), program: program.to_owned(), is_wrapper: false, is_helper });
+        runs.tell(Fact::TaskEnded { id: task(id), at_ns: 7, wait_status: 256 });
+    }
+    runs.tell(Fact::RunCounted { run: RUN, started: 2, ended: 2, failed: 2 });
+    reading(&mut runs, &[(task(1), "node", share(4, 0)), (task(2), "wc", share(5, 0))]);
+    let (_, run, _) = runs.iter().next().expect("one run");
+    assert_eq!((run.counts(), cpu(&run.activity)), ([1, 1, 1], 9));
+    assert_eq!(listed(&runs), [("1-2".to_owned(), vec!["wc".to_owned()])]);
+}
+
+#[test]
+fn an_ended_task_stays_for_ten_readings_and_its_sums_for_good() {
+    let mut runs = Runs::default();
+    runs.tell(began("snakemake"));
+    runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+    runs.tell(Fact::TaskEnded { id: task(1), at_ns: 9, wait_status: 0 });
+    reading(&mut runs, &[(task(0), "snakemake", share(1, 1)), (task(1), "bwa", share(9, 0))]);
+    for at in 2..=12 {
+        reading(&mut runs, &[(task(0), "snakemake", share(1, 1))]);
+        let tasks = listed(&runs).remove(0).1.len();
+        assert_eq!(tasks, usize::from(at <= 10), "{at}");
+    }
+    assert_eq!(runs.iter().next().map(|(_, run, _)| cpu(&run.activity)), Some(21));
+    runs.tell(Fact::RunEnded { run: RUN, at_ns: 10, wait_status: 0 });
+    for _ in 0..=READINGS_AFTER_END {
+        assert!(runs.knows(RUN));
+        reading(&mut runs, &[]);
+    }
+    assert!(!runs.knows(RUN));
+}
+
+#[test]
+fn a_job_of_a_batch_system_is_a_run_and_its_steps_are_tasks() {
+    let mut runs = Runs::default();
+    let (first, second) = ("/slurm/uid_0/job_17/step_0/task_0", "/slurm/uid_0/job_17/step_batch");
+    for live in [1, 1, 0] {
+        runs.begin(2_000_000_000);
+        runs.book(&in_job(first), "bwa", &share(5, live));
+        runs.book(&in_job(second), "slurm_script", &share(1, live));
+        runs.end();
+    }
+    let (id, run, tasks) = runs.iter().next().expect("one run");
+    assert_eq!((id, run.engine.as_str(), cpu(&run.activity), run.counts()), ("slurm:17", "slurm", 18, [2, 2, 0]));
+    assert_eq!(
+        tasks.map(|(_, task)| (task.name().to_owned(), cpu(&task.activity))).collect::<Vec<_>>(),
+        [("0".to_owned(), 15), ("batch".to_owned(), 3)]
+    );
+}
+
+#[test]
+fn lists_have_an_end_and_what_lies_beyond_is_counted() {
+    let mut runs = Runs::default();
+    runs.tell(began("snakemake"));
+    for id in 1..=2_000 {
+        runs.tell(Fact::TaskBegan { id: task(id), started_ns: id });
+    }
+    let shares: Vec<_> = (1..=2_000).map(|id| (task(id), "bwa", share(1, 1))).collect();
+    reading(&mut runs, &shares);
+    let tasks: usize = listed(&runs).iter().map(|(_, tasks)| tasks.len()).sum();
+    assert_eq!(tasks, MAX_TASKS);
+    assert_eq!(runs.iter().next().map(|(_, run, _)| cpu(&run.activity)), Some(2_000));
+    assert_eq!(runs.drops()[1], ("detail_tasks_not_listed", 2_000 - MAX_TASKS as u64));
+    for number in 0..200 {
+        let id = format!("{number}");
+        runs.tell(Fact::RunBegan {
+            run: 1_000 + number,
+            id,
+            engine: "toil".to_owned(),
+            pipeline: String::new(),
+            started_ns: 9,
+            step: None,
+        });
+    }
+    reading(&mut runs, &[]);
+    assert_eq!(runs.iter().count(), MAX_RUNS);
+    assert!(runs.drops()[0].1 > 0);
+}
+
+#[test]
+fn many_tools_of_one_task_share_the_last_row() {
+    let mut runs = Runs::default();
+    runs.tell(began("snakemake"));
+    runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+    let names: Vec<String> = (0..40).map(|number| format!("tool{number}")).collect();
+    let shares: Vec<_> = names.iter().map(|name| (task(1), name.as_str(), share(1, 0))).collect();
+    reading(&mut runs, &shares);
+    let (_, _, mut tasks) = runs.iter().next().expect("one run");
+    let tools = &tasks.next().expect("one task").1.tools;
+    assert_eq!(tools.len(), heartbeat::envelope::MAX_TOOLS);
+    assert_eq!(tools.get("rest").map(cpu), Some(24));
+}
+
+proptest! {
+    #[test]
+    fn sums_never_run_backwards(readings in prop::collection::vec(prop::collection::vec((0_u64..40, 0_u64..9, any::<bool>()), 0..30), 1..30)) {
+        let mut runs = Runs::default();
+        runs.tell(began("snakemake"));
+        let mut booked = 0;
+        for shares in readings {
+            let before = runs.clone();
+            for (number, _, ends) in &shares {
+                let id = task(number + 1);
+                runs.tell(if *ends { Fact::TaskEnded { id, at_ns: 9, wait_status: 0 } } else { Fact::TaskBegan { id, started_ns: 6 } });
+            }
+            let shares: Vec<_> = shares.iter().map(|(number, ns, _)| (task(*number), "bwa", share(*ns, 0))).collect();
+            booked += shares.iter().map(|(_, _, share)| share.totals.counters[counter::CPU_NS]).sum::<u64>();
+            reading(&mut runs, &shares);
+            for (id, run, tasks) in before.iter() {
+                let now = &runs.runs[id];
+                prop_assert!(cpu(&now.activity) >= cpu(&run.activity));
+                for (id, task) in tasks {
+                    if let Some(now) = now.tasks.get(&id) {
+                        prop_assert!(cpu(&now.activity) >= cpu(&task.activity));
+                    }
+                }
+            }
+            let sum: u64 = runs.runs.values().map(|run| cpu(&run.activity)).sum();
+            prop_assert_eq!(sum, booked);
+        }
+    }
+}
