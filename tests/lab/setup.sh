@@ -41,6 +41,13 @@ missing_packages() {
     has runc || echo runc
     has setpriv || echo util-linux
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
+    # A container engine and a batch system, for the agent to look at.
+    has podman || echo podman
+    has runc || echo runc
+    has slurmctld || echo slurmctld
+    has slurmd || echo slurmd
+    has srun || echo slurm-client
+    has munged || echo munge
 }
 
 # busybox-static replaces busybox: the program is in the same place, but needs no library.
@@ -113,16 +120,17 @@ bpf_toolchain() {
     node-agent-ebpf/toolchain.sh install || [ $what = build ]
 }
 
+# python_environment FOLDER REQUIREMENTS
 python_environment() {
-    cmp -s tests/lab/requirements.txt .setup/venv/requirements.txt && return 0
-    say "Python packages of tests/lab/requirements.txt into .setup/venv"
+    cmp -s "tests/lab/$2" ".setup/$1/requirements.txt" && return 0
+    say "Python packages of tests/lab/$2 into .setup/$1"
     python=python3
     python3 -c 'import venv, ensurepip' 2>/dev/null || python=/usr/bin/python3
-    rm -rf .setup/venv
-    $python -m venv .setup/venv
-    .setup/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/lab/requirements.txt
+    rm -rf ".setup/$1"
+    $python -m venv ".setup/$1"
+    ".setup/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "tests/lab/$2"
     # Last, so that an interrupted run is taken up again.
-    cp tests/lab/requirements.txt .setup/venv/requirements.txt
+    cp "tests/lab/$2" ".setup/$1/requirements.txt"
 }
 
 # The kernel of Debian's own cloud images, unpacked and not installed: micro-VMs boot it.
@@ -172,9 +180,10 @@ rust_toolchain
 # shellcheck disable=SC2046 # one word per package
 [ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
 bpf_toolchain
-if [ $what = bench ]; then python_environment; fi
+if [ $what = bench ]; then python_environment venv requirements.txt; fi
 if [ $what = test ]; then
-    python_environment
+    python_environment venv requirements.txt
+    python_environment engines engines.txt
     cloud_kernel
     cloud_init
     cargo_tool cargo-machete $machete_version
