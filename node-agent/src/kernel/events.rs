@@ -48,6 +48,8 @@ struct Inner {
     facts: Vec<Fact>,
     lost_facts: u64,
     losses_seen: u64,
+    /// Who lives is not known.
+    must_look: bool,
 }
 
 /// The thread, and what it has learnt. Dropping it ends the thread.
@@ -67,8 +69,16 @@ impl Watcher {
         let mut lineages = Lineages::take(maps)?;
         lineages.watch(&engines)?;
         lineages.refill()?;
-        let mut inner =
-            Inner { ring, lineages, engines, known: HashMap::new(), facts: Vec::new(), lost_facts: 0, losses_seen: 0 };
+        let mut inner = Inner {
+            ring,
+            lineages,
+            engines,
+            known: HashMap::new(),
+            facts: Vec::new(),
+            lost_facts: 0,
+            losses_seen: 0,
+            must_look: false,
+        };
         inner.look_around();
         let (stop, stopped) = UnixStream::pair().map_err(ObjectError::Watcher)?;
         let fd = inner.ring.as_raw_fd();
@@ -108,6 +118,19 @@ impl Watcher {
         inner.lineages.watch(&engines)?;
         inner.engines = engines;
         Ok(())
+    }
+
+    /// Nothing is followed from here on: who dies now is not seen to. Once programs are attached again, the next reading
+    /// looks at who lives.
+    pub fn forget(&self) {
+        let mut inner = lock(&self.inner);
+        inner.drain();
+        inner.lineages.clear();
+        let runs: Vec<u32> = inner.known.drain().map(|(run, _)| run).collect();
+        for run in runs {
+            inner.learn(Fact::RunWasNone { run });
+        }
+        inner.must_look = true;
     }
 
     /// What was lost, by name: none of it hides activity.
@@ -322,8 +345,9 @@ impl Inner {
     /// Looks at who lives, if events were lost.
     fn heal(&mut self) {
         let losses = self.lineages.lost_programs();
-        if losses > self.losses_seen {
+        if losses > self.losses_seen || self.must_look {
             self.losses_seen = losses;
+            self.must_look = false;
             self.look_around();
         }
         let untitled: Vec<u32> =

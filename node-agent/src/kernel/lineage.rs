@@ -6,8 +6,8 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use node_agent_ebpf::{
     COMM_BYTES,
     runs::{
-        Lineage, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_READING, TASKS_PER_READING, Tool, USER_SPACE_CPU, budget,
-        engine_id, lost, role, run_of, watched,
+        Lineage, MAX_LINEAGE, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_READING, TASKS_PER_READING, Tool, USER_SPACE_CPU,
+        budget, engine_id, lost, role, run_of, watched,
     },
 };
 use std::{collections::HashSet, fs};
@@ -117,6 +117,15 @@ impl Lineages {
     /// A process belongs to no run.
     pub fn forget_process(&mut self, pid: u32) {
         let _ = self.lineage.remove(&pid);
+    }
+
+    /// Nobody belongs to any run.
+    pub fn clear(&mut self) {
+        let processes: Vec<u32> = self.lineage.keys().take(2 * MAX_LINEAGE as usize).filter_map(Result::ok).collect();
+        processes.into_iter().for_each(|pid| self.forget_process(pid));
+        let runs: Vec<u32> = self.runs.keys().take(2 * MAX_RUNS as usize).filter_map(Result::ok).collect();
+        runs.into_iter().for_each(|run| self.forget_run(run));
+        self.judged.clear();
     }
 
     /// Books what this process does from here on under this name.
