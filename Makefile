@@ -47,10 +47,10 @@ fuzz_flags = --cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module -Cllvm-arg
 fuzz: ## Throw bytes at each parser of strangers' files, FUZZ_SECONDS (60) each (no part of the gate)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(fuzz_flags)" CARGO_TARGET_DIR=target/fuzz cargo build --locked --release --manifest-path fuzz/Cargo.toml --target $(host)
 	@set -e; for target in fuzz/fuzz_targets/*.rs; do \
-	    name=$$(basename $$target .rs); mkdir -p target/fuzz/corpus/$$name target/fuzz/findings; \
+	    name=$$(basename $$target .rs); mkdir -p target/fuzz/corpus/$$name target/fuzz/findings fuzz/seeds/$$name; \
 	    echo "fuzzing $$name for $(FUZZ_SECONDS) s"; \
 	    target/fuzz/$(host)/release/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	        -dict=fuzz/seeds/$$name.dict -artifact_prefix=target/fuzz/findings/$$name- target/fuzz/corpus/$$name fuzz/seeds/$$name; \
+	        $$(test ! -f fuzz/seeds/$$name.dict || echo -dict=fuzz/seeds/$$name.dict) -artifact_prefix=target/fuzz/findings/$$name- target/fuzz/corpus/$$name fuzz/seeds/$$name; \
 	done
 
 advisories: ## Compare the dependencies with the RustSec database (needs the network; no part of the gate)
