@@ -7,7 +7,7 @@ use crate::{
     identity::key_of,
     maps::{ACCOUNTED, CONTROL, RECORD},
     resident::{Resident, resident},
-    sums::{observed, since, sums},
+    sums::{observed, since, sums, was_missed},
 };
 use aya_ebpf::{
     bindings::seq_file,
@@ -78,16 +78,17 @@ fn show(seq: *mut seq_file, task: Address) {
     record.resident_bytes = memory.now;
     record.peak_resident_bytes = memory.peak;
 
-    // SAFETY: a copy is made at once; the entry cannot be replaced meanwhile, since one reader runs at a time and a
-    // task that is not dead is not freed.
-    let before = unsafe { ACCOUNTED.get(&task.0) }.copied();
-    let remembered = ACCOUNTED.insert(&task.0, &now, 0).is_ok();
+    let entry = ACCOUNTED.get_ptr_mut(&task.0);
+    // SAFETY: a live map value. Nobody else touches it meanwhile, since one reader runs at a time and a task that is not
+    // dead is not freed.
+    let before = entry.map(|entry| unsafe { &*entry });
+    let remembered = before.is_some() || ACCOUNTED.insert(&task.0, &now, 0).is_ok();
     if !remembered {
         count_drop(dropped::UNTRACKED);
     }
     let mut index = 0;
     while index < counter::KEPT {
-        record.new[index] = if remembered { since(&now, before.as_ref(), index) } else { 0 };
+        record.new[index] = if remembered { since(&now, before, index) } else { 0 };
         index += 1;
     }
     let observed = observed(task, now.start_boottime_ns);
@@ -99,12 +100,18 @@ fn show(seq: *mut seq_file, task: Address) {
     // SAFETY: seq comes from the kernel; the record is a map value of this size.
     let written = unsafe { bpf_seq_write(seq, (&raw const *record).cast(), size_of::<Task>() as u32) };
     if written != 0 {
-        // The kernel's page is full: it shows the same task again, which must then find its old sums.
-        match before {
-            Some(before) => _ = ACCOUNTED.insert(&task.0, &before, 0),
-            None => _ = ACCOUNTED.remove(&task.0),
+        // The kernel's page is full: it shows the same task again, which must then find what it found now.
+        if entry.is_none() {
+            let _ = ACCOUNTED.remove(&task.0);
         }
-    } else if let Some(observed) = observed {
+        return;
+    }
+    if let Some(entry) = entry {
+        was_missed(&now, before);
+        // SAFETY: as above.
+        unsafe { *entry = now };
+    }
+    if let Some(observed) = observed {
         // What was read is taken away again, and what came meanwhile stays.
         let mut index = counter::KEPT;
         while index < counter::LEN {

@@ -269,8 +269,10 @@ pub mod dropped {
     pub const FAILURES: u32 = 4;
     /// Tasks whose network traffic or system calls found no free place.
     pub const OBSERVED: u32 = 5;
+    /// Tasks that were accounted while they lived and whose death was not shown: found when a younger task has their address.
+    pub const MISSED_DEATH: u32 = 6;
     /// Length of the array.
-    pub const LEN: u32 = 6;
+    pub const LEN: u32 = 7;
 }
 
 #[cfg(feature = "user")]

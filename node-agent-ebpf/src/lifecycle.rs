@@ -14,7 +14,7 @@ use crate::{
     lineage,
     maps::{ACCOUNTED, VICTIMS},
     resident::resident,
-    sums::{forget_observed, observed, since, sums},
+    sums::{forget_observed, observed, since, sums, was_missed},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use node_agent_ebpf::{Key, Totals, counter, dropped};
@@ -141,8 +141,9 @@ fn freed(task: Address) {
     let Some(row) = row(&mut key) else { return };
     // SAFETY: only this program removes the entry, and nobody else looks at a task that is freed.
     let before = unsafe { ACCOUNTED.get(&task.0) };
+    let is_known = before.is_some() && !was_missed(&now, before);
     // What an older task used before the agent's first reading is nobody's activity now.
-    if before.is_some() || now.start_boottime_ns >= offset!(count_from_boottime_ns) {
+    if is_known || now.start_boottime_ns >= offset!(count_from_boottime_ns) {
         let mut index = 0;
         while index < counter::KEPT {
             let new = since(&now, before, index);

@@ -25,6 +25,16 @@ pub(crate) fn sums(task: Address) -> Option<Accounted> {
     Some(now)
 }
 
+/// Whether what is remembered is an older task's, whose death was not shown; counts it.
+#[inline(always)]
+pub(crate) fn was_missed(now: &Accounted, before: Option<&Accounted>) -> bool {
+    let missed = before.is_some_and(|before| before.start_boottime_ns != now.start_boottime_ns);
+    if missed {
+        count_drop(dropped::MISSED_DEATH);
+    }
+    missed
+}
+
 /// What one counter of `now` adds to what was accounted before.
 #[inline(always)]
 pub(crate) fn since(now: &Accounted, before: Option<&Accounted>, index: usize) -> u64 {

@@ -22,13 +22,14 @@ use std::{
 };
 
 /// In the order of [`node_agent_ebpf::dropped`]. What begins with `detail_` is counted all the same, under less than its full name.
-const DROPS: [&str; 6] = [
+const DROPS: [&str; 7] = [
     "detail_fold_overflow",
     "untracked_tasks",
     "oom_victims",
     "unreadable_tasks",
     "detail_failures",
     "untracked_network",
+    "missed_deaths",
 ];
 /// The iterator fills at most this much per read system call.
 const READ_BYTES: usize = 64 * 1024;
