@@ -1,5 +1,5 @@
-//! Every map of the object, in one place, so that its memory can be added up: 3.9 MB fixed, about 170 bytes for each
-//! living task, and about 150 more for each that uses the network.
+//! Every map of the object but those of runs (`lineage`), in one place, so that its memory can be added up: 3.9 MB fixed,
+//! about 170 bytes for each living task, and about 150 more for each that uses the network.
 
 use aya_ebpf::{
     bindings::BPF_F_NO_PREALLOC,
