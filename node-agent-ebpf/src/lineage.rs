@@ -3,8 +3,7 @@
 //! Descent is kept from birth on: a child of an engine begins a task, all that it brings to life belongs to that task, and what lives for
 //! a millisecond is attributed as exactly as what lives for hours. A program that may be an engine is marked as a candidate when it starts, before its
 //! first child, and user space says afterwards what it is. Nothing but the command line's beginning is read, and only of
-//! engines, of interpreters and of a task's first programs. Cost: one look-up of about 30 ns wherever a
-//! task is booked, and nothing more for processes of no run.
+//! engines, of interpreters and of a task's first programs. Cost: see `make bench-agent` and docs/journal.
 
 use crate::{
     fields::{Address, offset},

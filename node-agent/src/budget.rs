@@ -69,7 +69,7 @@ fn percent(ppm: u64) -> String {
 /// What is given up, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// System calls by class: 60 to 100 ns for each call on the host.
+    /// System calls by class, which cost every call on the host.
     SyscallClasses,
     /// Bytes over the network by workload; the host's interfaces are still counted.
     Network,

@@ -64,7 +64,7 @@ pub struct CollectorOptions {
     pub mode: Mode,
     /// How often the caller will read; each heartbeat says so.
     pub interval: Duration,
-    /// Whether to count system calls by class: 60 to 100 ns for each call on this host.
+    /// Whether to count system calls by class, which costs every system call on this host a little.
     pub syscall_classes: bool,
     /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
     pub keep_ptrace: bool,

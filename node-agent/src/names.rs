@@ -84,7 +84,7 @@ fn for_each_text(heartbeat: &mut wire::Heartbeat, with: &mut impl FnMut(&mut Str
 fn of_row(row: &mut wire::WorkloadActivity, with: &mut impl FnMut(&mut String)) {
     with(&mut row.key);
     with(&mut row.top_command);
-    if let Some(name) = &mut row.name {
+    for name in row.name.iter_mut().chain(&mut row.batch_job) {
         with(&mut name.kind);
         with(&mut name.id);
     }

@@ -1,6 +1,6 @@
 //! What the kernel tells about runs while it happens: programs that may be engines, tasks that begin and end.
 //!
-//! A thread of its own waits for events (it sleeps in `poll` while there are none) and acts within a millisecond: it says which candidates are runs, and
+//! A thread of its own waits for events (it sleeps in `poll` while there are none) and acts at once: it says which candidates are runs, and
 //! names what interpreters run, so that their time is booked under that name. Events are rare by budget: at most 64 interpreters a second, and
 //! 512 tasks with three or four events each between two readings. What was lost is counted, and healed by a look at
 //! `/proc` at the next reading.
