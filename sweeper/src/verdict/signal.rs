@@ -51,6 +51,7 @@ pub struct Books {
     tasks_created: Option<u64>,
     workload_disk_bytes: Option<u64>,
     network_bytes: Option<u64>,
+    own_network_bytes: Option<u64>,
     oom_kills: Option<u64>,
     watched: Watched,
     /// Events lost. Those of the spool are no loss (a heartbeat that was lost on its way makes a longer observation), nor are
@@ -144,7 +145,8 @@ impl Books {
             attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
             tasks_created: counters.tasks_created,
             workload_disk_bytes: sum(workloads(), |row| add(row.disk_read_bytes, row.disk_written_bytes)),
-            network_bytes: all.map(|all| all.saturating_sub(own.unwrap_or(0))),
+            network_bytes: all,
+            own_network_bytes: own,
             oom_kills: counters.oom_kills,
             watched: Watched::of(heartbeat),
             drops: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
@@ -182,6 +184,10 @@ impl Books {
                 unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
             }
         }
+        // The agent reads its own traffic a moment after the host's: what it sends in between is missing here and is there in the
+        // next span, which is no counter that runs backwards.
+        let own = delta(self.own_network_bytes, earlier.own_network_bytes).unwrap_or(0);
+        let network = delta(self.network_bytes, earlier.network_bytes).map(|all| all.saturating_sub(own));
         let span_ms = i64::try_from((self.end_boottime_ns - earlier.end_boottime_ns) / 1_000_000).ok()?;
         // The wall clock may have been set in between; the boot clock gives the true length.
         let start_unix_ms = self.end_unix_ms.saturating_sub(span_ms);
@@ -194,7 +200,7 @@ impl Books {
             workload_births: delta(self.workload_births, earlier.workload_births),
             unattributed_births,
             workload_disk_bytes: delta(self.workload_disk_bytes, earlier.workload_disk_bytes),
-            network_bytes: delta(self.network_bytes, earlier.network_bytes),
+            network_bytes: network,
             oom_kills: delta(self.oom_kills, earlier.oom_kills),
             gpu_busy_ns: watched.gpu_busy_ns,
             last_input_unix_ms: watched.last_input_unix_ms,

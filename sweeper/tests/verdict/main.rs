@@ -72,6 +72,14 @@ fn the_agents_own_traffic_is_not_work() {
 }
 
 #[test]
+fn traffic_of_the_agent_that_its_own_meter_sees_first_is_no_counter_that_runs_backwards() {
+    let mut node = Node::new();
+    node.quiet(40).pass(|n| bump(&mut n.counters.own_network_sent_bytes, 50_000));
+    node.pass(|n| bump(&mut n.counters.network_sent_bytes, 50_000)).quiet(40);
+    assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+#[test]
 fn a_burst_is_not_averaged_away_by_lost_heartbeats() {
     let mut node = Node::new();
     node.quiet(100);
