@@ -4,7 +4,7 @@
 #[path = "../../node-agent/src/spool/ordeal.rs"]
 mod ordeal;
 #[path = "../../node-agent/src/spool/mod.rs"]
-#[allow(dead_code, reason = "the agent uses more of it")]
+#[allow(dead_code, unused_imports, reason = "the agent uses more of it")]
 mod spool;
 
 use libfuzzer_sys::fuzz_target;
