@@ -2,7 +2,7 @@
 //!
 //! Loading and attaching need `CAP_BPF` and `CAP_PERFMON`, the kernel's records of the dead `CAP_NET_ADMIN`. Reading what was
 //! attached needs nothing: with a map's or an iterator's descriptor in hand, every system call of a reading works without any
-//! capability (tried on Linux 6.1 and 6.18, with `kernel.unprivileged_bpf_disabled` at 0, 1 and 2; since
+//! capability (tried on Linux 6.1 with `kernel.unprivileged_bpf_disabled` at 0, 1 and 2, and on 6.18 with it at 2; since
 //! <https://git.kernel.org/linus/c8644cd0efe7> only loading and creating are refused). An older kernel may refuse; so a rehearsal
 //! without effective rights comes first, and where it fails `CAP_BPF` is kept, and said so.
 //!
