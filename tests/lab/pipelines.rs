@@ -116,12 +116,22 @@ impl Bench {
     /// # Panics
     ///
     /// When the command fails.
-    pub async fn watch(&self, mut command: Command) -> (i32, Seen) {
+    pub async fn watch(&self, command: Command) -> (i32, Seen) {
+        self.watch_until(command, async {}).await
+    }
+
+    /// The same for a command that others work for: the agent watches on until they are `done`, too.
+    ///
+    /// # Panics
+    ///
+    /// When the command fails.
+    pub async fn watch_until(&self, mut command: Command, done: impl Future<Output = ()>) -> (i32, Seen) {
         let agent = self.agent().await;
         let mut running = Running::start("pipeline", &mut command, self.folder.path());
         let pid = running.pid().as_raw_nonzero().get();
         let status = running.end(TIMEOUT).await;
         assert!(status.success(), "{status}: {}", running.output());
+        done.await;
         (pid, self.seen(agent).await)
     }
 

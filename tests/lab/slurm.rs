@@ -108,4 +108,20 @@ impl Slurm {
         command.env("SLURM_CONF", &self.config);
         command
     }
+
+    /// Waits until no step's daemon is left: a job is over for its sender a moment before that.
+    ///
+    /// # Panics
+    ///
+    /// When one stays.
+    pub async fn is_quiet(&self) {
+        let is_step = |name: String| name.trim() == "slurmstepd";
+        wait::until("the end of the job's last step", TIMEOUT, || {
+            let entries = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+            let mut names = entries.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
+            let quiet = !names.any(is_step);
+            async move { quiet.then_some(()) }
+        })
+        .await;
+    }
 }

@@ -219,7 +219,7 @@ async fn a_job_of_slurm() {
     let mut command = slurm.command("sbatch");
     command.args(["--wait", "--output"]).arg(bench.path("job.log")).arg(bench.path("job.sh"));
     command.current_dir(bench.path("."));
-    let (_, seen) = bench.watch(command).await;
+    let (_, seen) = bench.watch_until(command, slurm.is_quiet()).await;
     let run = seen.run("slurm:1");
     assert_eq!(run["engine"], "slurm");
     assert_over(run, 3, 0);

@@ -11,7 +11,11 @@ use std::{
     io::{self, BufRead as _, BufReader, Read as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
+
+/// The kernel has refused a question once.
+static HAS_NO_DIAGNOSIS: AtomicBool = AtomicBool::new(false);
 
 /// One end of a TCP connection, or a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +43,11 @@ pub(super) enum State {
 /// If neither source can be read.
 pub(super) fn each(state: State, mut each: impl FnMut(Socket) -> bool) -> io::Result<()> {
     for (family, file) in [(libc::AF_INET, "tcp"), (libc::AF_INET6, "tcp6")] {
-        // Kernels without tcp_diag say so before they name any socket.
-        if diagnosed(family, state, &mut each).is_err() {
+        // Kernels without tcp_diag say so before they name any socket. Each question then starts a program that looks for
+        // the module (request_module), which is a birth in this machine's books: it is asked once.
+        let has_diagnosis = !HAS_NO_DIAGNOSIS.load(Ordering::Relaxed);
+        if !has_diagnosis || diagnosed(family, state, &mut each).is_err() {
+            HAS_NO_DIAGNOSIS.store(true, Ordering::Relaxed);
             listed(&Path::new("/proc/net").join(file), state, &mut each)?;
         }
     }
