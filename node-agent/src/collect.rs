@@ -4,92 +4,37 @@
 //! The collector refuses to guess: what a reading did not deliver is absent in it and has a probe that says why. Measured
 //! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole reading.
 
+mod book;
+mod options;
+mod reading;
+
+pub use options::{CollectError, CollectorOptions, Mode};
+pub use reading::Reading;
+
 use crate::{
     budget::Step,
     coverage::{Probes, Status},
     host::{
-        books::{self, HostBooks},
+        books,
         cgroups::{Cgroups, Mounts},
         clock::Moment,
         facts::Facts,
-        gpu,
         signals::{Seen, Signals},
     },
     kernel::{
-        Ledger, Measured, Share, Standing, comm_text,
+        Ledger, Measured, Share, Standing,
         fallback::{self, Fallback},
         loader::Wanted,
-        object::{Object, ObjectError},
+        object::Object,
     },
     privileges::{self, Rights},
     rules::Keeper,
-    workload::{
-        Class, Names, Rows, Traits, classify,
-        runs::{Owner, Runs},
-    },
+    workload::{Names, Rows, classify, runs::Runs},
 };
 use heartbeat::wire;
-use node_agent_ebpf::{Key, runs::INTERPRETED};
 use rustix::thread::CapabilitySet;
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use workload_rules::Rules;
-
-/// How the tasks' books are to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// From the kernel if it allows, else from `/proc`.
-    #[default]
-    Auto,
-    /// From the kernel or not at all.
-    Ebpf,
-    /// From `/proc`, with births by tracepoints that need no type information.
-    Tracepoints,
-    /// From `/proc`, with the kernel's records of the dead.
-    Taskstats,
-    /// From `/proc` alone.
-    Proc,
-}
-
-impl Mode {
-    /// What this mode cannot do without beside `/proc`.
-    const fn needs(self) -> fallback::Wanted {
-        fallback::Wanted { births: matches!(self, Self::Tracepoints), taskstats: matches!(self, Self::Taskstats) }
-    }
-}
-
-/// Settings of a collector.
-#[derive(Clone, Debug)]
-pub struct CollectorOptions {
-    /// How the tasks' books are to be read.
-    pub mode: Mode,
-    /// How often the caller will read; each heartbeat says so.
-    pub interval: Duration,
-    /// Whether to count system calls by class, which costs every system call on this host a little.
-    pub syscall_classes: bool,
-    /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
-    pub keep_ptrace: bool,
-    /// Where GPUs are looked for, and by what they are read.
-    pub gpu: gpu::Options,
-    /// By which rules processes are judged.
-    pub rules: Arc<Keeper>,
-}
-
-/// Why nothing can be collected.
-#[derive(Debug, thiserror::Error)]
-pub enum CollectError {
-    /// The mode asks for eBPF, and the kernel refuses.
-    #[error("eBPF was asked for and does not run: {0}; `collector = \"auto\"` would fall back to /proc")]
-    Ebpf(#[from] ObjectError),
-    /// The mode asks for a part that the kernel refuses.
-    #[error("{0}; `collector = \"auto\"` would do without")]
-    Part(String),
-    /// What was stopped does not begin again in this process.
-    #[error("{0}; start the agent anew")]
-    Resume(#[source] io::Error),
-    /// Not even `/proc` can be read.
-    #[error("/proc cannot be listed: {0}; is it mounted?")]
-    Proc(#[source] io::Error),
-}
 
 /// Why a probe does not measure that was given up.
 const GIVEN_UP: &str = "given up to stay within the agent's own budget (self_budget)";
@@ -107,41 +52,6 @@ fn probes_of(given_up: &[Step]) -> Vec<&'static str> {
 enum Books {
     Ebpf(Box<Object>),
     Proc(Box<Fallback>),
-}
-
-/// One reading.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// When it was taken.
-    pub taken: Moment,
-    /// When the rows' counters were zero; also since when this agent process observes.
-    pub counters_since: Moment,
-    /// Length of the configured interval.
-    pub interval: Duration,
-    /// What the host is.
-    pub facts: Facts,
-    /// The host's books.
-    pub host: HostBooks,
-    /// The host's GPUs, people and callers.
-    pub signals: Seen,
-    /// The workloads' books.
-    pub rows: Rows,
-    /// What the rows' keys mean.
-    pub names: Names,
-    /// Runs of pipelines: another view of the same books.
-    pub runs: Runs,
-    /// Version of the rules that sorted the rows.
-    pub rules_version: String,
-    /// Which columns of the rows hold a measurement.
-    pub measured: Measured,
-    /// Where the rows come from.
-    pub collector: wire::Collector,
-    /// A verdict for each probe.
-    pub probes: Probes,
-    /// What was lost since `counters_since`, by name.
-    pub drops: Vec<(&'static str, u64)>,
-    /// What the programs inside the kernel cost since they were loaded: nanoseconds, and runs.
-    pub programs: Option<(u64, u64)>,
 }
 
 /// Reads everything, again and again.
@@ -333,68 +243,6 @@ impl Collector {
             tracing::warn!(%error, "engines of pipelines are still known by the rules before");
         }
         self.rules = rules;
-    }
-
-    fn book(&mut self, ledger: &Ledger) {
-        if let Books::Ebpf(object) = &self.books {
-            let wanted = ledger.shares.keys().map(|key| (key.hierarchy, key.cgroup_id)).collect();
-            self.cgroups.refresh(&wanted, |tree, id| object.cgroup_path(tree, id));
-        }
-        let knows_cgroups = self.standing().measured.cgroups;
-        self.rows.begin();
-        if let Books::Ebpf(object) = &self.books {
-            let facts = object.watcher().read(|run| self.runs.knows(run));
-            facts.into_iter().for_each(|fact| self.runs.tell(fact));
-        }
-        self.runs.begin(Moment::now().boottime_ns);
-        let whose = |key: &Key| {
-            let path = match &ledger.paths {
-                Some(paths) => paths.get(&key.cgroup_id).map(String::as_str),
-                None if knows_cgroups => self.cgroups.path(key.hierarchy, key.cgroup_id),
-                None => None,
-            };
-            let name = comm_text(&key.comm);
-            // No script is housekeeping by a name that somebody gave it, as no interpreter is.
-            let is_interpreted = key.kernel_thread & INTERPRETED != 0;
-            let class = classify(
-                &self.rules.housekeeping,
-                &Traits {
-                    name: if is_interpreted { "" } else { &name },
-                    parent: &comm_text(&key.parent_comm),
-                    uid: key.uid,
-                    is_kernel_thread: key.kernel_thread == 1,
-                    is_own: key.own == 1,
-                    cgroup_path: path,
-                },
-            );
-            (
-                Owner {
-                    task_id: key.task_id,
-                    class,
-                    path,
-                    job: path.and_then(|path| self.names.job(&self.rules, path)),
-                },
-                name,
-            )
-        };
-        for (key, share) in &ledger.shares {
-            let (owner, name) = whose(key);
-            self.rows.book(owner.class, owner.path, &name, share);
-            self.runs.book(&owner, self.rules.tools.shown(&name), share);
-        }
-        for (key, wait_status, count) in &ledger.failures {
-            let (owner, name) = whose(key);
-            self.rows.book_failures(owner.class, owner.path, *wait_status, *count);
-            self.runs.book_failures(&owner, self.rules.tools.shown(&name), *wait_status, *count);
-        }
-        for (class, share) in [Class::Workload, Class::Kernel].into_iter().zip(&ledger.rest) {
-            if *share != Share::default() {
-                self.rows.book(class, None, "", share);
-            }
-        }
-        self.rows.end();
-        self.runs.end();
-        self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 
     /// Looks for GPUs' work, people and callers.

@@ -22,6 +22,7 @@ pub mod identity;
 pub mod kernel;
 pub mod metrics;
 pub mod names;
+mod netlink;
 pub mod privileges;
 pub mod rules;
 pub mod run;

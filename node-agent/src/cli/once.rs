@@ -6,7 +6,7 @@ use crate::{
     config::{CollectorChoice, Config},
     run::clock::Ticker,
     source::{Readings, Source as _},
-    view::{line::line, rates::View},
+    view::{line::line, shape::View},
 };
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

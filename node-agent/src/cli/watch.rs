@@ -7,7 +7,7 @@ use super::{Output, terminal};
 use crate::{
     run::clock::Ticker,
     source::{Readings, Source as _},
-    view::{line::line, rates::View},
+    view::{line::line, shape::View},
 };
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,7 @@
 //! One interval in one line, for `watch` without `--json`. Pure.
 
 use super::{
-    rates::{Row, View},
+    shape::{Row, View},
     units::{byte_rate, cpus},
     waits,
 };

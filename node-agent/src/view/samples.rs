@@ -1,6 +1,6 @@
 //! Two heartbeats of a machine on which a pipeline runs, for the tests of the views.
 
-use super::rates::View;
+use super::shape::View;
 use heartbeat::wire;
 
 const SECOND: u64 = 1_000_000_000;

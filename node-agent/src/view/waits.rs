@@ -5,7 +5,7 @@
 //! a kernel lacks it or has it switched off, delay accounting where `task_delayacct` is off).
 
 use super::{
-    rates::View,
+    shape::View,
     units::{byte_rate, cpus, percent, rate},
 };
 
@@ -85,7 +85,7 @@ pub fn sentence(view: &View) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::rates::{Machine, Pressure};
+    use crate::view::shape::{Machine, Pressure};
 
     fn view(machine: Machine) -> View {
         View { machine, host: heartbeat::wire::Host { cpus: 2, ..Default::default() }, ..View::default() }

@@ -2,6 +2,7 @@
 //!
 //! Answers are read through one buffer of 64 KiB and handed on one by one; nothing is kept.
 
+use crate::netlink::messages;
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink::SocketAddrNetlink, recv, sendto,
     socket_with, sockopt,
@@ -10,7 +11,6 @@ use std::{io, time::Duration};
 
 const HEADER_BYTES: usize = 16;
 const NLM_F_REQUEST_AND_DUMP: u16 = 0x1 | 0x300;
-const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// The kernel fills at most 32 KiB at once unless it is asked for more: larger than any answer.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -43,74 +43,20 @@ pub(super) fn dump(
         let Some(answers) = buffer.get(..received).filter(|answers| !answers.is_empty()) else {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         };
-        for answer in Answers(answers) {
-            match answer {
-                (NLMSG_DONE, _) => return Ok(()),
-                (NLMSG_ERROR, body) => {
-                    let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-                }
-                (_, body) if !each(body) => return Ok(()),
-                _ => {}
+        for answer in messages(answers) {
+            if let Some(refusal) = answer.acknowledgement() {
+                return refusal;
+            }
+            if answer.kind() == NLMSG_DONE || !each(answer.payload()) {
+                return Ok(());
             }
         }
     }
 }
 
-/// Type and body of each message in a buffer; what is cut off is left out.
-struct Answers<'a>(&'a [u8]);
-
-impl<'a> Iterator for Answers<'a> {
-    type Item = (u16, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let length = usize::try_from(u32::from_ne_bytes(*self.0.first_chunk()?)).ok()?;
-        let kind = u16::from_ne_bytes(*self.0.get(4..)?.first_chunk()?);
-        let body = self.0.get(HEADER_BYTES..length)?;
-        self.0 = self.0.get(aligned(length)..).unwrap_or_default();
-        Some((kind, body))
-    }
-}
-
-/// Type and value of each attribute behind the fixed part of an answer.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
-        let value = bytes.get(4..length)?;
-        bytes = bytes.get(aligned(length)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
-const fn aligned(length: usize) -> usize {
-    (length + 3) & !3
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn messages_and_attributes_are_taken_apart_and_broken_ones_end_the_list() {
-        let mut buffer = Vec::new();
-        for (kind, body) in [(20_u16, &b"abcde"[..]), (3, b"")] {
-            buffer.extend(u32::try_from(16 + body.len()).unwrap_or(0).to_ne_bytes());
-            buffer.extend(kind.to_ne_bytes());
-            buffer.extend([0; 10]);
-            buffer.extend(body);
-            buffer.resize(aligned(buffer.len()), 0);
-        }
-        let answers: Vec<_> = Answers(&buffer).collect();
-        assert_eq!(answers, [(20, &b"abcde"[..]), (3, b"")]);
-        // A length of zero, one below the header, and one beyond the buffer.
-        for length in [0_u32, 8, 1_000] {
-            buffer[..4].copy_from_slice(&length.to_ne_bytes());
-            assert_eq!(Answers(&buffer).count(), 0, "{length}");
-        }
-        let bytes = [5_u8, 0, 1, 0, 9, 0, 0, 0, 4, 0, 2, 0, 3, 0, 7, 0];
-        assert_eq!(attributes(&bytes).collect::<Vec<_>>(), [(1, &[9_u8][..]), (2, &[])]);
-    }
 
     #[test]
     fn a_question_that_the_kernel_does_not_know_is_an_error() {

@@ -3,6 +3,7 @@
 //! Both hand on one socket at a time. Sockets of other network namespaces (most containers) are not seen.
 
 use super::netlink;
+use crate::netlink::attributes;
 use rustix::net::netlink::SOCK_DIAG;
 use std::{
     collections::HashSet,
@@ -150,8 +151,7 @@ pub(super) fn own_addresses() -> io::Result<HashSet<IpAddr>> {
 fn interface_address(answer: &[u8]) -> Option<IpAddr> {
     const IFA_ADDRESS: u16 = 1;
     const IFA_LOCAL: u16 = 2;
-    let value =
-        |wanted| netlink::attributes(answer.get(8..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let value = |wanted| attributes(answer.get(8..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let value = value(IFA_LOCAL).or_else(|| value(IFA_ADDRESS))?;
     match value.len() {
         4 => Some(IpAddr::from(*value.first_chunk::<4>()?)),

@@ -7,7 +7,10 @@
 use super::meter::Meter;
 use crate::host::clock::Moment;
 use node_agent_gpu::{MAX_LINE_BYTES, Report};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
@@ -16,7 +19,6 @@ use std::{
         Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -35,7 +37,7 @@ const PASSED_ON: [&str; 1] = ["LD_LIBRARY_PATH"];
 pub(super) struct Shared {
     meter: Mutex<Meter>,
     heard: Condvar,
-    pub(super) stop: AtomicBool,
+    stop: AtomicBool,
 }
 
 impl Shared {
@@ -64,12 +66,18 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not beyond the end.
-    fn sleep(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while !self.is_stopped() && Instant::now() < until {
-            thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
-        }
+    /// Ends the thread, also while it waits.
+    pub(super) fn end(&self) {
+        // Under the lock: whoever has just looked and not begun to wait yet would miss the call.
+        let meter = self.meter();
+        self.stop.store(true, Ordering::Relaxed);
+        drop(meter);
+        self.heard.notify_all();
+    }
+
+    /// Waits so long, or until the end.
+    fn wait_or_end(&self, time: Duration) {
+        drop(self.heard.wait_timeout_while(self.meter(), time, |_| !self.is_stopped()));
     }
 }
 
@@ -91,7 +99,7 @@ pub(super) fn keep_running(program: &Path, shared: &Shared) {
         if started.elapsed() >= WELL {
             wait = LEAST_WAIT;
         }
-        shared.sleep(wait);
+        shared.wait_or_end(wait);
         wait = (wait * 2).min(MOST_WAIT);
     }
 }
@@ -146,15 +154,17 @@ fn listen(mut out: ChildStdout, shared: &Shared) -> Option<String> {
     None
 }
 
-/// Waits until the kernel has let go of it.
+/// Waits until the kernel has let go of it. A kernel before 5.3 gives no descriptor of a process: there this thread, which nobody
+/// waits for, waits without an end.
 fn reap(child: &mut Child, shared: &Shared) {
-    let killed = Instant::now();
+    let Ok(pid) = i32::try_from(child.id()) else { return };
+    let handle = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some(handle) = handle else { return drop(child.wait()) };
+    let step = Timespec { tv_sec: i64::try_from(STEP.as_secs()).unwrap_or(1), tv_nsec: 0 };
     while matches!(child.try_wait(), Ok(None)) && !shared.is_stopped() {
-        if killed.elapsed() > STEP {
+        // A process's descriptor can be read once the process has ended.
+        if matches!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&step)), Ok(0)) {
             shared.meter().fail("the GPU helper is stuck inside the driver".to_owned());
-            thread::sleep(STEP);
-        } else {
-            thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -22,7 +22,7 @@ use meter::Problem;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -120,7 +120,7 @@ impl Drop for Gpus {
     /// The helper's thread ends within a second, and the helper with it.
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            shared.stop.store(true, Ordering::Relaxed);
+            shared.end();
         }
     }
 }

@@ -6,7 +6,6 @@
 
 mod births;
 mod dead;
-mod netlink;
 mod proc;
 mod record;
 pub mod taskstats;

@@ -6,11 +6,13 @@
 
 use super::{
     dead::Dead,
-    netlink::{Socket, attributes, messages},
     proc::place_of,
     record::{Record, scheduled_ns_of_process},
 };
-use crate::coverage::Status;
+use crate::{
+    coverage::Status,
+    netlink::{Socket, attributes, messages},
+};
 use std::{
     fs, io,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd},
@@ -19,6 +21,8 @@ use std::{
     time::Duration,
 };
 
+/// Longest that the record of one death may take.
+const PATIENCE: Duration = Duration::from_secs(1);
 const COMMAND_GET: u8 = 1;
 const REGISTER_CPUS: u16 = 3;
 const OF_A_TASK: u16 = 4;
@@ -126,8 +130,8 @@ fn locked(dead: &Mutex<Dead>) -> MutexGuard<'_, Dead> {
 fn ask_for_one_death(socket: &Socket) -> Result<(), TaskstatsError> {
     std::thread::spawn(|| ()).join().map_err(|_| TaskstatsError::TooOld)?;
     let mut buffer = vec![0; 64 * 1024];
-    // The record is sent before the thread is gone, and `join` may return a moment earlier.
-    for _ in 0..100 {
+    // `join` may return a moment before the record is sent. Others die meanwhile, too: any record tells the version.
+    while readable(socket.as_fd(), socket.as_fd(), Some(PATIENCE)) {
         let count = socket.receive(&mut buffer)?;
         let datagram = buffer.get(..count).unwrap_or_default();
         let mut records = messages(datagram).flat_map(|message| message.attributes().collect::<Vec<_>>());
@@ -135,7 +139,6 @@ fn ask_for_one_death(socket: &Socket) -> Result<(), TaskstatsError> {
             let is_understood = statistics(record).and_then(Record::parse).is_some();
             return if is_understood { Ok(()) } else { Err(TaskstatsError::TooOld) };
         }
-        std::thread::sleep(Duration::from_millis(10));
     }
     Err(TaskstatsError::Io(io::ErrorKind::TimedOut.into()))
 }

@@ -1,7 +1,7 @@
 //! What is listed: workloads, runs, the rest of the machine, and the help.
 
 use crate::view::{
-    rates::{Row, Run, View},
+    shape::{Row, Run, View},
     units::{byte_rate, count, cpus, ending, rate, size, span},
 };
 use heartbeat::wire::{Class, ProbeStatus};

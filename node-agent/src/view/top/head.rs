@@ -1,7 +1,8 @@
 //! The machine's own figures, in at most nine lines.
 
 use crate::view::{
-    rates::{View, float},
+    rates::float,
+    shape::View,
     units::{byte_rate, bytes, count, cpus, percent, rate, size, span},
     waits,
 };

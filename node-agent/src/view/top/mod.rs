@@ -6,7 +6,7 @@
 mod body;
 mod head;
 
-use super::rates::{Row, View};
+use super::shape::{Row, View};
 use heartbeat::wire;
 use ratatui::{
     Frame,

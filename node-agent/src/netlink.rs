@@ -1,4 +1,5 @@
-//! The little of generic netlink that taskstats needs: one question about a family, one registration, many records.
+//! The little of netlink that the agent needs: the messages in what the kernel sends, the attributes in a message, and a
+//! socket of generic netlink for taskstats (one question about a family, one registration, many records).
 //!
 //! Written here, because a crate for it would bring an asynchronous runtime of its own for three messages. The parsers take bytes
 //! from the kernel and trust no length in them. Format: <https://docs.kernel.org/userspace-api/netlink/intro.html>
@@ -21,7 +22,7 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 
 /// A field of `N` bytes at `offset`.
-pub(super) fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+pub(crate) fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
 
@@ -31,19 +32,29 @@ fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
 
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     kind: u16,
     payload: &'a [u8],
 }
 
 impl<'a> Message<'a> {
+    /// Its type.
+    pub(crate) fn kind(self) -> u16 {
+        self.kind
+    }
+
+    /// What comes behind the header.
+    pub(crate) fn payload(self) -> &'a [u8] {
+        self.payload
+    }
+
     /// The attributes of a generic message.
-    pub(super) fn attributes(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+    pub(crate) fn attributes(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         attributes(self.payload.get(GENERIC_HEADER..).unwrap_or_default())
     }
 
     /// What the kernel answers to a request: nothing wrong, or an error.
-    fn acknowledgement(self) -> Option<io::Result<()>> {
+    pub(crate) fn acknowledgement(self) -> Option<io::Result<()>> {
         (self.kind == NLMSG_ERROR).then(|| match field(self.payload, 0).map(i32::from_ne_bytes) {
             Some(0) => Ok(()),
             Some(negative) => Err(io::Error::from_raw_os_error(negative.saturating_neg())),
@@ -60,7 +71,7 @@ fn cut<'a>(rest: &mut &'a [u8], length: usize, least: usize) -> Option<&'a [u8]>
 }
 
 /// The messages of one datagram.
-pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
         let message = cut(&mut rest, length, HEADER)?;
@@ -69,7 +80,7 @@ pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// Attributes by type, one after another.
-pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     /// The two high bits are flags.
     const TYPE: u16 = 0x3fff;
     std::iter::from_fn(move || {
@@ -97,7 +108,7 @@ fn request(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
 
 /// A socket of generic netlink.
 #[derive(Debug)]
-pub(super) struct Socket(OwnedFd);
+pub(crate) struct Socket(OwnedFd);
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -111,7 +122,7 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 
 impl Socket {
     /// Opens one that receives nothing yet and never blocks, with room for `buffer_bytes` if the agent may ask for that.
-    pub(super) fn open(buffer_bytes: i32) -> io::Result<Self> {
+    pub(crate) fn open(buffer_bytes: i32) -> io::Result<Self> {
         // SAFETY: takes three integers; the descriptor that it returns belongs to nobody else.
         let socket = unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -135,7 +146,7 @@ impl Socket {
     ///
     /// # Errors
     /// `ENOBUFS` if datagrams were lost since the last call.
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the kernel writes at most the length of the buffer.
         let count = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
         match usize::try_from(count) {
@@ -148,7 +159,7 @@ impl Socket {
     }
 
     /// The number of a family.
-    pub(super) fn family(&self, name: &[u8]) -> io::Result<u16> {
+    pub(crate) fn family(&self, name: &[u8]) -> io::Result<u16> {
         let mut id = None;
         self.ask(&request(CONTROL_FAMILY, GET_FAMILY, ATTRIBUTE_FAMILY_NAME, name), |message| {
             let found = message.attributes().find(|(kind, _)| *kind == ATTRIBUTE_FAMILY_ID);
@@ -158,7 +169,7 @@ impl Socket {
     }
 
     /// Sends a command with one attribute and waits for the kernel's yes.
-    pub(super) fn command(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
+    pub(crate) fn command(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
         self.ask(&request(family, command, attribute, value), |_| ())
     }
 
@@ -198,6 +209,27 @@ mod tests {
         assert_eq!(message.kind, 31);
         assert_eq!(message.attributes().collect::<Vec<_>>(), [(3, &b"0-1\0"[..])]);
         assert_eq!(messages(&bytes).count(), 1);
+    }
+
+    #[test]
+    fn messages_and_attributes_are_taken_apart_and_broken_ones_end_the_list() {
+        let mut buffer = Vec::new();
+        for (kind, body) in [(20_u16, &b"abcde"[..]), (3, b"")] {
+            buffer.extend(u32::try_from(16 + body.len()).unwrap_or(0).to_ne_bytes());
+            buffer.extend(kind.to_ne_bytes());
+            buffer.extend([0; 10]);
+            buffer.extend(body);
+            buffer.resize(buffer.len().next_multiple_of(4), 0);
+        }
+        let answers: Vec<_> = messages(&buffer).map(|message| (message.kind(), message.payload())).collect();
+        assert_eq!(answers, [(20, &b"abcde"[..]), (3, b"")]);
+        // A length of zero, one below the header, and one beyond the buffer.
+        for length in [0_u32, 8, 1_000] {
+            buffer[..4].copy_from_slice(&length.to_ne_bytes());
+            assert_eq!(messages(&buffer).count(), 0, "{length}");
+        }
+        let bytes = [5_u8, 0, 1, 0, 9, 0, 0, 0, 4, 0, 2, 0, 3, 0, 7, 0];
+        assert_eq!(attributes(&bytes).collect::<Vec<_>>(), [(1, &[9_u8][..]), (2, &[])]);
     }
 
     #[test]

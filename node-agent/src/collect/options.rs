@@ -1,0 +1,65 @@
+//! What a collector is told, and why it does not begin.
+
+use crate::{
+    host::gpu,
+    kernel::{fallback, object::ObjectError},
+    rules::Keeper,
+};
+use std::{io, sync::Arc, time::Duration};
+
+/// How the tasks' books are to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// From the kernel if it allows, else from `/proc`.
+    #[default]
+    Auto,
+    /// From the kernel or not at all.
+    Ebpf,
+    /// From `/proc`, with births by tracepoints that need no type information.
+    Tracepoints,
+    /// From `/proc`, with the kernel's records of the dead.
+    Taskstats,
+    /// From `/proc` alone.
+    Proc,
+}
+
+impl Mode {
+    /// What this mode cannot do without beside `/proc`.
+    pub(super) const fn needs(self) -> fallback::Wanted {
+        fallback::Wanted { births: matches!(self, Self::Tracepoints), taskstats: matches!(self, Self::Taskstats) }
+    }
+}
+
+/// Settings of a collector.
+#[derive(Clone, Debug)]
+pub struct CollectorOptions {
+    /// How the tasks' books are to be read.
+    pub mode: Mode,
+    /// How often the caller will read; each heartbeat says so.
+    pub interval: Duration,
+    /// Whether to count system calls by class, which costs every system call on this host a little.
+    pub syscall_classes: bool,
+    /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
+    pub keep_ptrace: bool,
+    /// Where GPUs are looked for, and by what they are read.
+    pub gpu: gpu::Options,
+    /// By which rules processes are judged.
+    pub rules: Arc<Keeper>,
+}
+
+/// Why nothing can be collected.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// The mode asks for eBPF, and the kernel refuses.
+    #[error("eBPF was asked for and does not run: {0}; `collector = \"auto\"` would fall back to /proc")]
+    Ebpf(#[from] ObjectError),
+    /// The mode asks for a part that the kernel refuses.
+    #[error("{0}; `collector = \"auto\"` would do without")]
+    Part(String),
+    /// What was stopped does not begin again in this process.
+    #[error("{0}; start the agent anew")]
+    Resume(#[source] io::Error),
+    /// Not even `/proc` can be read.
+    #[error("/proc cannot be listed: {0}; is it mounted?")]
+    Proc(#[source] io::Error),
+}

@@ -1,0 +1,45 @@
+//! One reading of everything, as plain data.
+
+use crate::{
+    coverage::Probes,
+    host::{books::HostBooks, clock::Moment, facts::Facts, signals::Seen},
+    kernel::Measured,
+    workload::{Names, Rows, runs::Runs},
+};
+use heartbeat::wire;
+use std::time::Duration;
+
+/// One reading.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// When it was taken.
+    pub taken: Moment,
+    /// When the rows' counters were zero; also since when this agent process observes.
+    pub counters_since: Moment,
+    /// Length of the configured interval.
+    pub interval: Duration,
+    /// What the host is.
+    pub facts: Facts,
+    /// The host's books.
+    pub host: HostBooks,
+    /// The host's GPUs, people and callers.
+    pub signals: Seen,
+    /// The workloads' books.
+    pub rows: Rows,
+    /// What the rows' keys mean.
+    pub names: Names,
+    /// Runs of pipelines: another view of the same books.
+    pub runs: Runs,
+    /// Version of the rules that sorted the rows.
+    pub rules_version: String,
+    /// Which columns of the rows hold a measurement.
+    pub measured: Measured,
+    /// Where the rows come from.
+    pub collector: wire::Collector,
+    /// A verdict for each probe.
+    pub probes: Probes,
+    /// What was lost since `counters_since`, by name.
+    pub drops: Vec<(&'static str, u64)>,
+    /// What the programs inside the kernel cost since they were loaded: nanoseconds, and runs.
+    pub programs: Option<(u64, u64)>,
+}
