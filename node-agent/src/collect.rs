@@ -231,7 +231,7 @@ impl Collector {
             return;
         }
         if rules.housekeeping != self.rules.housekeeping {
-            self.rows = Rows::default();
+            self.rows.begin_anew();
             self.runs.begin_anew();
             self.counters_since = now;
             self.drops_before = drops;
@@ -321,7 +321,7 @@ impl Collector {
 
     /// Every counter of the rows is zero from here on.
     fn begin_anew(&mut self) {
-        self.rows = Rows::default();
+        self.rows.begin_anew();
         self.runs.begin_anew();
         self.counters_since = Moment::now();
         self.drops_before = self.lost();
@@ -332,6 +332,7 @@ impl Collector {
         drops.push(("lost_readings", self.lost_readings));
         drops.push(("detail_shares", self.unshared));
         drops.push(("detail_rules_refused", self.keeper.refused()));
+        drops.push(self.rows.drops());
         drops.extend(self.runs.drops());
         drops
     }

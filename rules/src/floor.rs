@@ -162,7 +162,10 @@ pub const NEVER_UNITS: &[&str] = &[
 
 /// Parts of options' names by which their values are secrets: no rule may ask for those.
 pub const SECRETS: &[&str] =
-    &["pass", "secret", "token", "credential", "api-key", "api_key", "apikey", "access-key", "private"];
+    &["pass", "secret", "token", "credential", "apikey", "accesskey", "sshkey", "keyfile", "keystore", "private"];
+
+/// Whole words of options' names that say the same, as in `--ssh-key`, `--access_key` and `--secretKey`.
+pub const SECRET_WORDS: &[&str] = &["key", "keys"];
 
 /// Shortest beginning of names or segments, in bytes.
 pub const MIN_PREFIX_BYTES: usize = 3;
@@ -173,6 +176,25 @@ pub const MAX_FIRST_PERSONAL_UID: u32 = 1_000;
 /// Longest name of a program that the kernel keeps, in bytes (`TASK_COMM_LEN` - 1):
 /// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L318>
 pub const MAX_PROGRAM_BYTES: usize = 15;
+
+/// Whether an option says by its name that its value is a secret. `-`, `_`, other signs and a capital letter behind a small one
+/// divide words.
+pub(crate) fn is_secret(option: &str) -> bool {
+    let mut words = String::new();
+    let mut before = ' ';
+    for letter in option.chars() {
+        if before.is_lowercase() && letter.is_uppercase() {
+            words.push(' ');
+        }
+        if letter.is_alphanumeric() {
+            words.extend(letter.to_lowercase());
+        } else {
+            words.push(' ');
+        }
+        before = letter;
+    }
+    words.split(' ').any(|word| SECRET_WORDS.contains(&word) || SECRETS.iter().any(|part| word.contains(part)))
+}
 
 /// Programs that are never housekeeping by name: the list above, and what rules call interpreter or engine.
 #[derive(Debug)]

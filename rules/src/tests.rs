@@ -111,6 +111,51 @@ fn lists_are_bounded() {
     assert!(refused(&file(4_097)).contains("4097 entries"));
 }
 
+#[test]
+fn no_rule_may_ask_for_the_value_of_an_option_whose_name_says_secret() {
+    for (option, is_secret) in [
+        ("--db-password", true),
+        ("--DB_PASSPHRASE", true),
+        ("-api-token", true),
+        ("--client_secret", true),
+        ("--aws-credentials", true),
+        ("--private-file", true),
+        ("--key", true),
+        ("-key", true),
+        ("--keys", true),
+        ("--ssh-key", true),
+        ("--ssh_key", true),
+        ("--sshkey", true),
+        ("--access_key", true),
+        ("--access-key-id", true),
+        ("--accessKey", true),
+        ("--API_KEY", true),
+        ("--APIKey", true),
+        ("--encryption.key", true),
+        ("--keyfile", true),
+        ("key", true),
+        ("--target-jobs", false),
+        ("--monkey", false),
+        ("--keyboard-layout", false),
+        ("--keep-going", false),
+        ("--map-assembly", false),
+        ("--task-name", false),
+        ("-n", false),
+    ] {
+        let engine = "[[engine]]\nname = \"x\"\nprograms = [\"x\"]\n";
+        let interpreter = "[[tools.interpreter]]\nnames = [\"x\"]\nshows = \"script\"\n";
+        for (table, key) in [(engine, "task_options"), (engine, "pipeline_options"), (interpreter, "named_by")] {
+            let file = format!("{HEAD}{table}{key} = [{option:?}]\n");
+            match parse(file.as_bytes()) {
+                Ok(_) => assert!(!is_secret, "accepted: {file}"),
+                Err(error) => {
+                    assert!(is_secret && error.to_string().contains("a secret by its name"), "{error}: {file}");
+                }
+            }
+        }
+    }
+}
+
 /// What no accepted file may break, told without the code that checks it.
 fn holds(rules: &Rules) {
     let housekeeping = &rules.housekeeping;

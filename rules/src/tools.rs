@@ -2,7 +2,7 @@
 
 use crate::{
     NamePattern, RulesError,
-    floor::SECRETS,
+    floor::is_secret,
     name,
     read::{MAX_ENTRIES, Section},
 };
@@ -106,8 +106,7 @@ impl Interpreter {
 pub(crate) fn telling_options(section: &Section<'_>, key: &str) -> Result<Vec<String>, RulesError> {
     let texts = section.list(key, MAX_OPTIONS)?;
     for text in &texts {
-        let name = text.value.to_lowercase();
-        if SECRETS.iter().any(|word| name.contains(word)) {
+        if is_secret(text.value) {
             let what = format!("the value of {} is a secret by its name, and no rule may ask for it", text.shown());
             return Err(text.refuse(&what, "take it away"));
         }

@@ -123,7 +123,7 @@ impl Podman {
         let options = ["run", "--rm", "--pid=host", "--network=host", "--read-only", "--cap-drop=all", &seccomp];
         words.extend(options.map(str::to_owned));
         words.push(format!("--cap-add={capabilities}"));
-        // The host's limits may be higher than what this sandbox may set.
+        // The host's limits may be higher than what whoever runs this test may set.
         let options =
             ["--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", "--volume=/sys/fs/cgroup:/sys/fs/cgroup:ro"];
         words.extend(options.map(str::to_owned));

@@ -16,7 +16,7 @@ pub struct Reading {
     pub taken: Moment,
     /// When the rows' counters were zero; also since when this agent process observes.
     pub counters_since: Moment,
-    /// Length of the configured interval.
+    /// Length of the interval in force: the configured one, or twice that where the budget asks for it.
     pub interval: Duration,
     /// What the host is.
     pub facts: Facts,

@@ -28,12 +28,27 @@ pub struct Row {
 
 /// All rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(BTreeMap<(Class, String), Row>);
+pub struct Rows {
+    rows: BTreeMap<(Class, String), Row>,
+    /// Shares that had a path and no room for it, and rows that made room: what is told under less than its own name.
+    not_listed: u64,
+}
 
 impl Rows {
+    /// Sets all sums to zero: the readers subtract nothing across this moment. Losses are counted on.
+    pub fn begin_anew(&mut self) {
+        self.rows.clear();
+    }
+
+    /// What found no row of its own, by name.
+    #[must_use]
+    pub const fn drops(&self) -> (&'static str, u64) {
+        ("detail_rows_not_listed", self.not_listed)
+    }
+
     /// Begins a reading: nobody has been seen alive yet.
     pub fn begin(&mut self) {
-        for row in self.0.values_mut() {
+        for row in self.rows.values_mut() {
             row.activity.begin();
             row.quiet_readings = row.quiet_readings.saturating_add(1);
             row.commands.clear();
@@ -65,14 +80,18 @@ impl Rows {
     fn row(&mut self, class: Class, path: Option<&str>) -> &mut Row {
         let path = match path {
             Some(path) if self.has_room_for(class, path) => path,
-            _ => REST,
+            Some(_) => {
+                self.not_listed = self.not_listed.saturating_add(1);
+                REST
+            }
+            None => REST,
         };
-        self.0.entry((class, cut(path))).or_default()
+        self.rows.entry((class, cut(path))).or_default()
     }
 
     /// Ends a reading: each row gets its caption. A row without news keeps the one it had.
     pub fn end(&mut self) {
-        for row in self.0.values_mut() {
+        for row in self.rows.values_mut() {
             let top = row.commands.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
             if let Some((command, cpu_ns)) = top
                 && (*cpu_ns > 0 || row.top_command.is_empty())
@@ -85,27 +104,28 @@ impl Rows {
 
     /// Every row that ever had something to say.
     pub fn iter(&self) -> impl Iterator<Item = (Class, &str, &Row)> {
-        self.0.iter().map(|((class, key), row)| (*class, key.as_str(), row))
+        self.rows.iter().map(|((class, key), row)| (*class, key.as_str(), row))
     }
 
     fn has_room_for(&mut self, class: Class, path: &str) -> bool {
-        if self.0.contains_key(&(class, cut(path))) {
+        if self.rows.contains_key(&(class, cut(path))) {
             return true;
         }
-        let named = self.0.keys().filter(|(_, key)| key != REST).count();
+        let named = self.rows.keys().filter(|(_, key)| key != REST).count();
         named < MAX_ROWS || self.make_room()
     }
 
     fn make_room(&mut self) -> bool {
         let quietest = self
-            .0
+            .rows
             .iter()
             .filter(|((_, key), row)| key != REST && row.quiet_readings >= QUIET_READINGS)
             .max_by_key(|(_, row)| row.quiet_readings)
             .map(|(key, _)| key.clone());
         let Some((class, key)) = quietest else { return false };
-        if let Some(row) = self.0.remove(&(class, key)) {
-            self.0.entry((class, REST.to_owned())).or_default().activity.absorb(&row.activity);
+        if let Some(row) = self.rows.remove(&(class, key)) {
+            self.not_listed = self.not_listed.saturating_add(1);
+            self.rows.entry((class, REST.to_owned())).or_default().activity.absorb(&row.activity);
         }
         true
     }
@@ -176,8 +196,12 @@ mod tests {
         rows.book(Class::Housekeeping, None, "b", &share(1, 0));
         rows.end();
         assert_eq!(rows.iter().count(), MAX_ROWS + 2);
-        assert_eq!(cpu_sum(&rows), 1_001);
         assert!(rows.iter().count() <= heartbeat::envelope::MAX_WORKLOADS);
+        assert_eq!(cpu_sum(&rows), 1_001);
+        let not_listed = 1_000 - MAX_ROWS as u64;
+        assert_eq!(rows.drops(), ("detail_rows_not_listed", not_listed), "who has no path is not lost");
+        rows.begin_anew();
+        assert_eq!((rows.iter().count(), rows.drops().1), (0, not_listed));
     }
 
     #[test]
@@ -193,6 +217,7 @@ mod tests {
         rows.book(Class::Workload, Some("/new"), "a", &share(1, 1));
         rows.end();
         assert!(rows.iter().any(|(_, key, _)| key == "/new"));
+        assert_eq!(rows.drops().1, 1, "the row that made room");
         assert_eq!(cpu_sum(&rows), MAX_ROWS as u64 + 1);
     }
 
@@ -219,7 +244,7 @@ mod tests {
                 }
                 rows.end();
                 for (class, key, row) in before.iter() {
-                    let now = rows.0.get(&(class, key.to_owned())).map(cpu_of);
+                    let now = rows.rows.get(&(class, key.to_owned())).map(cpu_of);
                     prop_assert!(now >= Some(cpu_of(row)));
                 }
                 prop_assert_eq!(cpu_sum(&rows), booked);

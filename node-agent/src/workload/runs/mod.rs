@@ -49,6 +49,7 @@ pub struct Runs {
     numbers: BTreeMap<u32, String>,
     runs_not_listed: u64,
     tasks_not_listed: u64,
+    tools_not_listed: u64,
     now_ns: u64,
 }
 
@@ -150,7 +151,11 @@ impl Runs {
         let now_ns = self.now_ns;
         for run in self.runs.values_mut() {
             end_steps(run, now_ns);
-            run.tasks.values_mut().for_each(Task::end);
+            for task in run.tasks.values_mut() {
+                task.end();
+                let not_listed = std::mem::take(&mut task.tools_not_listed);
+                self.tools_not_listed = self.tools_not_listed.saturating_add(not_listed);
+            }
             run.tasks.retain(|_, task| task.readings_since_end <= READINGS_AFTER_END);
             run.readings_since_end = if run.is_over() { run.readings_since_end + 1 } else { 0 };
         }
@@ -180,8 +185,12 @@ impl Runs {
 
     /// What found no place on the list, by name.
     #[must_use]
-    pub fn drops(&self) -> [(&'static str, u64); 2] {
-        [("detail_runs_not_listed", self.runs_not_listed), ("detail_tasks_not_listed", self.tasks_not_listed)]
+    pub const fn drops(&self) -> [(&'static str, u64); 3] {
+        [
+            ("detail_runs_not_listed", self.runs_not_listed),
+            ("detail_tasks_not_listed", self.tasks_not_listed),
+            ("detail_tools_not_listed", self.tools_not_listed),
+        ]
     }
 
     fn run(&mut self, number: u32) -> Option<&mut Run> {

@@ -75,6 +75,8 @@ pub struct Task {
     pub activity: Activity,
     /// The same by tool.
     pub tools: BTreeMap<String, Activity>,
+    /// Bookings for tools beyond those, since it was last asked.
+    pub(super) tools_not_listed: u64,
     pub(super) caption: Caption,
     pub(super) is_helper: bool,
     pub(super) listing: Listing,
@@ -110,8 +112,10 @@ impl Task {
         self.first_tool = busiest.map(|(name, _)| name.clone());
     }
 
+    /// The row of a tool. Without a place it shares that of the rest, which is counted.
     pub(super) fn tool(&mut self, tool: &str) -> &mut Activity {
         let has_place = self.tools.len() < MAX_NAMED_TOOLS || self.tools.contains_key(tool);
+        self.tools_not_listed = self.tools_not_listed.saturating_add(u64::from(!has_place));
         self.tools.entry(if has_place { tool.to_owned() } else { REST.to_owned() }).or_default()
     }
 

@@ -206,6 +206,7 @@ fn many_tools_of_one_task_share_the_last_row() {
     let names: Vec<String> = (0..40).map(|number| format!("tool{number}")).collect();
     let shares: Vec<_> = names.iter().map(|name| (task(1), name.as_str(), share(1, 0))).collect();
     reading(&mut runs, &shares);
+    assert_eq!(runs.drops()[2], ("detail_tools_not_listed", 24));
     let (_, _, mut tasks) = runs.iter().next().expect("one run");
     let tools = &tasks.next().expect("one task").1.tools;
     assert_eq!(tools.len(), heartbeat::envelope::MAX_TOOLS);
