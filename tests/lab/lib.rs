@@ -15,6 +15,7 @@ pub mod lives;
 pub mod microvm;
 pub mod namespace;
 pub mod nvml;
+pub mod once;
 pub mod pipelines;
 pub mod port;
 pub mod postgres;
