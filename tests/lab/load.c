@@ -7,6 +7,9 @@
  *   load serve ADDRESS PORT        takes one connection, reads it to its end and sends as much back
  *   load talk ADDRESS PORT BYTES   the other end of it
  *   load burn MS          burns that much CPU time
+ *   load hold CALLS READS WRITES   asks for its parent, reads a megabyte and writes a byte so often, and burns CPU time, all on CPU 0;
+ *                         says `held` and stays, having done nothing since
+ *   load crowd N          N processes that share its memory, each under a name of its own; says `crowded` and stays until SIGTERM
  *
  * Static, and without libraries but libc, so that it runs in a micro-VM, too. */
 #define _GNU_SOURCE
@@ -14,11 +17,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,14 +167,18 @@ static long long take(int socket) {
     return bytes;
 }
 
+static void say(const char *word) {
+    puts(word);
+    fflush(stdout);
+}
+
 static void serve(const char *host, const char *port) {
     struct sockaddr_in own = address(host, port);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, (struct sockaddr *)&own, sizeof own) || listen(listener, 1))
         fail("listen");
-    puts("listening");
-    fflush(stdout);
+    say("listening");
     int peer = accept(listener, NULL, NULL);
     if (peer < 0)
         fail("accept");
@@ -184,6 +195,63 @@ static void talk(const char *host, const char *port, long long bytes) {
         fail("not all came back");
 }
 
+static void hold(long calls, long reads, long writes) {
+    static char block[BLOCK];
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    if (sched_setaffinity(0, sizeof first, &first))
+        fail("sched_setaffinity");
+    int zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
+    for (long i = 0; i < calls; i++)
+        syscall(SYS_getppid);
+    for (long i = 0; i < reads; i++)
+        if (read(zero, block, sizeof block) != sizeof block)
+            fail("read");
+    for (long i = 0; i < writes; i++)
+        if (write(null, block, 1) != 1)
+            fail("write");
+    for (int i = 0; i < 50; i++)
+        usleep(1000);
+    for (volatile long i = 0; i < 600000000; i++) {
+    }
+    say("held");
+    pause();
+}
+
+static int standing(void *number) {
+    char name[16];
+    snprintf(name, sizeof name, "crowd-%ld", (long)number);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, name);
+    /* The memory is everybody's: so is stdio, which nobody here touches. */
+    while (pause() < 0) {
+    }
+    return 0;
+}
+
+static void crowd(long count) {
+    enum { STACK = 8192 };
+    sigset_t end;
+    int got;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, NULL);
+    char *stacks = mmap(NULL, count * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pid_t *all = calloc(count, sizeof *all);
+    if (stacks == MAP_FAILED || !all)
+        fail("memory");
+    for (long i = 0; i < count; i++)
+        if ((all[i] = clone(standing, stacks + (i + 1) * STACK, CLONE_VM | SIGCHLD, (void *)i)) < 0)
+            fail("clone");
+    say("crowded");
+    sigwait(&end, &got);
+    for (long i = 0; i < count; i++)
+        kill(all[i], SIGKILL);
+    for (long i = 0; i < count; i++)
+        waitpid(all[i], NULL, 0);
+}
+
 int main(int count, char **words) {
     const char *what = count > 2 ? words[1] : "";
     if (!strcmp(what, "storm"))
@@ -194,6 +262,10 @@ int main(int count, char **words) {
         execs(atol(words[2]), words[0]);
     else if (!strcmp(what, "burn"))
         burn(atol(words[2]));
+    else if (!strcmp(what, "crowd"))
+        crowd(atol(words[2]));
+    else if (!strcmp(what, "hold") && count == 5)
+        hold(atol(words[2]), atol(words[3]), atol(words[4]));
     else if (!strcmp(what, "disk") && count == 4)
         disk(words[2], atoll(words[3]));
     else if (!strcmp(what, "serve") && count == 4)
