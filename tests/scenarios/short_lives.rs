@@ -3,11 +3,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use lab::lives::{Lives, Proof};
+use lab::{
+    binaries,
+    lives::{Lives, Proof},
+    once::{Group, Once},
+    process::Running,
+    wait,
+};
+use std::{fs, time::Duration};
+use tokio::sync::Mutex;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Thousands of names fill the maps of every agent on this host: one scenario at a time, then.
+static HOST: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
 async fn twenty_thousand_short_lives_are_counted_exactly_and_to_the_nanosecond() {
     const COUNT: u32 = 20_000;
+    let _alone = HOST.lock().await;
     let proof = Proof::on_this_host(&Lives::programs(COUNT)).await;
     assert!(proof.cpu_ns / u64::from(COUNT) < 3_000_000, "no short lives: {} ns for all", proof.cpu_ns);
     proof.assert_exact(COUNT);
@@ -17,6 +30,7 @@ async fn twenty_thousand_short_lives_are_counted_exactly_and_to_the_nanosecond()
 async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     // The map holds 8,192 keys: thousands of these names find no place.
     const COUNT: u32 = 12_000;
+    let _alone = HOST.lock().await;
     let proof = Proof::on_this_host(&Lives { kind: "names", ..Lives::programs(COUNT) }).await;
     assert!(proof.drops("detail_fold_overflow") > 0);
     assert!(proof.own("exits") < u64::from(COUNT));
@@ -46,4 +60,43 @@ async fn a_flood_of_names_is_summed_up_exactly_where_nobody_else_runs() {
     let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");
     let off_by = cpu_ns.abs_diff(proof.cpu_ns);
     assert!(off_by * 100 <= proof.cpu_ns, "{cpu_ns} ns, and the cgroup's books say {} ns", proof.cpu_ns);
+}
+
+#[tokio::test]
+async fn eight_thousand_living_names_lose_attribution_and_never_the_sums() {
+    // A reading has 7,168 keys: the names of at least so many find no place.
+    const COUNT: u64 = 8_000;
+    const WITHOUT_PLACE: u64 = COUNT - 7_168;
+    let _alone = HOST.lock().await;
+    let folder = tempfile::tempdir().unwrap();
+    let load = binaries::compiled("load.c", folder.path());
+    let once = Once::measuring(&folder.path().join("agent"), "").await;
+    let group = Group::new("crowd");
+    let mut crowd = Running::start("crowd", group.inside(&load).args(["crowd", &COUNT.to_string()]), folder.path());
+    crowd.line_with("crowded", TIMEOUT).await;
+    // The last of them gets its name and falls asleep.
+    let sleeps = |pid: &String| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains("(crowd-") && stat.contains(") S ")
+    };
+    let all_sleep =
+        || async { (group.processes().iter().filter(|pid| sleeps(pid)).count() as u64 == COUNT).then_some(()) };
+    wait::until("all to stand still", TIMEOUT, all_sleep).await;
+    let cpu_ns = group.cpu_ns();
+    let seen = once.heartbeat().await;
+    let key = group.key();
+    let of = |key: &str, name: &str| {
+        let row = seen.row(key);
+        row[name].as_u64().unwrap_or_else(|| panic!("{name} was not measured: {row}"))
+    };
+    assert!(seen.drops("detail_shares") >= WITHOUT_PLACE, "{}", seen.drops("detail_shares"));
+    // Others on this host found no place either: they are in the rest as well, but no more than they were.
+    let both = |name: &str| of(&key, name) + of("rest", name);
+    for name in ["live_processes", "live_threads"] {
+        assert!(of(&key, name) <= 7_168, "{name}");
+        assert!(both(name) > COUNT, "{name}: {} of {COUNT} and one more", both(name));
+    }
+    assert!(both("forks") >= COUNT, "{}", both("forks"));
+    assert!(both("cpu_ns") >= cpu_ns / 100 * 99, "{} ns of {cpu_ns} ns", both("cpu_ns"));
+    assert!(crowd.terminate(TIMEOUT).await.success());
 }
