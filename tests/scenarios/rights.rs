@@ -59,6 +59,26 @@ async fn root_ends_up_without_rights_as_well_and_cannot_regain_them() {
 }
 
 #[tokio::test]
+async fn keep_ptrace_keeps_that_right_and_no_other() {
+    /// `CAP_SYS_PTRACE` alone: capability 19.
+    const PTRACE: &str = "0000000000080000";
+    const NONE: &str = "0000000000000000";
+    let lives = Lives { before: "export NODE_AGENT_KEEP_PTRACE=true", ..Lives::programs(10) };
+    let proof = Proof::on_this_host(&lives).await;
+    proof.assert_counted(10);
+    // A thread that needs no right at all has none.
+    for set in ["CapPrm", "CapEff"] {
+        assert_eq!(values(&proof.threads, set), BTreeSet::from([NONE, PTRACE]), "{set}:\n{}", proof.threads);
+    }
+    for set in ["CapInh", "CapAmb", "CapBnd"] {
+        assert_eq!(values(&proof.threads, set), BTreeSet::from([NONE]), "{set}:\n{}", proof.threads);
+    }
+    assert_eq!(values(&proof.threads, "NoNewPrivs"), BTreeSet::from(["1"]));
+    let kept = ("PROBE_STATUS_OK", "only CAP_SYS_PTRACE is left, as keep_ptrace says");
+    assert_eq!(proof.probe("privileges"), kept);
+}
+
+#[tokio::test]
 async fn another_kernel_reads_its_books_to_an_agent_without_rights_whatever_its_setting() {
     let folder = tempfile::tempdir().unwrap();
     // 2 is the default there; 1 cannot be taken back.
