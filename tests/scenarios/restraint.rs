@@ -133,3 +133,31 @@ async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
     assert!(all.iter().take(3).all(|heartbeat| steps(heartbeat) == 0));
     pair.agent.stop().await;
 }
+
+#[tokio::test]
+async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_new_one_may_open_them() {
+    let mut pair = Pair::start("collector = \"taskstats\"\n").await;
+    let first = pair.until("a heartbeat", |_| true).await;
+    assert_eq!(first.coverage.as_ref().unwrap().collector(), wire::Collector::Taskstats);
+    assert_eq!(probe(&first, "kill_switch").0, ProbeStatus::Ok);
+
+    assert!(pair.agent.run(&["stop"]).await.status.success());
+    pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
+    let last = pair.heartbeats().await.pop().unwrap();
+    assert_eq!(probe(&last, "kill_switch").0, ProbeStatus::Denied);
+    // Silence is nothing that could be waited for: only time shows it.
+    let count = pair.heartbeats().await.len();
+    tokio::time::sleep(4 * INTERVAL).await;
+    assert_eq!(pair.heartbeats().await.len(), count);
+
+    assert!(pair.agent.run(&["resume"]).await.status.success());
+    assert_eq!(pair.agent.process().end(PATIENCE).await.code(), Some(1));
+    assert!(pair.agent.log().contains("start the agent anew"), "{}", pair.agent.log());
+    // As its service manager does.
+    pair.agent.kill();
+    pair.agent.start_again();
+    let next = pair.until("a heartbeat of the next process", |heartbeat| since(heartbeat) > since(&last)).await;
+    assert_eq!(next.coverage.as_ref().unwrap().collector(), wire::Collector::Taskstats);
+    assert!(next.interval.unwrap().start_boottime_ns >= last.interval.unwrap().end_boottime_ns);
+    pair.agent.stop().await;
+}
