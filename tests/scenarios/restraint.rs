@@ -1,10 +1,11 @@
-//! The agent holds back: a file stops it at once and for as long as it is there, and above its own budget it does less and says so.
+//! The agent holds back: a file stops it at once and for as long as it is there, above its own budget it does less and says so, and what
+//! it says of its own cost is true.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::wire::{self, ProbeStatus};
 use jiff::Timestamp;
-use lab::{agent::Agent, sweeper::Sweeper, wait};
+use lab::{agent::Agent, binaries, once::Group, process::Running, sweeper::Sweeper, wait};
 use std::{fs, time::Duration};
 use sweeper::store::Store;
 
@@ -159,5 +160,62 @@ async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_ne
     let next = pair.until("a heartbeat of the next process", |heartbeat| since(heartbeat) > since(&last)).await;
     assert_eq!(next.coverage.as_ref().unwrap().collector(), wire::Collector::Taskstats);
     assert!(next.interval.unwrap().start_boottime_ns >= last.interval.unwrap().end_boottime_ns);
+    pair.agent.stop().await;
+}
+
+/// Of the kernel's clock for user and system time.
+const TICK_NS: u64 = 10_000_000;
+
+/// CPU time of all threads of a process, as `/proc` tells it, in nanoseconds.
+fn cpu_ns(pid: i32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The first word behind the name in brackets is the third of proc_pid_stat(5); user and system time are the 14th and 15th.
+    let words: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    [11, 12].map(|at| words[at].parse::<u64>().unwrap()).iter().sum::<u64>() * TICK_NS
+}
+
+#[tokio::test]
+async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_says_of_its_cost_is_true() {
+    const COUNT: u32 = 3_000;
+    const MOST_BYTES: u64 = 20 << 20;
+    let mut pair = Pair::start("collector = \"ebpf\"\n").await;
+    let before = pair.until("a heartbeat", |_| true).await.agent.unwrap();
+    assert!(before.bpf_ns.unwrap() > 0, "{before:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let load = binaries::compiled("load.c", folder.path());
+    let group = Group::new("crowd");
+    let mut crowd = Running::start("crowd", group.inside(&load).args(["crowd", &COUNT.to_string()]), folder.path());
+    crowd.line_with("crowded", PATIENCE).await;
+    let is_crowded = |heartbeat: &wire::Heartbeat| {
+        heartbeat.workloads.iter().any(|row| row.key == group.key() && row.live_processes == COUNT + 1)
+    };
+    let first = pair.until("the crowd", is_crowded).await;
+    let cpu_before = cpu_ns(pair.agent.process().pid().as_raw_nonzero().get());
+    let later = |heartbeat: &wire::Heartbeat| heartbeat.sequence >= first.sequence + 4;
+    let crowded = pair.until("four more heartbeats", later).await;
+    assert!(is_crowded(&crowded));
+
+    // Each birth made a program run, and so did each process in each reading.
+    let (first, last) = (first.agent.unwrap(), crowded.agent.unwrap());
+    assert!(first.bpf_runs.unwrap() >= before.bpf_runs.unwrap() + u64::from(COUNT), "{before:?} {first:?}");
+    assert!(last.bpf_runs.unwrap() >= first.bpf_runs.unwrap() + 4 * u64::from(COUNT), "{first:?} {last:?}");
+    assert!(last.bpf_ns.unwrap() > first.bpf_ns.unwrap() && first.bpf_ns.unwrap() > before.bpf_ns.unwrap());
+
+    let pid = pair.agent.process().pid().as_raw_nonzero();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let kib = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let peak = kib("VmHWM:") << 10;
+    assert!(peak < MOST_BYTES, "{peak} bytes");
+    // The agent told of it a moment earlier.
+    let (told, resident) = (last.peak_resident_bytes.unwrap(), last.resident_bytes.unwrap());
+    assert!(told <= peak && told * 10 >= peak * 9 && resident <= told, "{told} of {peak} bytes");
+    let (least, told, most) = (cpu_before, last.cpu_ns.unwrap(), cpu_ns(pid.get()));
+    // `/proc` cuts user and system time to whole ticks, each.
+    assert!(told >= least && told < most + 2 * TICK_NS, "between {least} and {most} ns: {told} ns");
+    assert!(told > first.cpu_ns.unwrap());
+    assert!(crowd.terminate(PATIENCE).await.success());
     pair.agent.stop().await;
 }
