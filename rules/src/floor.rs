@@ -116,6 +116,9 @@ pub const SCHEDULERS: &[&str] = &["cron", "crond", "anacron", "atd", "fcron", "d
 pub const SCHEDULER_WRAPPERS: &[&str] = &["sh", "dash", "ash", "run-parts"];
 
 /// Units that hold processes which others ask for. Without its suffix; instances of templates included.
+///
+/// Those of clouds' agents and of cloud-init are among them: a job that user data, a start-up script or a remote command
+/// leaves behind (`nohup train.py &`) stays in the unit that started it (`KillMode=process`, `RemainAfterExit=yes`).
 pub const NEVER_UNITS: &[&str] = &[
     "cron",
     "crond",
@@ -158,6 +161,26 @@ pub const NEVER_UNITS: &[&str] = &[
     "incus",
     "gitlab-runner",
     "jenkins",
+    "cloud-init",
+    "cloud-init-local",
+    "cloud-init-main",
+    "cloud-init-network",
+    "cloud-init-hotplugd",
+    "cloud-config",
+    "cloud-final",
+    "rc-local",
+    "rc.local",
+    "amazon-ssm-agent",
+    "snap.amazon-ssm-agent.amazon-ssm-agent",
+    "google-startup-scripts",
+    "google-shutdown-scripts",
+    "google-guest-agent",
+    "google-guest-agent-manager",
+    "google-guest-compat-manager",
+    "google-osconfig-agent",
+    "walinuxagent",
+    "waagent",
+    "qemu-guest-agent",
 ];
 
 /// Parts of options' names by which their values are secrets: no rule may ask for those.

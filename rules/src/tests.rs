@@ -104,6 +104,34 @@ fn a_refusal_says_where_what_and_what_to_do() {
 }
 
 #[test]
+fn no_file_makes_upkeep_of_what_user_data_start_up_scripts_and_remote_commands_leave_behind() {
+    for unit in [
+        "cloud-init.service",
+        "cloud-init-local.service",
+        "cloud-init-main.service",
+        "cloud-init-network.service",
+        "cloud-config.service",
+        "cloud-final.service",
+        "rc-local.service",
+        "amazon-ssm-agent.service",
+        "snap.amazon-ssm-agent.amazon-ssm-agent.service",
+        "google-startup-scripts.service",
+        "google-shutdown-scripts.service",
+        "google-guest-agent.service",
+        "google-osconfig-agent.service",
+        "waagent.service",
+    ] {
+        assert!(!built_in().housekeeping.units.contains(unit), "{unit}");
+        assert_eq!(
+            refused(&format!("{HEAD}[housekeeping]\nunits = [\"{unit}\"]\n")),
+            format!(
+                "line 3, column 10: `{unit}` holds what people, containers or batch systems run; take it away; it never counts as upkeep"
+            )
+        );
+    }
+}
+
+#[test]
 fn lists_are_bounded() {
     let many = |count: usize| (0..count).map(|index| format!("\"n{index}\",")).collect::<String>();
     let file = |count| format!("{HEAD}[housekeeping]\nnames = [{}]\n", many(count));

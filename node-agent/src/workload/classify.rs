@@ -153,6 +153,16 @@ mod tests {
             ("sh", "init", 0, ROOT),
             ("busybox", "init", 0, ROOT),
             ("sleep", "init", 0, ROOT),
+            // what user data, start-up scripts and remote commands leave behind
+            ("python3", "sh", 0, Some("/system.slice/cloud-final.service")),
+            ("sh", "cloud-init", 0, Some("/system.slice/cloud-config.service")),
+            ("python3", "sh", 0, Some("/system.slice/amazon-ssm-agent.service")),
+            ("sh", "ssm-document-wo", 0, Some("/system.slice/amazon-ssm-agent.service")),
+            ("python3", "sh", 0, Some("/system.slice/snap.amazon-ssm-agent.amazon-ssm-agent.service")),
+            ("python3", "bash", 0, Some("/system.slice/google-startup-scripts.service")),
+            ("python3", "bash", 0, Some("/system.slice/google-shutdown-scripts.service")),
+            ("sh", "google_osconfig", 0, Some("/system.slice/google-osconfig-agent.service")),
+            ("python3", "init", 0, Some("/system.slice/google-guest-agent.service")),
             // no unit of the distribution, but one below somebody else's slice
             ("sh", "systemd", 0, Some("/workload.slice/logrotate.service")),
             ("sh", "systemd", 0, Some("/system.slice/logrotate.service/inner")),
