@@ -40,7 +40,7 @@ impl Signals {
 
     /// Which GPUs are on the bus.
     #[must_use]
-    pub fn bus(&self) -> Bus {
+    pub fn bus(&self) -> &Bus {
         self.gpus.bus()
     }
 

@@ -62,7 +62,7 @@ impl Gpus {
     pub fn start(options: &Options) -> Self {
         let bus = Bus::read(&options.pci_devices);
         let mut gpus = Self { bus, shared: None, refusal: None };
-        if bus.nvidia == 0 {
+        if gpus.bus.nvidia == 0 {
             return gpus;
         }
         let program = options.helper.clone().unwrap_or_else(helper::beside_this_program);
@@ -92,6 +92,7 @@ impl Gpus {
         }
         let (status, reason) = match (problem, &self.refusal) {
             _ if !self.bus.any() => (Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus".to_owned()),
+            _ if let Some(reason) = &self.bus.unreadable => (Status::Broken, format!("there may be a GPU: {reason}")),
             (_, Some(refusal)) => (Status::Broken, refusal.clone()),
             (Some(Problem::Broken(reason)), _) => (Status::Broken, reason),
             (Some(Problem::Unsupported(reason)), _) => (Status::Unsupported, reason),
@@ -111,8 +112,8 @@ impl Gpus {
 
     /// What is on the bus.
     #[must_use]
-    pub fn bus(&self) -> Bus {
-        self.bus
+    pub fn bus(&self) -> &Bus {
+        &self.bus
     }
 }
 

@@ -50,6 +50,16 @@ fn a_gpu_of_amd_is_said_to_be_unsupported() {
 }
 
 #[test]
+fn a_bus_that_cannot_be_read_is_broken_and_may_hold_a_gpu() {
+    let (folder, options) = host("0x1d0f", 1, "exit 1");
+    fs::remove_file(folder.path().join("pci/0000:00:00.0/class")).unwrap();
+    let (gpus, probe) = look(&options);
+    assert!(gpus.is_empty() && Gpus::start(&options).bus().any());
+    assert_eq!(probe.status, i32::from(wire::ProbeStatus::Broken));
+    assert!(probe.reason.contains("there may be a GPU"), "{probe:?}");
+}
+
+#[test]
 fn what_the_helper_reads_is_there_at_the_first_reading() {
     let (gpus, probe) = look(&host("0x10de", 1, &read(&DEVICE.replace('\n', ""))).1);
     assert_eq!(probe.status, i32::from(wire::ProbeStatus::Ok), "{probe:?}");
