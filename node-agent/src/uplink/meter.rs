@@ -1,6 +1,6 @@
 //! What the agent's own connections cost on the network, as the kernel counted it.
 //!
-//! Counted are all TCP connections of this process that do not stay on loopback: payload (TLS included) in both directions as
+//! Counted are all TCP connections of this process that leave this host (one to an address of its own goes over loopback): payload (TLS included) in both directions as
 //! `TCP_INFO` has it, retransmissions, and for each segment its TCP, IP and Ethernet headers, so that the figure can be
 //! subtracted from `/proc/net/dev`. Not counted: DNS (one exchange per lifetime of a name), the last two or three segments
 //! of a connection that closes, and a connection that fails before the next reading. Kernels before 4.19 do not tell
@@ -8,9 +8,9 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     mem::{MaybeUninit, size_of},
-    net::{Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::{Mutex, PoisonError},
 };
 
@@ -45,17 +45,24 @@ struct Books {
 impl Meter {
     /// Reads all connections now; the sum since the agent started.
     pub fn sample(&self) -> Bytes {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner).update(connections())
+        self.books.lock().unwrap_or_else(PoisonError::into_inner).update(connections().ok())
     }
 }
 
 impl Books {
-    fn update(&mut self, now: HashMap<u64, Bytes>) -> Bytes {
+    /// Where the connections could not be listed, what was known of them stays: none of them has ended by that.
+    fn update(&mut self, now: Option<HashMap<u64, Bytes>>) -> Bytes {
+        if let Some(now) = now {
+            self.take_over(now);
+        }
+        self.open.values().fold(self.closed, |sum, one| plus(sum, *one))
+    }
+
+    fn take_over(&mut self, now: HashMap<u64, Bytes>) {
         for (_, last) in self.open.extract_if(|cookie, _| !now.contains_key(cookie)) {
             self.closed = plus(self.closed, last);
         }
         self.open.extend(now);
-        self.open.values().fold(self.closed, |sum, one| plus(sum, *one))
     }
 }
 
@@ -63,10 +70,10 @@ fn plus(a: Bytes, b: Bytes) -> Bytes {
     Bytes { received: a.received.saturating_add(b.received), sent: a.sent.saturating_add(b.sent) }
 }
 
-fn connections() -> HashMap<u64, Bytes> {
-    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::c_int>().ok());
-    numbers.filter_map(connection).collect()
+fn connections() -> io::Result<HashMap<u64, Bytes>> {
+    let entries = fs::read_dir("/proc/self/fd")?.collect::<io::Result<Vec<_>>>()?;
+    let numbers = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse::<libc::c_int>().ok());
+    Ok(numbers.filter_map(connection).collect())
 }
 
 fn connection(fd: libc::c_int) -> Option<(u64, Bytes)> {
@@ -75,7 +82,7 @@ fn connection(fd: libc::c_int) -> Option<(u64, Bytes)> {
     if protocol != libc::IPPROTO_TCP {
         return None;
     }
-    let ip_bytes = ip_header_bytes_to_peer(fd)?;
+    let ip_bytes = ip_header_bytes(address(fd, libc::getsockname)?, address(fd, libc::getpeername)?)?;
     let (info, length) = option::<TcpInfo>(fd, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Some((cookie, info.bytes(ip_bytes, length == size_of::<TcpInfo>())))
 }
@@ -127,13 +134,24 @@ fn option<T: Plain>(fd: libc::c_int, level: libc::c_int, name: libc::c_int) -> O
     (done == 0).then_some((value, usize::try_from(length).ok()?))
 }
 
-/// 20 for IPv4, 40 for IPv6; `None` without a peer or with one on this very host.
-fn ip_header_bytes_to_peer(fd: libc::c_int) -> Option<u64> {
+/// 20 for IPv4, 40 for IPv6; `None` for a peer on this very host: what goes to an address of its own goes over loopback, whichever
+/// address that is.
+fn ip_header_bytes(own: IpAddr, peer: IpAddr) -> Option<u64> {
+    let (own, peer) = (own.to_canonical(), peer.to_canonical());
+    let leaves = !peer.is_loopback() && peer != own;
+    leaves.then_some(if peer.is_ipv4() { 20 } else { 40 })
+}
+
+/// `getsockname` or `getpeername`.
+type AddressCall = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
+/// The address at one end of a connection; `None` without one.
+fn address(fd: libc::c_int, of: AddressCall) -> Option<IpAddr> {
     let mut address = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut length = libc::socklen_t::try_from(size_of::<libc::sockaddr_storage>()).ok()?;
     // SAFETY: the kernel writes at most `length` bytes into `address`, which is that large; all zeroes is a valid value of it.
     let (done, address) = unsafe {
-        let done = libc::getpeername(fd, address.as_mut_ptr().cast(), &raw mut length);
+        let done = of(fd, address.as_mut_ptr().cast(), &raw mut length);
         (done, address.assume_init())
     };
     if done != 0 {
@@ -143,17 +161,12 @@ fn ip_header_bytes_to_peer(fd: libc::c_int) -> Option<u64> {
         libc::AF_INET => {
             // SAFETY: an address of this family is a `sockaddr_in`, and `sockaddr_storage` is large and aligned enough for it.
             let address = unsafe { &*(&raw const address).cast::<libc::sockaddr_in>() };
-            let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
-            (!ip.is_loopback()).then_some(20)
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above, for `sockaddr_in6`.
             let address = unsafe { &*(&raw const address).cast::<libc::sockaddr_in6>() };
-            let ip = Ipv6Addr::from(address.sin6_addr.s6_addr);
-            match ip.to_ipv4_mapped() {
-                Some(mapped) => (!mapped.is_loopback()).then_some(20),
-                None => (!ip.is_loopback()).then_some(40),
-            }
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
         }
         _ => None,
     }
@@ -205,9 +218,29 @@ mod tests {
     fn a_connection_that_closed_stays_in_the_sum() {
         let bytes = |received, sent| Bytes { received, sent };
         let mut books = Books::default();
-        assert_eq!(books.update(HashMap::from([(1, bytes(10, 1)), (2, bytes(5, 5))])), bytes(15, 6));
-        assert_eq!(books.update(HashMap::from([(2, bytes(7, 8))])), bytes(17, 9));
-        assert_eq!(books.update(HashMap::from([(3, bytes(1, 1))])), bytes(18, 10));
-        assert_eq!(books.update(HashMap::new()), bytes(18, 10));
+        assert_eq!(books.update(Some(HashMap::from([(1, bytes(10, 1)), (2, bytes(5, 5))]))), bytes(15, 6));
+        assert_eq!(books.update(Some(HashMap::from([(2, bytes(7, 8))]))), bytes(17, 9));
+        assert_eq!(books.update(Some(HashMap::from([(3, bytes(1, 1))]))), bytes(18, 10));
+        assert_eq!(books.update(None), bytes(18, 10), "nobody could look");
+        assert_eq!(books.update(Some(HashMap::from([(3, bytes(2, 1))]))), bytes(19, 10), "counted once");
+        assert_eq!(books.update(Some(HashMap::new())), bytes(19, 10));
+    }
+
+    #[test]
+    fn a_peer_at_an_address_of_this_host_is_reached_over_loopback() {
+        let bytes = |own: &str, peer: &str| ip_header_bytes(own.parse().unwrap(), peer.parse().unwrap());
+        assert_eq!(bytes("10.0.0.5", "10.0.0.9"), Some(20));
+        assert_eq!(bytes("fe80::1", "fe80::2"), Some(40));
+        assert_eq!(bytes("::ffff:10.0.0.5", "::ffff:10.0.0.9"), Some(20));
+        for (own, peer) in [
+            ("10.0.0.5", "10.0.0.5"),
+            ("::ffff:10.0.0.5", "::ffff:10.0.0.5"),
+            ("fd00::1", "fd00::1"),
+            ("127.0.0.1", "127.0.0.2"),
+            ("::1", "::1"),
+            ("::ffff:127.0.0.1", "::ffff:127.0.0.1"),
+        ] {
+            assert_eq!(bytes(own, peer), None, "{own} to {peer}");
+        }
     }
 }
