@@ -93,6 +93,12 @@ pub struct VerdictConfig {
     pub gpu_busy_floor_ns_per_s: u64,
     /// More births a second than this that no workload accounts for are work.
     pub unattributed_births_per_s: f64,
+    /// CPU time of the host that nobody accounts for, above this, in nanoseconds a second, makes a node `unknown`.
+    pub unattributed_cpu_floor_ns_per_s: u64,
+    /// Likewise CPU time of kernel threads.
+    pub kernel_cpu_floor_ns_per_s: u64,
+    /// Likewise disk traffic that nobody accounts for, in bytes a second.
+    pub unattributed_disk_floor_bytes_per_s: u64,
 }
 
 impl Default for VerdictConfig {
@@ -109,6 +115,9 @@ impl Default for VerdictConfig {
             network_floor_bytes_per_s: 4_096,
             gpu_busy_floor_ns_per_s: 1_000_000,
             unattributed_births_per_s: 1.0,
+            unattributed_cpu_floor_ns_per_s: 200_000_000,
+            kernel_cpu_floor_ns_per_s: 200_000_000,
+            unattributed_disk_floor_bytes_per_s: 10 << 20,
         }
     }
 }

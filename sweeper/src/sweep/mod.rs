@@ -110,6 +110,9 @@ fn policy(config: &Config) -> Policy {
         network_floor_bytes_per_s: verdict.network_floor_bytes_per_s,
         gpu_busy_floor_ns_per_s: verdict.gpu_busy_floor_ns_per_s,
         unattributed_births_floor_per_1000_s: per_1000_s(verdict.unattributed_births_per_s),
+        unattributed_cpu_floor_ns_per_s: verdict.unattributed_cpu_floor_ns_per_s,
+        kernel_cpu_floor_ns_per_s: verdict.kernel_cpu_floor_ns_per_s,
+        unattributed_disk_floor_bytes_per_s: verdict.unattributed_disk_floor_bytes_per_s,
     }
 }
 

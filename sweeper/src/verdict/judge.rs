@@ -1,11 +1,11 @@
 //! From a case to a verdict.
 //!
 //! A node is `idle` if and only if, for at least `idle_after` (`gpu_idle_after` where its GPUs are read) and up to its latest
-//! heartbeat, without a gap, every observation measured all signals and none was above its floor, and no session with a
-//! terminal took input within `interactive_after`. It is `active` if any observation within the last `idle_after` was above a
+//! heartbeat, without a gap, every observation measured all signals and none was above its floor, nothing that the host did
+//! contradicts it, and no session with a terminal took input within `interactive_after`. It is `active` if any observation within the last `idle_after` was above a
 //! floor, or such a session did. In every other case it is `unknown`, and the reason is named.
 
-use super::{Case, Gpu, Observation, Signal};
+use super::{Case, Contradiction, Gpu, Observation, Signal};
 use serde::{Deserialize, Serialize};
 
 /// The five verdicts. This engine gives `active`, `idle` and `unknown`.
@@ -59,6 +59,11 @@ pub enum Unknown {
     NotMeasured {
         /// Which.
         signals: Vec<Signal>,
+    },
+    /// The workloads were quiet, and the machine was not.
+    Contradictory {
+        /// What it did.
+        by: Vec<Contradiction>,
     },
     /// Kernel events were lost.
     LostEvents {
@@ -141,10 +146,13 @@ pub fn judge(case: &Case) -> Judgement {
         }
         let touches = (observation.end_unix_ms - window_start.unwrap_or(node.last_heartbeat_unix_ms)).abs() <= TOUCH_MS;
         let missing = observation.not_measured();
+        let contradictions = observation.contradictions(policy, node.interval_ms);
         if !touches {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
         } else if !missing.is_empty() {
             interrupted = Some(Unknown::NotMeasured { signals: missing });
+        } else if !contradictions.is_empty() {
+            interrupted = Some(Unknown::Contradictory { by: contradictions });
         } else if observation.lost_events > 0 {
             interrupted = Some(Unknown::LostEvents { count: observation.lost_events });
         } else {
@@ -206,5 +214,8 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         new_callers: sum(|o| o.new_callers),
         blind: Vec::new(),
         lost_events: quiet.iter().map(|o| o.lost_events).sum(),
+        unattributed_cpu_ns: sum(|o| o.unattributed_cpu_ns),
+        kernel_cpu_ns: sum(|o| o.kernel_cpu_ns),
+        unattributed_disk_bytes: sum(|o| o.unattributed_disk_bytes),
     }
 }

@@ -14,5 +14,5 @@ pub mod words;
 
 pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
 pub use policy::Policy;
-pub use signal::{Books, Observation, Signal};
+pub use signal::{Books, Contradiction, Observation, Signal};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

@@ -30,6 +30,19 @@ pub struct Policy {
     /// Only where births are not attributed (the `/proc` collector): more tasks created by nobody in particular than
     /// this is activity, in thousandths of a task per second.
     pub unattributed_births_floor_per_1000_s: u64,
+    /// CPU time of the host that no row accounts for, above this, contradicts quiet workloads, in nanoseconds per second. The two
+    /// ledgers differ by interrupts and by the tick's sampling, a few thousandths of a core on a quiet machine: 200,000,000 is a
+    /// fifth of one core.
+    #[serde(default = "unattributed_cpu_floor_ns_per_s")]
+    pub unattributed_cpu_floor_ns_per_s: u64,
+    /// Likewise CPU time of kernel threads: file servers (Lustre, NFS) and storage targets (NVMe over RDMA) work in them. Those of a quiet
+    /// machine use less than a hundredth of a core.
+    #[serde(default = "kernel_cpu_floor_ns_per_s")]
+    pub kernel_cpu_floor_ns_per_s: u64,
+    /// Likewise traffic of the host's disks that no process caused, in bytes per second. A quiet machine writes its
+    /// housekeeping's pages an interval after they were booked: 10 MiB per second is more than that ever comes to.
+    #[serde(default = "unattributed_disk_floor_bytes_per_s")]
+    pub unattributed_disk_floor_bytes_per_s: u64,
 }
 
 // Evidence from before these keys is judged by their defaults; it holds nothing that they apply to.
@@ -45,6 +58,18 @@ const fn gpu_busy_floor_ns_per_s() -> u64 {
     1_000_000
 }
 
+const fn unattributed_cpu_floor_ns_per_s() -> u64 {
+    200_000_000
+}
+
+const fn kernel_cpu_floor_ns_per_s() -> u64 {
+    200_000_000
+}
+
+const fn unattributed_disk_floor_bytes_per_s() -> u64 {
+    10 << 20
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -58,6 +83,9 @@ impl Default for Policy {
             network_floor_bytes_per_s: 4096,
             gpu_busy_floor_ns_per_s: gpu_busy_floor_ns_per_s(),
             unattributed_births_floor_per_1000_s: 1000,
+            unattributed_cpu_floor_ns_per_s: unattributed_cpu_floor_ns_per_s(),
+            kernel_cpu_floor_ns_per_s: kernel_cpu_floor_ns_per_s(),
+            unattributed_disk_floor_bytes_per_s: unattributed_disk_floor_bytes_per_s(),
         }
     }
 }

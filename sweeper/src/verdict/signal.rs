@@ -53,6 +53,9 @@ pub struct Books {
     network_bytes: Option<u64>,
     own_network_bytes: Option<u64>,
     oom_kills: Option<u64>,
+    kernel_cpu_ns: Option<u64>,
+    attributed_disk_bytes: Option<u64>,
+    host_disk_bytes: Option<u64>,
     watched: Watched,
     /// Events lost. Those of the spool are no loss (a heartbeat that was lost on its way makes a longer observation), nor are
     /// details: a name or an attribution, whose sums are booked elsewhere.
@@ -93,6 +96,28 @@ pub struct Observation {
     pub blind: Vec<Signal>,
     /// Kernel events that were lost: what they would have shown is not known.
     pub lost_events: u64,
+    /// CPU time of the host that no row accounts for, in nanoseconds; only where exits are attributed, since it counts as the
+    /// workloads' elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed_cpu_ns: Option<u64>,
+    /// CPU time of kernel threads, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_cpu_ns: Option<u64>,
+    /// Traffic of the host's disks that no row accounts for, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed_disk_bytes: Option<u64>,
+}
+
+/// What speaks against quiet workloads, though nobody's work is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Contradiction {
+    /// The host's CPUs worked, and no row accounts for it.
+    UnattributedCpu,
+    /// Kernel threads worked: they may serve files or storage to others.
+    KernelCpu,
+    /// The host's disks worked, and no row accounts for it.
+    UnattributedDisk,
 }
 
 /// Adds up one counter over the rows of one class; absent in one row is absent in the sum.
@@ -124,6 +149,8 @@ impl Books {
             !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
         };
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
+        let kernel = heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
+        let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
         let collector = Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified);
         let own = add(counters.own_network_received_bytes, counters.own_network_sent_bytes);
         let all = add(counters.network_received_bytes, counters.network_sent_bytes);
@@ -144,10 +171,17 @@ impl Books {
             }),
             attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
             tasks_created: counters.tasks_created,
-            workload_disk_bytes: sum(workloads(), |row| add(row.disk_read_bytes, row.disk_written_bytes)),
+            workload_disk_bytes: sum(workloads(), disk),
             network_bytes: all,
             own_network_bytes: own,
             oom_kills: counters.oom_kills,
+            kernel_cpu_ns: sum(kernel, |row| row.cpu_ns),
+            // What a kernel thread reads and writes it may do for somebody elsewhere: it explains nothing.
+            attributed_disk_bytes: sum(
+                heartbeat.workloads.iter().filter(|row| row.class != i32::from(Class::Kernel)),
+                disk,
+            ),
+            host_disk_bytes: add(counters.disk_read_bytes, counters.disk_written_bytes),
             watched: Watched::of(heartbeat),
             drops: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
         })
@@ -167,12 +201,14 @@ impl Books {
         let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let mut workload_cpu_ns = delta(self.workload_cpu_ns, earlier.workload_cpu_ns);
         let mut unattributed_births = None;
+        let beyond = |all: Option<u64>, owned: Option<u64>| Some(all?.saturating_sub(owned?));
+        let mut unattributed_cpu_ns = beyond(
+            delta(self.host_cpu_busy_ns, earlier.host_cpu_busy_ns),
+            delta(self.attributed_cpu_ns, earlier.attributed_cpu_ns),
+        );
         if self.collector != Collector::Ebpf {
             // Whoever died between two readings left no record: all CPU time without an owner is taken for work.
-            let busy = delta(self.host_cpu_busy_ns, earlier.host_cpu_busy_ns);
-            let attributed = delta(self.attributed_cpu_ns, earlier.attributed_cpu_ns);
-            workload_cpu_ns =
-                add(workload_cpu_ns, busy.zip(attributed).map(|(busy, owned)| busy.saturating_sub(owned)));
+            workload_cpu_ns = add(workload_cpu_ns, unattributed_cpu_ns.take());
             // Only the collectors that count births themselves may say that none was anybody else's.
             let counts_births = matches!(
                 self.collector,
@@ -207,6 +243,12 @@ impl Books {
             new_callers: watched.new_callers,
             blind: watched.not_measured,
             lost_events: self.drops.saturating_sub(earlier.drops),
+            unattributed_cpu_ns,
+            kernel_cpu_ns: delta(self.kernel_cpu_ns, earlier.kernel_cpu_ns),
+            unattributed_disk_bytes: beyond(
+                delta(self.host_disk_bytes, earlier.host_disk_bytes),
+                delta(self.attributed_disk_bytes, earlier.attributed_disk_bytes),
+            ),
         })
     }
 }
@@ -217,10 +259,7 @@ impl Observation {
     /// An observation that spans several intervals is held to the floor of one: its activity may all have fallen into one.
     #[must_use]
     pub fn active(&self, policy: &Policy, interval_ms: i64) -> Vec<Signal> {
-        let span_ms = u64::try_from((self.end_unix_ms - self.start_unix_ms).clamp(0, interval_ms.max(1))).unwrap_or(0);
-        let above = |value: Option<u64>, floor_per_s: u64| {
-            value.is_some_and(|value| u128::from(value) * 1000 > u128::from(floor_per_s) * u128::from(span_ms))
-        };
+        let above = |value, floor_per_s| self.is_above(value, floor_per_s, interval_ms);
         let births = self.workload_births.is_some_and(|births| births > 0)
             || above(
                 self.unattributed_births.map(|n| n.saturating_mul(1000)),
@@ -238,6 +277,28 @@ impl Observation {
         ]
         .into_iter()
         .filter_map(|(signal, active)| active.then_some(signal))
+        .collect()
+    }
+
+    fn is_above(&self, value: Option<u64>, floor_per_s: u64, interval_ms: i64) -> bool {
+        let span_ms = u64::try_from((self.end_unix_ms - self.start_unix_ms).clamp(0, interval_ms.max(1))).unwrap_or(0);
+        value.is_some_and(|value| u128::from(value) * 1000 > u128::from(floor_per_s) * u128::from(span_ms))
+    }
+
+    /// What the machine did that nobody's quietness explains: the host's books against those of the workloads.
+    #[must_use]
+    pub fn contradictions(&self, policy: &Policy, interval_ms: i64) -> Vec<Contradiction> {
+        let above = |value, floor_per_s| self.is_above(value, floor_per_s, interval_ms);
+        [
+            (Contradiction::UnattributedCpu, above(self.unattributed_cpu_ns, policy.unattributed_cpu_floor_ns_per_s)),
+            (Contradiction::KernelCpu, above(self.kernel_cpu_ns, policy.kernel_cpu_floor_ns_per_s)),
+            (
+                Contradiction::UnattributedDisk,
+                above(self.unattributed_disk_bytes, policy.unattributed_disk_floor_bytes_per_s),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(what, contradicts)| contradicts.then_some(what))
         .collect()
     }
 

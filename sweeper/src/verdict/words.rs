@@ -1,6 +1,6 @@
 //! A judgement in words that a person can check against `ps`, `/proc` and a clock.
 
-use super::{Case, Decision, Judgement, Observation, Signal, Unknown};
+use super::{Case, Contradiction, Decision, Judgement, Observation, Signal, Unknown};
 use jiff::{SignedDuration, Timestamp};
 
 /// The name of a signal in a sentence.
@@ -15,6 +15,14 @@ pub fn signal(signal: Signal) -> &'static str {
         Signal::Gpu => "work of the GPUs",
         Signal::Person => "input at a terminal",
         Signal::Callers => "a new caller from another machine",
+    }
+}
+
+fn contradiction(what: Contradiction) -> &'static str {
+    match what {
+        Contradiction::UnattributedCpu => "the host spent CPU time that nobody accounts for",
+        Contradiction::KernelCpu => "kernel threads were busy, which may serve files or storage to others",
+        Contradiction::UnattributedDisk => "its disks moved data that no process asked for",
     }
 }
 
@@ -167,6 +175,10 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             Unknown::NotMeasured { signals } => {
                 format!("not measured: {}", signals.iter().map(|s| signal(*s)).collect::<Vec<_>>().join(", "))
             }
+            Unknown::Contradictory { by } => format!(
+                "its workloads were quiet, and yet {}",
+                by.iter().map(|what| contradiction(*what)).collect::<Vec<_>>().join(", and ")
+            ),
             Unknown::LostEvents { count } => format!("the kernel dropped {count} events that nobody saw"),
         },
     }

@@ -7,7 +7,7 @@ mod watched;
 
 use heartbeat::wire;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
-use sweeper::verdict::{Case, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
+use sweeper::verdict::{Case, Contradiction, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
 
 fn why(judgement: Judgement) -> Unknown {
     match judgement.decision {
@@ -191,6 +191,40 @@ fn without_attribution_cpu_time_and_births_that_nobody_owns_count_as_work() {
     assert_eq!(idle(|_| {}), Verdict::Idle);
     assert_eq!(idle(|n| bump(&mut n.counters.cpu_busy_ns, 500_000_000)), Verdict::Active);
     assert_eq!(idle(|n| bump(&mut n.counters.tasks_created, 100)), Verdict::Active);
+}
+
+#[test]
+fn quiet_workloads_on_a_machine_that_works_are_contradictory_and_never_idle() {
+    const S: u64 = 1_000_000_000;
+    type Change = fn(&mut Node);
+    let cases: [(&str, Contradiction, Change); 3] = [
+        ("10 s busy and nobody's", Contradiction::UnattributedCpu, |n| bump(&mut n.counters.cpu_busy_ns, 10 * S)),
+        ("a file server in the kernel", Contradiction::KernelCpu, |n| {
+            bump(&mut n.kernel.cpu_ns, 10 * S);
+            bump(&mut n.counters.cpu_busy_ns, 10 * S);
+        }),
+        ("1 GiB that a kernel thread read", Contradiction::UnattributedDisk, |n| {
+            bump(&mut n.kernel.disk_read_bytes, 1 << 30);
+            bump(&mut n.counters.disk_read_bytes, 1 << 30);
+        }),
+    ];
+    for (what, contradiction, change) in cases {
+        let mut node = Node::new();
+        node.quiet(80).pass(change).quiet(10);
+        let judgement = node.judge();
+        assert!(words::decision(&judgement, &node.case()).contains("its workloads were quiet, and yet"), "{what}");
+        assert_eq!(why(judgement), Unknown::Contradictory { by: vec![contradiction] }, "{what}");
+    }
+    // What ledgers of a quiet machine differ by is none.
+    let mut node = Node::new();
+    for _ in 0..70 {
+        node.pass(|n| {
+            bump(&mut n.counters.cpu_busy_ns, S);
+            bump(&mut n.kernel.cpu_ns, S / 2);
+            bump(&mut n.counters.disk_written_bytes, 60 << 20);
+        });
+    }
+    assert_eq!(node.judge().verdict, Verdict::Idle);
 }
 
 #[test]

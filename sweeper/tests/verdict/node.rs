@@ -16,6 +16,7 @@ pub(crate) struct Node {
     pub(crate) counters_since_s: u64,
     pub(crate) sequence: u64,
     pub(crate) workload: wire::WorkloadActivity,
+    pub(crate) kernel: wire::WorkloadActivity,
     pub(crate) counters: wire::HostCounters,
     pub(crate) collector: wire::Collector,
     pub(crate) gpu_present: bool,
@@ -50,7 +51,19 @@ impl Node {
                 peak_resident_bytes: Some(0),
                 ..wire::WorkloadActivity::default()
             },
+            kernel: wire::WorkloadActivity {
+                class: wire::Class::Kernel.into(),
+                key: "/".into(),
+                cpu_ns: Some(0),
+                disk_read_bytes: Some(0),
+                disk_written_bytes: Some(0),
+                forks: Some(0),
+                execs: Some(0),
+                ..wire::WorkloadActivity::default()
+            },
             counters: wire::HostCounters {
+                disk_read_bytes: Some(0),
+                disk_written_bytes: Some(0),
                 cpu_busy_ns: Some(0),
                 network_received_bytes: Some(0),
                 network_sent_bytes: Some(0),
@@ -99,7 +112,7 @@ impl Node {
                 ..Default::default()
             }),
             counters: Some(self.counters),
-            workloads: vec![self.workload.clone()],
+            workloads: vec![self.workload.clone(), self.kernel.clone()],
             coverage: Some(wire::Coverage {
                 collector: self.collector.into(),
                 probes: self.probes.clone(),

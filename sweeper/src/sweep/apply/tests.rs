@@ -34,6 +34,9 @@ fn idle_since(second: i64) -> Judgement {
         new_callers: None,
         blind: Vec::new(),
         lost_events: 0,
+        unattributed_cpu_ns: None,
+        kernel_cpu_ns: None,
+        unattributed_disk_bytes: None,
     };
     Judgement {
         verdict: Verdict::Idle,
