@@ -134,9 +134,11 @@ fn judge_one(
             outcome.updated.push(close(finding, now, "work ran on it in between".to_owned()));
             outcome.opened.push(opened(context, now, class, since, judged));
         }
-        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 => {
+        // Nobody may act on a plan that rests on what is not known any more.
+        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 || finding.proposal.is_some() => {
             let before = finding.confirmed_at;
-            outcome.updated.push((Finding { confirmed_sweeps: 0, ..finding }, before));
+            let not_proposed = Some("no longer confirmed".to_owned());
+            outcome.updated.push((Finding { confirmed_sweeps: 0, proposal: None, not_proposed, ..finding }, before));
         }
         (Change::Close { because }, Some(finding)) => outcome.updated.push(close(finding, now, because)),
         _ => {}

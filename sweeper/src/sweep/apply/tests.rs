@@ -127,3 +127,20 @@ async fn a_state_that_is_not_known_closes_nothing() {
     let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(odd, Coverage::Complete)]).await;
     assert_eq!(open, [Class::IdleInstance]);
 }
+
+#[tokio::test]
+async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
+    let idle = || judged(running(), Coverage::Complete);
+    let unknown = Judgement {
+        verdict: Verdict::Unknown,
+        since_unix_ms: None,
+        decision: Decision::Unknown(Unknown::GpuNotMeasured),
+    };
+    let (open, outcomes) = sweeps(vec![idle(), idle(), Judged { judgement: unknown, ..idle() }]).await;
+    assert_eq!(open, [Class::IdleInstance]);
+    let (confirmed, _) = outcomes[1].updated.first().expect("a finding");
+    assert!(confirmed.proposal.is_some(), "{:?}", confirmed.not_proposed);
+    let (unconfirmed, _) = outcomes[2].updated.first().expect("a finding");
+    assert_eq!((unconfirmed.confirmed_sweeps, &unconfirmed.proposal), (0, &None));
+    assert_eq!(unconfirmed.not_proposed.as_deref(), Some("no longer confirmed"));
+}
