@@ -19,13 +19,14 @@ use crate::{
         cgroups::{Cgroups, Mounts},
         clock::Moment,
         facts::Facts,
+        process,
         signals::{Seen, Signals},
     },
     kernel::{
         Ledger, Measured, Share, Standing,
         fallback::{self, Fallback},
         loader::Wanted,
-        object::Object,
+        object::{Object, ObjectError},
     },
     privileges::{self, Rights},
     rules::Keeper,
@@ -33,7 +34,7 @@ use crate::{
 };
 use heartbeat::wire;
 use rustix::thread::CapabilitySet;
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use workload_rules::Rules;
 
 /// Why a probe does not measure that was given up.
@@ -57,6 +58,8 @@ enum Books {
 /// Reads everything, again and again.
 pub struct Collector {
     books: Books,
+    /// Why the host's processes are not seen: then nothing of them is measured, whatever the books say.
+    hidden_host: Option<String>,
     /// Why it is not eBPF.
     ebpf_refusal: Option<(Status, String)>,
     cgroups: Cgroups,
@@ -89,6 +92,7 @@ impl Collector {
     /// See [`CollectError`].
     pub fn start(options: &CollectorOptions) -> Result<Self, CollectError> {
         let wanted = Wanted { syscall_classes: options.syscall_classes };
+        let hidden_host = process::hidden_host(Path::new("/proc"));
         let (mut books, ebpf_refusal) = match options.mode {
             Mode::Tracepoints | Mode::Taskstats | Mode::Proc => {
                 let fallback = Fallback::start(options.mode.needs());
@@ -96,6 +100,14 @@ impl Collector {
                     return Err(CollectError::Part(reason.to_owned()));
                 }
                 (Books::Proc(Box::new(fallback)), Some((Status::Unsupported, "switched off by configuration".into())))
+            }
+            // The task iterator shows the reader's own pid namespace, and events name processes by numbers of the host's.
+            Mode::Ebpf if let Some(reason) = &hidden_host => {
+                return Err(ObjectError::Refused { reason: reason.clone(), denied: true }.into());
+            }
+            Mode::Auto if let Some(reason) = &hidden_host => {
+                let fallback = Fallback::start(fallback::Wanted { births: false, taskstats: false });
+                (Books::Proc(Box::new(fallback)), Some((Status::Denied, reason.clone())))
             }
             Mode::Ebpf => (Books::Ebpf(Box::new(Object::load(&wanted)?)), None),
             Mode::Auto => match Object::load(&wanted) {
@@ -107,13 +119,14 @@ impl Collector {
                 }
             },
         };
-        let signals = Signals::start(&options.gpu);
+        let signals = Signals::start(&options.gpu, hidden_host.clone());
         let baseline = match &mut books {
             Books::Ebpf(object) => object.read()?,
             Books::Proc(fallback) => fallback.read().map_err(CollectError::Proc)?,
         };
         let mut collector = Self {
             books,
+            hidden_host,
             ebpf_refusal,
             cgroups: Cgroups::new(Mounts::read()),
             facts: Facts::read(signals.bus().any()),
@@ -360,13 +373,17 @@ impl Collector {
     }
 
     fn standing(&self) -> Standing {
-        match &self.books {
+        let mut standing = match &self.books {
             Books::Ebpf(object) => object.standing().clone(),
             Books::Proc(fallback) => {
                 let unknown = (Status::Unsupported, String::new());
                 fallback.standing(self.ebpf_refusal.as_ref().unwrap_or(&unknown))
             }
+        };
+        if let Some(reason) = &self.hidden_host {
+            standing.see_nothing(reason);
         }
+        standing
     }
 }
 

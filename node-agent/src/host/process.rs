@@ -5,6 +5,9 @@
 use crate::kernel::{comm_bytes, comm_text};
 use std::{fs, io, path::Path};
 
+/// Where a link of a process in the host's own pid namespace leads.
+const HOSTS_PID_NAMESPACE: &str = "pid:[4026531836]";
+
 /// What one line of `/proc/PID/stat` says: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
@@ -102,6 +105,23 @@ fn cgroup_path(text: &str) -> String {
     path("").or_else(|| path("cpuacct")).or_else(|| path("pids")).unwrap_or_else(|| "/".to_owned())
 }
 
+/// Why this process does not see the host's processes; `None` if it does.
+///
+/// In a pid namespace of its own, `/proc` and the task iterator show this container alone, and everybody else's work
+/// would pass for no work. The first namespace has a fixed number (`PROC_PID_INIT_INO`):
+/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/proc_ns.h#L45>
+#[must_use]
+pub fn hidden_host(proc: &Path) -> Option<String> {
+    let remedy = "give it the host's process ids (docker --pid=host, Kubernetes hostPID: true)";
+    match fs::read_link(proc.join("self/ns/pid")) {
+        Ok(link) if link == Path::new(HOSTS_PID_NAMESPACE) => None,
+        Ok(_) => Some(format!("the agent sees the processes of its own container and not the host's; {remedy}")),
+        // A kernel without pid namespaces has but one.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(format!("whether the agent sees the host's processes is not known ({error}); {remedy}")),
+    }
+}
+
 /// Every process id below `proc`, in no order.
 ///
 /// # Errors
@@ -134,6 +154,22 @@ mod tests {
         assert!(own.cgroup_path.is_some_and(|path| path.starts_with('/')));
         assert!(list(proc).unwrap().contains(&std::process::id()));
         assert!(Identity::read(proc, 0).is_err());
+    }
+
+    #[test]
+    fn only_the_first_pid_namespace_shows_the_host() {
+        let proc = tempfile::tempdir().unwrap();
+        assert_eq!(hidden_host(proc.path()), None, "a kernel without pid namespaces");
+        let link = proc.path().join("self/ns/pid");
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("pid:[4026531836]", &link).unwrap();
+        assert_eq!(hidden_host(proc.path()), None);
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532201]", &link).unwrap();
+        assert!(hidden_host(proc.path()).is_some_and(|why| why.contains("--pid=host") && why.contains("hostPID")));
+        fs::remove_file(&link).unwrap();
+        fs::write(&link, "").unwrap();
+        assert!(hidden_host(proc.path()).is_some_and(|why| why.contains("not known")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
     people::People,
 };
 use crate::{
-    coverage::Probes,
+    coverage::{Probes, Status},
     workload::{Class, Traits},
 };
 use heartbeat::wire;
@@ -18,6 +18,7 @@ pub struct Signals {
     gpus: Gpus,
     people: People,
     callers: Callers,
+    hidden_host: Option<String>,
 }
 
 /// One reading of them; absent is not measured.
@@ -32,10 +33,11 @@ pub struct Seen {
 }
 
 impl Signals {
-    /// Begins to watch. Where there is a GPU, this waits for its first reading, 5 s at most.
+    /// Begins to watch. Where there is a GPU, this waits for its first reading, 5 s at most. `hidden_host` says why the host's
+    /// processes are not seen, if they are not: then nobody knows who sits there and who calls.
     #[must_use]
-    pub fn start(gpu: &gpu::Options) -> Self {
-        Self { gpus: Gpus::start(gpu), people: People::default(), callers: Callers::default() }
+    pub fn start(gpu: &gpu::Options, hidden_host: Option<String>) -> Self {
+        Self { gpus: Gpus::start(gpu), people: People::default(), callers: Callers::default(), hidden_host }
     }
 
     /// Which GPUs are on the bus.
@@ -46,8 +48,15 @@ impl Signals {
 
     /// Reads all of them. The first reading is the baseline of the callers: who is there then is no new one.
     pub fn read(&mut self, now: Moment, classify: &dyn Fn(&Traits<'_>) -> Class, probes: &mut Probes) -> Seen {
+        let gpus = self.gpus.read(now.boottime_ns, probes);
+        if let Some(reason) = &self.hidden_host {
+            for probe in ["people", "callers", "caller_owners"] {
+                probes.set(probe, Status::Denied, reason.clone());
+            }
+            return Seen { gpus, ..Seen::default() };
+        }
         Seen {
-            gpus: self.gpus.read(now.boottime_ns, probes),
+            gpus,
             people: self.people.read(now.unix_ms, probes),
             callers: self.callers.read(now.unix_ms, classify, probes),
         }

@@ -99,6 +99,14 @@ impl Standing {
         }
     }
 
+    /// Says that the host's tasks are not seen at all: no column holds a measurement.
+    pub fn see_nothing(&mut self, reason: &str) {
+        self.measured = Measured::default();
+        for probe in PROBES {
+            self.lacks(probe, Status::Denied, reason);
+        }
+    }
+
     /// States every probe of the tasks' books.
     pub fn state(&self, probes: &mut Probes) {
         for name in PROBES {
@@ -138,5 +146,17 @@ mod tests {
         assert_eq!(probes.status("network"), Some(Status::Denied));
         assert_eq!(probes.status("tasks"), Some(Status::Broken));
         assert_eq!(probes.status("ebpf"), Some(Status::Ok));
+    }
+
+    #[test]
+    fn who_sees_no_task_of_the_host_measures_nothing_of_them() {
+        let mut standing = Standing::of(Measured { tasks: true, disk: true, ..Measured::default() });
+        standing.see_nothing("why");
+        assert_eq!(standing.measured, Measured::default());
+        let mut probes = Probes::default();
+        standing.state(&mut probes);
+        for probe in PROBES {
+            assert_eq!(probes.status(probe), Some(Status::Denied), "{probe}");
+        }
     }
 }
