@@ -156,7 +156,7 @@ impl Collector {
         });
         collector.book(&Ledger { shares: quiet.collect(), paths: baseline.paths, ..Ledger::default() });
         let mut probes = Probes::default();
-        let _ = books::read(&mut probes);
+        let _ = books::read(collector.hidden_host.as_deref(), &mut probes);
         let _ = collector.look(collector.counters_since, &mut probes);
         collector.state(&mut probes, None);
         collector.probes = probes;
@@ -209,7 +209,7 @@ impl Collector {
             }
         };
         let was_read = failure.is_none();
-        let host = books::read(&mut probes);
+        let host = books::read(self.hidden_host.as_deref(), &mut probes);
         let signals = self.look(taken, &mut probes);
         let measured = self.state(&mut probes, failure.as_deref());
         self.probes = probes.clone();
@@ -366,7 +366,7 @@ impl Collector {
         self.rights = Some(privileges::give_up(keep, why, is_usable));
         // What needed them is looked at once more: who asks for the probes is to hear what holds from here on.
         let mut probes = Probes::default();
-        let _ = books::read(&mut probes);
+        let _ = books::read(self.hidden_host.as_deref(), &mut probes);
         let _ = self.look(Moment::now(), &mut probes);
         self.state(&mut probes, None);
         self.probes = probes;

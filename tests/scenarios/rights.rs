@@ -118,3 +118,34 @@ async fn an_agent_that_runs_has_no_rights_before_it_touches_the_network() {
     assert!(measuring < node, "{log}");
     assert!(agent.terminate(TIMEOUT).await.success());
 }
+
+/// `docker run` without `--pid=host`: the kernel would show the agent its own container and call that the host.
+#[tokio::test]
+async fn in_a_pid_namespace_of_its_own_the_agent_says_that_it_sees_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = Agent::prepare(folder.path(), "identity = \"host\"\n", &[]);
+    let inner = agent.command();
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
+    command.args(["once", "--interval", "200ms"]).current_dir(folder.path());
+    for (key, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    let output = tokio::process::Command::from(command).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let heartbeat: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let probes = heartbeat["coverage"]["probes"].as_array().unwrap();
+    for name in ["ebpf", "tasks", "disk_io", "births", "network", "people", "callers", "host_network"] {
+        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap();
+        assert_eq!(probe["status"], "PROBE_STATUS_DENIED", "{probe}");
+        let reason = probe["reason"].as_str().unwrap();
+        assert!(reason.contains("--pid=host") && reason.contains("hostPID"), "{reason}");
+    }
+    for row in heartbeat["workloads"].as_array().unwrap() {
+        assert!(row["cpu_ns"].is_null() && row["disk_read_bytes"].is_null(), "{row}");
+    }
+    assert!(heartbeat["people"].is_null() && heartbeat["callers"].is_null());
+}

@@ -23,7 +23,7 @@ pub struct HostBooks {
     pub cpu: Option<Cpu>,
     /// From `/proc/diskstats`.
     pub disk: Option<Disk>,
-    /// From `/proc/net/dev`.
+    /// From `/proc/1/net/dev`.
     pub network: Option<Traffic>,
     /// `processes` of `/proc/stat`: every fork and clone.
     pub tasks_created: Option<u64>,
@@ -81,13 +81,15 @@ fn number(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Reads every book and says how each reading went.
+/// Reads every book and says how each reading went. `hidden_host` says why process 1 is not the host's, if it is not: the books of its
+/// network are found through it.
 #[must_use]
-pub fn read(probes: &mut Probes) -> HostBooks {
-    read_under(Path::new("/proc"), Path::new("/sys/block"), rustix::param::clock_ticks_per_second(), probes)
+pub fn read(hidden_host: Option<&str>, probes: &mut Probes) -> HostBooks {
+    let ticks_per_s = rustix::param::clock_ticks_per_second();
+    read_under(Path::new("/proc"), Path::new("/sys"), ticks_per_s, hidden_host, probes)
 }
 
-fn read_under(proc: &Path, sys_block: &Path, ticks_per_s: u64, probes: &mut Probes) -> HostBooks {
+fn read_under(proc: &Path, sys: &Path, ticks_per_s: u64, hidden_host: Option<&str>, probes: &mut Probes) -> HostBooks {
     let mut file = |file: &str, books: &[&'static str]| match fs::read_to_string(proc.join(file)) {
         Ok(text) => Some(text),
         Err(error) => {
@@ -99,17 +101,21 @@ fn read_under(proc: &Path, sys_block: &Path, ticks_per_s: u64, probes: &mut Prob
     };
     let stat = file("stat", &["host_cpu"]);
     let diskstats = file("diskstats", &["host_disk"]);
-    let dev = file("net/dev", &["host_network"]);
+    let dev = if hidden_host.is_none() { file("1/net/dev", &["host_network"]) } else { None };
     let meminfo = file("meminfo", &["host_memory"]);
     let vmstat = file("vmstat", &["host_paging", "host_swap", "host_oom"]);
     let cpu = stat.as_deref().map(|text| cpu::parse(text, ticks_per_s)).unwrap_or_default();
     let paging = vmstat.as_deref().map(paging::parse).unwrap_or_default();
+    if let Some(reason) = hidden_host {
+        probes.set("host_network", Status::Denied, reason);
+    }
+    let sys_block = sys.join("block");
     let books = HostBooks {
         cpu: cpu.cpu,
         tasks_created: cpu.tasks_created,
         context_switches: cpu.context_switches,
-        disk: diskstats.as_deref().and_then(|text| disk::parse(text, |name| disk::is_own_disk(sys_block, name))),
-        network: dev.as_deref().and_then(|text| network::parse(text, |name| name != "lo")),
+        disk: diskstats.as_deref().and_then(|text| disk::parse(text, |name| disk::is_own_disk(&sys_block, name))),
+        network: dev.as_deref().and_then(|text| network::of_the_host(text, proc, sys)),
         memory_available_bytes: meminfo.as_deref().and_then(|text| number(text, "MemAvailable")).map(|kb| kb * 1024),
         oom_kills: paging.oom_kills,
         major_faults: paging.major_faults,
@@ -123,7 +129,7 @@ fn read_under(proc: &Path, sys_block: &Path, ticks_per_s: u64, probes: &mut Prob
     for (name, read, understood, otherwise, reason) in [
         ("host_cpu", stat.is_some(), whole_stat, Status::Broken, shape("stat")),
         ("host_disk", diskstats.is_some(), books.disk.is_some(), Status::Broken, shape("diskstats")),
-        ("host_network", dev.is_some(), books.network.is_some(), Status::Broken, shape("net/dev")),
+        ("host_network", dev.is_some(), books.network.is_some(), Status::Broken, shape("1/net/dev")),
         ("host_memory", meminfo.is_some(), books.memory_available_bytes.is_some(), Status::Broken, shape("meminfo")),
         ("host_paging", vmstat.is_some(), whole_paging, Status::Broken, shape("vmstat")),
         (
@@ -151,13 +157,14 @@ fn read_under(proc: &Path, sys_block: &Path, ticks_per_s: u64, probes: &mut Prob
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
     #[test]
     fn a_missing_file_is_absent_and_says_why() {
         let mut probes = Probes::default();
-        let books = read_under(Path::new("/nonexistent"), Path::new("/nonexistent"), 100, &mut probes);
+        let books = read_under(Path::new("/nonexistent"), Path::new("/nonexistent"), 100, None, &mut probes);
         assert_eq!(books, HostBooks::default());
         assert_eq!(books.to_wire(), wire::HostCounters::default());
         for probe in ["host_cpu", "host_disk", "host_network", "host_memory", "host_paging", "host_swap", "host_oom"] {
@@ -176,10 +183,28 @@ mod tests {
     #[test]
     fn this_host_has_these_books() {
         let mut probes = Probes::default();
-        let books = read(&mut probes);
+        let books = read(None, &mut probes);
         for probe in ["host_cpu", "host_disk", "host_network", "host_memory", "host_paging"] {
             assert_eq!(probes.status(probe), Some(Status::Ok), "{probe}");
         }
         assert!(books.context_switches > Some(0));
+    }
+
+    #[test]
+    fn the_network_is_that_of_the_hosts_first_process_or_absent() {
+        let proc = tempfile::tempdir().unwrap();
+        let dev = |bytes| format!("a\nb\neth0: {bytes} 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n");
+        for (process, bytes) in [("1", 700), ("self", 3)] {
+            fs::create_dir_all(proc.path().join(process).join("net")).unwrap();
+            fs::write(proc.path().join(process).join("net/dev"), dev(bytes)).unwrap();
+        }
+        std::os::unix::fs::symlink("self/net", proc.path().join("net")).unwrap();
+        let mut probes = Probes::default();
+        let mut network = |hidden_host| {
+            let books = read_under(proc.path(), Path::new("/nonexistent"), 100, hidden_host, &mut probes);
+            (books.network.map(|traffic| traffic.in_bytes), probes.status("host_network"))
+        };
+        assert_eq!(network(None), (Some(700), Some(Status::Ok)));
+        assert_eq!(network(Some("why")), (None, Some(Status::Denied)));
     }
 }
