@@ -1,6 +1,6 @@
 //! TCP sockets of this network namespace: from the kernel's socket diagnosis, else from `/proc/net/tcp` and `tcp6`.
 //!
-//! Both hand on one socket at a time. Sockets of other network namespaces (most containers) are not seen.
+//! Both hand on one socket at a time. Those of other network namespaces (most containers) are found by [`super::namespaces`].
 
 use super::netlink;
 use crate::netlink::attributes;
@@ -15,8 +15,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// The kernel has refused a question once.
-static HAS_NO_DIAGNOSIS: AtomicBool = AtomicBool::new(false);
+/// The kernel has no socket diagnosis of IPv4 and of IPv6, as it once said.
+static HAS_NO_DIAGNOSIS: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 /// One end of a TCP connection, or a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +41,49 @@ pub(super) enum State {
 /// Calls `each` with every socket in this state, until it wants no more.
 ///
 /// # Errors
-/// If neither source can be read.
+/// If neither source can be read, or one fails halfway: a second source would name the same sockets again.
 pub(super) fn each(state: State, mut each: impl FnMut(Socket) -> bool) -> io::Result<()> {
-    for (family, file) in [(libc::AF_INET, "tcp"), (libc::AF_INET6, "tcp6")] {
+    for ((family, file), has_none) in
+        [(libc::AF_INET, "tcp"), (libc::AF_INET6, "tcp6")].into_iter().zip(&HAS_NO_DIAGNOSIS)
+    {
         // Kernels without tcp_diag say so before they name any socket. Each question then starts a program that looks for
         // the module (request_module), which is a birth in this machine's books: it is asked once.
-        let has_diagnosis = !HAS_NO_DIAGNOSIS.load(Ordering::Relaxed);
-        if !has_diagnosis || diagnosed(family, state, &mut each).is_err() {
-            HAS_NO_DIAGNOSIS.store(true, Ordering::Relaxed);
-            listed(&Path::new("/proc/net").join(file), state, &mut each)?;
+        if !has_none.load(Ordering::Relaxed) {
+            if was_diagnosed(|each| diagnosed(family, state, each), &mut each)? {
+                continue;
+            }
+            has_none.store(true, Ordering::Relaxed);
         }
+        listed(&Path::new("/proc/net").join(file), state, &mut each)?;
     }
     Ok(())
 }
 
+/// Asks the first source; `false` says that this kernel has none and that it has named no socket.
+fn was_diagnosed(
+    ask: impl FnOnce(&mut dyn FnMut(Socket) -> bool) -> io::Result<()>,
+    each: &mut impl FnMut(Socket) -> bool,
+) -> io::Result<bool> {
+    let mut has_named = false;
+    let asked = ask(&mut |socket| {
+        has_named = true;
+        each(socket)
+    });
+    match asked {
+        Err(error) if !has_named && is_unsupported(&error) => Ok(false),
+        asked => asked.map(|()| true),
+    }
+}
+
+/// What kernels say that lack netlink, socket diagnosis or its part for TCP.
+fn is_unsupported(error: &io::Error) -> bool {
+    [libc::ENOENT, libc::EPROTONOSUPPORT, libc::EAFNOSUPPORT, libc::EOPNOTSUPP, libc::ENOSYS]
+        .into_iter()
+        .any(|code| error.raw_os_error() == Some(code))
+}
+
 /// `struct inet_diag_req_v2`: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/inet_diag.h>
-fn diagnosed(family: i32, state: State, each: &mut impl FnMut(Socket) -> bool) -> io::Result<()> {
+fn diagnosed(family: i32, state: State, each: &mut dyn FnMut(Socket) -> bool) -> io::Result<()> {
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     let mut body = [0_u8; 56];
     body[0] = u8::try_from(family).map_err(io::Error::other)?;
@@ -83,7 +110,10 @@ fn diagnosis(answer: &[u8]) -> Option<Socket> {
 }
 
 /// Reads `/proc/net/tcp` or `tcp6`: <https://docs.kernel.org/networking/proc_net_tcp.html>. A host without IPv6 has no `tcp6`.
-fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) -> bool) -> io::Result<()> {
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) -> bool) -> io::Result<()> {
     let file = match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && file.ends_with("tcp6") => return Ok(()),
         opened => opened?,
@@ -216,6 +246,32 @@ mod tests {
             assert_eq!(found[0][0].inode, found[1][0].inode);
             assert_eq!(found[0][0].local, address.ip());
         }
+    }
+
+    #[test]
+    fn a_source_that_fails_halfway_is_not_followed_by_another_one() {
+        let socket = Socket { local: [0; 4].into(), port: 80, peer: [0; 4].into(), id: 1, inode: 1 };
+        let ask = |named: bool, code: i32| {
+            let mut count = 0;
+            let asked = was_diagnosed(
+                |each| {
+                    let _ = named && each(socket);
+                    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+                },
+                &mut |_| {
+                    count += 1;
+                    true
+                },
+            );
+            (asked.map_err(|error| error.raw_os_error().unwrap()), count)
+        };
+        assert_eq!(ask(false, 0), (Ok(true), 0));
+        assert_eq!(ask(true, 0), (Ok(true), 1));
+        assert_eq!(ask(false, libc::ENOENT), (Ok(false), 0), "no tcp_diag here");
+        assert_eq!(ask(true, libc::ENOENT), (Err(libc::ENOENT), 1));
+        assert_eq!(ask(true, libc::ENOBUFS), (Err(libc::ENOBUFS), 1));
+        assert_eq!(ask(false, libc::EAGAIN), (Err(libc::EAGAIN), 0));
+        assert_eq!(ask(false, libc::EACCES), (Err(libc::EACCES), 0));
     }
 
     #[test]
