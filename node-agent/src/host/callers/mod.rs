@@ -7,14 +7,16 @@
 //! own to the sweeper is none.
 //!
 //! It looks once a reading. A connection that came and went in between is not seen here; its bytes are in the network's
-//! books. Ports inside other network namespaces are not seen either; a published port is, where a proxy listens for it.
+//! books. Containers are looked into: the ports of every network namespace that has a process count, those of
+//! equal number together. Where there are more than 256 of them, or they cannot be read, nobody knows who calls.
 //!
-//! Cost: 1.4 µs of CPU time for each socket. Where one look takes more than 20 ms, the next one
+//! Cost: 1.4 µs of CPU time for each socket, 6 µs for each process, and up to 4 ms for each container with sockets. Where one look takes more than 20 ms, the next one
 //! waits until both together are less than 0.2 % of one core, and the last answer is repeated until then: with 100,000 sockets, 70 s.
 //!
 //! Memory: 8 bytes for each connection at a listening port, of `MAX_CONNECTIONS` at most (1 MiB, twice while
 //! reading). Beyond that number peers are counted and not told apart, and each reading takes it that a new one was there.
 
+mod namespaces;
 mod netlink;
 mod owners;
 mod sockets;
@@ -24,6 +26,7 @@ use crate::{
     workload::{Class, Traits},
 };
 use heartbeat::{envelope::MAX_LISTENERS, wire};
+use namespaces::Namespace;
 use owners::{Owner, Owners};
 use rustix::time::{ClockId, clock_gettime};
 use sockets::{Socket, State};
@@ -37,7 +40,7 @@ use std::{
 
 /// Connections that are told apart.
 const MAX_CONNECTIONS: usize = 131_072;
-/// Sockets of one state and family that a reading looks at: beyond, the counts would be wrong, and none is given.
+/// Sockets of one network namespace that a reading looks at: beyond, the counts would be wrong, and none is given.
 const MAX_SOCKETS: usize = 1_000_000;
 
 /// A look that takes less than this may be taken at every reading.
@@ -114,28 +117,18 @@ impl Callers {
     }
 
     fn look(&mut self, own: &HashSet<IpAddr>) -> io::Result<BTreeMap<u16, Port>> {
-        let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
-        each(State::Listening, |socket| {
-            if !socket.local.is_loopback() {
-                ports.entry(socket.port).or_default().inodes.push(socket.inode);
-            }
-        })?;
+        let others = namespaces::others(Path::new("/proc"))?;
         let mut now = Vec::new();
         let known = self.known.take();
-        each(State::Established, |socket| {
-            if socket.peer.is_loopback() || own.contains(&socket.peer) {
-                return;
+        let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+        for place in std::iter::once(None).chain(others.iter().map(Some)) {
+            for (number, port) in look_at(place, own, known.as_deref(), &mut now)? {
+                let sum = ports.entry(number).or_default();
+                sum.inodes.extend(port.inodes);
+                sum.outside_peers = sum.outside_peers.saturating_add(port.outside_peers);
+                sum.has_new_peer |= port.has_new_peer;
             }
-            let Some(port) = ports.get_mut(&socket.port) else { return };
-            port.outside_peers = port.outside_peers.saturating_add(1);
-            if now.len() < MAX_CONNECTIONS {
-                now.push(socket.id);
-                // Who was here before the agent is a peer, and no new one.
-                port.has_new_peer |= known.as_ref().is_some_and(|known| known.binary_search(&socket.id).is_err());
-            } else {
-                port.has_new_peer = true;
-            }
-        })?;
+        }
         now.sort_unstable();
         self.known = Some(now);
         Ok(ports)
@@ -185,16 +178,50 @@ fn thread_cpu_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Calls `take` with every socket in this state, or fails where there are too many to count.
-fn each(state: State, mut take: impl FnMut(Socket)) -> io::Result<()> {
+/// The ports of one network namespace; of the agent's own if there is no other. `now` takes the connections that are there.
+fn look_at(
+    place: Option<&Namespace>,
+    own: &HashSet<IpAddr>,
+    known: Option<&[u64]>,
+    now: &mut Vec<u64>,
+) -> io::Result<BTreeMap<u16, Port>> {
+    let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
     let mut count = 0_usize;
-    sockets::each(state, |socket| {
+    let mut take = |state, socket: Socket| {
         count += 1;
-        take(socket);
+        // A container's own address is none of the host's.
+        let is_to_itself = place.is_some() && socket.peer == socket.local;
+        let is_inside = socket.peer.is_loopback() || is_to_itself || own.contains(&socket.peer);
+        match state {
+            State::Listening if !socket.local.is_loopback() => {
+                ports.entry(socket.port).or_default().inodes.push(socket.inode);
+            }
+            State::Established if !is_inside => {
+                if let Some(port) = ports.get_mut(&socket.port) {
+                    port.outside_peers = port.outside_peers.saturating_add(1);
+                    if now.len() < MAX_CONNECTIONS {
+                        now.push(socket.id);
+                        // Who was here before the agent is a peer, and no new one.
+                        port.has_new_peer |= known.is_some_and(|known| known.binary_search(&socket.id).is_err());
+                    } else {
+                        port.has_new_peer = true;
+                    }
+                }
+            }
+            _ => {}
+        }
         count < MAX_SOCKETS
-    })?;
+    };
+    match place {
+        Some(namespace) => namespace.each(&mut take)?,
+        None => {
+            for state in [State::Listening, State::Established] {
+                sockets::each(state, |socket| take(state, socket))?;
+            }
+        }
+    }
     if count < MAX_SOCKETS {
-        Ok(())
+        Ok(ports)
     } else {
         Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")))
     }

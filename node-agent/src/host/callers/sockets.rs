@@ -109,11 +109,25 @@ fn diagnosis(answer: &[u8]) -> Option<Socket> {
     })
 }
 
-/// Reads `/proc/net/tcp` or `tcp6`: <https://docs.kernel.org/networking/proc_net_tcp.html>. A host without IPv6 has no `tcp6`.
+/// Reads `/proc/net/tcp` or `tcp6` for sockets in one state.
+fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) -> bool) -> io::Result<()> {
+    lines(file, |line| entry(line, state).is_none_or(&mut *each))
+}
+
+/// Likewise for both states in one walk; the kernel names listeners first.
 ///
 /// # Errors
 /// If it cannot be read.
-pub(super) fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) -> bool) -> io::Result<()> {
+pub(super) fn all_listed(file: &Path, each: &mut impl FnMut(State, Socket) -> bool) -> io::Result<()> {
+    lines(file, |line| {
+        let socket = |state| entry(line, state).map(|socket| (state, socket));
+        let found = socket(State::Listening).or_else(|| socket(State::Established));
+        found.is_none_or(|(state, socket)| each(state, socket))
+    })
+}
+
+/// The lines of such a file: <https://docs.kernel.org/networking/proc_net_tcp.html>. A host without IPv6 has no `tcp6`.
+fn lines(file: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<()> {
     let file = match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && file.ends_with("tcp6") => return Ok(()),
         opened => opened?,
@@ -123,12 +137,7 @@ pub(super) fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) ->
     loop {
         line.clear();
         // Lines have 150 bytes; a longer one is none of the kernel's.
-        if lines.by_ref().take(4096).read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        if let Some(socket) = entry(&line, state)
-            && !each(socket)
-        {
+        if lines.by_ref().take(4096).read_line(&mut line)? == 0 || !each(&line) {
             return Ok(());
         }
     }
