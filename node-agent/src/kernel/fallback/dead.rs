@@ -72,7 +72,9 @@ impl Dead {
             Some(process) => {
                 // Its children may end after it.
                 self.remember(record.process, (process.whose.path.clone(), record.comm));
-                let whose = Whose { comm: record.comm, uid: record.uid, ..process.whose };
+                // A program that was started since has been looked at by nobody.
+                let is_named_otherwise = process.whose.is_named_otherwise || process.whose.comm != record.comm;
+                let whose = Whose { comm: record.comm, uid: record.uid, is_named_otherwise, ..process.whose };
                 let sums = Sums { cpu_ns: scheduled_ns.max(process.sums.cpu_ns), ..all }.since(process.sums);
                 (whose, sums, 0)
             }
@@ -107,7 +109,8 @@ impl Dead {
         };
         // Its own children may end after it.
         self.remember(record.process, (path.clone(), record.comm));
-        Whose { path, uid: record.uid, comm: record.comm, parent_comm, is_kernel_thread, is_own: false }
+        let (uid, comm) = (record.uid, record.comm);
+        Whose { path, uid, comm, parent_comm, is_kernel_thread, is_own: false, is_named_otherwise: false }
     }
 
     /// Where a process belonged that lived at the last reading or ended since.

@@ -28,6 +28,7 @@ fn process(comm: &str, path: &str, cpu_ns: u64) -> Process {
             parent_comm: [0; COMM_BYTES],
             is_kernel_thread: false,
             is_own: false,
+            is_named_otherwise: false,
         },
         sums: Sums { cpu_ns, io: Some(Io { read_bytes: 1, written_bytes: 2, ..Io::default() }), ..Sums::default() },
         peak_resident_bytes: 0,

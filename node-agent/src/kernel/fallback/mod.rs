@@ -22,6 +22,7 @@ use node_agent_ebpf::{
     Key, Totals,
     births::{Birth, Counts},
     hierarchy,
+    runs::INTERPRETED,
 };
 use proc::{Process, Scan, Whose};
 use std::{collections::HashMap, io, sync::Arc};
@@ -84,8 +85,8 @@ pub struct Fallback {
     /// Who lived at the last reading, where no receiver keeps that.
     living: HashMap<u32, Process>,
     has_read: bool,
-    /// Storage and calls of every process could be read at the last reading.
-    shows_io: bool,
+    /// Why storage and calls of every process could not be read at the last reading.
+    hides_io: Option<(Status, &'static str)>,
     births_without_key: u64,
     /// Something was closed that only a new process can open.
     must_start_again: bool,
@@ -103,7 +104,7 @@ impl Fallback {
             taskstats: Part::new(wanted.taskstats, Taskstats::start, |error| (error.status(), error.to_string())),
             living: HashMap::new(),
             has_read: false,
-            shows_io: false,
+            hides_io: Some((Status::Broken, "nothing has been read yet")),
             births_without_key: 0,
             must_start_again: false,
             cgroups: Cgroups::new(mounts),
@@ -201,7 +202,7 @@ impl Fallback {
         let rest = counted.1;
         self.births_without_key += rest.forks + rest.execs + rest.exits;
         add_counts(&mut books.ledger.rest[0].totals, rest);
-        self.shows_io = scan.shows_io;
+        self.hides_io = scan.hides_io;
         if self.taskstats.works().is_none() {
             self.living = scan.processes;
         }
@@ -222,8 +223,8 @@ impl Fallback {
             tasks: true,
             cpu_split: true,
             faults: true,
-            disk: self.shows_io,
-            calls: self.shows_io,
+            disk: self.hides_io.is_none(),
+            calls: self.hides_io.is_none(),
             memory: true,
             births: counts_births || has_records,
             execs: counts_births,
@@ -239,10 +240,9 @@ impl Fallback {
                 standing.lacks(name, status, reason);
             }
         }
-        if !self.shows_io {
-            let reason = "/proc/PID/io of other users' processes cannot be read without CAP_SYS_PTRACE";
-            standing.lacks("disk_io", Status::Denied, reason);
-            standing.lacks("call_counts", Status::Denied, reason);
+        if let Some((status, reason)) = self.hides_io {
+            standing.lacks("disk_io", status, reason);
+            standing.lacks("call_counts", status, reason);
         }
         if has_records {
             let reason = "each is counted; its CPU time is known to a tick of the clock, about 90 % of the sum of many";
@@ -298,7 +298,8 @@ impl Books {
             task_id: 0,
             uid: whose.uid,
             hierarchy: hierarchy::V2,
-            kernel_thread: u8::from(whose.is_kernel_thread),
+            // No script is housekeeping by its name.
+            kernel_thread: u8::from(whose.is_kernel_thread) | if whose.is_named_otherwise { INTERPRETED } else { 0 },
             own: u8::from(whose.is_own),
             buffer: 0,
             comm: whose.comm,
@@ -373,6 +374,7 @@ impl Books {
                 parent_comm,
                 is_kernel_thread: birth.kernel_thread == 1,
                 is_own: birth.owner == std::process::id(),
+                is_named_otherwise: false,
             };
             add_counts(&mut self.share(&whose).totals, *counts);
         }

@@ -2,7 +2,7 @@
 //!
 //! CPU time comes in ticks of the kernel (10 ms). A process that is born and dies between two readings leaves nothing here.
 
-use crate::kernel::comm_bytes;
+use crate::{coverage::Status, kernel::comm_bytes};
 use node_agent_ebpf::{COMM_BYTES, Totals, counter};
 use std::{
     collections::{HashMap, HashSet},
@@ -127,6 +127,9 @@ pub(super) struct Whose {
     pub is_kernel_thread: bool,
     /// A process of this agent.
     pub is_own: bool,
+    /// Its name is not that of the program that runs, or nobody may know: a script is called like its file, and whoever wrote
+    /// it chose that name.
+    pub is_named_otherwise: bool,
 }
 
 /// A process that lives.
@@ -213,62 +216,110 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
 pub(super) struct Scan {
     /// By process id.
     pub processes: HashMap<u32, Process>,
-    /// Storage and calls of every process could be read.
-    pub shows_io: bool,
+    /// Why storage and calls of some process could not be read.
+    pub hides_io: Option<(Status, &'static str)>,
 }
+
+const NO_ACCOUNTING: (Status, &str) =
+    (Status::Unsupported, "this kernel keeps no /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)");
+const NOT_SHOWN: (Status, &str) =
+    (Status::Denied, "/proc/PID/io of other users' processes cannot be read without CAP_SYS_PTRACE");
+const HIDDEN: (Status, &str) = (Status::Denied, "/proc hides the processes of other users (hidepid)");
 
 /// Reads `/proc`. Who ends while it looks is no error.
 ///
 /// # Errors
-/// If `/proc` cannot be listed.
+/// If `/proc` cannot be listed, or a process that has not ended cannot be read.
 pub(super) fn scan() -> io::Result<Scan> {
+    scan_under(Path::new("/proc"))
+}
+
+fn scan_under(proc: &Path) -> io::Result<Scan> {
+    // Without accounting, a file that is missing would pass for a process that is gone: this process is not.
+    let own_io = fs::read_to_string(proc.join("self/io")).ok().and_then(|text| Io::parse(&text));
+    let mut scan = Scan { processes: HashMap::new(), hides_io: own_io.is_none().then_some(NO_ACCOUNTING) };
     let mut stats = HashMap::new();
-    for entry in fs::read_dir("/proc")? {
+    for entry in fs::read_dir(proc)? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        if let Some(stat) = stat(pid) {
-            stats.insert(pid, stat);
+        match stat(proc, pid) {
+            Ok(stat) => {
+                stats.insert(pid, stat);
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => scan.hides_io = Some(HIDDEN),
+            Err(error) => return Err(error),
         }
     }
+    if !stats.contains_key(&1) {
+        scan.hides_io = Some(HIDDEN);
+    }
     let mut paths = HashSet::new();
-    let mut scan = Scan { processes: HashMap::with_capacity(stats.len()), shows_io: true };
     for (pid, stat) in &stats {
         let parent_comm = stats.get(&stat.parent).map_or([0; COMM_BYTES], |parent| comm_bytes(&parent.name));
-        if let Some(process) = look_at(*pid, stat, parent_comm, &mut paths, &mut scan.shows_io) {
+        if let Some(process) = look_at(proc, *pid, stat, parent_comm, &mut paths, &mut scan.hides_io)? {
             scan.processes.insert(*pid, process);
         }
     }
     Ok(scan)
 }
 
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
 /// Cgroup path and name of one process, if it still lives.
 pub(super) fn place_of(pid: u32) -> Option<(Arc<str>, [u8; COMM_BYTES])> {
     let path = cgroup_path(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
-    Some((path.into(), comm_bytes(&stat(pid)?.name)))
+    Some((path.into(), comm_bytes(&stat(Path::new("/proc"), pid).ok()?.name)))
 }
 
-fn stat(pid: u32) -> Option<Stat> {
-    Stat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+fn stat(proc: &Path, pid: u32) -> io::Result<Stat> {
+    let line = fs::read(proc.join(pid.to_string()).join("stat"))?;
+    Stat::parse(&line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown shape"))
+}
+
+/// Whether a process is called like the program that it runs; a link costs 2 µs, and the right to read it.
+fn is_named_by_its_program(dir: &Path, comm: &[u8]) -> bool {
+    /// Names by which distributions start programs of another name.
+    const LINKS: [(&[u8], &[&str]); 2] = [(b"sh", &["dash", "bash", "ash"]), (b"systemd-udevd", &["udevadm"])];
+    let Ok(target) = fs::read_link(dir.join("exe")) else { return false };
+    let Some(program) = target.file_name().and_then(|name| name.to_str()) else { return false };
+    // What an update replaced runs on.
+    let program = program.strip_suffix(" (deleted)").unwrap_or(program);
+    comm_bytes(program.as_bytes()) == comm_bytes(comm)
+        || LINKS.iter().any(|(name, programs)| *name == comm && programs.contains(&program))
 }
 
 fn look_at(
+    proc: &Path,
     pid: u32,
     stat: &Stat,
     parent_comm: [u8; COMM_BYTES],
     paths: &mut HashSet<Arc<str>>,
-    shows_io: &mut bool,
-) -> Option<Process> {
-    let dir = format!("/proc/{pid}");
-    let status = fs::read_to_string(Path::new(&dir).join("status")).ok()?;
-    let io = match fs::read_to_string(Path::new(&dir).join("io")) {
-        Ok(io) => Io::parse(&io),
+    hides_io: &mut Option<(Status, &'static str)>,
+) -> io::Result<Option<Process>> {
+    let dir = proc.join(pid.to_string());
+    let status = match fs::read_to_string(dir.join("status")) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        status => status?,
+    };
+    let io = match fs::read_to_string(dir.join("io")) {
+        Ok(io) => {
+            let io = Io::parse(&io);
+            if io.is_none() {
+                *hides_io = Some(NO_ACCOUNTING);
+            }
+            io
+        }
         Err(error) => {
-            let is_gone = error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH);
-            *shows_io &= is_gone;
+            if !is_gone(&error) {
+                *hides_io = Some(NOT_SHOWN);
+            }
             None
         }
     };
-    let path = fs::read_to_string(Path::new(&dir).join("cgroup")).ok().map(|text| cgroup_path(&text));
+    let path = fs::read_to_string(dir.join("cgroup")).ok().map(|text| cgroup_path(&text));
     let path = path.map(|path| match paths.get(path.as_str()) {
         Some(known) => Arc::clone(known),
         None => {
@@ -278,7 +329,7 @@ fn look_at(
         }
     });
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    Some(Process {
+    Ok(Some(Process {
         start_ticks: stat.start_ticks,
         whose: Whose {
             path,
@@ -287,6 +338,7 @@ fn look_at(
             parent_comm,
             is_kernel_thread: stat.is_kernel_thread,
             is_own: pid == std::process::id(),
+            is_named_otherwise: !stat.is_kernel_thread && !is_named_by_its_program(&dir, &stat.name),
         },
         sums: Sums {
             cpu_ns: stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(tick_ns),
@@ -301,58 +353,9 @@ fn look_at(
         threads: stat.threads,
         // A first thread that ended before the others leaves the process alive.
         is_dead: stat.is_zombie && stat.threads < 2,
-    })
+    }))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_may_hold_parentheses_and_spaces() {
-        let line = b"17 (a) b) (c) S 1 17 17 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 3 0 4711 1 2 3";
-        let stat = Stat::parse(line).unwrap();
-        assert_eq!(stat.name, b"a) b) (c");
-        assert_eq!(
-            (stat.parent, stat.user_ticks, stat.system_ticks, stat.threads, stat.start_ticks),
-            (1, 250, 50, 3, 4711)
-        );
-        assert!(!stat.is_zombie && !stat.is_kernel_thread);
-        assert_eq!(Stat::parse(b"17 (a S 1"), None);
-        assert_eq!(Stat::parse(b""), None);
-    }
-
-    #[test]
-    fn the_deepest_known_tree_names_the_workload() {
-        for (text, expected) in [
-            ("0::/system.slice/cron.service\n", "/system.slice/cron.service"),
-            ("3:cpu,cpuacct:/docker/1\n2:pids:/x\n0::/\n", "/docker/1"),
-            ("4:memory:/m\n2:pids:/system.slice/a.service\n0::/\n", "/system.slice/a.service"),
-            ("4:memory:/m\n0::/\n", "/"),
-            ("", "/"),
-        ] {
-            assert_eq!(cgroup_path(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn this_process_is_found_with_its_parent_and_its_cgroup() {
-        let scan = scan().unwrap();
-        let own = &scan.processes[&std::process::id()];
-        assert!(own.whose.is_own && !own.is_dead && own.threads > 0 && own.peak_resident_bytes > 0);
-        assert_ne!(own.whose.parent_comm, [0; COMM_BYTES]);
-        assert_eq!(place_of(std::process::id()).map(|(path, _)| path), own.whose.path);
-        assert_eq!(place_of(u32::MAX), None);
-    }
-
-    #[test]
-    fn what_nobody_may_read_stays_unknown_in_sums_and_differences() {
-        let known = Sums { cpu_ns: 5, io: Some(Io { read_bytes: 7, ..Io::default() }), ..Sums::default() };
-        let hidden = Sums { cpu_ns: 3, ..Sums::default() };
-        assert_eq!(known.since(hidden), Sums { cpu_ns: 2, ..Sums::default() });
-        assert_eq!(known.plus(hidden), Sums { cpu_ns: 8, ..known });
-        assert_eq!(hidden.since(known), Sums::default());
-        assert_eq!(known.totals().counters[counter::DISK_READ_BYTES], 7);
-    }
-}
+#[path = "proc_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+
+#[test]
+fn a_name_may_hold_parentheses_and_spaces() {
+    let line = b"17 (a) b) (c) S 1 17 17 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 3 0 4711 1 2 3";
+    let stat = Stat::parse(line).unwrap();
+    assert_eq!(stat.name, b"a) b) (c");
+    assert_eq!(
+        (stat.parent, stat.user_ticks, stat.system_ticks, stat.threads, stat.start_ticks),
+        (1, 250, 50, 3, 4711)
+    );
+    assert!(!stat.is_zombie && !stat.is_kernel_thread);
+    assert_eq!(Stat::parse(b"17 (a S 1"), None);
+    assert_eq!(Stat::parse(b""), None);
+}
+
+#[test]
+fn the_deepest_known_tree_names_the_workload() {
+    for (text, expected) in [
+        ("0::/system.slice/cron.service\n", "/system.slice/cron.service"),
+        ("3:cpu,cpuacct:/docker/1\n2:pids:/x\n0::/\n", "/docker/1"),
+        ("4:memory:/m\n2:pids:/system.slice/a.service\n0::/\n", "/system.slice/a.service"),
+        ("4:memory:/m\n0::/\n", "/"),
+        ("", "/"),
+    ] {
+        assert_eq!(cgroup_path(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn this_process_is_found_with_its_parent_and_its_cgroup() {
+    let scan = scan().unwrap();
+    let own = &scan.processes[&std::process::id()];
+    assert!(own.whose.is_own && !own.is_dead && own.threads > 0 && own.peak_resident_bytes > 0);
+    assert_ne!(own.whose.parent_comm, [0; COMM_BYTES]);
+    assert_eq!(place_of(std::process::id()).map(|(path, _)| path), own.whose.path);
+    assert_eq!(place_of(u32::MAX), None);
+}
+
+/// A process of a made-up `/proc`.
+fn process(proc: &Path, pid: u32, comm: &str, exe: Option<&str>) {
+    let dir = proc.join(pid.to_string());
+    fs::create_dir_all(&dir).unwrap();
+    let stat = format!("{pid} ({comm}) S 1 1 1 0 -1 0 1 2 3 4 250 50 0 0 20 0 3 0 4711 1 2 3");
+    let io = "syscr: 1\nsyscw: 1\nread_bytes: 1\nwrite_bytes: 1\n";
+    for (file, text) in [("stat", stat.as_str()), ("status", "Uid:\t0\t0\n"), ("io", io), ("cgroup", "0::/\n")] {
+        fs::write(dir.join(file), text).unwrap();
+    }
+    if let Some(exe) = exe {
+        std::os::unix::fs::symlink(exe, dir.join("exe")).unwrap();
+    }
+}
+
+fn made_up() -> tempfile::TempDir {
+    let proc = tempfile::tempdir().unwrap();
+    process(proc.path(), 1, "systemd", Some("/usr/lib/systemd/systemd"));
+    std::os::unix::fs::symlink("1", proc.path().join("self")).unwrap();
+    proc
+}
+
+#[test]
+fn a_kernel_without_io_accounting_is_no_host_without_io() {
+    let proc = made_up();
+    process(proc.path(), 7, "python3", None);
+    assert_eq!(scan_under(proc.path()).unwrap().hides_io, None);
+    fs::write(proc.path().join("7/io"), "rchar: 1\n").unwrap();
+    assert_eq!(scan_under(proc.path()).unwrap().hides_io, Some(NO_ACCOUNTING), "half of it");
+    for pid in ["1", "7"] {
+        fs::remove_file(proc.path().join(pid).join("io")).unwrap();
+    }
+    let scan = scan_under(proc.path()).unwrap();
+    assert_eq!((scan.hides_io, scan.processes.len()), (Some(NO_ACCOUNTING), 2));
+}
+
+#[test]
+fn only_who_is_missing_is_gone() {
+    let proc = made_up();
+    process(proc.path(), 7, "python3", None);
+    fs::remove_file(proc.path().join("7/stat")).unwrap();
+    assert_eq!(scan_under(proc.path()).unwrap().processes.len(), 1);
+    fs::write(proc.path().join("7/stat"), "7 (python3").unwrap();
+    assert!(scan_under(proc.path()).is_err());
+    fs::remove_dir_all(proc.path().join("7")).unwrap();
+    fs::remove_dir_all(proc.path().join("1")).unwrap();
+    assert_eq!(scan_under(proc.path()).unwrap().hides_io, Some(HIDDEN));
+}
+
+#[test]
+fn a_script_is_not_named_by_its_program() {
+    let proc = made_up();
+    for (pid, comm, exe, otherwise) in [
+        (10, "vector", Some("/usr/bin/vector"), false),
+        (11, "vector", Some("/usr/bin/vector (deleted)"), false),
+        (12, "vector", Some("/usr/bin/bash"), true),
+        (13, "vector", None, true),
+        (14, "systemd-journal", Some("/usr/lib/systemd/systemd-journald"), false),
+        (15, "sh", Some("/usr/bin/dash"), false),
+        (16, "systemd-udevd", Some("/usr/bin/udevadm"), false),
+    ] {
+        process(proc.path(), pid, comm, exe);
+        let found = scan_under(proc.path()).unwrap().processes[&pid].whose.is_named_otherwise;
+        assert_eq!(found, otherwise, "{comm} {exe:?}");
+    }
+    assert!(
+        scan()
+            .unwrap()
+            .processes
+            .values()
+            .filter(|process| process.whose.is_kernel_thread)
+            .all(|process| { !process.whose.is_named_otherwise })
+    );
+}
+
+#[test]
+fn what_nobody_may_read_stays_unknown_in_sums_and_differences() {
+    let known = Sums { cpu_ns: 5, io: Some(Io { read_bytes: 7, ..Io::default() }), ..Sums::default() };
+    let hidden = Sums { cpu_ns: 3, ..Sums::default() };
+    assert_eq!(known.since(hidden), Sums { cpu_ns: 2, ..Sums::default() });
+    assert_eq!(known.plus(hidden), Sums { cpu_ns: 8, ..known });
+    assert_eq!(hidden.since(known), Sums::default());
+    assert_eq!(known.totals().counters[counter::DISK_READ_BYTES], 7);
+}
