@@ -8,6 +8,7 @@ use std::{net::Ipv4Addr, path::Path, process::Command};
 pub struct Neighbour {
     name: String,
     here: Ipv4Addr,
+    number: u8,
 }
 
 impl Neighbour {
@@ -22,7 +23,7 @@ impl Neighbour {
         let (here, there) =
             (Ipv4Addr::new(10, high, low, number * 4 + 1), Ipv4Addr::new(10, high, low, number * 4 + 2));
         let name = format!("cs{}x{number}", std::process::id());
-        let neighbour = Self { name, here };
+        let neighbour = Self { name, here, number };
         let name = &neighbour.name;
         let (near, far) = (format!("{name}h"), format!("{name}n"));
         for line in [
@@ -44,14 +45,43 @@ impl Neighbour {
         self.here
     }
 
+    /// Puts a wire between this one and another one, past this host; the address of this one at its end.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel refuses.
+    #[must_use]
+    pub fn wire_to(&self, other: &Self) -> Ipv4Addr {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let at = |end: u8| Ipv4Addr::new(10, high, low, 128 + self.number * 4 + end);
+        let (near, far) = (format!("{}w", self.name), format!("{}v", self.name));
+        ip(&format!("link add {near} netns {} type veth peer name {far} netns {}", self.name, other.name));
+        for (name, wire, end) in [(&self.name, near, 1), (&other.name, far, 2)] {
+            ip(&format!("-n {name} address add {}/30 dev {wire}", at(end)));
+            ip(&format!("-n {name} link set {wire} up"));
+        }
+        at(1)
+    }
+
     /// Connects from there to a port of this host, and stays connected until the value is dropped.
     #[must_use]
     pub fn call(&self, port: u16, name: &str, folder: &Path) -> Running {
+        self.call_at(self.here, port, name, folder)
+    }
+
+    /// The same to a port of another machine.
+    #[must_use]
+    pub fn call_at(&self, address: Ipv4Addr, port: u16, name: &str, folder: &Path) -> Running {
         // What keeps the line open is a read that nobody ever answers.
-        let script = format!("exec 3<>/dev/tcp/{}/{port} && read -r -u 3 _", self.here);
+        let script = format!("exec 3<>/dev/tcp/{address}/{port} && read -r -u 3 _");
+        self.run(&["bash", "-c", &script], name, folder)
+    }
+
+    /// Runs a program there.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str], name: &str, folder: &Path) -> Running {
         let mut command = Command::new(binaries::system("ip"));
-        command.args(["netns", "exec", &self.name, "bash", "-c", &script]);
-        Running::start(name, &mut command, folder)
+        Running::start(name, command.args(["netns", "exec", &self.name]).args(arguments), folder)
     }
 }
 

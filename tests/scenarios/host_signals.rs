@@ -180,6 +180,34 @@ async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
     assert!((called_at..=end).contains(&at), "called at {called_at}, seen at {at}, interval until {end}");
 }
 
+#[tokio::test]
+async fn a_caller_of_a_container_is_seen_though_no_socket_of_the_host_says_so() {
+    const SERVER: &str = "import socket
+server = socket.create_server(('0.0.0.0', 0))
+print('port', server.getsockname()[1], flush=True)
+served, _ = server.accept()
+print('accepted', flush=True)
+served.recv(1)";
+    let folder = tempfile::tempdir().unwrap();
+    let (container, outside) = (Neighbour::new(1), Neighbour::new(2));
+    let address = container.wire_to(&outside);
+    let python = binaries::python("python");
+    let mut server = container.run(&[python.to_str().unwrap(), "-c", SERVER], "server", folder.path());
+    let line = server.line_with("port ", TIMEOUT).await;
+    let port: u16 = line.trim().strip_prefix("port ").unwrap().parse().unwrap();
+
+    let agent = Once::measuring(folder.path(), "2s").await;
+    let called_at = now_unix_ms();
+    let _caller = outside.call_at(address, port, "caller", folder.path());
+    server.line_with("accepted", TIMEOUT).await;
+    let called = agent.heartbeat().await;
+    assert_eq!(probe(&called, "callers"), ("PROBE_STATUS_OK", ""));
+    let listeners = called["callers"]["listeners"].as_array().unwrap();
+    let found = listeners.iter().find(|listener| listener["port"] == port).unwrap();
+    assert_eq!((&found["outside_peers"], &found["class"]), (&1.into(), &Class::Workload.as_str_name().into()));
+    assert!(found["last_new_peer_unix_ms"].as_i64().unwrap() >= called_at, "{found}");
+}
+
 /// The same books, read by this test.
 #[derive(Debug)]
 struct Proc {
