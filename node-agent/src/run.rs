@@ -3,7 +3,8 @@
 //! The first word to the sweeper and, a tenth of an interval later, the first tick come at a moment within the first interval that
 //! belongs to the node, so that a fleet that starts in one second does not speak in one second.
 //!
-//! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits.
+//! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits. A reading that
+//! takes longer than 2 s then (a kernel that hangs) is given up: nothing keeps the agent from ending.
 
 pub mod clock;
 pub mod halt;
@@ -25,11 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The part of the first interval that joining may take, so that the first heartbeat finds its sequence known.
 const JOIN_SHARE: f64 = 0.1;
+/// Time that a reading has when the agent ends: a thousand times what it takes.
+const LAST_READING: Duration = Duration::from_secs(2);
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
-/// Measures and reports until `stop`, and gives the source back. It judges by the rules of `keeper`, for which this fetches what the
-/// sweeper offers.
+/// Measures and reports until `stop`, and gives the source back, unless a reading hangs in
+/// it. It judges by the rules of `keeper`, for which this fetches what the sweeper offers.
 ///
 /// # Errors
 /// If it cannot begin: no sweeper is configured, the state directory is not to be had.
@@ -39,14 +42,14 @@ pub async fn run<S: Source + 'static>(
     keeper: Arc<Keeper>,
     source: S,
     stop: CancellationToken,
-) -> anyhow::Result<S> {
+) -> anyhow::Result<Option<S>> {
     let sweeper_url = sweeper_url(config)?;
     let state = Arc::new(StateDir::open(&config.state_dir)?);
     let settings = identity::Settings::new(config.identity, surroundings, &config.state_dir, machine::Keep::Yes);
     let random_waits = Backoff::for_interval(config.interval);
     let found = tokio::select! {
         found = settled_identity(&settings, random_waits.clone()) => found?,
-        () = stop.cancelled() => return Ok(source),
+        () = stop.cancelled() => return Ok(Some(source)),
     };
     let boot_id = machine::boot_id(Path::new("/")).context("reading the boot id")?;
     tracing::info!(node = %found.node_id, source = found.source, boot = %boot_id, sweeper_url, "this node");
@@ -107,6 +110,12 @@ pub async fn run<S: Source + 'static>(
     Ok(source)
 }
 
+/// Returns once no reading is waited for any more, because `stop` was cancelled long enough ago.
+pub async fn reading_is_too_late(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(LAST_READING).await;
+}
+
 /// Where the sweeper is.
 ///
 /// # Errors
@@ -164,7 +173,7 @@ async fn measure<S: Source + 'static>(
     mut ticker: clock::Ticker,
     outlets: Arc<Outlets>,
     stop: CancellationToken,
-) -> anyhow::Result<S> {
+) -> anyhow::Result<Option<S>> {
     let mut failing = false;
     loop {
         let last = tokio::select! {
@@ -176,12 +185,17 @@ async fn measure<S: Source + 'static>(
             continue;
         }
         let outlets = Arc::clone(&outlets);
-        let (back, outcome) = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let outcome = source.next().map(|heartbeat| outlets.give_out(heartbeat));
             (source, outcome)
-        })
-        .await
-        .context("reading the counters")?;
+        });
+        let (back, outcome) = tokio::select! {
+            ended = reading => ended.context("reading the counters")?,
+            () = reading_is_too_late(&stop) => {
+                tracing::warn!("a reading hangs; the agent ends without it");
+                return Ok(None);
+            }
+        };
         source = back;
         match outcome {
             Err(error) if !failing => {
@@ -195,7 +209,7 @@ async fn measure<S: Source + 'static>(
             _ => {}
         }
         if last {
-            return Ok(source);
+            return Ok(Some(source));
         }
     }
 }

@@ -6,7 +6,8 @@
 use heartbeat::wire::{self, ProbeStatus};
 use jiff::Timestamp;
 use lab::{agent::Agent, binaries, once::Group, process::Running, sweeper::Sweeper, wait};
-use std::{fs, time::Duration};
+use rustix::process::Signal;
+use std::{fs, os::unix::process::ExitStatusExt as _, time::Duration};
 use sweeper::store::Store;
 
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -97,6 +98,25 @@ async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
     assert_eq!(next.interval.unwrap().start_boottime_ns, since(&next), "what happened in between is nobody's activity");
     assert!(pair.attached() > 0);
     pair.agent.stop().await;
+}
+
+/// The sweeper takes the connection and then says nothing: an orderly end waits 2 s for it.
+#[tokio::test]
+async fn a_second_signal_ends_the_agent_at_once() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "sweeper_url = \"http://{}\"\njoin_token = \"none\"\nidentity = \"host\"\ninterval = \"500ms\"\n",
+        silent.local_addr().unwrap()
+    );
+    let mut agent = Agent::start(&folder.path().join("agent"), &config, &[]);
+    let _asked = tokio::time::timeout(PATIENCE, silent.accept()).await.unwrap().unwrap();
+    agent.process().signal(Signal::TERM);
+    agent.process().line_with("told to end", PATIENCE).await;
+    assert_eq!(agent.process().ended(), None, "the first one is obeyed in good order");
+    agent.process().signal(Signal::TERM);
+    let ended = agent.process().end(Duration::from_secs(1)).await;
+    assert_eq!(ended.signal(), Some(Signal::TERM.as_raw()));
 }
 
 #[tokio::test]

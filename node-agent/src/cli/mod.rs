@@ -274,6 +274,11 @@ fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output
             _ = interrupt.recv() => {}
         }
         stop.cancel();
+        tracing::info!("told to end; a second signal ends it at once");
+        for signal in [libc::SIGTERM, libc::SIGINT] {
+            // SAFETY: it gives the signal back to the kernel, which ends the process by it, whatever hangs in here.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
     })
 }
 

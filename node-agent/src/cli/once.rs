@@ -4,7 +4,7 @@ use super::{Output, terminal};
 use crate::{
     collect::{Collector, CollectorOptions, Mode},
     config::{CollectorChoice, Config},
-    run::clock::Ticker,
+    run::{self, clock::Ticker},
     source::{Readings, Source as _},
     view::{line::line, shape::View},
 };
@@ -45,7 +45,7 @@ pub fn start(options: &CollectorOptions) -> anyhow::Result<Readings> {
 /// Measures one interval and prints its heartbeat.
 ///
 /// # Errors
-/// If nobody reads the output.
+/// If nobody reads the output, or after `stop` the reading or the reader hangs.
 pub async fn once(
     mut source: Readings,
     interval: Duration,
@@ -58,10 +58,16 @@ pub async fn once(
         // What was measured so far is a heartbeat as well.
         () = stop.cancelled() => {}
     }
-    let heartbeat = tokio::task::spawn_blocking(move || source.next()).await??;
-    match output {
-        Output::Json => terminal::say(&terminal::escaped_json(&serde_json::to_string_pretty(&heartbeat)?))?,
-        Output::Table => terminal::say(&terminal::escaped(&line(&View::new(None, &heartbeat))))?,
+    let say = move || -> anyhow::Result<()> {
+        let heartbeat = source.next()?;
+        let text = match output {
+            Output::Json => terminal::escaped_json(&serde_json::to_string_pretty(&heartbeat)?).into_owned(),
+            Output::Table => terminal::escaped(&line(&View::new(None, &heartbeat))).into_owned(),
+        };
+        Ok(terminal::say(&text)?)
+    };
+    tokio::select! {
+        said = tokio::task::spawn_blocking(say) => said?,
+        () = run::reading_is_too_late(&stop) => anyhow::bail!("the reading hangs, or whoever reads the output does"),
     }
-    Ok(())
 }

@@ -18,7 +18,6 @@ use std::{
     io::Read as _,
     os::{fd::AsRawFd as _, unix::net::UnixStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
 };
 
 /// Most facts that wait for a reading.
@@ -52,11 +51,11 @@ struct Inner {
     must_look: bool,
 }
 
-/// The thread, and what it has learnt. Dropping it ends the thread.
+/// What the thread has learnt. Dropping this ends the thread, but waits for nothing: it may hang in the `/proc` of a process that does.
 pub struct Watcher {
     inner: Arc<Mutex<Inner>>,
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread ends when this side is gone.
+    _stop: UnixStream,
 }
 
 impl Watcher {
@@ -85,7 +84,7 @@ impl Watcher {
         let inner = Arc::new(Mutex::new(inner));
         let shared = Arc::clone(&inner);
         let (ready, has_begun) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("runs".to_owned())
             .spawn(move || {
                 crate::privileges::give_up_in_this_thread();
@@ -97,7 +96,7 @@ impl Watcher {
             .map_err(ObjectError::Watcher)?;
         // Rights belong to threads: the others look at this one's when they have given up their own.
         let _: Result<(), _> = has_begun.recv();
-        Ok(Self { inner, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { inner, _stop: stop })
     }
 
     /// What was learnt since the last reading. `is_needed` says of which runs somebody still speaks.
@@ -140,15 +139,6 @@ impl Watcher {
         let mut drops = inner.lineages.losses();
         drops.push(("detail_run_facts", inner.lost_facts));
         drops
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -25,7 +25,7 @@ pub async fn run(
     loop {
         let halt = stop.child_token();
         let mut running = pin!(super::run(config, surroundings, Arc::clone(&keeper), source, halt.clone()));
-        source = tokio::select! {
+        let back = tokio::select! {
             ended = &mut running => ended?,
             file = switch.until_thrown() => {
                 tracing::warn!(file = %file.display(), "collection stops: one last heartbeat, then silence");
@@ -36,6 +36,7 @@ pub async fn run(
         if stop.is_cancelled() {
             return Ok(());
         }
+        source = back.context("a reading hangs, and only a new process can detach the programs that it holds")?;
         source.pause();
         tracing::warn!("stopped: nothing is measured and nothing is sent");
         tokio::select! {

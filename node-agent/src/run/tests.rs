@@ -1,7 +1,9 @@
-//! What is stamped on a heartbeat. The loop itself is proven with a real sweeper, in the scenario `outage`.
+//! What is stamped on a heartbeat, and what ends the loop. That it delivers is proven with a real sweeper, in the scenario `outage`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use crate::config::IdentityChoice;
+use std::sync::mpsc;
 
 #[test]
 fn a_heartbeat_says_what_waits_what_was_lost_and_what_the_agent_itself_sent() {
@@ -39,4 +41,45 @@ fn plain_http_is_only_quiet_on_loopback() {
     ] {
         assert_eq!(is_loopback(url), loopback, "{url}");
     }
+}
+
+/// Readings that a test makes.
+struct Made {
+    next: Box<dyn FnMut() + Send>,
+}
+
+impl Source for Made {
+    fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
+        (self.next)();
+        Ok(wire::Heartbeat::default())
+    }
+}
+
+/// Ten intervals a second, and a sweeper that is not there.
+async fn run_with(source: Made, stop: CancellationToken) -> anyhow::Result<Option<Made>> {
+    let directory = tempfile::tempdir().unwrap();
+    let surroundings = Surroundings { variables: std::collections::BTreeMap::new(), root: true };
+    let mut config = Config::default_in(&surroundings);
+    config.sweeper_url = Some("http://127.0.0.1:9".to_owned());
+    config.state_dir = directory.path().to_owned();
+    config.identity = IdentityChoice::Host;
+    config.interval = Duration::from_millis(100);
+    run(&config, &surroundings, config.rules(), source, stop).await
+}
+
+#[tokio::test]
+async fn a_reading_that_hangs_does_not_keep_the_agent_from_ending() {
+    let (has_begun, begun) = mpsc::channel();
+    // It hangs until the end of the test, or the test's own threads would never end.
+    let (_test_lives, ends) = mpsc::channel::<()>();
+    let next = move || {
+        let _ = has_begun.send(());
+        let _ = ends.recv();
+    };
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(run_with(Made { next: Box::new(next) }, stop.clone()));
+    tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
+    stop.cancel();
+    let ended = tokio::time::timeout(LAST_READING + LAST_SENDING + Duration::from_secs(4), running).await;
+    assert!(ended.unwrap().unwrap().unwrap().is_none());
 }
