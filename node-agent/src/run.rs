@@ -31,7 +31,7 @@ const LAST_READING: Duration = Duration::from_secs(2);
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
-/// Measures and reports until `stop`, and gives the source back, unless a reading hangs in
+/// Measures and reports until `stop`, or until the source has paused, and gives the source back, unless a reading hangs in
 /// it. It judges by the rules of `keeper`, for which this fetches what the sweeper offers.
 ///
 /// # Errors
@@ -208,7 +208,7 @@ async fn measure<S: Source + 'static>(
             }
             _ => {}
         }
-        if last {
+        if last || source.is_paused() {
             return Ok(Some(source));
         }
     }

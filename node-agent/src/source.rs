@@ -6,7 +6,7 @@
 use crate::{
     budget::{Budget, Cost, Limits, Step},
     collect::Collector,
-    coverage::Probes,
+    coverage::{Probes, Status},
     fold::{self, OwnCosts},
     host::clock::Moment,
     names,
@@ -30,6 +30,11 @@ pub trait Source: Send {
     fn passes_over(&mut self) -> bool {
         false
     }
+
+    /// Whether the last reading was the last one, until whoever runs this begins it anew.
+    fn is_paused(&self) -> bool {
+        false
+    }
 }
 
 /// Heartbeats of this host.
@@ -41,6 +46,8 @@ pub struct Readings {
     /// CPU time of the agent and its programs at the last reading, in nanoseconds.
     spent_ns: Option<u64>,
     passed_over: bool,
+    /// Nothing is attached: the switch was seen thrown, however short that was.
+    is_paused: bool,
 }
 
 impl Readings {
@@ -48,7 +55,8 @@ impl Readings {
     #[must_use]
     pub fn new(collector: Collector) -> Self {
         let previous = collector.counters_since();
-        Self { collector, previous, switch: None, budget: None, spent_ns: None, passed_over: false }
+        let (passed_over, is_paused) = (false, false);
+        Self { collector, previous, switch: None, budget: None, spent_ns: None, passed_over, is_paused }
     }
 
     /// From here on it stops where `switch` says so, and does less where it costs more than `limits`.
@@ -59,6 +67,7 @@ impl Readings {
 
     /// Detaches everything: nothing is counted until [`Readings::resume`].
     pub fn pause(&mut self) {
+        self.is_paused = true;
         self.collector.pause();
     }
 
@@ -71,6 +80,7 @@ impl Readings {
         self.collector.resume(given_up)?;
         self.previous = self.collector.counters_since();
         self.spent_ns = None;
+        self.is_paused = false;
         Ok(())
     }
 
@@ -108,11 +118,12 @@ impl Readings {
     /// Stops measuring at once if the kill switch is thrown, and says so in this heartbeat, which is the last one.
     fn obey_switch(&mut self, heartbeat: &mut wire::Heartbeat) {
         let Some(switch) = &self.switch else { return };
-        if switch.thrown().is_some() {
-            self.collector.pause();
-        }
         let mut probes = Probes::default();
         switch.state(&mut probes);
+        // One look decides both: the file may be gone a moment later.
+        if probes.status("kill_switch") == Some(Status::Denied) {
+            self.pause();
+        }
         if let Some(coverage) = &mut heartbeat.coverage {
             coverage.probes.extend(probes.to_wire());
         }
@@ -140,6 +151,10 @@ impl Source for Readings {
         let is_longer = self.budget.as_ref().is_some_and(|budget| budget.has_given_up(Step::Interval));
         self.passed_over = is_longer && !self.passed_over;
         self.passed_over
+    }
+
+    fn is_paused(&self) -> bool {
+        self.is_paused
     }
 }
 

@@ -7,7 +7,7 @@ use heartbeat::wire::{self, ProbeStatus};
 use jiff::Timestamp;
 use lab::{agent::Agent, binaries, once::Group, process::Running, sweeper::Sweeper, wait};
 use rustix::process::Signal;
-use std::{fs, os::unix::process::ExitStatusExt as _, time::Duration};
+use std::{fs, os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
 use sweeper::store::Store;
 
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -97,6 +97,44 @@ async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
     assert_eq!(probe(&next, "kill_switch").0, ProbeStatus::Ok);
     assert_eq!(next.interval.unwrap().start_boottime_ns, since(&next), "what happened in between is nobody's activity");
     assert!(pair.attached() > 0);
+    pair.agent.stop().await;
+}
+
+fn forks(heartbeat: &wire::Heartbeat) -> u64 {
+    heartbeat.workloads.iter().filter_map(|row| row.forks).sum()
+}
+
+/// Each throw is made half an interval around a reading, which sees it; the look once a second sees a quarter of them. Four throws, so that
+/// one of them is seen by the reading alone with all but certainty.
+#[tokio::test]
+async fn a_throw_too_short_for_the_look_once_a_second_ends_in_counting_again() {
+    // A step of the budget would attach the programs anew.
+    let mut pair = Pair::start("collector = \"ebpf\"\nmax_cpu_percent_of_host = 100.0\n").await;
+    pair.until("a heartbeat", |_| true).await;
+    let stop = pair.agent.folder().join("run/stop");
+    fs::create_dir(stop.parent().unwrap()).unwrap();
+    for round in 1..=4 {
+        let before = pair.heartbeats().await.len();
+        wait::until("the next reading", PATIENCE, || async { (pair.heartbeats().await.len() > before).then_some(()) })
+            .await;
+        tokio::time::sleep(INTERVAL * 3 / 4).await;
+        fs::write(&stop, "").unwrap();
+        tokio::time::sleep(INTERVAL / 2).await;
+        fs::remove_file(&stop).unwrap();
+        let before = pair.heartbeats().await.len();
+        wait::until(&format!("births after throw {round}"), PATIENCE / 2, || async {
+            assert!(Command::new("true").status().unwrap().success());
+            let all = pair.heartbeats().await;
+            // The first two may have been under way before.
+            let later = all.get(before + 2..).unwrap_or_default();
+            later
+                .windows(2)
+                .any(|two| since(&two[0]) == since(&two[1]) && forks(&two[1]) > forks(&two[0]))
+                .then_some(())
+        })
+        .await;
+        assert!(pair.attached() > 0);
+    }
     pair.agent.stop().await;
 }
 

@@ -26,6 +26,7 @@ pub async fn run(
         let halt = stop.child_token();
         let mut running = pin!(super::run(config, surroundings, Arc::clone(&keeper), source, halt.clone()));
         let back = tokio::select! {
+            // Told to stop, or a reading saw the switch thrown, even if it is released by now: both begin anew below.
             ended = &mut running => ended?,
             file = switch.until_thrown() => {
                 tracing::warn!(file = %file.display(), "collection stops: one last heartbeat, then silence");

@@ -46,12 +46,17 @@ fn plain_http_is_only_quiet_on_loopback() {
 /// Readings that a test makes.
 struct Made {
     next: Box<dyn FnMut() + Send>,
+    is_paused: bool,
 }
 
 impl Source for Made {
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
         (self.next)();
         Ok(wire::Heartbeat::default())
+    }
+
+    fn is_paused(&self) -> bool {
+        self.is_paused
     }
 }
 
@@ -68,6 +73,12 @@ async fn run_with(source: Made, stop: CancellationToken) -> anyhow::Result<Optio
 }
 
 #[tokio::test]
+async fn a_source_that_has_paused_ends_the_run_and_is_given_back() {
+    let source = Made { next: Box::new(|| {}), is_paused: true };
+    assert!(run_with(source, CancellationToken::new()).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn a_reading_that_hangs_does_not_keep_the_agent_from_ending() {
     let (has_begun, begun) = mpsc::channel();
     // It hangs until the end of the test, or the test's own threads would never end.
@@ -77,7 +88,7 @@ async fn a_reading_that_hangs_does_not_keep_the_agent_from_ending() {
         let _ = ends.recv();
     };
     let stop = CancellationToken::new();
-    let running = tokio::spawn(run_with(Made { next: Box::new(next) }, stop.clone()));
+    let running = tokio::spawn(run_with(Made { next: Box::new(next), is_paused: false }, stop.clone()));
     tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
     stop.cancel();
     let ended = tokio::time::timeout(LAST_READING + LAST_SENDING + Duration::from_secs(4), running).await;
