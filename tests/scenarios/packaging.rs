@@ -6,11 +6,13 @@
 use lab::{
     binaries,
     lives::{Lives, Proof},
+    process::Running,
 };
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 /// `systemd-analyze security` calls a service *OK* up to 5.0; tenths.
@@ -112,7 +114,10 @@ impl Podman {
         let context = binaries::node_agent();
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).args(["build", "--quiet", "--tag", image, "--file"]);
-        command.arg(packaged("container/Containerfile")).arg(context.parent().unwrap());
+        command
+            .arg(packaged("container/Containerfile"))
+            .arg("--build-context=certificates=/etc/ssl/certs")
+            .arg(context.parent().unwrap());
         let (is_built, said) = outcome(&mut command);
         assert!(is_built, "{said}");
     }
@@ -152,4 +157,24 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     let proof = Proof::on_this_host(&Lives { agent, collector: "auto", ..Lives::programs(10) }).await;
     assert_eq!(proof.heartbeat["coverage"]["collector"], "COLLECTOR_PROC");
     assert_eq!(proof.probe("ebpf").0, "PROBE_STATUS_DENIED");
+}
+
+/// Nobody listens there: that the agent is refused the connection, and not the certificates, shows that it got as far.
+#[tokio::test]
+async fn the_container_speaks_https() {
+    let podman = Podman::new();
+    podman.build("node-agent");
+    let scratch = tempfile::tempdir().unwrap();
+    let mut words = podman.run("node-agent", "bpf,perfmon");
+    let image = words.pop().unwrap();
+    words.extend(["SWEEPER_URL=https://127.0.0.1:9", "JOIN_TOKEN=none", "IDENTITY=host", "INTERVAL=500ms"].map(env));
+    words.extend(["--volume=/etc/machine-id:/etc/machine-id:ro".to_owned(), image]);
+    let mut agent = Running::start("container", Command::new(&words[0]).args(&words[1..]), scratch.path());
+    let line = agent.line_with("the sweeper does not take heartbeats", Duration::from_secs(60)).await;
+    assert!(line.contains("Connection refused"), "{line}");
+    assert!(agent.terminate(Duration::from_secs(30)).await.success());
+}
+
+fn env(setting: &str) -> String {
+    format!("--env=NODE_AGENT_{setting}")
 }
