@@ -1,11 +1,12 @@
-//! A disk that fills up under the agent: it goes on in memory, says so, and returns to the disk when there is room again.
+//! A disk that fills up under the agent: it goes on in memory, says so, and returns to the disk when there is room again. Where its log
+//! cannot be written either, it goes on without.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::wire;
 use jiff::Timestamp;
-use lab::{agent::Agent, sweeper::Sweeper, tmpfs::Tmpfs, wait};
-use std::{fs, path::Path, time::Duration};
+use lab::{agent::Agent, process::Running, sweeper::Sweeper, tmpfs::Tmpfs, wait};
+use std::{fs, path::Path, process::Command, time::Duration};
 use sweeper::store::Store;
 
 const INTERVAL: Duration = Duration::from_millis(300);
@@ -105,4 +106,54 @@ async fn a_full_disk_costs_no_heartbeat_and_is_named() {
     let log = agent.log();
     let warnings = log.lines().filter(|line| line.contains("WARN") && line.contains("the disk takes no heartbeats"));
     assert_eq!(warnings.count(), 1, "said once:\n{log}");
+}
+
+/// `command` with its standard error on a disk that is always full.
+fn with_a_full_log(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" 2>/dev/full", "sh"]).arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(key, value),
+            None => shell.env_remove(key),
+        };
+    }
+    shell
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_ends_neither_agent_nor_sweeper() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    let config = format!(
+        "sweeper_url = \"{}\"\njoin_token = \"{}\"\ninterval = \"{}ms\"\nidentity = \"host\"\nlog = \"debug\"\n",
+        sweeper.url(),
+        sweeper.join_token(),
+        INTERVAL.as_millis()
+    );
+    let agent = Agent::prepare(&scratch.path().join("agent"), &config, &[]);
+    let mut command = with_a_full_log(agent.command().arg("run"));
+    let mut running = Running::start("agent-without-log", &mut command, scratch.path());
+    let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+    let store = Store::connect(&database).await.unwrap();
+    wait::until("three intervals", PATIENCE, || {
+        let ended = running.ended();
+        assert!(ended.is_none(), "it ended: {ended:?}");
+        async { (stored(&store).await.len() >= 3).then_some(()) }
+    })
+    .await;
+    assert!(running.terminate(PATIENCE).await.success());
+
+    sweeper.stop().await;
+    let mut command = with_a_full_log(sweeper.command().arg("serve"));
+    let mut running = Running::start("sweeper-without-log", &mut command, scratch.path());
+    let url = format!("{}/readyz", sweeper.url());
+    wait::until("the sweeper to be ready", PATIENCE, || {
+        let ended = running.ended();
+        assert!(ended.is_none(), "it ended: {ended:?}");
+        let answer = reqwest::get(url.clone());
+        async { answer.await.ok().filter(|answer| answer.status().is_success()) }
+    })
+    .await;
+    assert!(running.terminate(PATIENCE).await.success());
 }

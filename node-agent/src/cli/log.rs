@@ -20,7 +20,13 @@ pub fn start(filter: &str) -> Result<(), ConfigError> {
         reason: error.to_string(),
     })?;
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(ToStandardError).with_ansi(colours).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(ToStandardError)
+        .with_ansi(colours)
+        // A line that cannot be written (a full disk) would be complained about by `eprintln!`, which then panics.
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }
 

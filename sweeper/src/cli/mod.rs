@@ -149,6 +149,8 @@ fn start_logging(service: bool) {
         .with_writer(std::io::stderr)
         .with_ansi(colours)
         .with_target(false)
+        // A line that cannot be written (a full disk) would be complained about by `eprintln!`, which then panics.
+        .log_internal_errors(false)
         .init();
 }
 
