@@ -57,6 +57,16 @@ fn the_service_is_well_formed_and_narrow() {
     assert!(systemd_analyze(&["verify"], &wrong).1.contains("DynamicUsers"));
 }
 
+/// What `/proc/devices` calls NVIDIA's devices differs by driver; one that is not allowed is a GPU that is not read.
+#[test]
+fn the_service_reaches_the_gpus_of_every_driver_and_no_other_device() {
+    let text = fs::read_to_string(packaged("systemd/node-agent.service")).unwrap();
+    let allowed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("DeviceAllow=")).collect();
+    let gpus = ["nvidia", "nvidiactl", "nvidia-frontend", "nvidia-uvm"].map(|name| format!("char-{name} rw"));
+    assert_eq!(allowed, [gpus.as_slice(), &["char-pts r".to_owned()]].concat());
+    assert!(text.lines().any(|line| line == "DevicePolicy=closed"));
+}
+
 fn kubernetes_validate(manifest: &Path) -> (bool, String) {
     outcome(Command::new(binaries::python("python")).args(["-m", "kubernetes_validate", "--strict"]).arg(manifest))
 }
