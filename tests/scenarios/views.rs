@@ -7,7 +7,7 @@ use rustix::process::{Signal, kill_process};
 use std::{
     io::{BufRead as _, BufReader},
     process::{Command, ExitStatus, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -145,6 +145,34 @@ async fn watch_ends_without_a_word_when_nobody_listens() {
         assert!(output.status.success(), "{}", output.status);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
+}
+
+/// A pager that is left alone: the pipe is full, and nobody reads on.
+#[tokio::test]
+async fn watch_is_stopped_by_a_signal_while_its_reader_stalls() {
+    let (_scratch, agent) = agent();
+    let mut command = agent.command();
+    command.args(["watch", "--json", "--interval", "100ms"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let pipe = child.stdout.take().unwrap();
+    let (mut held, mut since) = (0, Instant::now());
+    wait::until("a pipe into which no more goes for 10 intervals", PATIENCE, || {
+        let now = rustix::io::ioctl_fionread(&pipe).unwrap();
+        if now != held {
+            (held, since) = (now, Instant::now());
+        }
+        let is_full = held > 0 && since.elapsed() > Duration::from_secs(1);
+        async move { is_full.then_some(()) }
+    })
+    .await;
+    kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut status = None;
+    wait::until("the end of watch", Duration::from_secs(2), || {
+        status = child.try_wait().unwrap();
+        async move { status }
+    })
+    .await;
+    assert!(status.is_some_and(|status| status.success()), "{status:?}");
 }
 
 /// Reads OpenMetrics from standard input as Prometheus' own Python client does, strictly, and prints what it understood.

@@ -37,16 +37,25 @@ pub async fn watch(mut source: Readings, options: Options, stop: CancellationTok
             () = stop.cancelled() => return Ok(()),
             tick = ticker.tick() => tick?,
         }
-        let (back, heartbeat) = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let heartbeat = source.next();
             (source, heartbeat)
-        })
-        .await?;
+        });
+        let (back, heartbeat) = tokio::select! {
+            ended = reading => ended?,
+            () = stop.cancelled() => return Ok(()),
+        };
         source = back;
         let heartbeat = heartbeat?;
-        match options.output {
-            Output::Json => terminal::say(&terminal::escaped_json(&serde_json::to_string(&heartbeat)?))?,
-            Output::Table => terminal::say(&terminal::escaped(&line(&View::new(last.as_ref(), &heartbeat))))?,
+        let text = match options.output {
+            Output::Json => terminal::escaped_json(&serde_json::to_string(&heartbeat)?).into_owned(),
+            Output::Table => terminal::escaped(&line(&View::new(last.as_ref(), &heartbeat))).into_owned(),
+        };
+        // A reader that stalls keeps the write waiting, and must not keep the end waiting as well.
+        let written = tokio::task::spawn_blocking(move || terminal::say(&text));
+        tokio::select! {
+            written = written => written??,
+            () = stop.cancelled() => return Ok(()),
         }
         last = Some(heartbeat);
         left -= 1;
