@@ -78,8 +78,11 @@ impl Switch {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::File::create(path)?;
-        Ok(path)
+        // Whatever lies there already stops as well. It is not opened: a link would have its target emptied.
+        match fs::File::create_new(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(path),
+        }
     }
 
     /// Takes every such file away; says which there were.
@@ -144,6 +147,21 @@ mod tests {
         fs::create_dir(folder.path().join("run")).unwrap();
         std::os::unix::fs::symlink("/nonexistent", folder.path().join("run/stop")).unwrap();
         assert!(switch(folder.path()).thrown().is_some());
+    }
+
+    #[test]
+    fn throwing_it_twice_is_no_error_and_leaves_the_target_of_a_link_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let switch = switch(folder.path());
+        let target = folder.path().join("target");
+        fs::write(&target, "somebody's").unwrap();
+        fs::create_dir(folder.path().join("run")).unwrap();
+        std::os::unix::fs::symlink(&target, folder.path().join("run/stop")).unwrap();
+        for _ in 0..2 {
+            switch.throw().unwrap();
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "somebody's");
+        assert!(switch.thrown().is_some());
     }
 
     #[test]
