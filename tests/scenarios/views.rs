@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use lab::{agent::Agent, binaries, port, pty::Terminal, wait};
+use lab::{agent::Agent, binaries, port, process::Running, pty::Terminal, wait};
 use rustix::process::{Signal, kill_process};
 use std::{
     io::{BufRead as _, BufReader},
@@ -173,6 +173,19 @@ async fn watch_is_stopped_by_a_signal_while_its_reader_stalls() {
     })
     .await;
     assert!(status.is_some_and(|status| status.success()), "{status:?}");
+}
+
+/// The sweeper takes the connection and then says nothing.
+#[tokio::test]
+async fn doctor_obeys_ctrl_c_while_it_waits_for_an_answer() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let config = format!("identity = \"host\"\nsweeper_url = \"http://{}\"\n", silent.local_addr().unwrap());
+    let agent = Agent::prepare(&scratch.path().join("agent"), &config, &[]);
+    let mut doctor = Running::start("doctor", agent.command().arg("doctor"), scratch.path());
+    let _asked = tokio::time::timeout(PATIENCE, silent.accept()).await.unwrap().unwrap();
+    doctor.signal(Signal::INT);
+    assert_eq!(doctor.end(Duration::from_secs(2)).await.code(), Some(1));
 }
 
 /// Reads OpenMetrics from standard input as Prometheus' own Python client does, strictly, and prints what it understood.

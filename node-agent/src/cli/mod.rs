@@ -190,9 +190,10 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
         }
         Command::Doctor { output } => {
             let source = go_ahead(config).and_then(|()| once::start(&once::options(config, config.interval)));
-            in_runtime(async |_| {
-                let complete = doctor::doctor(config, surroundings, source, *output == Output::Json).await?;
-                Ok(if complete { SUCCESS } else { INCOMPLETE })
+            in_runtime(async |stop| {
+                let asking = doctor::doctor(config, surroundings, source, *output == Output::Json);
+                let Some(complete) = stop.run_until_cancelled(asking).await else { return Ok(FAILED) };
+                Ok(if complete? { SUCCESS } else { INCOMPLETE })
             })
         }
         Command::Stop => {
