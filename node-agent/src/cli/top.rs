@@ -30,7 +30,8 @@ struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        ratatui::restore();
+        // Not `restore`, which panics where its complaint cannot be written.
+        let _ = ratatui::try_restore();
     }
 }
 
@@ -61,8 +62,9 @@ pub fn has_a_terminal() -> Result<(), NoTerminal> {
 /// # Errors
 /// If the terminal cannot be used, or nothing can be measured.
 pub async fn top(source: Readings, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-    let mut terminal = ratatui::try_init()?;
+    // First, because what fails half-way has already changed the terminal.
     let _restored = Restored;
+    let mut terminal = ratatui::try_init()?;
     let mut ticker = Ticker::start(interval)?;
     let mut events = EventStream::new();
     let mut screen = Screen::default();
