@@ -11,9 +11,12 @@ use super::{
     object::ObjectError,
 };
 use aya::maps::{Map, MapData};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -21,13 +24,18 @@ use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
+    time::Duration,
 };
 
 /// The hidden command.
 pub const COMMAND: &str = "load-programs";
 /// Most descriptors that are handed over; the kernel's own limit is 253.
 const MAX_DESCRIPTORS: usize = 128;
+/// Time that loading may take: it takes 0.3 s (measured on 6.18), and some 10 s on a machine that is busy and emulated.
+const TIME_TO_LOAD: Duration = Duration::from_secs(60);
+/// Time that a process takes to end when it is killed, unless it hangs in the kernel.
+const TIME_TO_DIE: Duration = Duration::from_secs(1);
 /// Longest message; a refusal holds the verifier's last words.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Longest reason that is passed on, in bytes.
@@ -142,19 +150,12 @@ fn send(message: &Message, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
 /// # Errors
 /// What the kernel refused, or why there was no answer.
 pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-    let (ours, theirs) = pair.map_err(|error| ObjectError::Loader(error.into()))?;
     let mut command = Command::new("/proc/self/exe");
     command.arg(COMMAND);
     if wanted.syscall_classes {
         command.arg("--syscall-classes");
     }
-    let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn().map_err(ObjectError::Loader)?;
-    // The other end of the socket now lies with the child alone: if that ends without a word, so does the reading.
-    drop(command);
-    let received = receive(&ours);
-    let ended = child.wait().map_err(ObjectError::Loader)?;
-    let (message, descriptors) = received.map_err(ObjectError::Loader)?;
+    let (ended, (message, descriptors)) = ask(command, TIME_TO_LOAD).map_err(ObjectError::Loader)?;
     match message {
         None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
         Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
@@ -163,6 +164,32 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
             unpack(standing, maps, attached, descriptors)
         }
     }
+}
+
+/// Runs `command` to its end, with a socket as its standard input, and reads its one message.
+fn ask(mut command: Command, patience: Duration) -> io::Result<(ExitStatus, Received)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn()?;
+    // The other end of the socket now lies with the child alone: if that ends without a word, so does the reading.
+    drop(command);
+    if !has_news(&ours, patience)? {
+        child.kill()?;
+        // The end of the socket is the end of the process. One that hangs in the kernel is left behind.
+        if has_news(&ours, TIME_TO_DIE)? {
+            child.wait()?;
+        }
+        let said_nothing = format!("it was killed, because it had not ended after {} s", patience.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, said_nothing));
+    }
+    let received = receive(&ours);
+    Ok((child.wait()?, received?))
+}
+
+/// Waits for a message, or for the other side's end.
+fn has_news(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&patience)))?;
+    Ok(ready > 0)
 }
 
 fn unpack(
@@ -189,7 +216,10 @@ fn unpack(
     Ok(Handover { standing, maps, iterator, attached: programs })
 }
 
-fn receive(socket: &OwnedFd) -> io::Result<(Option<Message>, Vec<OwnedFd>)> {
+/// The message, if there is one, and what came with it.
+type Received = (Option<Message>, Vec<OwnedFd>);
+
+fn receive(socket: &OwnedFd) -> io::Result<Received> {
     let mut text = vec![0; MAX_MESSAGE_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -205,4 +235,19 @@ fn receive(socket: &OwnedFd) -> io::Result<(Option<Message>, Vec<OwnedFd>)> {
     let text = text.get(..received.bytes).unwrap_or_default();
     let message = if text.is_empty() { None } else { Some(serde_json::from_slice(text)?) };
     Ok((message, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loading_process_that_hangs_is_killed_and_one_that_ends_without_a_word_is_not_waited_for() {
+        let mut hangs = Command::new("sleep");
+        hangs.arg("600");
+        let error = ask(hangs, Duration::from_millis(100)).map(|_| ()).expect_err("it says nothing");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        let (ended, (message, descriptors)) = ask(Command::new("false"), TIME_TO_LOAD).expect("it ends");
+        assert!(message.is_none() && descriptors.is_empty() && ended.code() == Some(1), "{ended}");
+    }
 }
