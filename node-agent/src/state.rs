@@ -114,11 +114,6 @@ impl StateDir {
         fs::rename(&new, self.path.join(TOKEN))?;
         File::open(&self.path)?.sync_all()
     }
-
-    /// Forgets a token that the sweeper no longer takes.
-    pub fn forget_token(&self) {
-        let _ = fs::remove_file(self.path.join(TOKEN));
-    }
 }
 
 #[cfg(test)]
@@ -151,7 +146,5 @@ mod tests {
         assert_eq!(state.token(&other), None);
         let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("agent"), mode("agent/node-token")), (0o700, 0o600));
-        state.forget_token();
-        assert_eq!(state.token(&node), None);
     }
 }

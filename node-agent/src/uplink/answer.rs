@@ -1,7 +1,7 @@
 //! What an answer of the sweeper means for the heartbeats that were sent.
 //!
-//! A heartbeat is given up only if the sweeper itself, in its own words, says that this very heartbeat can never be
-//! accepted. Everything that may pass is tried again: a clock that is off, a sweeper that is older than the agent, a
+//! A heartbeat is given up, and a token doubted, only if the sweeper itself, in its own words, says that this very heartbeat can never be
+//! accepted, or the token not. Everything that may pass is tried again: a clock that is off, a sweeper that is older than the agent, a
 //! wrong address, and whatever a proxy in between makes up.
 
 use heartbeat::api::{Ack, PROBLEM_TYPE, Problem};
@@ -29,6 +29,8 @@ pub enum Answer {
     JoinAgain(String),
     /// Send fewer heartbeats at once; a single one that is too large is given up.
     TooLarge(String),
+    /// The same, but nobody knows whose word it is: a single one is tried again later.
+    TooLargeOnTheWay(String),
     /// One of these heartbeats will never be accepted.
     Refused(String),
     /// The sweeper does not believe a clock: that of the sending, or that of an interval.
@@ -54,8 +56,9 @@ pub fn judge(received: &Received) -> Answer {
                 Answer::Later { why: format!("{} is not an acknowledgement ({error})", received.status), after: None }
             }
         },
-        (401, _) | (403, Some("forbidden_node")) => Answer::JoinAgain(why),
-        (413, _) => Answer::TooLarge(why),
+        (401, Some("unauthenticated")) | (403, Some("forbidden_node")) => Answer::JoinAgain(why),
+        (413, Some("too_large")) => Answer::TooLarge(why),
+        (413, _) => Answer::TooLargeOnTheWay(why),
         (400..=499, Some("malformed" | "invalid")) => Answer::Refused(why),
         (400..=499, Some("clock_skew")) => Answer::ClockSkew(why),
         _ => Answer::Later { why, after: received.retry_after },
@@ -101,6 +104,8 @@ mod tests {
         }
         for (status, kind) in [
             (400, None),
+            (401, None),
+            (401, Some("about:blank")),
             (403, None),
             (404, None),
             (408, None),
@@ -121,9 +126,10 @@ mod tests {
 
     #[test]
     fn what_needs_an_answer_of_its_own_is_told_apart() {
-        assert!(matches!(judge(&received(401, None)), Answer::JoinAgain(_)));
+        assert!(matches!(judge(&received(401, Some("unauthenticated"))), Answer::JoinAgain(_)));
         assert!(matches!(judge(&received(403, Some("forbidden_node"))), Answer::JoinAgain(_)));
-        assert!(matches!(judge(&received(413, None)), Answer::TooLarge(_)));
+        assert!(matches!(judge(&received(413, Some("too_large"))), Answer::TooLarge(_)));
+        assert!(matches!(judge(&received(413, None)), Answer::TooLargeOnTheWay(_)));
         assert!(matches!(judge(&received(422, Some("clock_skew"))), Answer::ClockSkew(_)));
     }
 

@@ -70,10 +70,12 @@ pub struct Uplink {
     meter: Arc<meter::Meter>,
     rules: rules::Follower,
     token: Option<Secret>,
+    /// The token was refused: join before it is tried again.
+    must_join: bool,
     backoff: Backoff,
     batch_limit: usize,
-    /// The last trouble that was logged; none while all is well.
-    trouble: Option<String>,
+    /// The last two troubles that were logged, for a refused token and a refused join take turns; none while all is well.
+    troubles: Vec<String>,
 }
 
 impl Uplink {
@@ -95,16 +97,22 @@ impl Uplink {
             note_floor(queue.spool().raise_floor(0));
         }
         let rules = rules::Follower::new(keeper);
-        Self { client, node, state, queue, meter, rules, token, backoff, batch_limit: 1, trouble: None }
+        let (must_join, batch_limit, troubles) = (false, 1, Vec::new());
+        Self { client, node, state, queue, meter, rules, token, must_join, backoff, batch_limit, troubles }
     }
 
     /// Does one thing: joins, or sends one envelope.
     pub async fn step(&mut self) -> Step {
         let step = match self.token.clone() {
-            None => self.join().await,
-            Some(token) => {
+            Some(token) if !self.must_join => {
                 self.rules.follow(&self.client, &token).await;
                 self.send(&token).await
+            }
+            _ => {
+                let step = self.join().await;
+                // If it did not come to a new token, the old one may be good again: a sweeper gets its database back.
+                self.must_join = false;
+                step
             }
         };
         self.meter.sample();
@@ -161,12 +169,12 @@ impl Uplink {
         match self.client.send(body, token).await.map(|received| answer::judge(&received)) {
             Ok(Answer::Stored(ack)) => self.stored(&batch, &ack),
             Ok(Answer::JoinAgain(why)) => {
-                tracing::warn!(why, "the sweeper does not take this node's token; joining again");
-                self.state.forget_token();
-                self.token = None;
-                self.later("the node token was not taken".to_owned(), None)
+                self.must_join = true;
+                self.later(format!("it does not take this node's token, which will join again: {why}"), None)
             }
             Ok(Answer::TooLarge(why)) => self.too_large(&batch, &why),
+            Ok(Answer::TooLargeOnTheWay(why)) if batch.heartbeats.len() == 1 => self.later(why, None),
+            Ok(Answer::TooLargeOnTheWay(why)) => self.too_large(&batch, &why),
             Ok(Answer::Refused(why)) => self.refused(&batch, &why),
             Ok(Answer::ClockSkew(why)) => self.clock_skew(&batch, why),
             Ok(Answer::Later { why, after }) => self.later(why, after),
@@ -237,22 +245,21 @@ impl Uplink {
     fn later(&mut self, why: String, asked: Option<Duration>) -> Step {
         let wait = self.backoff.next(asked, &mut rand::rng());
         self.batch_limit = 1;
-        if self.trouble.as_ref() == Some(&why) {
+        if self.troubles.contains(&why) {
             tracing::debug!(why, wait_ms = wait.as_millis(), "the sweeper still does not take heartbeats");
         } else {
-            tracing::warn!(
-                why,
-                waiting = self.queue.stats().waiting,
-                "the sweeper does not take heartbeats; they wait"
-            );
-            self.trouble = Some(why);
+            tracing::warn!(why, waiting = self.queue.stats().waiting, "the sweeper does not take heartbeats; they wait");
+            if self.troubles.len() == 2 {
+                self.troubles.remove(0);
+            }
+            self.troubles.push(why);
         }
         Step::Wait(wait)
     }
 
     fn well(&mut self) {
         self.backoff.reset();
-        if self.trouble.take().is_some() {
+        if !std::mem::take(&mut self.troubles).is_empty() {
             tracing::info!(waiting = self.queue.stats().waiting, "the sweeper takes heartbeats again");
         }
     }

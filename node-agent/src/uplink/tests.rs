@@ -291,46 +291,7 @@ async fn what_may_pass_is_waited_for_and_nothing_is_lost() {
     assert_eq!(lab.queue.stats().rejected, 0);
 }
 
-#[tokio::test]
-async fn a_token_that_is_void_is_exchanged_anew() {
-    let mut lab = Lab::joined().await;
-    lab.push(2);
-    lab.sweeper.lock().unwrap().token = "revoked".to_owned();
-    assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
-    lab.drain().await;
-    assert_eq!(lab.arrived(), once_each(1..=2));
-    assert_eq!(lab.sweeper.lock().unwrap().joins, 2);
-}
-
-#[tokio::test]
-async fn only_the_heartbeat_that_is_refused_for_good_is_set_aside() {
-    let mut lab = Lab::joined().await;
-    lab.push(9);
-    lab.sweeper.lock().unwrap().poison = Some(6);
-    lab.drain().await;
-    let missing_one = once_each((1..=9).filter(|sequence| *sequence != 6));
-    assert_eq!(lab.arrived(), missing_one);
-    assert_eq!(lab.queue.stats().rejected, 1);
-    lab.push(1);
-    lab.drain().await;
-    let contiguous = lab.sweeper.lock().unwrap().contiguous;
-    assert_eq!(contiguous, 10, "the next envelope declares the hole, so the sweeper does not wait for it");
-}
-
-#[tokio::test]
-async fn a_batch_that_is_too_large_is_halved_until_it_fits() {
-    let mut lab = Lab::joined().await;
-    lab.push(7);
-    lab.drain().await;
-    lab.push(8);
-    lab.mood(Mood::Status(413, Some("too_large")));
-    lab.mood(Mood::Status(413, None));
-    lab.drain().await;
-    assert_eq!(lab.arrived(), once_each(1..=15));
-    let envelopes = lab.sweeper.lock().unwrap().envelopes.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(envelopes, [1, 2, 4, 2, 4, 2]);
-}
-
+/// What a proxy in between says is not the sweeper's word.
 #[tokio::test]
 async fn many_go_in_bounded_envelopes() {
     let mut lab = Lab::joined().await;
@@ -339,15 +300,6 @@ async fn many_go_in_bounded_envelopes() {
     assert_eq!(lab.arrived(), once_each(1..=600));
     let envelopes = lab.sweeper.lock().unwrap().envelopes.iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(envelopes, [1, 2, 4, 8, 16, 32, 64, 128, 256, 89]);
-}
-
-#[tokio::test]
-async fn a_wrong_join_token_is_waited_out() {
-    let lab = Lab::new().await;
-    let other = tempfile::tempdir().unwrap();
-    let (_, mut stranger) = uplink(other.path(), &lab.url, "wrong");
-    assert!(matches!(stranger.step().await, Step::Wait(_)));
-    assert_eq!(lab.sweeper.lock().unwrap().joins, 0);
 }
 
 #[tokio::test]
@@ -374,3 +326,6 @@ async fn what_was_measured_under_a_clock_that_ran_ahead_does_not_block_the_rest(
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(3..=5));
 }
+
+#[path = "refusal_tests.rs"]
+mod refusals;
