@@ -34,6 +34,9 @@ use std::{sync::Arc, time::Duration};
 
 /// Heartbeats pack at 4:1 and better, so this stays under the limit of the body; if not, the batch is halved.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// From so many refusals for good in a row on, something else than a heartbeat is wrong, and the rest of the spool is not put at stake at
+/// full speed.
+const REFUSED_IN_A_ROW: u32 = 3;
 /// An interval that ends this far in this host's own future was measured under another clock.
 const MOST_AHEAD_MS: i64 = 60_000;
 
@@ -74,6 +77,8 @@ pub struct Uplink {
     must_join: bool,
     backoff: Backoff,
     batch_limit: usize,
+    /// Heartbeats that were set aside since one was stored.
+    refused_in_a_row: u32,
     /// The last two troubles that were logged, for a refused token and a refused join take turns; none while all is well.
     troubles: Vec<String>,
 }
@@ -97,8 +102,21 @@ impl Uplink {
             note_floor(queue.spool().raise_floor(0));
         }
         let rules = rules::Follower::new(keeper);
-        let (must_join, batch_limit, troubles) = (false, 1, Vec::new());
-        Self { client, node, state, queue, meter, rules, token, must_join, backoff, batch_limit, troubles }
+        let (must_join, refused_in_a_row, batch_limit, troubles) = (false, 0, 1, Vec::new());
+        Self {
+            client,
+            node,
+            state,
+            queue,
+            meter,
+            rules,
+            token,
+            must_join,
+            backoff,
+            batch_limit,
+            refused_in_a_row,
+            troubles,
+        }
     }
 
     /// Does one thing: joins, or sends one envelope.
@@ -192,6 +210,7 @@ impl Uplink {
         let sequences = batch.heartbeats.iter().map(|heartbeat| heartbeat.sequence).collect::<Vec<_>>();
         self.queue.spool().acknowledge(batch.boot, &sequences, ack.contiguous_sequence);
         self.rules.hear(ack);
+        self.refused_in_a_row = 0;
         self.batch_limit = self.batch_limit.saturating_mul(2).min(MAX_HEARTBEATS);
         tracing::debug!(
             sent,
@@ -218,6 +237,10 @@ impl Uplink {
             let sequence = heartbeat.sequence;
             tracing::error!(boot = %batch.boot, sequence, why, "the sweeper will never accept this heartbeat; it is set aside");
             self.queue.spool().reject(batch.boot, sequence);
+            self.refused_in_a_row = self.refused_in_a_row.saturating_add(1);
+            if self.refused_in_a_row >= REFUSED_IN_A_ROW {
+                return self.later(format!("it refuses one heartbeat after the other: {why}"), None);
+            }
         }
         self.batch_limit = 1;
         Step::Progress

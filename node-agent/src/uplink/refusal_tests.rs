@@ -82,3 +82,19 @@ async fn a_wrong_join_token_is_waited_out() {
     assert!(matches!(stranger.step().await, Step::Wait(_)));
     assert_eq!(lab.sweeper.lock().unwrap().joins, 0);
 }
+
+#[tokio::test]
+async fn a_sweeper_that_refuses_everything_does_not_get_the_whole_spool_at_once() {
+    let mut lab = Lab::joined().await;
+    lab.push(6);
+    for (refusal, waits) in [(1, false), (2, false), (3, true), (4, true)] {
+        lab.mood(Mood::Status(422, Some("invalid")));
+        assert_eq!(matches!(lab.uplink.step().await, Step::Wait(_)), waits, "{refusal}");
+    }
+    lab.drain().await;
+    assert_eq!(lab.arrived(), once_each(1..=2));
+    assert_eq!(lab.queue.stats().rejected, 4);
+    lab.push(1);
+    lab.mood(Mood::Status(422, Some("invalid")));
+    assert_eq!(lab.uplink.step().await, Step::Progress, "what was stored in between begins the count anew");
+}
