@@ -237,6 +237,7 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
             ("spool_too_old", stats.dropped_old),
             ("spool_damaged", stats.damaged),
             ("spool_rejected", stats.rejected),
+            ("spool_unjoined", stats.unjoined),
         ];
         let lost = lost.into_iter().filter(|(_, count)| *count > 0);
         coverage.drops.extend(lost.map(|(name, count)| wire::Drop { name: name.to_owned(), count }));

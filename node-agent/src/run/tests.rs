@@ -12,6 +12,7 @@ fn a_heartbeat_says_what_waits_what_was_lost_and_what_the_agent_itself_sent() {
     let boot = heartbeat::BootId(uuid::Uuid::from_u128(1));
     let limits = Limits { max_bytes: 2 * 4096, max_age: Duration::from_secs(3600) };
     let queue = Queue::new(Spool::open(directory.path(), &node, boot, limits).unwrap());
+    queue.push(wire::Heartbeat::default());
     queue.spool().raise_floor(0).unwrap();
     for _ in 0..5 {
         queue.push(wire::Heartbeat::default());
@@ -25,7 +26,8 @@ fn a_heartbeat_says_what_waits_what_was_lost_and_what_the_agent_itself_sent() {
     let agent = heartbeat.agent.unwrap();
     assert_eq!((agent.spooled_heartbeats, agent.spool_dropped_heartbeats), (Some(2), Some(3)));
     let drops = heartbeat.coverage.unwrap().drops;
-    assert_eq!(drops, [wire::Drop { name: "spool_full".to_owned(), count: 3 }]);
+    let drop = |name: &str, count| wire::Drop { name: name.to_owned(), count };
+    assert_eq!(drops, [drop("spool_full", 3), drop("spool_unjoined", 1)]);
     let counters = heartbeat.counters.unwrap();
     assert!(counters.own_network_sent_bytes.is_some() && counters.own_network_received_bytes.is_some());
 }

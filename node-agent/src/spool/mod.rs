@@ -70,6 +70,8 @@ pub struct Stats {
     pub damaged: u64,
     /// Refused by the sweeper for good.
     pub rejected: u64,
+    /// Not kept, because the node has not joined yet and no sequence is known.
+    pub unjoined: u64,
 }
 
 struct Waiting {
@@ -150,9 +152,13 @@ impl Spool {
     }
 
     /// Gives the heartbeat its sequence and keeps it until it is acknowledged. `None` if the last sequence is not known yet:
-    /// then nothing is kept.
+    /// then nothing is kept, and that is counted.
     pub fn push(&mut self, mut heartbeat: wire::Heartbeat) -> Option<u64> {
-        let sequence = self.last_sequence?.saturating_add(1);
+        let Some(last) = self.last_sequence else {
+            self.stats.unjoined += 1;
+            return None;
+        };
+        let sequence = last.saturating_add(1);
         heartbeat.sequence = sequence;
         let record = record::encode(&heartbeat.encode_to_vec());
         let bytes = disk::in_blocks(u64::try_from(record.len()).unwrap_or(u64::MAX));

@@ -49,6 +49,7 @@ fn before_the_last_sequence_is_known_nothing_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = Spool::open(directory.path(), &node(), boot(1), LIMITS).unwrap();
     assert_eq!(spool.push(wire::Heartbeat::default()), None);
+    assert_eq!((spool.stats().waiting, spool.stats().unjoined), (0, 1));
     spool.raise_floor(41).unwrap();
     assert_eq!(spool.push(wire::Heartbeat::default()), Some(42));
     assert_eq!(next(&mut spool), Some((boot(1), 42, vec![42])));

@@ -271,7 +271,9 @@ impl Uplink {
         if self.troubles.contains(&why) {
             tracing::debug!(why, wait_ms = wait.as_millis(), "the sweeper still does not take heartbeats");
         } else {
-            tracing::warn!(why, waiting = self.queue.stats().waiting, "the sweeper does not take heartbeats; they wait");
+            let is_known = self.queue.spool().last_sequence().is_some();
+            let fate = if is_known { "they wait" } else { "none is kept until this node has joined" };
+            tracing::warn!(why, waiting = self.queue.stats().waiting, "the sweeper does not take heartbeats; {fate}");
             if self.troubles.len() == 2 {
                 self.troubles.remove(0);
             }
