@@ -59,8 +59,15 @@ impl Served {
     }
 }
 
-/// By which a change of the file is seen.
-type Stamp = Option<(u64, u64, i64, i64)>;
+/// By which a change of the file is seen: inode, size, when its content changed, and when anything about it did (a `chmod` makes a file readable).
+type Stamp = Option<(u64, u64, (i64, i64), (i64, i64))>;
+
+/// What was seen of the file so far; `None` is nothing yet.
+#[derive(Debug, Default)]
+struct Looks {
+    last: Option<Stamp>,
+    read: Option<Stamp>,
+}
 
 /// The one rules file that is served.
 #[derive(Debug)]
@@ -86,37 +93,45 @@ impl Shelf {
         Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the file again.
-    ///
-    /// # Errors
-    /// See [`ShelfError`]; the one before then stays.
-    pub fn read_again(&self) -> Result<(), ShelfError> {
-        let served = read(&self.path)?;
+    fn take(&self, served: Served) {
         if served != *self.served() {
             tracing::info!(file = %self.path.display(), version = served.version, "serving new rules");
             *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
         }
-        Ok(())
     }
 
     fn stamp(&self) -> Stamp {
         let metadata = fs::metadata(&self.path).ok()?;
-        Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
+        let content = (metadata.mtime(), metadata.mtime_nsec());
+        Some((metadata.ino(), metadata.size(), content, (metadata.ctime(), metadata.ctime_nsec())))
+    }
+
+    /// Reads the file again if it has changed and two looks in a row found it the same: half of a file that is being copied may be a rules
+    /// file as well.
+    fn look(&self, looks: &mut Looks) -> Result<(), ShelfError> {
+        let now = Some(self.stamp());
+        let is_at_rest = std::mem::replace(&mut looks.last, now) == now;
+        if !is_at_rest || looks.read == now {
+            return Ok(());
+        }
+        let served = read(&self.path);
+        if Some(self.stamp()) != now {
+            return Ok(());
+        }
+        looks.read = now;
+        self.take(served?);
+        Ok(())
     }
 
     /// Reads the file again whenever it has changed, until `stop`.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         // What changed between start and now is seen as well: nothing has been looked at yet.
-        let mut last = None;
+        let mut looks = Looks::default();
         loop {
-            let now = self.stamp();
-            if now != last {
-                last = now;
-                if let Err(error) = self.read_again() {
-                    crate::api::counters::rules_refused();
-                    let version = &self.served().version;
-                    tracing::error!(error = %crate::chain(&error), version, "these rules stay in force");
-                }
+            if let Err(error) = self.look(&mut looks) {
+                crate::api::counters::rules_refused();
+                let version = &self.served().version;
+                tracing::error!(error = %crate::chain(&error), version, "these rules stay in force");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -146,6 +161,12 @@ pub fn read(path: &Path) -> Result<Served, ShelfError> {
 mod tests {
     use super::*;
 
+    fn read_again(shelf: &Shelf) -> Result<(), ShelfError> {
+        let mut looks = Looks::default();
+        shelf.look(&mut looks)?;
+        shelf.look(&mut looks)
+    }
+
     #[test]
     fn a_bad_file_is_refused_by_line_and_the_one_before_stays() {
         let directory = tempfile::tempdir().unwrap();
@@ -157,12 +178,36 @@ mod tests {
         let first = shelf.served();
         assert_eq!(first.version, "1");
         fs::write(&path, "version = \"2\"\n[housekeeping]\nnames = [\"bash\"]\n").unwrap();
-        let refused = shelf.read_again().unwrap_err().to_string();
+        let refused = read_again(&shelf).unwrap_err().to_string();
         assert!(refused.contains("line 3, column 10: `bash`"), "{refused}");
         assert_eq!(shelf.served(), first);
         fs::write(&path, "version = \"3\"\n").unwrap();
-        shelf.read_again().unwrap();
+        read_again(&shelf).unwrap();
         assert_eq!(shelf.served().version, "3");
         assert_ne!(shelf.served().sha256, first.sha256);
+    }
+
+    #[test]
+    fn half_of_a_file_that_is_being_copied_is_not_served_and_a_chmod_is_a_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rules.toml");
+        let write = |text: &str| fs::write(&path, text).unwrap();
+        write("version = \"1\"\n");
+        let shelf = Shelf::open(&path).unwrap();
+        let mut looks = Looks::default();
+        let mut served_after_a_look = || {
+            shelf.look(&mut looks).unwrap();
+            shelf.served().version.clone()
+        };
+        write("version = \"2\"\n");
+        assert_eq!(served_after_a_look(), "1");
+        write("version = \"22\"\nbase = \"built-in\"\n");
+        assert_eq!(served_after_a_look(), "1", "it was another one a moment ago");
+        assert_eq!(served_after_a_look(), "22");
+        let before = shelf.stamp();
+        // The kernel's clock for files goes in steps of up to 10 ms.
+        std::thread::sleep(Duration::from_millis(20));
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_ne!(shelf.stamp(), before);
     }
 }

@@ -16,14 +16,15 @@ pub(super) enum Stamp {
     Unseen,
     /// It is not there.
     Missing,
-    /// Inode, size, and when it was modified.
-    Seen(u64, u64, (i64, i64)),
+    /// Inode, size, when its content changed, and when anything about it did: a `chmod` makes a file readable and changes the latter alone.
+    Seen(u64, u64, (i64, i64), (i64, i64)),
 }
 
 impl Stamp {
     pub(super) fn of(path: &Path) -> Self {
         fs::metadata(path).map_or(Self::Missing, |metadata| {
-            Self::Seen(metadata.ino(), metadata.size(), (metadata.mtime(), metadata.mtime_nsec()))
+            let content = (metadata.mtime(), metadata.mtime_nsec());
+            Self::Seen(metadata.ino(), metadata.size(), content, (metadata.ctime(), metadata.ctime_nsec()))
         })
     }
 }

@@ -1,7 +1,8 @@
 //! Which rules are in force: the built-in ones, those of a local file, or those that the sweeper serves.
 //!
-//! A local file (`rules_file`) wins and is read again when it changes; without one, the sweeper's file is taken over as it comes
-//! and kept in the state directory for the next start. A file that is refused changes nothing: the rules before it stay, the probe
+//! A local file (`rules_file`) wins and is read again when it has changed and two looks in a row find it the same: half of a file
+//! that is being copied may be a rules file as well. Without one, the sweeper's file is taken over as it comes and kept in the state
+//! directory for the next start. A file that is refused changes nothing: the rules before it stay, the probe
 //! `rules` says line and reason, and `detail_rules_refused` counts it. Whoever measures asks once per reading, so that no
 //! reading mixes two sets. Cost: one `stat` per reading with a local file, nothing without.
 
@@ -63,6 +64,9 @@ struct State {
     /// SHA-256 of the served file that was refused last: it is not asked for again.
     refused_sha256: String,
     refused: u64,
+    /// The local file at the last look.
+    seen: Stamp,
+    /// The local file when it was read last.
     stamp: Stamp,
 }
 
@@ -77,6 +81,7 @@ impl Keeper {
             trouble: None,
             refused_sha256: String::new(),
             refused: 0,
+            seen: Stamp::default(),
             stamp: Stamp::default(),
         };
         let keeper = Self { local: local.map(Path::to_owned), kept: state_dir.join(KEPT), state: Mutex::new(state) };
@@ -168,14 +173,23 @@ impl Keeper {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the local file if it has changed.
+    /// Reads the local file if it has changed and does not change any more; at the start at once.
     fn look(&self) {
         let Some(path) = &self.local else { return };
         let stamp = Stamp::of(path);
-        if std::mem::replace(&mut self.state().stamp, stamp.clone()) == stamp {
+        {
+            let mut state = self.state();
+            let is_at_rest = std::mem::replace(&mut state.seen, stamp.clone()) == stamp;
+            if state.stamp == stamp || !(is_at_rest || state.stamp == Stamp::Unseen) {
+                return;
+            }
+        }
+        let file = read(path);
+        if Stamp::of(path) != stamp {
             return;
         }
-        match read(path) {
+        self.state().stamp = stamp;
+        match file {
             Ok(bytes) => _ = self.accept(&bytes, Origin::Local(path.clone())),
             Err(error) => self.refuse(&Origin::Local(path.clone()), &format!("it cannot be read: {error}")),
         }

@@ -9,7 +9,7 @@ use crate::{
     fold,
     workload::Class,
 };
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 const BAD: &str = "version = \"9\"\n[housekeeping]\nnames = [\"bash\"]\n";
 
@@ -90,14 +90,47 @@ fn a_local_file_wins_and_is_read_again_when_it_changes() {
         [(rules("own-22"), "own-22", false), (BAD.to_owned(), "own-22", true), (rules("own-3"), "own-3", false)]
     {
         fs::write(&path, text).unwrap();
+        keeper.look();
         assert_eq!((version(&keeper), trouble(&keeper).is_empty()), (expected.to_owned(), !complains));
     }
     fs::remove_file(&path).unwrap();
+    keeper.look();
     assert_eq!(version(&keeper), "own-3");
     assert!(trouble(&keeper).contains("cannot be read"), "{}", trouble(&keeper));
     assert_eq!(keeper.refused(), 2);
     assert_eq!(version(&keeper), "own-3", "what is missing is complained about once");
     assert_eq!(keeper.refused(), 2);
+}
+
+#[test]
+fn half_of_a_file_that_is_being_copied_is_not_taken_for_the_whole() {
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("own.toml");
+    fs::write(&path, rules("1")).unwrap();
+    let keeper = Keeper::start(Some(&path), state.path());
+    let (half, whole) = ("version = \"2\"\n", rules("2"));
+    for (text, expected) in [(half, "1"), (&whole, "1"), (&whole, "2")] {
+        if fs::read_to_string(&path).unwrap() != text {
+            fs::write(&path, text).unwrap();
+        }
+        assert_eq!(version(&keeper), expected, "{text}");
+    }
+    assert!(!keeper.rules().housekeeping.names.is_empty(), "the built-in ones are in it");
+}
+
+/// A test that runs as root reads every file, so it looks at the stamp alone.
+#[test]
+fn a_file_that_was_made_readable_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.toml");
+    fs::write(&path, rules("1")).unwrap();
+    let stamps = [0o000, 0o644].map(|mode| {
+        // The kernel's clock for files goes in steps of up to 10 ms.
+        std::thread::sleep(Duration::from_millis(20));
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        Stamp::of(&path)
+    });
+    assert_ne!(stamps[0], stamps[1]);
 }
 
 #[test]
