@@ -1,9 +1,13 @@
 //! What the agent may cost, and what it gives up to stay within that. ◇ A state machine over what it cost in each interval.
 //!
-//! Above its budget in three intervals in a row it gives up one thing, in the order of [`Step`], from what costs most for what
+//! Above its budget of CPU time in three intervals in a row it gives up one thing, in the order of [`Step`], from what costs most for what
 //! it tells; three more, and the next. Below 60 % of it in ten intervals in a row it takes the latest one back: ten, so that it does not
 //! swing, and 60 %, because what it takes back must fit. Nothing that a verdict about an idle machine needs is ever given up. How many steps
 //! were taken travels with each heartbeat (`AgentCost.degraded_steps`), and the probe `self_budget` names them.
+//!
+//! More memory than its budget is said by the same probe and costs nothing of what is measured: the steps release next to none, because
+//! the maps inside the kernel have their size and what grows grows with the processes of the host. The service manager's limit is what
+//! ends an agent that leaks.
 
 use crate::coverage::{Probes, Status};
 
@@ -114,17 +118,14 @@ impl Budget {
         let used_ppm = cost.cpu_ppm_of_host().unwrap_or(0);
         let resident_bytes = cost.resident_bytes.unwrap_or(0);
         let cpu = share(used_ppm, ALL_OF_IT, cpu_ppm_of_host.max(1)).unwrap_or(0);
-        let memory = share(resident_bytes, ALL_OF_IT, memory_bytes.max(1)).unwrap_or(0);
-        self.excess = if cpu > ALL_OF_IT {
-            Some(format!("{} of the host's CPU time, of {}", percent(used_ppm), percent(cpu_ppm_of_host)))
-        } else if memory > ALL_OF_IT {
-            Some(format!("{} KiB of memory, of {} KiB", resident_bytes / 1024, memory_bytes / 1024))
-        } else {
-            None
-        };
-        let worst = cpu.max(memory);
-        self.above = if worst > ALL_OF_IT { self.above + 1 } else { 0 };
-        self.below = if worst <= WELL_BELOW { self.below + 1 } else { 0 };
+        let in_words = || format!("{} of the host's CPU time, of {}", percent(used_ppm), percent(cpu_ppm_of_host));
+        let too_much_cpu = (cpu > ALL_OF_IT).then(in_words);
+        let in_words = || format!("{} KiB of memory, of {} KiB", resident_bytes / 1024, memory_bytes / 1024);
+        let too_much_memory = (resident_bytes > memory_bytes).then(in_words);
+        let excess = [too_much_cpu, too_much_memory].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        self.excess = (!excess.is_empty()).then_some(excess);
+        self.above = if cpu > ALL_OF_IT { self.above.saturating_add(1) } else { 0 };
+        self.below = if cpu <= WELL_BELOW { self.below.saturating_add(1) } else { 0 };
         if self.above >= PATIENCE && self.steps < Step::ALL.len() {
             self.steps += 1;
             self.above = 0;
@@ -207,7 +208,9 @@ mod tests {
             (vec![(2, over)], 0),
             (vec![(2, over), (1, fits), (2, over)], 0),
             (vec![(3, over)], 1),
-            (vec![(3, too_big)], 1),
+            // What is given up would release no memory.
+            (vec![(100, too_big)], 0),
+            (vec![(3, over), (10, too_big)], 0),
             (vec![(6, over)], 2),
             (vec![(100, over)], 3),
             // Within the budget, but not by so much that more would fit.
@@ -246,7 +249,11 @@ mod tests {
             reason,
             "system calls by class are not counted; above the budget: 0.7500 % of the host's CPU time, of 0.5000 %"
         );
-        let (status, reason) = of(&after(&[(3, cost(0, 2_048)), (1, cost(0, 0))]));
+        let (status, reason) = of(&after(&[(1, cost(0, 2_048))]));
+        assert_eq!((status, reason.as_str()), (Some(Status::Ok), "above the budget: 2 KiB of memory, of 0 KiB"));
+        let (_, reason) = of(&after(&[(1, cost(7_500, 2_048))]));
+        assert!(reason.contains("CPU time") && reason.ends_with("; 2 KiB of memory, of 0 KiB"), "{reason}");
+        let (status, reason) = of(&after(&[(3, cost(7_500, 0)), (1, cost(0, 0))]));
         assert_eq!((status, reason.ends_with("within the budget by this")), (Some(Status::Denied), true));
     }
 }
