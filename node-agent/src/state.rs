@@ -2,6 +2,9 @@
 //!
 //! The lock is the kernel's (`flock`), so that it ends with the process however that ends. The token is `fsync`ed: it is
 //! written once per join and losing it needs a join token again.
+//!
+//! A disk that is mounted read-only does not keep the agent from measuring: the lock is taken on what is there, and where nothing is, the agent goes
+//! on without one and says so.
 
 use crate::config::Secret;
 use heartbeat::NodeId;
@@ -40,7 +43,7 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -56,10 +59,16 @@ impl StateDir {
     /// See [`StateError`].
     pub fn open(path: &Path) -> Result<Self, StateError> {
         let fail = |source| StateError::Io { path: path.to_owned(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut lock = options.open(path.join(LOCK)).map_err(fail)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let mut lock = match made.and_then(|()| open_lock(&path.join(LOCK))) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                tracing::warn!(path = %path.display(), "the state directory is on a read-only disk: nothing is kept there, \
+                    and nobody sees whether a second agent runs");
+                return Ok(Self { path: path.to_owned(), _lock: None });
+            }
+            Err(error) => return Err(fail(error)),
+        };
         match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -74,7 +83,7 @@ impl StateDir {
         }
         // Only for the message above; a full disk must not stop the agent.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), _lock: Some(lock) })
     }
 
     /// Where the spool is.
@@ -113,6 +122,19 @@ impl StateDir {
         file.sync_all()?;
         fs::rename(&new, self.path.join(TOKEN))?;
         File::open(&self.path)?.sync_all()
+    }
+}
+
+/// The kernel locks a file that can only be read as well as any other.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => match File::open(path) {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Err(error),
+            opened => opened,
+        },
+        opened => opened,
     }
 }
 

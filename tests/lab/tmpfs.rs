@@ -45,6 +45,16 @@ impl Tmpfs {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
     }
 
+    /// Takes no writing from here on, as a disk does after an error.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be mounted anew, because a file is open for writing.
+    pub fn make_read_only(&self) {
+        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.path).status();
+        assert!(done.expect("mount is installed").success(), "{} stays writable", self.path.display());
+    }
+
     /// Gives the room back.
     ///
     /// # Panics

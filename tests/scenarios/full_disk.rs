@@ -157,3 +157,41 @@ async fn a_log_that_cannot_be_written_ends_neither_agent_nor_sweeper() {
     .await;
     assert!(running.terminate(PATIENCE).await.success());
 }
+
+/// With a state from better days (a lock, a token, a file that is no record), and with none at all.
+#[tokio::test]
+async fn an_agent_starts_on_a_read_only_disk_and_reports() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+    let store = Store::connect(&database).await.unwrap();
+    let config = format!(
+        "sweeper_url = \"{}\"\njoin_token = \"{}\"\ninterval = \"{}ms\"\nidentity = \"host\"\n",
+        sweeper.url(),
+        sweeper.join_token(),
+        INTERVAL.as_millis()
+    );
+    for had_a_state in [true, false] {
+        let folder = scratch.path().join(format!("agent-{had_a_state}"));
+        let state = folder.join("state");
+        let disk = Tmpfs::mount(&state, 512 * 1024);
+        let mut agent = Agent::prepare(&folder, &config, &[]);
+        if had_a_state {
+            let before = stored(&store).await.len();
+            agent.start_again();
+            until(&store, "a heartbeat", |all| all.len() > before).await;
+            agent.stop().await;
+            for boot in
+                fs::read_dir(fs::read_dir(state.join("spool")).unwrap().next().unwrap().unwrap().path()).unwrap()
+            {
+                fs::write(boot.unwrap().path().join("half.new"), "half").unwrap();
+            }
+        }
+        disk.make_read_only();
+        let before = stored(&store).await.len();
+        agent.start_again();
+        let all = until(&store, "two heartbeats without a disk", |all| all.len() >= before + 2).await;
+        assert!(all.iter().any(|one| spool(one).1.contains("Read-only file system")), "it says why");
+        agent.stop().await;
+    }
+}

@@ -83,7 +83,7 @@ impl Disk {
                 node = name,
                 "the spool holds heartbeats of another node, as a copied disk does; they are removed"
             );
-            remove(&directory.join(name))?;
+            remove_if_possible(&directory.join(name));
         }
         Ok(Self { directory: directory.to_owned(), node: directory.join(own) })
     }
@@ -147,6 +147,12 @@ fn remove(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
+fn remove_if_possible(path: &Path) {
+    if let Err(error) = remove(path) {
+        tracing::warn!(%error, path = %path.display(), "what the spool does not need stays on disk");
+    }
+}
+
 impl BootDir {
     fn file(&self, sequence: u64) -> PathBuf {
         self.path.join(format!("{sequence:020}.heartbeat"))
@@ -161,7 +167,8 @@ impl BootDir {
         self.path.join(format!("{sequence:020}.assigned"))
     }
 
-    /// Names and sizes; half-written files of a killed process, foreign files and all marks but the highest are removed.
+    /// Names and sizes; half-written files of a killed process, foreign files and all marks but the highest are removed, if the
+    /// disk lets them: one that stays does no harm.
     pub(super) fn list(&mut self) -> io::Result<Listed> {
         let mut listed = Listed::default();
         for name in names(&self.path)? {
@@ -179,11 +186,11 @@ impl BootDir {
                 "assigned" => {
                     let lower = self.marker.map_or(sequence, |known| known.min(sequence));
                     if self.marker.replace(self.marker.map_or(sequence, |known| known.max(sequence))).is_some() {
-                        fs::remove_file(self.mark_file(lower))?;
+                        remove_if_possible(&self.mark_file(lower));
                     }
                 }
                 _ => {
-                    remove(&path)?;
+                    remove_if_possible(&path);
                     continue;
                 }
             }
