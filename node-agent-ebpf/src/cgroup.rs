@@ -15,13 +15,13 @@ use node_agent_ebpf::{CGROUP_NAME_BYTES, CgroupId, CgroupName, Key, MAX_CGROUP_D
 const ROOT_ID: u64 = 1;
 
 #[inline(always)]
-fn node_of_subsystem(css_set: Address, at: u32) -> Option<Address> {
+fn node_of_subsystem<const TYPED: bool>(css_set: Address<TYPED>, at: u32) -> Option<Address<TYPED>> {
     css_set.follow(at)?.follow(offset!(css_cgroup))?.follow(offset!(cgroup_kn))
 }
 
 /// The directory of the task in one tree.
 #[inline(always)]
-fn node(css_set: Address, tree: u8) -> Option<Address> {
+fn node<const TYPED: bool>(css_set: Address<TYPED>, tree: u8) -> Option<Address<TYPED>> {
     match tree {
         hierarchy::V2 => css_set.follow(offset!(css_set_v2))?.follow(offset!(cgroup_kn)),
         hierarchy::V1_CPUACCT => node_of_subsystem(css_set, offset!(css_set_cpuacct)),
@@ -30,25 +30,25 @@ fn node(css_set: Address, tree: u8) -> Option<Address> {
 }
 
 #[inline(always)]
-fn id(node: Option<Address>) -> u64 {
+fn id<const TYPED: bool>(node: Option<Address<TYPED>>) -> u64 {
     node.and_then(|node| node.read(offset!(kn_id))).unwrap_or(ROOT_ID)
 }
 
 /// Fills the key's cgroup: the version 2 tree if the task is below its root there, else a version 1 tree.
 #[inline(always)]
-pub(crate) fn place(task: Address, key: &mut Key) {
+pub(crate) fn place<const TYPED: bool>(task: Address<TYPED>, key: &mut Key) {
     let Some(css_set) = task.follow(offset!(task_cgroups)) else { return };
     let mut tree = hierarchy::V2;
     let mut found = id(node(css_set, hierarchy::V2));
-    if found == ROOT_ID {
+    if found <= ROOT_ID {
         tree = hierarchy::V1_CPUACCT;
         found = id(node(css_set, hierarchy::V1_CPUACCT));
     }
-    if found == ROOT_ID {
+    if found <= ROOT_ID {
         tree = hierarchy::V1_PIDS;
         found = id(node(css_set, hierarchy::V1_PIDS));
     }
-    if found != ROOT_ID {
+    if found > ROOT_ID {
         key.cgroup_id = found;
         key.hierarchy = tree;
     }
@@ -56,7 +56,7 @@ pub(crate) fn place(task: Address, key: &mut Key) {
 
 /// Remembers the names from the task's cgroup up to the root, or up to the first that is known.
 #[inline(always)]
-pub(crate) fn remember_names(task: Address, key: &Key) {
+pub(crate) fn remember_names<const TYPED: bool>(task: Address<TYPED>, key: &Key) {
     if key.hierarchy == hierarchy::ROOT {
         return;
     }
@@ -64,14 +64,14 @@ pub(crate) fn remember_names(task: Address, key: &Key) {
     let mut at = CgroupId { id: key.cgroup_id, hierarchy: u64::from(key.hierarchy) };
     for _ in 0..MAX_CGROUP_DEPTH {
         let Some(node) = next else { return };
-        if at.id == ROOT_ID || CGROUPS.get_ptr(&at).is_some() {
+        if at.id <= ROOT_ID || CGROUPS.get_ptr(&at).is_some() {
             return;
         }
         let parent = node.follow(offset!(kn_parent));
         let mut entry = CgroupName { parent_id: id(parent), name: [0; CGROUP_NAME_BYTES] };
         let Some(name) = node.follow(offset!(kn_name)) else { return };
         // SAFETY: the helper checks the address and writes at most the buffer's length.
-        let _ = unsafe { bpf_probe_read_kernel_str_bytes(name.0 as *const u8, &mut entry.name) };
+        let _ = unsafe { bpf_probe_read_kernel_str_bytes(name.number() as *const u8, &mut entry.name) };
         let _ = CGROUPS.insert(&at, &entry, u64::from(BPF_NOEXIST));
         at.id = entry.parent_id;
         next = parent;

@@ -24,13 +24,13 @@ fn book(begin: u64, runs: u64) {
 #[inline(always)]
 pub(crate) fn timed_sometimes(work: impl FnOnce()) {
     // SAFETY: the helper takes nothing.
-    if unsafe { bpf_get_prandom_u32() } & 15 != 0 {
-        return work();
-    }
+    let is_timed = unsafe { bpf_get_prandom_u32() } & 15 == 0;
     // SAFETY: the helper takes nothing and only reads a clock.
-    let begin = unsafe { bpf_ktime_get_ns() };
+    let begin = if is_timed { unsafe { bpf_ktime_get_ns() } } else { 0 };
     work();
-    book(begin, 16);
+    if is_timed {
+        book(begin, 16);
+    }
 }
 
 /// Does `work` and books its time.

@@ -6,8 +6,7 @@
 
 use crate::{
     cgroup,
-    fields::{Address, offset},
-    lineage,
+    fields::{Address, name, no_name, offset, zero},
     maps::CONTROL,
 };
 use aya_ebpf::helpers::bpf_probe_read_kernel_str_bytes;
@@ -21,26 +20,46 @@ pub(crate) fn control(index: u32) -> u64 {
     CONTROL.get(index).copied().unwrap_or(0)
 }
 
+/// The bytes of a word before its first zero byte; the other bytes are zero.
 #[inline(always)]
-fn comm(task: Address, to: &mut [u8; COMM_BYTES]) {
-    let name = (task.0 + u64::from(offset!(task_comm))) as *const u8;
-    // SAFETY: the helper checks the address and writes at most the buffer's length; on failure the name stays empty.
-    let _ = unsafe { bpf_probe_read_kernel_str_bytes(name, to) };
+fn before_zero(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // Little-endian, as all that this is built for: the lowest byte comes first. Its highest bit is set in the first zero byte, and
+    // perhaps in later bytes.
+    let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+    word & ((zeros & zeros.wrapping_neg()) >> 7).wrapping_sub(1)
 }
 
-/// The key of a task; `None` if it cannot be read.
+/// A task's name, padded with zeros; the kernel itself does not always pad it.
 #[inline(always)]
-pub(crate) fn key_of(task: Address) -> Option<Key> {
+pub(crate) fn comm<const TYPED: bool>(task: Address<TYPED>, to: &mut [u8; COMM_BYTES]) {
+    if !TYPED {
+        // SAFETY: the helper checks the address and writes at most the buffer's length; on failure the name stays empty.
+        let _ = unsafe { bpf_probe_read_kernel_str_bytes(task.field(offset!(task_comm)), to) };
+        return;
+    }
+    let first = before_zero(task.read(offset!(task_comm)).unwrap_or(0));
+    let rest = before_zero(task.read(offset!(task_comm) + 8).unwrap_or(0));
+    // All ones if the first half has no zero, else none: without a branch, of which the kernel's verifier would follow both ways.
+    let goes_on = ((first >> 56).wrapping_neg() >> 63).wrapping_neg();
+    // The last byte is a zero, also while another thread writes the name.
+    let rest = rest & goes_on & (u64::MAX >> 8);
+    *to = name([first, rest]);
+}
+
+/// The key of a task, without the task of a run; `None` if it cannot be read.
+#[inline(always)]
+pub(crate) fn key_of<const TYPED: bool>(task: Address<TYPED>) -> Option<Key> {
     let mut key = Key {
-        cgroup_id: 0,
-        task_id: 0,
+        cgroup_id: zero(),
+        task_id: zero(),
         uid: 0,
         hierarchy: hierarchy::ROOT,
         kernel_thread: 0,
         own: 0,
         buffer: 0,
-        comm: [0; COMM_BYTES],
-        parent_comm: [0; COMM_BYTES],
+        comm: no_name(),
+        parent_comm: no_name(),
     };
     let leader = task.follow(offset!(task_group_leader))?;
     comm(leader, &mut key.comm);
@@ -53,6 +72,5 @@ pub(crate) fn key_of(task: Address) -> Option<Key> {
     let tgid: u32 = task.read(offset!(task_tgid))?;
     key.own = u8::from(u64::from(tgid) == control(control::OWN_TGID));
     cgroup::place(task, &mut key);
-    lineage::place(task, &mut key);
     Some(key)
 }

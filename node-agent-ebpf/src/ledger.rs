@@ -2,9 +2,10 @@
 
 use crate::{
     cost::timed,
-    fields::{Address, offset},
+    fields::{Address, offset, zero},
     fold::{add, count_drop},
-    identity::key_of,
+    identity::{control, key_of},
+    lineage::{self, now_ns},
     maps::{ACCOUNTED, CONTROL, RECORD},
     resident::{Resident, resident},
     sums::{observed, since, sums, was_missed},
@@ -30,9 +31,15 @@ struct IteratorContext {
     task: *const c_void,
 }
 
+/// See [`control::SHOWN_BOOTTIME_NS`].
+#[inline(always)]
+fn shown_until(boottime_ns: u64) {
+    let _ = CONTROL.set(control::SHOWN_BOOTTIME_NS, &boottime_ns, 0);
+}
+
 /// 1 if the task is the first thread of a process of which any thread lives.
 #[inline(always)]
-fn is_live_process(task: Address, pid: u32, tgid: u32) -> u32 {
+fn is_live_process<const TYPED: bool>(task: Address<TYPED>, pid: u32, tgid: u32) -> u32 {
     let live: i32 = task.follow(offset!(task_signal)).and_then(|signal| signal.read(offset!(signal_live))).unwrap_or(1);
     u32::from(pid == tgid && live > 0)
 }
@@ -43,15 +50,17 @@ fn is_live_process(task: Address, pid: u32, tgid: u32) -> u32 {
 unsafe extern "C" fn tasks(context: *const IteratorContext) -> i32 {
     // SAFETY: the kernel passes a context of this shape; the last call has no task.
     let (meta, task) = unsafe { ((*context).meta, (*context).task) };
-    if !task.is_null() {
+    if task.is_null() {
+        shown_until(now_ns());
+    } else {
         // SAFETY: as above.
-        timed(|| show(unsafe { (*meta).seq }, Address(task as u64)));
+        timed(|| show(unsafe { (*meta).seq }, Address::<true>::new(task as u64)));
     }
     0
 }
 
 #[inline(always)]
-fn show(seq: *mut seq_file, task: Address) {
+fn show<const TYPED: bool>(seq: *mut seq_file, task: Address<TYPED>) {
     let Some(exit_state) = task.read::<i32>(offset!(task_exit_state)) else { return };
     if exit_state & EXIT_DEAD != 0 {
         return;
@@ -63,7 +72,8 @@ fn show(seq: *mut seq_file, task: Address) {
     if tgid == reader {
         let _ = CONTROL.set(control::OWN_TGID, &u64::from(reader), 0);
     }
-    let (Some(key), Some(now)) = (key_of(task), sums(task)) else { return count_drop(dropped::UNREADABLE) };
+    let (Some(mut key), Some(now)) = (key_of(task), sums(task)) else { return count_drop(dropped::UNREADABLE) };
+    lineage::place(task, lineage::entry_of(task), &mut key);
     let Some(record) = RECORD.get_ptr_mut(0) else { return };
     // SAFETY: this CPU's own value, and no other program uses it. One reader runs at a time, and a program does not move
     // from CPU to CPU.
@@ -78,23 +88,26 @@ fn show(seq: *mut seq_file, task: Address) {
     record.resident_bytes = memory.now;
     record.peak_resident_bytes = memory.peak;
 
-    let entry = ACCOUNTED.get_ptr_mut(&task.0);
+    if now.start_boottime_ns > control(control::SHOWN_BOOTTIME_NS) {
+        shown_until(u64::MAX);
+    }
+    let entry = ACCOUNTED.get_ptr_mut(&task.number());
     // SAFETY: a live map value. Nobody else touches it meanwhile, since one reader runs at a time and a task that is not
     // dead is not freed.
     let before = entry.map(|entry| unsafe { &*entry });
-    let remembered = before.is_some() || ACCOUNTED.insert(&task.0, &now, 0).is_ok();
+    let remembered = before.is_some() || ACCOUNTED.insert(&task.number(), &now, 0).is_ok();
     if !remembered {
         count_drop(dropped::UNTRACKED);
     }
     let mut index = 0;
     while index < counter::KEPT {
-        record.new[index] = if remembered { since(&now, before, index) } else { 0 };
+        record.new[index] = if remembered { since(&now, before, index) } else { zero() };
         index += 1;
     }
     let observed = observed(task, now.start_boottime_ns);
     while index < counter::LEN {
         // SAFETY: a live map value.
-        record.new[index] = observed.map_or(0, |observed| unsafe { (*observed).counters[index - counter::KEPT] });
+        record.new[index] = observed.map_or(zero(), |observed| unsafe { (*observed).counters[index - counter::KEPT] });
         index += 1;
     }
     // SAFETY: seq comes from the kernel; the record is a map value of this size.
@@ -102,7 +115,7 @@ fn show(seq: *mut seq_file, task: Address) {
     if written != 0 {
         // The kernel's page is full: it shows the same task again, which must then find what it found now.
         if entry.is_none() {
-            let _ = ACCOUNTED.remove(&task.0);
+            let _ = ACCOUNTED.remove(&task.number());
         }
         return;
     }

@@ -25,6 +25,8 @@ pub const MAX_TRACKED: u32 = 262_144;
 /// Living tasks of which the programs themselves have counted something. Memory is taken per task (about 150 bytes) and
 /// not beforehand: 10 MB at the cap.
 pub const MAX_OBSERVED: u32 = 65_536;
+/// Places of the filter before the observed tasks; 8 bytes each, so that it stays in the CPU's cache.
+pub const OBSERVED_FILTER: u32 = 4_096;
 /// Victims of the out-of-memory killer between the kill and the death.
 pub const MAX_VICTIMS: u32 = 1_024;
 /// Cgroups whose names are remembered, so that a workload that came and went between two readings still has its path.
@@ -251,8 +253,13 @@ pub mod control {
     pub const BUFFER: u32 = 0;
     /// The agent's own process id as the first pid namespace sees it; written by the iterator.
     pub const OWN_TGID: u32 = 1;
+    /// Victims of the out-of-memory killer that have not died yet; as long as there are none, no death looks for itself among them.
+    pub const VICTIMS: u32 = 2;
+    /// No task that began after this moment (nanoseconds since boot) has been accounted while it lived: its death need not look
+    /// for what was. All may have been, while a reading runs.
+    pub const SHOWN_BOOTTIME_NS: u32 = 3;
     /// Length of the array.
-    pub const LEN: u32 = 2;
+    pub const LEN: u32 = 4;
 }
 
 /// Indices into the array of drop counters.

@@ -10,14 +10,16 @@ use crate::{
     cost::timed,
     fields::{Address, offset},
     fold::{add, count_drop, failure, row},
-    identity::key_of,
+    identity::{control, key_of},
     lineage,
-    maps::{ACCOUNTED, VICTIMS},
+    maps::ACCOUNTED,
+    memory::was_victim,
+    programs,
     resident::resident,
     sums::{forget_observed, observed, since, sums, was_missed},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use node_agent_ebpf::{Key, Totals, counter, dropped};
+use node_agent_ebpf::{Key, Totals, control, counter, dropped, runs::Lineage};
 
 /// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L261>
 const SIGNAL_GROUP_EXIT: u32 = 4;
@@ -26,20 +28,21 @@ const WAIT_STATUS: u32 = 0xff7f;
 
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
-    timed(|| born(Address(context.arg::<u64>(0)), Address(context.arg::<u64>(1))));
+    timed(|| born(Address::<true>::new(context.arg::<u64>(0)), Address::<true>::new(context.arg::<u64>(1))));
     0
 }
 
 #[inline(always)]
-fn born(parent: Address, child: Address) {
+fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
     let (Some(pid), Some(tgid)) = (child.read::<u32>(offset!(task_pid)), child.read::<u32>(offset!(task_tgid))) else {
         return count_drop(dropped::UNREADABLE);
     };
     if pid != tgid {
         return;
     }
-    lineage::born(parent, child, tgid);
+    let task_id = lineage::born(parent, child, tgid);
     let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
+    key.task_id = task_id;
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).forks }, 1);
@@ -49,16 +52,17 @@ fn born(parent: Address, child: Address) {
 #[btf_tracepoint(function = "sched_process_exec")]
 fn process_exec(context: BtfTracePointContext) -> i32 {
     timed(|| {
-        let task = Address(context.arg::<u64>(0));
-        lineage::program_started(task, Address(context.arg::<u64>(2)));
-        begun(task);
+        let task = Address::<true>::new(context.arg::<u64>(0));
+        let task_id = programs::started(task, Address::<true>::new(context.arg::<u64>(2)));
+        begun(task, task_id);
     });
     0
 }
 
 #[inline(always)]
-fn begun(task: Address) {
+fn begun<const TYPED: bool>(task: Address<TYPED>, task_id: u64) {
     let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+    key.task_id = task_id;
     remember_names(task, &key);
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
@@ -73,15 +77,16 @@ fn process_exit(context: BtfTracePointContext) -> i32 {
     timed(|| {
         let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
         if is_last_thread {
-            ended(Address(context.arg::<u64>(0)));
+            ended(Address::<true>::new(context.arg::<u64>(0)));
         }
     });
     0
 }
 
 #[inline(always)]
-fn ended(task: Address) {
+fn ended<const TYPED: bool>(task: Address<TYPED>) {
     let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+    lineage::place(task, lineage::entry_of(task), &mut key);
     let peak = resident(task).peak;
     if let Some(row) = row(&mut key) {
         // Peaks are not set atomically: of two processes of one key that end at the same moment, the lower peak may win.
@@ -99,7 +104,7 @@ fn ended(task: Address) {
 /// else that of the first thread, whichever thread went last:
 /// <https://github.com/torvalds/linux/blob/v6.12/kernel/exit.c#L1190-L1192>
 #[inline(always)]
-pub(crate) fn wait_status(task: Address) -> Option<u32> {
+pub(crate) fn wait_status<const TYPED: bool>(task: Address<TYPED>) -> Option<u32> {
     let signal = task.follow(offset!(task_signal))?;
     let flags: u32 = signal.read(offset!(signal_flags)).unwrap_or(0);
     let wait_status: Option<u32> = if flags & SIGNAL_GROUP_EXIT != 0 {
@@ -112,7 +117,7 @@ pub(crate) fn wait_status(task: Address) -> Option<u32> {
 
 /// Counts the end of a process, and how it came.
 #[inline(always)]
-fn count_exit(task: Address, key: &Key, row: *mut Totals) {
+fn count_exit<const TYPED: bool>(task: Address<TYPED>, key: &Key, row: *mut Totals) {
     // SAFETY: the row is a live map value.
     add(unsafe { &raw mut (*row).exits }, 1);
     let Some(wait_status) = wait_status(task) else { return count_drop(dropped::UNREADABLE) };
@@ -124,23 +129,26 @@ fn count_exit(task: Address, key: &Key, row: *mut Totals) {
 #[btf_tracepoint(function = "sched_process_free")]
 fn process_free(context: BtfTracePointContext) -> i32 {
     timed(|| {
-        let task = Address(context.arg::<u64>(0));
-        freed(task);
-        lineage::freed(task);
+        let task = Address::<true>::new(context.arg::<u64>(0));
+        let entry = lineage::entry_of(task);
+        freed(task, entry);
+        lineage::freed(task, entry);
     });
     0
 }
 
 #[inline(always)]
-fn freed(task: Address) {
+fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     let (Some(mut key), Some(now)) = (key_of(task), sums(task)) else {
         count_drop(dropped::UNREADABLE);
-        let _ = ACCOUNTED.remove(&task.0);
+        let _ = ACCOUNTED.remove(&task.number());
         return;
     };
+    lineage::place(task, entry, &mut key);
     let Some(row) = row(&mut key) else { return };
+    let may_be_accounted = now.start_boottime_ns <= control(control::SHOWN_BOOTTIME_NS);
     // SAFETY: only this program removes the entry, and nobody else looks at a task that is freed.
-    let before = unsafe { ACCOUNTED.get(&task.0) };
+    let before = if may_be_accounted { unsafe { ACCOUNTED.get(&task.number()) } } else { None };
     let is_known = before.is_some() && !was_missed(&now, before);
     // What an older task used before the agent's first reading is nobody's activity now.
     if is_known || now.start_boottime_ns >= offset!(count_from_boottime_ns) {
@@ -155,7 +163,7 @@ fn freed(task: Address) {
         }
     }
     if before.is_some() {
-        let _ = ACCOUNTED.remove(&task.0);
+        let _ = ACCOUNTED.remove(&task.number());
     }
     if let Some(observed) = observed(task, now.start_boottime_ns) {
         let mut index = counter::KEPT;
@@ -172,9 +180,7 @@ fn freed(task: Address) {
     if is_counted_here && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
         count_exit(task, &key, row);
     }
-    let pid: u32 = task.read(offset!(task_pid)).unwrap_or(0);
-    if VICTIMS.get_ptr(&pid).is_some() {
-        let _ = VICTIMS.remove(&pid);
+    if was_victim(task.read(offset!(task_pid)).unwrap_or(0)) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).oom_kills }, 1);
     }

@@ -26,6 +26,7 @@ mod lineage;
 mod maps;
 mod memory;
 mod network;
+mod programs;
 mod resident;
 mod sums;
 mod syscalls;

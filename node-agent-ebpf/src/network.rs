@@ -41,7 +41,7 @@ fn is_loopback6(address: Address6) -> bool {
 
 /// Whether the socket leads out of this machine.
 #[inline(always)]
-fn leads_out(socket: Address) -> bool {
+fn leads_out<const TYPED: bool>(socket: Address<TYPED>) -> bool {
     match socket.read::<u16>(offset!(sock_family)) {
         Some(AF_INET) => {
             let own: Address4 = socket.read(offset!(sock_own4)).unwrap_or([0; 4]);
@@ -62,12 +62,12 @@ fn leads_out(socket: Address) -> bool {
 
 /// Books the outcome of one call: a length, or an error below zero.
 #[inline(always)]
-fn book(socket: Address, outcome: i32, index: usize) {
+fn book<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
     if outcome > 0 {
         timed_sometimes(|| {
             if leads_out(socket) {
                 // SAFETY: the helper takes nothing.
-                observe(Address(unsafe { bpf_get_current_task() }), index, outcome as u64);
+                observe(Address::<false>::new(unsafe { bpf_get_current_task() }), index, outcome as u64);
             }
         });
     }
@@ -75,20 +75,20 @@ fn book(socket: Address, outcome: i32, index: usize) {
 
 #[btf_tracepoint(function = "sock_send_length")]
 fn sent(context: BtfTracePointContext) -> i32 {
-    book(Address(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
+    book(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
     0
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
 fn received(context: BtfTracePointContext) -> i32 {
-    book(Address(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
+    book(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
     0
 }
 
 /// The functions' first parameter is a `struct socket`; the outcome comes after `parameters` of them.
 #[inline(always)]
 fn book_return(context: &FExitContext, parameters: usize, index: usize) -> i32 {
-    if let Some(socket) = Address(context.arg::<u64>(0)).follow(offset!(socket_sk)) {
+    if let Some(socket) = Address::<true>::new(context.arg::<u64>(0)).follow(offset!(socket_sk)) {
         book(socket, context.arg::<u64>(parameters) as i32, index);
     }
     0

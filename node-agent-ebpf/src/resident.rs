@@ -1,6 +1,9 @@
 //! Resident memory of a process.
 
-use crate::fields::{Address, offset};
+use crate::{
+    fields::{Address, offset},
+    sums::not_below_zero,
+};
 use node_agent_ebpf::ABSENT;
 
 /// `MM_FILEPAGES`, `MM_ANONPAGES` and `MM_SHMEMPAGES`: <https://github.com/torvalds/linux/blob/v6.12/include/linux/mm_types_task.h#L25-L31>
@@ -16,7 +19,7 @@ pub(crate) struct Resident {
 /// What is resident now, and the peak: the high-water mark, which the kernel brings up to date only when memory is given
 /// back, or what is resident now. Both are as approximate as the kernel's own `VmRSS` and `VmHWM`.
 #[inline(always)]
-pub(crate) fn resident(task: Address) -> Resident {
+pub(crate) fn resident<const TYPED: bool>(task: Address<TYPED>) -> Resident {
     let Some(mm) = task.follow(offset!(task_mm)) else { return Resident { now: 0, peak: 0 } };
     let mark: u64 = mm.read(offset!(mm_hiwater_rss)).unwrap_or(0);
     let pages = counter(mm, COUNTERS[0]) + counter(mm, COUNTERS[1]) + counter(mm, COUNTERS[2]);
@@ -25,11 +28,12 @@ pub(crate) fn resident(task: Address) -> Resident {
 }
 
 #[inline(always)]
-fn counter(mm: Address, index: u32) -> u64 {
+fn counter<const TYPED: bool>(mm: Address<TYPED>, index: u32) -> u64 {
     let first = offset!(mm_rss);
     if first == ABSENT {
         return 0;
     }
-    let pages: i64 = mm.read(first + index * offset!(mm_rss_stride)).unwrap_or(0);
-    if pages > 0 { pages as u64 } else { 0 }
+    // A counter that is the sum of several CPUs' may be below zero for a moment.
+    // Copied: up to Linux 6.1 they are an array of `atomic_long_t`, of which the verifier says that it is no struct.
+    not_below_zero(mm.copy(first + index * offset!(mm_rss_stride)).unwrap_or(0))
 }

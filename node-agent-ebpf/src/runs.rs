@@ -47,6 +47,16 @@ pub const fn engine_id(run: u32) -> u64 {
     (run as u64) << 32
 }
 
+/// Indices into the two counts of entries that `LINEAGE` has; each may wrap around, and only their sum means anything.
+pub mod entries {
+    /// Put in and not taken out by the programs.
+    pub const BY_PROGRAMS: u32 = 0;
+    /// Likewise by the agent.
+    pub const BY_AGENT: u32 = 1;
+    /// Length of the array.
+    pub const LEN: u32 = 2;
+}
+
 /// What a process is in its run.
 pub mod role {
     /// It starts the tasks.

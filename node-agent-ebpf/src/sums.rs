@@ -1,17 +1,18 @@
 //! A task's own counters: those that the kernel keeps anyway, and those that the programs add.
 
 use crate::{
-    fields::{Address, offset},
+    fields::{Address, offset, zero},
     fold::{add, count_drop},
-    maps::OBSERVED,
+    maps::{OBSERVED, OBSERVED_FILTER},
 };
+use core::arch::asm;
 use node_agent_ebpf::{Accounted, Observed, counter, dropped};
 
 /// The sums that the kernel keeps, as they stand now. What it does not keep stays 0; the agent knows which.
 #[inline(always)]
-pub(crate) fn sums(task: Address) -> Option<Accounted> {
+pub(crate) fn sums<const TYPED: bool>(task: Address<TYPED>) -> Option<Accounted> {
     let start_boottime_ns = task.read(offset!(task_start_boottime))?;
-    let mut now = Accounted { start_boottime_ns, counters: [0; counter::KEPT] };
+    let mut now = Accounted { start_boottime_ns, counters: [zero(); counter::KEPT] };
     now.counters[counter::CPU_NS] = task.read(offset!(task_counters[counter::CPU_NS]))?;
     let mut index = counter::USER_NS;
     while index < counter::IN_TASK {
@@ -35,34 +36,71 @@ pub(crate) fn was_missed(now: &Accounted, before: Option<&Accounted>) -> bool {
     missed
 }
 
+/// A signed number, or 0 if it is negative; without a branch, of which the kernel's verifier would follow both ways for each of
+/// thirteen counters: Linux 6.1 gave up after a million instructions.
+#[inline(always)]
+pub(crate) fn not_below_zero(number: u64) -> u64 {
+    let mut all_ones_if_negative = number;
+    // SAFETY: shifts a register. In assembly, because the compiler knows a shift and a mask for the branch that they stand for.
+    unsafe { asm!("{sign} s>>= 63", sign = inout(reg) all_ones_if_negative, options(nostack, nomem, pure)) };
+    number & !all_ones_if_negative
+}
+
 /// What one counter of `now` adds to what was accounted before.
 #[inline(always)]
 pub(crate) fn since(now: &Accounted, before: Option<&Accounted>, index: usize) -> u64 {
     match before {
         Some(before) if before.start_boottime_ns == now.start_boottime_ns => {
-            now.counters[index].saturating_sub(before.counters[index])
+            not_below_zero(now.counters[index].wrapping_sub(before.counters[index]))
         }
         _ => now.counters[index],
     }
 }
 
+/// The place of a task in the filter before [`OBSERVED`].
+#[inline(always)]
+fn place<const TYPED: bool>(task: Address<TYPED>) -> Option<*mut u64> {
+    // Tasks lie at multiples of 64; 2 to the 64th over the golden ratio spreads them.
+    let hash = (task.to_reckon_with() >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+    OBSERVED_FILTER.get_ptr_mut(hash as u32 & (node_agent_ebpf::OBSERVED_FILTER - 1))
+}
+
+/// Whether it may be in [`OBSERVED`].
+#[inline(always)]
+fn may_be_observed<const TYPED: bool>(task: Address<TYPED>) -> bool {
+    // SAFETY: a live map value.
+    place(task).is_none_or(|count| unsafe { core::ptr::read_volatile(count) } != 0)
+}
+
 /// What the programs have counted of this task; `None` if that is nothing.
 #[inline(always)]
-pub(crate) fn observed(task: Address, start_boottime_ns: u64) -> Option<*mut Observed> {
-    let observed = OBSERVED.get_ptr_mut(&task.0)?;
+pub(crate) fn observed<const TYPED: bool>(task: Address<TYPED>, start_boottime_ns: u64) -> Option<*mut Observed> {
+    if !may_be_observed(task) {
+        return None;
+    }
+    let observed = OBSERVED.get_ptr_mut(&task.number())?;
     // SAFETY: a live map value. What an older task at this address left behind is nobody's activity.
     (unsafe { (*observed).start_boottime_ns } == start_boottime_ns).then_some(observed)
 }
 
 /// Adds to a counter of the running task; `index` is one from [`counter::KEPT`] on.
 #[inline(always)]
-pub(crate) fn observe(task: Address, index: usize, what: u64) {
+pub(crate) fn observe<const TYPED: bool>(task: Address<TYPED>, index: usize, what: u64) {
     let Some(start_boottime_ns) = task.read(offset!(task_start_boottime)) else {
         return count_drop(dropped::UNREADABLE);
     };
     if observed(task, start_boottime_ns).is_none() {
-        let none = Observed { start_boottime_ns, counters: [0; counter::LEN - counter::KEPT] };
-        if OBSERVED.insert(&task.0, &none, 0).is_err() {
+        let none = Observed { start_boottime_ns, counters: [zero(); counter::LEN - counter::KEPT] };
+        let is_new = OBSERVED.get_ptr(&task.number()).is_none();
+        // Counted before it is there: nobody may miss it.
+        let place = place(task).filter(|_| is_new);
+        if let Some(count) = place {
+            add(count, 1);
+        }
+        if OBSERVED.insert(&task.number(), &none, 0).is_err() {
+            if let Some(count) = place {
+                add(count, u64::MAX);
+            }
             return count_drop(dropped::OBSERVED);
         }
     }
@@ -73,8 +111,10 @@ pub(crate) fn observe(task: Address, index: usize, what: u64) {
 
 /// Forgets a task that is freed.
 #[inline(always)]
-pub(crate) fn forget_observed(task: Address) {
-    if OBSERVED.get_ptr(&task.0).is_some() {
-        let _ = OBSERVED.remove(&task.0);
+pub(crate) fn forget_observed<const TYPED: bool>(task: Address<TYPED>) {
+    if may_be_observed(task) && OBSERVED.remove(&task.number()).is_ok() {
+        if let Some(count) = place(task) {
+            add(count, u64::MAX);
+        }
     }
 }

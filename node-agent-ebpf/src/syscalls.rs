@@ -14,7 +14,7 @@ fn syscall(context: RawTracePointContext) -> i32 {
             _ => syscall_class::OTHER,
         };
         // SAFETY: the helper takes nothing.
-        observe(Address(unsafe { bpf_get_current_task() }), counter::SYSCALLS + class, 1);
+        observe(Address::<false>::new(unsafe { bpf_get_current_task() }), counter::SYSCALLS + class, 1);
     });
     0
 }

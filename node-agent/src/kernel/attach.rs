@@ -23,6 +23,8 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NODE_AGENT_EBPF_OBJECT"
 /// Counts system calls.
 const SYSCALL: &str = "syscall";
 const ITERATOR: &str = "tasks";
+/// Lines of the verifier's log that say why it refuses a program.
+const VERIFIER_LINES: usize = 6;
 /// Network, from Linux 6.3 on: program and tracepoint.
 const LENGTHS: [(&str, &str); 2] = [("sent", "sock_send_length"), ("received", "sock_recv_length")];
 /// Network, before that: program and function.
@@ -48,6 +50,8 @@ pub(super) enum AttachError {
     Load(#[from] EbpfError),
     #[error("program {name} does not load: {source}")]
     Program { name: &'static str, source: Box<ProgramError> },
+    #[error("the kernel's verifier refuses program {name}: {last_words}")]
+    Verifier { name: &'static str, last_words: String },
     #[error("program {name} does not attach: {source}")]
     Attach { name: &'static str, source: std::io::Error },
     #[error("the embedded object has no {0}")]
@@ -74,7 +78,19 @@ impl AttachError {
 }
 
 fn failed(name: &'static str) -> impl Fn(ProgramError) -> AttachError {
-    move |source| AttachError::Program { name, source: Box::new(source) }
+    move |source| {
+        let log = match &source {
+            ProgramError::LoadError { verifier_log, .. } => verifier_log.to_string(),
+            _ => String::new(),
+        };
+        // Its log retells the program; why it refuses comes last, before the statistics.
+        let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+        let last = lines.get(lines.len().saturating_sub(VERIFIER_LINES)..).unwrap_or_default();
+        if last.is_empty() {
+            return AttachError::Program { name, source: Box::new(source) };
+        }
+        AttachError::Verifier { name, last_words: last.join(" | ") }
+    }
 }
 
 /// A program and what keeps it attached.

@@ -7,7 +7,7 @@ use node_agent_ebpf::{
     COMM_BYTES,
     runs::{
         Lineage, MAX_LINEAGE, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_READING, TASKS_PER_READING, Tool, USER_SPACE_CPU,
-        budget, engine_id, lost, role, run_of, watched,
+        budget, engine_id, entries, lost, role, run_of, watched,
     },
 };
 use std::{collections::HashSet, fs};
@@ -19,6 +19,9 @@ const LOSSES: [&str; lost::LEN as usize] = [
     "detail_run_events",
     "detail_tasks_without_id",
 ];
+/// Flags of an update: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf.h#L1384-L1390>
+const BPF_NOEXIST: u64 = 1;
+const BPF_EXIST: u64 = 2;
 /// Processes of one tree that are looked at when it becomes a run.
 const MAX_DESCENDANTS: usize = 4_096;
 /// Processes that one look around sees.
@@ -27,6 +30,9 @@ const MAX_STRANGERS: usize = 8_192;
 /// The maps.
 pub struct Lineages {
     lineage: HashMap<MapData, u32, Lineage>,
+    entries: Array<MapData, u64>,
+    /// What [`entries::BY_AGENT`] stands at.
+    kept: u64,
     runs: HashMap<MapData, u32, RunCounts>,
     watched: HashMap<MapData, [u8; COMM_BYTES], u32>,
     tools: HashMap<MapData, u32, Tool>,
@@ -46,6 +52,8 @@ impl Lineages {
         let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
             lineage: map("LINEAGE")?.try_into()?,
+            entries: map("ENTRIES")?.try_into()?,
+            kept: 0,
             runs: map("RUNS")?.try_into()?,
             watched: map("WATCHED")?.try_into()?,
             tools: map("TOOLS")?.try_into()?,
@@ -114,9 +122,30 @@ impl Lineages {
         let _ = self.runs.remove(&run);
     }
 
+    /// Counts an entry that comes or goes. A count that cannot be written stays too high at worst: the programs then look where nothing is.
+    fn count_entry(&mut self, what: u64) {
+        let kept = self.kept.wrapping_add(what);
+        if self.entries.set(entries::BY_AGENT, kept, 0).is_ok() {
+            self.kept = kept;
+        }
+    }
+
+    /// Enters a process. Whoever is still there under its id is dead, and gives way.
+    fn keep(&mut self, pid: u32, entry: Lineage) -> bool {
+        // Counted before it is there: no program may miss it.
+        self.count_entry(1);
+        if self.lineage.insert(pid, entry, BPF_NOEXIST).is_ok() {
+            return true;
+        }
+        self.count_entry(u64::MAX);
+        self.lineage.insert(pid, entry, BPF_EXIST).is_ok()
+    }
+
     /// A process belongs to no run.
     pub fn forget_process(&mut self, pid: u32) {
-        let _ = self.lineage.remove(&pid);
+        if self.lineage.remove(&pid).is_ok() {
+            self.count_entry(u64::MAX);
+        }
     }
 
     /// Nobody belongs to any run.
@@ -158,18 +187,19 @@ impl Lineages {
         self.runs.insert(run, RunCounts { budget, ..RunCounts::default() }, 0).ok()?;
         let task_id = engine_id(run);
         let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role: role::ENGINE, programs: 0 };
-        self.lineage.insert(pid, entry, 0).ok()?;
+        if !self.keep(pid, entry) {
+            return None;
+        }
         let mut tasks = Vec::new();
         let mut queue: Vec<(u32, u64)> = children(pid).into_iter().map(|child| (child, 0)).collect();
-        let mut seen = 0;
-        while let Some((child, of)) = queue.pop() {
-            seen += 1;
-            let Some(start_boottime_ns) = start_of(child).filter(|_| seen <= MAX_DESCENDANTS) else { continue };
+        for _ in 0..MAX_DESCENDANTS {
+            let Some((child, of)) = queue.pop() else { break };
+            let Some(start_boottime_ns) = start_of(child) else { continue };
             let is_root = of == 0;
             let task_id = if is_root { task_id | u64::from(self.number()) } else { of };
             let role = if is_root { role::ROOT } else { role::MEMBER };
             let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role, programs: 0 };
-            if self.lineage.insert(child, entry, 0).is_ok() {
+            if self.keep(child, entry) {
                 if is_root {
                     tasks.push((task_id, start_boottime_ns));
                 }

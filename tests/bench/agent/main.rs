@@ -18,7 +18,7 @@ mod sink;
 mod sizes;
 mod watchers;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use figures::{Figures, Pair};
 use loads::Load;
 use std::{path::PathBuf, time::Duration};
@@ -47,11 +47,17 @@ struct Arguments {
     /// What to measure; all of it, if nothing is named.
     #[arg(long, value_enum)]
     only: Vec<Part>,
+    /// Loads to run; all of them, if none is named.
+    #[arg(long, value_enum)]
+    load: Vec<Load>,
+    /// Watchers to compare; all of them, if none is named.
+    #[arg(long, value_enum)]
+    watcher: Vec<Watcher>,
     #[command(subcommand)]
     part: Option<Generator>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     Loads,
     Memory,
@@ -87,10 +93,10 @@ async fn measure(arguments: &Arguments) {
     let mut figures = Figures::about_this_machine();
     let length = Duration::from_secs(arguments.seconds);
     if wants(Part::Loads) {
-        for load in [Load::Idle, Load::Paced, Load::Forks, Load::Switches, Load::Compile] {
+        for load in wanted(&arguments.load) {
             // Where speed is the figure, the kernel's own clock readings would slow every program down.
             watchers::measure_bpf(matches!(load, Load::Idle | Load::Paced));
-            for watcher in Watcher::ALL {
+            for watcher in wanted(&arguments.watcher) {
                 for round in 0..arguments.rounds {
                     let pair = pair(load, watcher, length, round % 2 == 1).await;
                     eprintln!("{load:?}, {watcher:?}, {} of {}: {pair}", round + 1, arguments.rounds);
@@ -114,6 +120,11 @@ async fn measure(arguments: &Arguments) {
     }
     figures.write(&arguments.raw);
     print!("{figures}");
+}
+
+/// What was named; all that there is, if nothing was.
+fn wanted<T: ValueEnum + Copy>(named: &[T]) -> Vec<T> {
+    if named.is_empty() { T::value_variants().to_vec() } else { named.to_vec() }
 }
 
 /// The same load once without and once with a watcher; `watched_first` turns the order round.

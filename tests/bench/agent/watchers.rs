@@ -6,7 +6,7 @@ use std::{fs, process::Command, time::Duration};
 use tempfile::TempDir;
 
 /// Whoever watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Watcher {
     /// `node-agent run` with its default settings but an interval of 1 s: thirty times the default's readings.
     NodeAgent,
@@ -43,8 +43,6 @@ pub(crate) enum Watching {
 }
 
 impl Watcher {
-    pub(crate) const ALL: [Self; 4] = [Self::NodeAgent, Self::Bpftrace, Self::BpftraceSwitches, Self::Psutil];
-
     /// Starts it and waits until it watches.
     pub(crate) async fn start(self) -> Watching {
         let folder = tempfile::tempdir().expect("a folder");
