@@ -15,7 +15,7 @@ pub const RULES_TYPE: &str = "application/toml";
 /// Content type of an encoded envelope. It is always compressed; `Content-Encoding` is [`CONTENT_ENCODING`].
 pub const CONTENT_TYPE: &str = "application/x-protobuf";
 /// Content encoding of an envelope.
-pub const CONTENT_ENCODING: &str = "zstd";
+pub const CONTENT_ENCODING: &str = "zstd-heartbeat-v1";
 /// Content type of a [`Problem`].
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 

@@ -6,7 +6,7 @@
 
 use crate::{BootId, NodeId, wire};
 use prost::Message as _;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 /// Version of the contract that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -38,6 +38,9 @@ pub const MAX_PROBES: usize = 128;
 pub const MAX_NAME_BYTES: usize = 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
 const MAX_WINDOW_LOG: u32 = 22;
+/// What most envelopes share, for zstd to refer to: names of probes, reasons, the shape of a row. It is a part of the contract's version 1 and
+/// never changes within it. It makes a heartbeat with five workloads a fourth as long, one with fifty half as long.
+pub const DICTIONARY: &[u8] = include_bytes!("../proto/heartbeat-v1.dictionary");
 /// zstd's own default.
 const COMPRESSION_LEVEL: i32 = 3;
 
@@ -94,7 +97,11 @@ pub struct Checked {
 /// # Errors
 /// Only if zstd cannot get memory.
 pub fn encode(envelope: &wire::Envelope) -> std::io::Result<Vec<u8>> {
-    zstd::encode_all(envelope.encode_to_vec().as_slice(), COMPRESSION_LEVEL)
+    let mut encoder = zstd::Encoder::with_dictionary(Vec::new(), COMPRESSION_LEVEL, DICTIONARY)?;
+    // A frame does not name its dictionary: with another one, only its checksum tells that what came out is nonsense.
+    encoder.include_checksum(true)?;
+    encoder.write_all(&envelope.encode_to_vec())?;
+    encoder.finish()
 }
 
 /// Decompresses, parses and checks an envelope.
@@ -107,7 +114,7 @@ pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
     }
     let mut plain = Vec::new();
     let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
-    zstd::Decoder::new(body)
+    zstd::Decoder::with_dictionary(body, DICTIONARY)
         .and_then(|mut decoder| {
             decoder.window_log_max(MAX_WINDOW_LOG)?;
             decoder.take(limit).read_to_end(&mut plain)
