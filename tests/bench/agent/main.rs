@@ -38,7 +38,6 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// Living processes of the large memory figure.
-    /// It needs a `kernel.pid_max` above that.
     #[arg(long, default_value_t = 50_000)]
     processes: u32,
     /// Where every single figure goes, as JSON.

@@ -11,8 +11,36 @@ use std::{
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
+const PID_MAX: &str = "/proc/sys/kernel/pid_max";
+/// Process ids beside the crowd's: the machine's own, and those that wait to be used again.
+const OTHER_PIDS: u32 = 16_384;
+
+/// Lets so many processes live, until it goes.
+struct Room(Option<String>);
+
+impl Room {
+    fn make(processes: u32) -> Self {
+        let before = fs::read_to_string(PID_MAX).expect("kernel.pid_max can be read");
+        let needed = processes + OTHER_PIDS;
+        if before.trim().parse::<u32>().is_ok_and(|limit| limit >= needed) {
+            return Self(None);
+        }
+        fs::write(PID_MAX, needed.to_string()).expect("kernel.pid_max can be written: this needs root");
+        Self(Some(before))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = fs::write(PID_MAX, before);
+        }
+    }
+}
+
 /// The agent's memory beside so many living processes, after three readings of them.
 pub(crate) async fn memory(processes: u32) -> Value {
+    let _room = Room::make(processes);
     let mut crowd = crowd(processes);
     let mut watching = Watching::agent(tempfile::tempdir().expect("a folder"), "2s").await;
     let Watching::Agent { agent, sink, .. } = &mut watching else { unreachable!("the agent was asked for") };
