@@ -159,9 +159,7 @@ impl Proof {
     ///
     /// When something was.
     pub fn assert_nothing_lost(&self) {
-        for drop in self.heartbeat["coverage"]["drops"].as_array().expect("drops") {
-            assert_eq!(drop["count"], 0, "{drop}");
-        }
+        assert_nothing_lost(&self.heartbeat);
     }
 
     /// Asserts that all were counted, by eBPF, and nothing was lost.
@@ -201,4 +199,16 @@ fn agent_in(folder: &Path, words: &[String]) -> PathBuf {
     fs::write(&path, script).expect("the script can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the script can be made executable");
     path
+}
+
+/// Asserts that a heartbeat tells of no loss. Whoever else works on this machine may have more tools than a task has rows for.
+///
+/// # Panics
+///
+/// When something was lost.
+pub fn assert_nothing_lost(heartbeat: &Value) {
+    let drops = heartbeat["coverage"]["drops"].as_array().expect("drops").iter();
+    for drop in drops.filter(|drop| drop["name"] != "detail_tools_not_listed") {
+        assert_eq!(drop["count"], 0, "{drop}");
+    }
 }

@@ -94,18 +94,19 @@ async fn cwltool() {
     assert_eq!([tool(pack, "gzip", "exits"), tool(task(run, "sha512sum"), "sha512sum", "exits")], [1, 1]);
 }
 
+/// A script is listed as a run once it has lived for a second: each of those below sleeps for one.
 #[tokio::test]
 async fn a_plain_script() {
     let bench = Bench::new();
     bench.write(
         "nightly.sh",
-        "#!/bin/bash\nfor i in {1..40}; do /bin/true; done\n@DIR@/in_group.sh @GROUP@/pack gzip -c @DIR@/reads >/dev/null\n\
+        "#!/bin/bash\nfor i in {1..40}; do /bin/true; done\n/bin/sleep 1\n@DIR@/in_group.sh @GROUP@/pack gzip -c @DIR@/reads >/dev/null\n\
          python3 @DIR@/align.py @GROUP@/align\n/bin/false\nexit 0\n",
     );
     let (pid, seen) = bench.watch(bench.command(&bench.path("nightly.sh"), &[])).await;
     let run = seen.run(&format!("{pid}-"));
     assert_eq!([&run["engine"], &run["pipeline"]], ["script", "nightly.sh"]);
-    assert_over(run, 43, 1);
+    assert_over(run, 44, 1);
     let names = names(run);
     assert_eq!(names.iter().filter(|name| *name == "true").count(), 40, "{names:?}");
     assert_cpu(&bench, "pack", tool(task(run, "gzip"), "gzip", "cpu_ns"));
@@ -118,7 +119,7 @@ async fn an_engine_that_was_there_before_the_agent() {
     let bench = Bench::new();
     bench.write(
         "early.sh",
-        "#!/bin/bash\nmkfifo @DIR@/go\n(read -r _ <@DIR@/go)\n/bin/true\n@DIR@/in_group.sh @GROUP@/pack gzip -c @DIR@/reads >/dev/null\n",
+        "#!/bin/bash\nmkfifo @DIR@/go\n(read -r _ <@DIR@/go)\n/bin/true\n/bin/sleep 1\n@DIR@/in_group.sh @GROUP@/pack gzip -c @DIR@/reads >/dev/null\n",
     );
     let mut command = bench.command(&bench.path("early.sh"), &[]);
     let mut early = lab::process::Running::start("early", &mut command, &bench.path("."));
@@ -133,7 +134,7 @@ async fn an_engine_that_was_there_before_the_agent() {
     let seen = bench.seen(agent).await;
     let run = seen.run(&format!("{}-", early.pid().as_raw_nonzero()));
     assert_eq!([&run["engine"], &run["pipeline"]], ["script", "early.sh"]);
-    assert_over(run, 3, 0);
+    assert_over(run, 4, 0);
     assert_cpu(&bench, "pack", tool(task(run, "gzip"), "gzip", "cpu_ns"));
 }
 
@@ -169,14 +170,14 @@ async fn a_container() {
     bench.write(
         "contained.sh",
         &format!(
-            "#!/bin/bash\n/bin/true\n{podman} run --rm --network=none --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 localhost/lab:1 \
+            "#!/bin/bash\n/bin/true\n/bin/sleep 1\n{podman} run --rm --network=none --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 localhost/lab:1 \
              /bin/sh -c 'gzip -c /reads >/dev/null; times; cat /proc/self/cgroup' >@DIR@/times\n"
         ),
     );
     let (pid, seen) = bench.watch(bench.command(&bench.path("contained.sh"), &[])).await;
     let run = seen.run(&format!("{pid}-"));
     assert_eq!([&run["engine"], &run["pipeline"]], ["script", "contained.sh"]);
-    assert_over(run, 2, 0);
+    assert_over(run, 3, 0);
     let contained = task(run, "podman");
     for name in ["gzip", "cat", "conmon", "runc"] {
         assert!(tool(contained, name, "exits") >= 1, "{name}: {contained:#}");
