@@ -154,7 +154,7 @@ fn of_host(out: &mut Builder, host: &HostCounters) {
     let bytes = [("received", host.network_received_bytes), ("sent", host.network_sent_bytes)];
     out.add(
         "cloudsweeper_host_network",
-        "Bytes over all interfaces but loopback",
+        "Bytes over the host's interfaces that have a device of their own",
         Some(Unit::Bytes),
         true,
         by("direction", &bytes, float),
