@@ -63,7 +63,9 @@ fn leads_out<const TYPED: bool>(socket: Address<TYPED>) -> bool {
 /// Books the outcome of one call: a length, or an error below zero.
 #[inline(always)]
 fn book<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
-    if outcome > 0 {
+    // Sockets that stay on the machine pass here as well, as often as they like: for them nothing is done but this.
+    let family = socket.read::<u16>(offset!(sock_family));
+    if outcome > 0 && matches!(family, Some(AF_INET | AF_INET6)) {
         timed_sometimes(|| {
             if leads_out(socket) {
                 // SAFETY: the helper takes nothing.

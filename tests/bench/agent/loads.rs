@@ -4,7 +4,7 @@ use crate::figures::Run;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{Read, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -21,8 +21,10 @@ pub(crate) enum Load {
     Paced,
     /// Short processes, one after the other, as fast as they come.
     Forks,
-    /// Two threads on one CPU that wake each other through a socket.
+    /// Two threads on one CPU that wake each other through pipes.
     Switches,
+    /// The same through a socket that stays on the machine: what an agent pays that counts network traffic.
+    Sockets,
     /// A C compiler over small files, one after the other.
     Compile,
 }
@@ -94,6 +96,7 @@ pub(crate) fn generate(load: Load, length: Duration, group: &Path) {
         Load::Paced => paced(length),
         Load::Forks => until(length, short_life),
         Load::Switches => switches(length),
+        Load::Sockets => sockets(length),
         Load::Compile => compile(length),
     };
     println!("{rounds}");
@@ -132,27 +135,44 @@ fn paced(length: Duration) -> u64 {
     workers.into_iter().map(|worker| worker.join().expect("a worker ends")).sum()
 }
 
-fn switches(length: Duration) -> u64 {
+/// Two threads on one CPU that wake each other through a pair of whatever carries a byte.
+fn ping_pong(length: Duration, here: (impl Read, impl Write), there: (impl Read + Send, impl Write + Send)) -> u64 {
     let mut cpus = CpuSet::new();
     cpus.set(0);
     sched_setaffinity(None::<Pid>, &cpus).expect("CPU 0 may be used");
-    let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
-    let echo = thread::spawn(move || {
-        let mut byte = [0];
-        while there.read(&mut byte).is_ok_and(|count| count == 1) {
-            if there.write_all(&byte).is_err() {
-                return;
+    let ((mut from, mut to), (mut echo_from, mut echo_to)) = (here, there);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut byte = [0];
+            while echo_from.read(&mut byte).is_ok_and(|count| count == 1) {
+                if echo_to.write_all(&byte).is_err() {
+                    return;
+                }
             }
-        }
-    });
-    let mut byte = [1];
-    let rounds = until(length, || {
-        here.write_all(&byte).expect("the other side reads");
-        here.read_exact(&mut byte).expect("the other side writes");
-    });
-    drop(here);
-    echo.join().expect("the other side ends");
-    rounds
+        });
+        let mut byte = [1];
+        let rounds = until(length, || {
+            to.write_all(&byte).expect("the other side reads");
+            from.read_exact(&mut byte).expect("the other side writes");
+        });
+        // The other side reads the end, and ends.
+        drop(to);
+        drop(from);
+        rounds
+    })
+}
+
+fn switches(length: Duration) -> u64 {
+    let (from, echo_to) = std::io::pipe().expect("a pipe");
+    let (echo_from, to) = std::io::pipe().expect("a pipe");
+    ping_pong(length, (from, to), (echo_from, echo_to))
+}
+
+fn sockets(length: Duration) -> u64 {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let again = |socket: &UnixStream| socket.try_clone().expect("a second descriptor");
+    let (here, there) = ((again(&here), here), (again(&there), there));
+    ping_pong(length, here, there)
 }
 
 fn compile(length: Duration) -> u64 {
