@@ -66,7 +66,7 @@ pub(crate) fn offsets() -> &'static Offsets {
 }
 
 /// Zero, of which the compiler does not know that it is: it would call `memset` to fill anything with zeros, a loop that the kernel's
-/// verifier follows byte by byte on each path. Linux 6.1 gave up after a million instructions.
+/// verifier follows byte by byte on each path.
 #[inline(always)]
 pub(crate) fn zero() -> u64 {
     let zero: u64;

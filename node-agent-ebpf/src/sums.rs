@@ -37,7 +37,7 @@ pub(crate) fn was_missed(now: &Accounted, before: Option<&Accounted>) -> bool {
 }
 
 /// A signed number, or 0 if it is negative; without a branch, of which the kernel's verifier would follow both ways for each of
-/// thirteen counters: Linux 6.1 gave up after a million instructions.
+/// thirteen counters.
 #[inline(always)]
 pub(crate) fn not_below_zero(number: u64) -> u64 {
     let mut all_ones_if_negative = number;
