@@ -16,6 +16,7 @@ pub mod microvm;
 pub mod namespace;
 pub mod nvml;
 pub mod once;
+pub mod orphan;
 pub mod pipelines;
 pub mod port;
 pub mod postgres;

@@ -1,6 +1,6 @@
 //! Pipelines under the eyes of an agent, and the kernel's own books beside it.
 
-use crate::{binaries, process::Running};
+use crate::{binaries, orphan::Orphan, process::Running};
 use rand::RngCore as _;
 use serde_json::Value;
 use std::{
@@ -111,6 +111,12 @@ impl Bench {
         command
     }
 
+    /// Readies a command that descends from nobody here.
+    #[must_use]
+    pub fn orphan(&self, command: &Command) -> Orphan {
+        Orphan::new(command, self.path("orphan"))
+    }
+
     /// Runs a command under the agent's eyes; its process id, and what was seen.
     ///
     /// # Panics
@@ -125,12 +131,12 @@ impl Bench {
     /// # Panics
     ///
     /// When the command fails.
-    pub async fn watch_until(&self, mut command: Command, done: impl Future<Output = ()>) -> (i32, Seen) {
+    pub async fn watch_until(&self, command: Command, done: impl Future<Output = ()>) -> (i32, Seen) {
+        let pipeline = self.orphan(&command);
         let agent = self.agent().await;
-        let mut running = Running::start("pipeline", &mut command, self.folder.path());
-        let pid = running.pid().as_raw_nonzero().get();
-        let status = running.end(TIMEOUT).await;
-        assert!(status.success(), "{status}: {}", running.output());
+        let pid = pipeline.begin().await;
+        let (status, output) = pipeline.end(TIMEOUT).await;
+        assert_eq!(status, 0, "{output}");
         done.await;
         (pid, self.seen(agent).await)
     }

@@ -121,8 +121,8 @@ async fn an_engine_that_was_there_before_the_agent() {
         "early.sh",
         "#!/bin/bash\nmkfifo @DIR@/go\n(read -r _ <@DIR@/go)\n/bin/true\n/bin/sleep 1\n@DIR@/in_group.sh @GROUP@/pack gzip -c @DIR@/reads >/dev/null\n",
     );
-    let mut command = bench.command(&bench.path("early.sh"), &[]);
-    let mut early = lab::process::Running::start("early", &mut command, &bench.path("."));
+    let early = bench.orphan(&bench.command(&bench.path("early.sh"), &[]));
+    let pid = early.begin().await;
     lab::wait::until("the script's first step", std::time::Duration::from_secs(30), || {
         let waits = bench.path("go").exists().then_some(());
         async move { waits }
@@ -130,9 +130,9 @@ async fn an_engine_that_was_there_before_the_agent() {
     .await;
     let agent = bench.agent().await;
     std::fs::write(bench.path("go"), "go\n").expect("the script reads");
-    assert!(early.end(std::time::Duration::from_secs(120)).await.success());
+    assert_eq!(early.end(std::time::Duration::from_secs(120)).await.0, 0);
     let seen = bench.seen(agent).await;
-    let run = seen.run(&format!("{}-", early.pid().as_raw_nonzero()));
+    let run = seen.run(&format!("{pid}-"));
     assert_eq!([&run["engine"], &run["pipeline"]], ["script", "early.sh"]);
     assert_over(run, 4, 0);
     assert_cpu(&bench, "pack", tool(task(run, "gzip"), "gzip", "cpu_ns"));
