@@ -86,7 +86,8 @@ fn process_exit(context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn ended<const TYPED: bool>(task: Address<TYPED>) {
     let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
-    lineage::place(task, lineage::entry_of(task), &mut key);
+    let entry = lineage::entry_of(task);
+    lineage::place(task, entry, &mut key);
     let peak = resident(task).peak;
     if let Some(row) = row(&mut key) {
         // Peaks are not set atomically: of two processes of one key that end at the same moment, the lower peak may win.
@@ -98,6 +99,7 @@ fn ended<const TYPED: bool>(task: Address<TYPED>) {
         }
         count_exit(task, &key, row);
     }
+    lineage::ended(task, entry);
 }
 
 /// How a process ended. What a parent is told is the code of the whole group if all its threads were ended together, and
@@ -132,9 +134,18 @@ fn process_free(context: BtfTracePointContext) -> i32 {
         let task = Address::<true>::new(context.arg::<u64>(0));
         let entry = lineage::entry_of(task);
         freed(task, entry);
-        lineage::freed(task, entry);
+        // The first thread's end is the process's: after an exec by another thread, that one has taken over its place.
+        if is_end_told_here() && task.read::<u32>(offset!(task_pid)) == task.read::<u32>(offset!(task_tgid)) {
+            lineage::ended(task, entry);
+        }
     });
     0
+}
+
+/// Whether `process_exit` is not attached.
+#[inline(always)]
+fn is_end_told_here() -> bool {
+    offset!(exits_counted_at_exit) == 0
 }
 
 #[inline(always)]
@@ -174,10 +185,9 @@ fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
         }
     }
     forget_observed(task);
-    // Elsewhere `process_exit` counts. Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
+    // Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
     // https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L715-L718
-    let is_counted_here = offset!(exits_counted_at_exit) == 0;
-    if is_counted_here && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
+    if is_end_told_here() && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
         count_exit(task, &key, row);
     }
     if was_victim(task.read(offset!(task_pid)).unwrap_or(0)) {

@@ -211,17 +211,11 @@ pub(crate) fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYP
     if keep(tgid, &entry) { entry.task_id } else { 0 }
 }
 
-/// A task was freed; called after it was booked. The first thread's end is the process's: after an exec by another
-/// thread, that one has taken over its place.
+/// A process ended; `task` is a thread of it that still tells how. Called after that thread was booked.
 #[inline(always)]
-pub(crate) fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
+pub(crate) fn ended<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     let Some(entry) = entry else { return };
-    let (Some(pid), Some(tgid)) = (task.read::<u32>(offset!(task_pid)), task.read::<u32>(offset!(task_tgid))) else {
-        return;
-    };
-    if pid != tgid {
-        return;
-    }
+    let Some(pid) = task.read::<u32>(offset!(task_tgid)) else { return };
     // SAFETY: a live map value.
     let entry = unsafe { &mut *entry };
     if entry.end_boottime_ns != 0 {

@@ -37,6 +37,8 @@ struct Known {
     /// It has not said yet which step it drives.
     is_untitled: bool,
     is_over: bool,
+    /// Tasks that lived already when the run was found. The programs count from there on, and nobody writes over what they count.
+    adopted: u64,
 }
 
 struct Inner {
@@ -303,7 +305,7 @@ impl Inner {
 
     fn begin(&mut self, run: u32, pid: u32, started_ns: u64, engine: Engine) {
         let is_untitled = engine.name == slurm::NAME;
-        let known = Known { pid, engine: engine.name.clone(), started_ns, is_untitled, is_over: false };
+        let known = Known { pid, engine: engine.name.clone(), started_ns, is_untitled, is_over: false, adopted: 0 };
         self.known.insert(run, known);
         if is_untitled {
             return self.ask_title(run);
@@ -316,6 +318,9 @@ impl Inner {
     fn promote(&mut self, pid: u32, started_ns: u64, engine: Engine) {
         let Some((run, tasks)) = self.lineages.begin_run(pid, started_ns, engine.name == script::NAME) else { return };
         self.begin(run, pid, started_ns, engine);
+        if let Some(known) = self.known.get_mut(&run) {
+            known.adopted = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+        }
         for (id, started_ns) in tasks {
             self.learn(Fact::TaskBegan { id, started_ns });
         }
@@ -370,10 +375,10 @@ impl Inner {
     /// Tells how many tasks each run had, and forgets the runs that nobody speaks of any more.
     fn count(&mut self, is_needed: impl Fn(u32) -> bool) {
         let _ = self.lineages.refill();
-        let runs: Vec<u32> = self.known.keys().copied().collect();
-        for run in runs {
+        let runs: Vec<(u32, u64)> = self.known.iter().map(|(run, known)| (*run, known.adopted)).collect();
+        for (run, adopted) in runs {
             if let Some(counts) = self.lineages.counts(run) {
-                let (started, ended, failed) = (counts.started, counts.ended, counts.failed);
+                let (started, ended, failed) = (counts.started.saturating_add(adopted), counts.ended, counts.failed);
                 self.learn(Fact::RunCounted { run, started, ended, failed });
             }
             let is_over = self.known.get(&run).is_some_and(|known| known.is_over);

@@ -180,34 +180,47 @@ impl Lineages {
         USER_SPACE_CPU << 20 | self.next_number
     }
 
-    /// Makes a living process the engine of a new run, and its descendants that run's tasks; the tasks with their begin.
+    /// Makes a living process the engine of a new run, and its descendants that run's tasks; the tasks with their begin. The run's
+    /// counts hold only what is born from here on.
     pub fn begin_run(&mut self, pid: u32, start_boottime_ns: u64, is_script: bool) -> Option<(u32, Vec<(u64, u64)>)> {
         let run = self.number();
         let budget = u64::from(if is_script { budget::SCRIPT_TASKS } else { budget::TASKS });
         self.runs.insert(run, RunCounts { budget, ..RunCounts::default() }, 0).ok()?;
         let task_id = engine_id(run);
         let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role: role::ENGINE, programs: 0 };
-        if !self.keep(pid, entry) {
+        if !self.keep(pid, entry) || !lives(pid) {
+            self.forget_process(pid);
+            self.forget_run(run);
             return None;
         }
-        let mut tasks = Vec::new();
+        let mut roots = Vec::new();
         let mut queue: Vec<(u32, u64)> = children(pid).into_iter().map(|child| (child, 0)).collect();
         for _ in 0..MAX_DESCENDANTS {
             let Some((child, of)) = queue.pop() else { break };
+            // What is born from here on, the programs enter.
+            if self.run_of(child) == Some(run) {
+                continue;
+            }
             let Some(start_boottime_ns) = start_of(child) else { continue };
             let is_root = of == 0;
             let task_id = if is_root { task_id | u64::from(self.number()) } else { of };
             let role = if is_root { role::ROOT } else { role::MEMBER };
             let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role, programs: 0 };
             if self.keep(child, entry) {
+                if !lives(child) {
+                    self.forget_process(child);
+                    continue;
+                }
                 if is_root {
-                    tasks.push((task_id, start_boottime_ns));
+                    roots.push((child, task_id, start_boottime_ns));
                 }
                 queue.extend(children(child).into_iter().map(|child| (child, task_id)));
             }
         }
-        let started = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
-        let _ = self.runs.insert(run, RunCounts { budget, started, ..RunCounts::default() }, 0);
+        // A child is listed a moment before the programs see its birth: such a one is theirs by now.
+        let is_ours = |pid, id| self.lineage.get(&pid, 0).is_ok_and(|entry: Lineage| entry.task_id == id);
+        let tasks =
+            roots.into_iter().filter(|(pid, id, _)| is_ours(*pid, *id)).map(|(_, id, start)| (id, start)).collect();
         Some((run, tasks))
     }
 
@@ -224,14 +237,30 @@ impl Lineages {
     }
 }
 
-/// When a process began, in nanoseconds since boot, rounded down to the kernel's tick.
-fn start_of(pid: u32) -> Option<u64> {
+/// Fields of `/proc/PID/stat` by their numbers in proc_pid_stat(5).
+fn stat<const N: usize>(pid: u32, numbers: [usize; N]) -> Option<[u64; N]> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
-    // Field 22 of the manual page; behind the name comes field 3.
-    let field = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().nth(19)?;
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    field.parse::<u64>().ok()?.checked_mul(tick_ns)
+    // Behind the name comes field 3.
+    let fields: Vec<&str> = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
+    let mut found = [0; N];
+    for (found, number) in found.iter_mut().zip(numbers) {
+        *found = fields.get(number - 3)?.parse().ok()?;
+    }
+    Some(found)
+}
+
+/// When a process began, in nanoseconds since boot, rounded down to the kernel's tick.
+fn start_of(pid: u32) -> Option<u64> {
+    let [start] = stat(pid, [22])?;
+    start.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
+/// Whether the programs will still see a process end. Its last thread bears this flag before they do:
+/// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L925-L945>
+fn lives(pid: u32) -> bool {
+    const PF_EXITING: u64 = 4;
+    stat(pid, [9, 20]).is_some_and(|[flags, threads]| flags & PF_EXITING == 0 || threads > 1)
 }
 
 /// The children of every thread of a process; none where the kernel does not list them (`CONFIG_PROC_CHILDREN`).
