@@ -50,16 +50,28 @@ pub struct Proof {
     pub cpu_ns: u64,
     /// `/proc/PID/task/TID/status` of each of the agent's threads, one after the other.
     pub threads: String,
+    /// Whose work the heartbeat tells of.
+    pub machine: Machine,
+}
+
+/// Whose work a heartbeat tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Nobody's but the test's.
+    Own,
+    /// Others' as well: whoever builds or tests here beside this test.
+    Shared,
 }
 
 impl Proof {
-    fn of(heartbeat: &str, books: &str, threads: &str) -> Self {
+    fn of(heartbeat: &str, books: &str, threads: &str, machine: Machine) -> Self {
         let mut lines = books.lines();
         Self {
             heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
             path: lines.next().expect("the cgroup's path").to_owned(),
             cpu_ns: lines.next().and_then(|cpu_ns| cpu_ns.parse().ok()).expect("the cgroup's CPU time"),
             threads: threads.to_owned(),
+            machine,
         }
     }
 
@@ -79,7 +91,7 @@ impl Proof {
         let status = Running::start("short-lives", command.arg(lives.collector), folder.path()).end(TIMEOUT).await;
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
         assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
-        Self::of(&read("heartbeat.json"), &read("books"), &read("threads"))
+        Self::of(&read("heartbeat.json"), &read("books"), &read("threads"), Machine::Shared)
     }
 
     /// On another kernel, with a pure cgroup v2 tree. The guest's agent is root.
@@ -89,8 +101,10 @@ impl Proof {
     /// When the agent does not measure.
     pub async fn in_a_micro_vm(folder: &Path, lives: &Lives) -> Self {
         let Lives { count, kind, collector, before, .. } = lives;
+        // Else the kernel starts a process for each module that it looks for in vain, the first time that the agent asks for sockets.
         let script = format!(
-            "{before}
+            "echo >/proc/sys/kernel/modprobe
+            {before}
             sh /etc/short_lives.sh /bin/node-agent {count} {kind} /tmp {collector} || {{ cat /tmp/agent.log; exit 1; }}
             give heartbeat /tmp/heartbeat.json
             give books /tmp/books
@@ -102,7 +116,7 @@ impl Proof {
         let mut guest = MicroVm::boot(folder, &guest);
         guest.end(TIMEOUT).await;
         let given = |name: &str| guest.given(name).expect("what the guest's script gives");
-        Self::of(&given("heartbeat"), &given("books"), &given("threads"))
+        Self::of(&given("heartbeat"), &given("books"), &given("threads"), Machine::Own)
     }
 
     /// One counter of the workload row of this path; 0 if there is no such row.
@@ -159,7 +173,7 @@ impl Proof {
     ///
     /// When something was.
     pub fn assert_nothing_lost(&self) {
-        assert_nothing_lost(&self.heartbeat);
+        assert_nothing_lost(&self.heartbeat, self.machine);
     }
 
     /// Asserts that all were counted, by eBPF, and nothing was lost.
@@ -201,14 +215,16 @@ fn agent_in(folder: &Path, words: &[String]) -> PathBuf {
     path
 }
 
-/// Asserts that a heartbeat tells of no loss. Whoever else works on this machine may have more tools than a task has rows for.
+/// Asserts that a heartbeat tells of no loss. On a shared machine others' tasks may run more tools than a task has rows for, which
+/// is counted for all tasks together.
 ///
 /// # Panics
 ///
 /// When something was lost.
-pub fn assert_nothing_lost(heartbeat: &Value) {
+pub fn assert_nothing_lost(heartbeat: &Value, machine: Machine) {
+    let is_others = |name: &Value| machine == Machine::Shared && name == "detail_tools_not_listed";
     let drops = heartbeat["coverage"]["drops"].as_array().expect("drops").iter();
-    for drop in drops.filter(|drop| drop["name"] != "detail_tools_not_listed") {
+    for drop in drops.filter(|drop| !is_others(&drop["name"])) {
         assert_eq!(drop["count"], 0, "{drop}");
     }
 }

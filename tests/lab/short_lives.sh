@@ -15,17 +15,17 @@ agent=$1 count=$2 kind=$3 out=$4 collector=${5:-ebpf}
 if [ -d /sys/fs/cgroup/cpuacct ]; then tree=/sys/fs/cgroup/cpuacct; else tree=/sys/fs/cgroup; fi
 group=$tree/short-lives-$$
 mkdir "$group"
-mkfifo "$out/lived" "$out/end"
+mkfifo "$out/lived" "$out/end" "$out/log"
 
-NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR="$collector" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
+NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR="$collector" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &
 agent_pid=$!
-until grep -q 'measuring from here on' "$out/agent.log"; do
-    kill -0 "$agent_pid"
-    sleep 0.1
+exec 3<"$out/log"
+# By the shell alone: from the first measurement on this script brings two processes to life beside, no more and no less.
+said=
+until case $said in *'measuring from here on'*) ;; *) false ;; esac; do
+    IFS= read -r said <&3 || exit 1
+    printf '%s\n' "$said" >>"$out/agent.log"
 done
-
-# The map of keys may be full in a moment: the `sleep` below gets its place now, so that it adds nothing to the rest.
-sleep 0.1
 
 # Who brings them to life stays in the cgroup until the reading is done: its CPU time is in the cgroup's books, too.
 sh -c '
@@ -56,6 +56,7 @@ for thread in /proc/"$agent_pid"/task/*/status; do
 done >"$out/threads"
 kill -TERM "$agent_pid"
 wait "$agent_pid"
+while IFS= read -r said <&3; do printf '%s\n' "$said"; done >>"$out/agent.log"
 echo >"$out/end"
 wait "$parent_pid"
 rmdir "$group"

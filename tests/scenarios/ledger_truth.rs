@@ -7,6 +7,7 @@
 
 use lab::{
     binaries,
+    lives::{Machine, assert_nothing_lost},
     microvm::{Guest, HOST, MicroVm},
     once::{Group, Once, Seen},
     port,
@@ -64,7 +65,7 @@ impl Truth {
         }
     }
 
-    fn check_processes(&self) {
+    fn check_processes(&self, machine: Machine) {
         let row = self.row("known");
         let born = CHILDREN + COMMANDS;
         assert_eq!(
@@ -78,7 +79,7 @@ impl Truth {
             { "wait_status": 5 * 256, "count": 10 },
         ]);
         assert_eq!(row["failures"], failures);
-        lab::lives::assert_nothing_lost(&self.heartbeat);
+        assert_nothing_lost(&self.heartbeat, machine);
     }
 
     /// `header_bytes` of each packet are not the task's: 0 where a packet is as long as the kernel likes.
@@ -156,7 +157,7 @@ async fn beside_stress_the_sums_are_those_of_every_other_book() {
     assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
 
     let truth = Truth::of(&read("heartbeat.json"), &read("books"));
-    truth.check_processes();
+    truth.check_processes(Machine::Shared);
     truth.check_cpu_and_disk("known");
     truth.check_cpu_and_disk("wild");
     truth.check_network(0);
@@ -193,7 +194,7 @@ async fn in_a_pure_version_2_host_where_process_ids_run_out_they_are_so_too() {
 
     let truth = Truth::of(&guest.given("heartbeat").unwrap(), &guest.given("books").unwrap());
     assert!(truth.book("wraps") > 0, "no process id was used twice");
-    truth.check_processes();
+    truth.check_processes(Machine::Own);
     truth.check_cpu_and_disk("known");
     truth.check_network(HEADER_BYTES);
 }
