@@ -125,8 +125,12 @@ fn assert_begins_when_work_ends(finding: &Value, work_ended: &str) {
     let since: Timestamp = finding["since"].as_str().unwrap().parse().unwrap();
     let since = since.as_millisecond();
     let booted = case["node"]["booted_unix_ms"].as_i64().unwrap();
-    let moments = work_ended.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
-    let [before, after] = moments.map(|seconds| booted + (seconds * 1e3) as i64).collect::<Vec<_>>()[..] else {
+    // Seconds and hundredths.
+    let ms = |word: &str| {
+        let (seconds, hundredths) = word.split_once('.')?;
+        Some(booted + seconds.parse::<i64>().ok()? * 1_000 + hundredths.parse::<i64>().ok()? * 10)
+    };
+    let [before, after] = work_ended.split_whitespace().filter_map(ms).collect::<Vec<_>>()[..] else {
         panic!("{work_ended}")
     };
     let observations = case["observations"].as_array().unwrap().iter();
