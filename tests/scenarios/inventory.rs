@@ -14,7 +14,7 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, Inventory, Lifecycle, RootDevice, ScopeOutcome, Silent,
+        FailureKind, InstanceState, Inventory, Lifecycle, Outcome, RootDevice, Silent,
         aws::{Options, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -39,11 +39,11 @@ async fn inventory(moto: &Moto, options: &Options) -> Inventory {
 }
 
 fn outcomes(inventory: &Inventory) -> Vec<(Option<&str>, Result<usize, FailureKind>)> {
-    let outcome = |scope: &ScopeOutcome| match scope {
-        ScopeOutcome::Complete { instances } => Ok(*instances),
-        ScopeOutcome::Failed { why, .. } => Err(why.kind),
+    let outcome = |scope: &Outcome| match scope {
+        Outcome::Complete { listed } => Ok(*listed),
+        Outcome::Failed { why, .. } => Err(why.kind),
     };
-    inventory.scopes.iter().map(|scope| (scope.region.as_deref(), outcome(&scope.outcome))).collect()
+    inventory.listings.iter().map(|listing| (listing.region.as_deref(), outcome(&listing.outcome))).collect()
 }
 
 fn describe_fault(region: Option<&str>, code: Option<&str>) -> Fault {
@@ -191,7 +191,7 @@ async fn an_account_that_cannot_be_asked_is_a_failed_scope_not_an_empty_account(
         moto.fail(&[fault]).await;
         let inventory = inventory(&moto, &options(&[])).await;
         assert_eq!(outcomes(&inventory), [(None, Err(kind))], "{action}");
-        let ScopeOutcome::Failed { what, .. } = &inventory.scopes[0].outcome else { unreachable!() };
+        let Outcome::Failed { what, .. } = &inventory.listings[0].outcome else { unreachable!() };
         assert_eq!(what, &format!("{service}:{action}"));
     }
 }

@@ -1,7 +1,7 @@
 //! How a sweep gets on: bars on a terminal, nothing elsewhere.
 
 use crate::{
-    inventory::{self, ScopeOutcome},
+    inventory::{self, Kind, Scope},
     sweep::Progress,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -30,18 +30,18 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl inventory::Progress for Bar {
-    fn regions(&self, total: usize) {
+    fn scopes(&self, total: usize) {
         self.0.set_style(style("{spinner} reading regions {wide_bar} {pos}/{len}  {msg}"));
         self.0.set_length(u64::try_from(total).unwrap_or(u64::MAX));
         self.0.set_position(0);
     }
 
-    fn page(&self, region: &str, instances: usize) {
-        self.0.set_message(format!("{region}: {instances} more instances"));
+    fn page(&self, scope: &Scope, kind: Kind, listed: usize) {
+        self.0.set_message(format!("{} {}: {listed} more of {}", scope.account, scope.region, kind.as_str()));
     }
 
-    fn region_done(&self, region: &str, _outcome: &ScopeOutcome) {
-        self.0.set_message(region.to_owned());
+    fn scope_done(&self, scope: &Scope) {
+        self.0.set_message(format!("{} {}", scope.account, scope.region));
         self.0.inc(1);
     }
 }

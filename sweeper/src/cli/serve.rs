@@ -128,6 +128,7 @@ async fn sweeps(context: Context, mut ticks: mpsc::Receiver<()>, stop: Cancellat
                         provider = scope.provider,
                         account = scope.account,
                         region = scope.region,
+                        kind = scope.kind,
                         why = scope.failed,
                         "not read"
                     );

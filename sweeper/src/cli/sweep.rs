@@ -43,7 +43,8 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
 fn table(report: &Report) -> String {
     let mut out = String::new();
     for scope in report.scopes.iter().filter(|scope| scope.failed.is_some()) {
-        let place = [Some(scope.provider.as_str()), scope.account.as_deref(), scope.region.as_deref()];
+        let place =
+            [Some(scope.provider.as_str()), scope.account.as_deref(), scope.region.as_deref(), scope.kind.as_deref()];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let failed = scope.failed.as_deref().unwrap_or_default();
         let _ = writeln!(out, "{WARN}not read:{WARN:#} {}: {}", plain(&place), plain(failed));

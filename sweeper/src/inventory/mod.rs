@@ -1,8 +1,8 @@
 //! What the providers bill for: facts *and* errors.
 //!
-//! A collection never fails as a whole and never drops anything in silence: a region that could not be read is a
-//! [`Scope`] that failed, with what was asked and why it was refused. Such a region is *unknown*, never *empty*, and a
-//! reader must not conclude that a machine is gone because an inventory with failed scopes lacks it.
+//! A collection never fails as a whole and never drops anything in silence: what could not be listed is a [`Listing`] that failed,
+//! with what was asked and why it was refused. It is *unknown*, never *empty*, and a reader must not conclude that
+//! a resource is gone because an inventory with failed listings lacks it.
 
 pub mod aws;
 mod instance;
@@ -13,34 +13,101 @@ use std::fmt;
 
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
 
+/// One account's part of one region: what a sweep reads and judges as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    /// Who is asked.
+    pub provider: Provider,
+    /// Account.
+    pub account: String,
+    /// Region.
+    pub region: String,
+}
+
 /// Everything that one collection saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// All instances of the scopes that are complete, ordered by resource key.
+    /// All instances of the listings that are complete, ordered by resource key.
     pub instances: Vec<Instance>,
-    /// What was asked for, and how it went, ordered by region.
-    pub scopes: Vec<Scope>,
+    /// What was asked for, and how it went, ordered by account, region and kind.
+    pub listings: Vec<Listing>,
 }
 
 impl Inventory {
     /// True if nothing that was asked for failed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.scopes.iter().all(|scope| matches!(scope.outcome, ScopeOutcome::Complete { .. }))
+        self.listings.iter().all(|listing| matches!(listing.outcome, Outcome::Complete { .. }))
+    }
+
+    /// Nothing but a failure.
+    #[must_use]
+    pub fn failed(listing: Listing) -> Self {
+        Self { listings: vec![listing], ..Self::default() }
+    }
+
+    /// Takes in what was seen of another scope.
+    pub fn absorb(&mut self, other: Self) {
+        self.instances.extend(other.instances);
+        self.listings.extend(other.listings);
+        self.instances.sort_by(|a, b| a.id.cmp(&b.id));
+        self.listings.sort_by(|a, b| a.place().cmp(&b.place()));
     }
 }
 
-/// One part of a collection that succeeds or fails by itself.
+/// A kind of resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A machine.
+    Instance,
+}
+
+impl Kind {
+    /// The word for it in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Instance => "instance",
+        }
+    }
+}
+
+/// One part of a collection that succeeds or fails by itself: one kind of resource in one scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scope {
+pub struct Listing {
     /// Who was asked.
     pub provider: Provider,
     /// None if the account could not be learnt.
     pub account: Option<String>,
     /// None if the collection failed before any region was asked.
     pub region: Option<String>,
+    /// None if it failed before anything was listed: then nothing is known of any kind.
+    pub kind: Option<Kind>,
     /// How it went.
-    pub outcome: ScopeOutcome,
+    pub outcome: Outcome,
+}
+
+impl Listing {
+    /// What one scope's listing of one kind came to.
+    #[must_use]
+    pub fn of(scope: &Scope, kind: Kind, outcome: Outcome) -> Self {
+        let Scope { provider, account, region } = scope.clone();
+        Self { provider, account: Some(account), region: Some(region), kind: Some(kind), outcome }
+    }
+
+    /// Whether it speaks of this kind of resource in this place; one that failed early may have been the one that would.
+    #[must_use]
+    pub fn may_speak_of(&self, provider: Provider, account: &str, region: &str, kind: Kind) -> bool {
+        let may_be = |own: &Option<String>, wanted: &str| own.as_ref().is_none_or(|own| own == wanted);
+        self.provider == provider
+            && may_be(&self.account, account)
+            && may_be(&self.region, region)
+            && self.kind.is_none_or(|own| own == kind)
+    }
+
+    fn place(&self) -> (Provider, Option<&str>, Option<&str>, Option<Kind>) {
+        (self.provider, self.account.as_deref(), self.region.as_deref(), self.kind)
+    }
 }
 
 /// A cloud provider.
@@ -58,13 +125,13 @@ impl fmt::Display for Provider {
     }
 }
 
-/// How a scope went.
+/// How a listing went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScopeOutcome {
+pub enum Outcome {
     /// All pages were read.
     Complete {
-        /// So many instances, in any state.
-        instances: usize,
+        /// So many resources, in any state.
+        listed: usize,
     },
     /// Nothing is known of it.
     Failed {
@@ -120,12 +187,12 @@ impl fmt::Display for FailureKind {
 
 /// Told how a collection gets on.
 pub trait Progress: Send + Sync {
-    /// So many regions will be read.
-    fn regions(&self, total: usize);
-    /// One more page of a region was read, which held so many instances.
-    fn page(&self, region: &str, instances: usize);
-    /// A region is done.
-    fn region_done(&self, region: &str, outcome: &ScopeOutcome);
+    /// So many scopes will be read.
+    fn scopes(&self, total: usize);
+    /// One more page of a scope was read, which held so many resources.
+    fn page(&self, scope: &Scope, kind: Kind, listed: usize);
+    /// A scope is done.
+    fn scope_done(&self, scope: &Scope);
 }
 
 /// Tells nobody.
@@ -133,7 +200,7 @@ pub trait Progress: Send + Sync {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn regions(&self, _total: usize) {}
-    fn page(&self, _region: &str, _instances: usize) {}
-    fn region_done(&self, _region: &str, _outcome: &ScopeOutcome) {}
+    fn scopes(&self, _total: usize) {}
+    fn page(&self, _scope: &Scope, _kind: Kind, _listed: usize) {}
+    fn scope_done(&self, _scope: &Scope) {}
 }

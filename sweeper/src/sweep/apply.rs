@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
-    inventory::{Inventory, ScopeOutcome},
+    inventory::{Inventory, Listing, Outcome as Listed},
     store::{FinishedSweep, StoreError, findings, outbox, sweeps},
     verdict::{Decision, Unknown, Verdict, words},
 };
@@ -304,20 +304,21 @@ fn closed(updated: &[(Finding, Timestamp)]) -> Vec<String> {
 }
 
 fn scopes(inventory: &Inventory) -> Vec<ScopeLine> {
-    let line = |scope: &crate::inventory::Scope| {
-        let (instances, failed) = match &scope.outcome {
-            ScopeOutcome::Complete { instances } => (Some(*instances), None),
-            ScopeOutcome::Failed { what, why } => (None, Some(format!("{what}: {why}"))),
+    let line = |listing: &Listing| {
+        let (listed, failed) = match &listing.outcome {
+            Listed::Complete { listed } => (Some(*listed), None),
+            Listed::Failed { what, why } => (None, Some(format!("{what}: {why}"))),
         };
         ScopeLine {
-            provider: scope.provider.to_string(),
-            account: scope.account.clone(),
-            region: scope.region.clone(),
-            instances,
+            provider: listing.provider.to_string(),
+            account: listing.account.clone(),
+            region: listing.region.clone(),
+            kind: listing.kind.map(|kind| kind.as_str().to_owned()),
+            listed,
             failed,
         }
     };
-    inventory.scopes.iter().map(line).collect()
+    inventory.listings.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub use schedule::{ScheduleError, Scheduler};
 use crate::{
     config::{AwsConfig, Config, Enabled, PricingSource},
     findings::Cost,
-    inventory::{self, Failure, FailureKind, Instance, InstanceState, Inventory, Provider, Scope, ScopeOutcome, aws},
+    inventory::{self, Failure, FailureKind, Instance, InstanceState, Inventory, Listing, Outcome, Provider, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{Store, StoreError},
     verdict::{Case, Judgement, Policy, Verdict, judge},
@@ -131,14 +131,9 @@ async fn take_inventory(config: &AwsConfig, progress: &dyn Progress) -> Inventor
         return Inventory::default();
     }
     let options = aws::Options { regions: config.regions.clone(), ..aws::Options::default() };
-    let failed = |why| Inventory {
-        instances: Vec::new(),
-        scopes: vec![Scope {
-            provider: Provider::Aws,
-            account: None,
-            region: None,
-            outcome: ScopeOutcome::Failed { what: "finding credentials".to_owned(), why },
-        }],
+    let failed = |why| {
+        let outcome = Outcome::Failed { what: "finding credentials".to_owned(), why };
+        Inventory::failed(Listing { provider: Provider::Aws, account: None, region: None, kind: None, outcome })
     };
     match aws::Session::open(&options).await {
         Ok(Some(session)) => aws::collect(&session, &options, progress).await,

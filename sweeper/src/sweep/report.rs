@@ -34,7 +34,7 @@ pub struct Report {
     pub unknown: Vec<MachineLine>,
 }
 
-/// One part of the inventory.
+/// One kind of resource in one part of the inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScopeLine {
     /// For example `aws`.
@@ -43,8 +43,10 @@ pub struct ScopeLine {
     pub account: Option<String>,
     /// Region, if one was asked.
     pub region: Option<String>,
-    /// Instances in any state, if it could be read.
-    pub instances: Option<usize>,
+    /// What was listed there; none if it failed before anything was.
+    pub kind: Option<String>,
+    /// So many of them, in any state, if they could be listed.
+    pub listed: Option<usize>,
     /// What failed and why, if it could not.
     pub failed: Option<String>,
 }

@@ -3,7 +3,7 @@
 use super::is_running;
 use crate::{
     findings::{Class, Finding},
-    inventory::{Instance, Inventory, ScopeOutcome},
+    inventory::{Instance, Inventory, Kind, Outcome, Provider},
     store::Node,
 };
 use heartbeat::NodeId;
@@ -74,13 +74,11 @@ pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) ->
 fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
     let NodeId::Aws { account, region, .. } = id else { return Coverage::NotAsked };
     let mut covered = Coverage::NotAsked;
-    for scope in &inventory.scopes {
-        // A scope that failed before it learnt its account or region may have been the one.
-        let may_be = |scope: &Option<String>, wanted: &String| scope.as_ref().is_none_or(|scope| scope == wanted);
-        if may_be(&scope.account, account) && may_be(&scope.region, region) {
-            match &scope.outcome {
-                ScopeOutcome::Complete { .. } => return Coverage::Complete,
-                ScopeOutcome::Failed { .. } => covered = Coverage::Failed,
+    for listing in &inventory.listings {
+        if listing.may_speak_of(Provider::Aws, account, region, Kind::Instance) {
+            match &listing.outcome {
+                Outcome::Complete { .. } => return Coverage::Complete,
+                Outcome::Failed { .. } => covered = Coverage::Failed,
             }
         }
     }
@@ -90,17 +88,18 @@ fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Failure, FailureKind, Provider, Scope};
+    use crate::inventory::{Failure, FailureKind, Listing};
 
-    fn scope(account: Option<&str>, region: Option<&str>, complete: bool) -> Scope {
-        Scope {
+    fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
+        Listing {
             provider: Provider::Aws,
             account: account.map(str::to_owned),
             region: region.map(str::to_owned),
+            kind: region.map(|_| Kind::Instance),
             outcome: if complete {
-                ScopeOutcome::Complete { instances: 0 }
+                Outcome::Complete { listed: 0 }
             } else {
-                ScopeOutcome::Failed {
+                Outcome::Failed {
                     what: "ec2:DescribeInstances".into(),
                     why: Failure { kind: FailureKind::Throttled, message: String::new() },
                 }
@@ -112,14 +111,14 @@ mod tests {
     fn a_failed_region_is_unknown_and_never_empty() {
         let id: NodeId = "aws:123456789012:eu-central-1:i-1".parse().expect("a node id");
         let host: NodeId = "host:0123456789abcdef0123456789abcdef".parse().expect("a node id");
-        let of = |scopes: Vec<Scope>, id| coverage(&Inventory { instances: Vec::new(), scopes }, id);
+        let of = |listings: Vec<Listing>, id| coverage(&Inventory { listings, ..Inventory::default() }, id);
         let account = Some("123456789012");
         assert_eq!(of(vec![], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![scope(account, Some("eu-central-1"), true)], &id), Coverage::Complete);
-        assert_eq!(of(vec![scope(account, Some("eu-central-1"), false)], &id), Coverage::Failed);
-        assert_eq!(of(vec![scope(account, Some("us-east-1"), true)], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![scope(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![scope(None, None, false)], &id), Coverage::Failed, "it may have been that account");
-        assert_eq!(of(vec![scope(None, None, false)], &host), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(account, Some("eu-central-1"), true)], &id), Coverage::Complete);
+        assert_eq!(of(vec![listing(account, Some("eu-central-1"), false)], &id), Coverage::Failed);
+        assert_eq!(of(vec![listing(account, Some("us-east-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(None, None, false)], &id), Coverage::Failed, "it may have been that account");
+        assert_eq!(of(vec![listing(None, None, false)], &host), Coverage::NotAsked);
     }
 }

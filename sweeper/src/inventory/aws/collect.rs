@@ -1,61 +1,64 @@
-//! Reads every region side by side; what goes wrong in one leaves the others alone.
+//! Reads every scope side by side; what goes wrong in one leaves the others alone.
 
 use std::collections::{BTreeSet, HashSet};
 
 use futures::{StreamExt, stream};
 
 use super::{Options, Session, failure, parse};
-use crate::inventory::{Failure, FailureKind, Instance, Inventory, Progress, Provider, Scope, ScopeOutcome};
+use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Provider, Scope};
 
 /// Reads the account that the session's credentials are of. It takes as long as the largest region: its pages come one
 /// after the other.
 pub async fn collect(session: &Session, options: &Options, progress: &dyn Progress) -> Inventory {
-    let account = match account(session).await {
-        Ok(account) => account,
-        Err(why) => return nothing(None, "sts:GetCallerIdentity", why),
+    let scopes = match scopes(session, options).await {
+        Ok(scopes) => scopes,
+        Err(failed) => return Inventory::failed(failed),
     };
-    let regions = if options.regions.is_empty() {
-        match enabled_regions(session).await {
-            Ok(regions) => regions,
-            Err(why) => return nothing(Some(account), "ec2:DescribeRegions", why),
-        }
-    } else {
-        options.regions.iter().cloned().collect()
-    };
-    progress.regions(regions.len());
-
-    let mut reading = stream::iter(regions)
-        .map(|region| {
-            let account = account.as_str();
-            async move { (read_region(session, options, account, &region, progress).await, region) }
-        })
+    progress.scopes(scopes.len());
+    let mut reading = stream::iter(scopes)
+        .map(|scope| async move { read(session, options, &scope, progress).await })
         .buffer_unordered(options.regions_at_once.max(1));
     let mut inventory = Inventory::default();
-    while let Some((read, region)) = reading.next().await {
-        let outcome = match read {
-            Ok(instances) => {
-                let outcome = ScopeOutcome::Complete { instances: instances.len() };
-                inventory.instances.extend(instances);
-                outcome
-            }
-            Err(why) => ScopeOutcome::Failed { what: "ec2:DescribeInstances".to_owned(), why },
-        };
-        progress.region_done(&region, &outcome);
-        inventory.scopes.push(Scope {
-            provider: Provider::Aws,
-            account: Some(account.clone()),
-            region: Some(region),
-            outcome,
-        });
+    while let Some(read) = reading.next().await {
+        inventory.absorb(read);
     }
-    inventory.instances.sort_by(|a, b| a.id.cmp(&b.id));
-    inventory.scopes.sort_by(|a, b| a.region.cmp(&b.region));
     inventory
 }
 
-fn nothing(account: Option<String>, what: &str, why: Failure) -> Inventory {
-    let outcome = ScopeOutcome::Failed { what: what.to_owned(), why };
-    Inventory { instances: Vec::new(), scopes: vec![Scope { provider: Provider::Aws, account, region: None, outcome }] }
+/// What there is to read: each region that is named or, if none is, enabled.
+///
+/// # Errors
+/// The call that failed, for the whole account.
+pub async fn scopes(session: &Session, options: &Options) -> Result<Vec<Scope>, Listing> {
+    let account = account(session).await.map_err(|why| nothing(None, "sts:GetCallerIdentity", why))?;
+    let regions = if options.regions.is_empty() {
+        let enabled = enabled_regions(session).await;
+        enabled.map_err(|why| nothing(Some(account.clone()), "ec2:DescribeRegions", why))?
+    } else {
+        options.regions.iter().cloned().collect()
+    };
+    let scope = |region| Scope { provider: Provider::Aws, account: account.clone(), region };
+    Ok(regions.into_iter().map(scope).collect())
+}
+
+/// Reads one scope. Whatever fails is in the listings.
+pub async fn read(session: &Session, options: &Options, scope: &Scope, progress: &dyn Progress) -> Inventory {
+    let mut inventory = Inventory::default();
+    let outcome = match instances(session, options, scope, progress).await {
+        Ok(instances) => {
+            inventory.instances = instances;
+            Outcome::Complete { listed: inventory.instances.len() }
+        }
+        Err(why) => Outcome::Failed { what: "ec2:DescribeInstances".to_owned(), why },
+    };
+    inventory.listings.push(Listing::of(scope, Kind::Instance, outcome));
+    progress.scope_done(scope);
+    inventory
+}
+
+fn nothing(account: Option<String>, what: &str, why: Failure) -> Listing {
+    let outcome = Outcome::Failed { what: what.to_owned(), why };
+    Listing { provider: Provider::Aws, account, region: None, kind: None, outcome }
 }
 
 fn malformed(message: impl Into<String>) -> Failure {
@@ -82,14 +85,13 @@ async fn enabled_regions(session: &Session) -> Result<BTreeSet<String>, Failure>
     Ok(regions)
 }
 
-async fn read_region(
+async fn instances(
     session: &Session,
     options: &Options,
-    account: &str,
-    region: &str,
+    scope: &Scope,
     progress: &dyn Progress,
 ) -> Result<Vec<Instance>, Failure> {
-    let client = session.ec2(Some(region));
+    let client = session.ec2(Some(&scope.region));
     let mut instances = Vec::new();
     let mut seen = HashSet::new();
     let mut token: Option<String> = None;
@@ -103,9 +105,9 @@ async fn read_region(
             .map_err(|error| failure::of(&error))?;
         let before = instances.len();
         for record in page.reservations().iter().flat_map(|reservation| reservation.instances()) {
-            instances.push(parse::instance(account, region, record).map_err(malformed)?);
+            instances.push(parse::instance(&scope.account, &scope.region, record).map_err(malformed)?);
         }
-        progress.page(region, instances.len() - before);
+        progress.page(scope, Kind::Instance, instances.len() - before);
         match page.next_token.filter(|next| !next.is_empty()) {
             None => return Ok(unique(instances)),
             // A token that comes twice would go round for ever.

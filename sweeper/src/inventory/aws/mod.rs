@@ -9,5 +9,5 @@ pub(crate) mod failure;
 mod parse;
 mod session;
 
-pub use collect::collect;
+pub use collect::{collect, read, scopes};
 pub use session::{Options, Session};
