@@ -9,6 +9,7 @@ mod m0002_heartbeats;
 mod m0003_findings;
 mod m0004_outbox;
 mod m0005_sweeps;
+mod m0007_history;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -26,6 +27,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_findings::Migration),
             Box::new(m0004_outbox::Migration),
             Box::new(m0005_sweeps::Migration),
+            Box::new(m0007_history::Migration),
         ]
     }
 }

@@ -2,6 +2,7 @@
 
 mod explain;
 mod findings;
+mod inventory;
 mod plan;
 mod progress;
 mod rules;
@@ -45,6 +46,7 @@ Examples:
   sweeper sweep --output json | jq   the same for programs
   sweeper findings                   what is open
   sweeper explain f-3f9a             the evidence of one finding, in words
+  sweeper inventory --at 2026-11-17  what there was that day
 
 Exit codes:
   0  done
@@ -94,6 +96,21 @@ New findings are told on the configured channels, each once. Nothing is ever sto
         #[command(flatten)]
         printed: Printed,
     },
+    /// Show what the provider bills for, now or at a moment in the past
+    #[command(after_help = "\
+Examples:
+  sweeper inventory                            everything that the last complete listings showed
+  sweeper inventory --at 2026-11-17            what there was at that day's begin
+  sweeper inventory i-0123456789abcdef0        all that this machine has been, and what changed when
+  sweeper inventory --output json | jq '.resources[].facts'
+
+It shows what sweeps have read. Where a listing failed, what was seen before is shown, with a warning since when nobody has looked.")]
+    Inventory {
+        #[command(flatten)]
+        question: inventory::Question,
+        #[command(flatten)]
+        printed: Printed,
+    },
     /// Look at rules files before agents do (docs/rules.md)
     #[command(subcommand, after_help = "Example:\n  sweeper rules check /etc/cloud-sweeper/rules.toml")]
     Rules(rules::Command),
@@ -130,6 +147,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Sweep(printed) => sweep::sweep(config, printed.output).await,
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
+        Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Rules(command) => rules::run(&command),
     };
     done.unwrap_or_else(|error| {

@@ -3,7 +3,7 @@
 use super::{channels, make_data_dir, open};
 use crate::{
     api,
-    config::Config,
+    config::{Config, StoreConfig},
     inventory::Silent,
     outbox,
     rules::Shelf,
@@ -48,7 +48,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     tasks.spawn(scheduled(scheduler, tick, stop.clone()));
     tasks.spawn(sweeps(context, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
-    tasks.spawn(cleaning(store.clone(), config.store.heartbeat_retention, stop.clone()));
+    tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
     if let Some(shelf) = rules.clone() {
         tasks.spawn(watching(shelf, stop.clone()));
     }
@@ -152,14 +152,21 @@ async fn sweeps(context: Context, mut ticks: mpsc::Receiver<()>, stop: Cancellat
     }
 }
 
-async fn cleaning(store: Store, retention: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-    let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
+async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    let before = |retention: Duration| {
+        let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
+        Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN)
+    };
     loop {
-        let before = Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN);
-        match store.delete_heartbeats_before(before).await {
+        match store.delete_heartbeats_before(before(keep.heartbeat_retention)).await {
             Ok(0) => {}
             Ok(deleted) => tracing::info!(deleted, "deleted heartbeats past their retention"),
             Err(error) => tracing::error!(error = %crate::chain(&error), "old heartbeats cannot be deleted"),
+        }
+        match store.delete_history_before(before(keep.history_retention)).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::info!(deleted, "deleted the inventory's history past its retention"),
+            Err(error) => tracing::error!(error = %crate::chain(&error), "old history cannot be deleted"),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),

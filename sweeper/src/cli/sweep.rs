@@ -102,7 +102,7 @@ pub(super) fn findings(findings: &[FindingLine], now: Timestamp) -> String {
     trim_lines(&table.to_string())
 }
 
-fn bare_table<const N: usize>(header: [&str; N]) -> Table {
+pub(super) fn bare_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
@@ -110,7 +110,7 @@ fn bare_table<const N: usize>(header: [&str; N]) -> Table {
 }
 
 /// Tables pad their last column, which looks wrong in a terminal that is narrower.
-fn trim_lines(text: &str) -> String {
+pub(super) fn trim_lines(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 

@@ -56,6 +56,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "store.heartbeat_retention",
         "must be at least as long as `verdict.lookback`",
     )?;
+    require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
     require(!ingest.clock_skew.is_zero(), "ingest.clock_skew", "must be longer than nothing; clocks are never equal")?;
     require(
         pricing.source != PricingSource::File || pricing.file.is_some(),

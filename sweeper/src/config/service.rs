@@ -17,11 +17,18 @@ pub struct StoreConfig {
     /// How long heartbeats are kept.
     #[serde(with = "duration")]
     pub heartbeat_retention: Duration,
+    /// How long it is kept what a resource was before it changed or went away.
+    #[serde(with = "duration")]
+    pub history_retention: Duration,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: None, heartbeat_retention: Duration::from_secs(7 * 86_400) }
+        Self {
+            url: None,
+            heartbeat_retention: Duration::from_secs(7 * 86_400),
+            history_retention: Duration::from_secs(400 * 86_400),
+        }
     }
 }
 

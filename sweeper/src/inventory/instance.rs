@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use heartbeat::NodeId;
 use jiff::Timestamp;
 use recommender::rules::stop;
+use serde::Serialize;
 
 /// What EC2 says of one instance. A fact that EC2 left out is `None`, never a default.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
     /// The resource key; it holds account, region and instance id.
     pub id: NodeId,
@@ -50,7 +51,8 @@ pub struct Instance {
 }
 
 /// EC2's state of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InstanceState {
     /// Starting.
     Pending,
@@ -71,7 +73,8 @@ pub enum InstanceState {
 }
 
 /// How an instance was bought.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// By the second.
     OnDemand,
@@ -84,7 +87,8 @@ pub enum Lifecycle {
 }
 
 /// What an instance shares its host with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tenancy {
     /// Anyone.
     Shared,
@@ -99,7 +103,8 @@ pub enum Tenancy {
 }
 
 /// What an instance boots from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RootDevice {
     /// A volume.
     Ebs,
@@ -110,7 +115,7 @@ pub enum RootDevice {
 }
 
 /// An EBS volume of an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttachedVolume {
     /// `vol-…`
     pub id: String,
@@ -119,7 +124,7 @@ pub struct AttachedVolume {
 }
 
 /// A public address of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PublicIpv4 {
     /// Dotted.
     pub address: String,

@@ -6,12 +6,14 @@
 
 pub mod aws;
 mod instance;
+mod record;
 #[cfg(test)]
 pub(crate) mod sample;
 
 use std::fmt;
 
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+pub use record::Record;
 
 /// One account's part of one region: what a sweep reads and judges as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +71,15 @@ impl Kind {
         match self {
             Self::Instance => "instance",
         }
+    }
+
+    /// All kinds.
+    pub const ALL: &[Self] = &[Self::Instance];
+
+    /// The kind that a word names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
 }
 

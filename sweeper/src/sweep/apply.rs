@@ -7,7 +7,7 @@ use super::{
 use crate::{
     findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
     inventory::{Inventory, Listing, Outcome as Listed},
-    store::{FinishedSweep, StoreError, findings, outbox, sweeps},
+    store::{FinishedSweep, StoreError, findings, history, outbox, sweeps},
     verdict::{Decision, Unknown, Verdict, words},
 };
 use heartbeat::NodeId;
@@ -77,6 +77,7 @@ pub(super) async fn apply(
         report: serde_json::to_string(&report).map_err(SweepError::Report)?,
     };
     sweeps::put(&transaction, &finished).await?;
+    history::record(&transaction, inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
 }

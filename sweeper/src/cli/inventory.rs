@@ -1,0 +1,213 @@
+//! `sweeper inventory`.
+
+use super::{FAILED, Output, open_existing, screen, sweep};
+use crate::{
+    config::Config,
+    inventory::Kind,
+    store::{Span, Version},
+    verdict::words,
+};
+use clap::Args;
+use jiff::{Timestamp, civil};
+use screen::{BOLD, DIM, WARN, plain};
+use serde::Serialize;
+use serde_json::Value;
+use std::{fmt::Write as _, process::ExitCode};
+
+/// What to show of the inventory.
+#[derive(Debug, Args)]
+pub(super) struct Question {
+    /// Key of one resource, or the end of it behind a colon: all that it has been
+    resource: Option<String>,
+    /// A moment in the past: 2026-11-17T09:00:00Z, or a day (its begin in UTC)
+    #[arg(long, value_parser = moment)]
+    at: Option<Timestamp>,
+    /// Only this kind
+    #[arg(long, value_parser = kind)]
+    kind: Option<Kind>,
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let day = || text.parse::<civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp());
+    let moment = text.parse().ok().or_else(day);
+    moment.ok_or_else(|| "neither a moment such as 2026-11-17T09:00:00Z nor a day such as 2026-11-17".to_owned())
+}
+
+fn kind(word: &str) -> Result<Kind, String> {
+    let known = || Kind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+    Kind::from_word(word).ok_or_else(|| format!("not a kind; there are: {}", known()))
+}
+
+/// What `--output json` shows.
+#[derive(Serialize)]
+struct Answer {
+    at: Timestamp,
+    /// Places and kinds that could not be listed then, or that nobody has listed since.
+    not_known: Vec<NotKnown>,
+    resources: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct NotKnown {
+    provider: String,
+    account: String,
+    region: String,
+    kind: String,
+    since: Timestamp,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Line {
+    kind: String,
+    resource: String,
+    from: Timestamp,
+    until: Option<Timestamp>,
+    facts: Value,
+}
+
+impl From<Version> for Line {
+    fn from(version: Version) -> Self {
+        let Version { kind, resource, from, until, record } = version;
+        Self { kind, resource, from, until, facts: record }
+    }
+}
+
+impl NotKnown {
+    fn of(span: Span) -> Option<Self> {
+        let Span { provider, account, region, kind, from, failed, .. } = span;
+        Some(Self { provider, account, region, kind, since: from, why: failed? })
+    }
+}
+
+pub(super) async fn show(config: &Config, question: Question, output: Output) -> anyhow::Result<ExitCode> {
+    let store = open_existing(config).await?;
+    let at = question.at.unwrap_or_else(Timestamp::now);
+    let versions = match &question.resource {
+        None => store.resources_at(at, question.kind).await?,
+        Some(resource) => {
+            let mut all = store.resource_history(resource).await?;
+            all.retain(|version| question.kind.is_none_or(|kind| kind.as_str() == version.kind));
+            if question.at.is_some() {
+                all.retain(|version| version.from <= at && version.until.is_none_or(|until| at < until));
+            }
+            all
+        }
+    };
+    if let Some(resource) = question.resource.as_ref().filter(|_| versions.is_empty()) {
+        screen::error(&format!(
+            "no complete listing has shown `{resource}`{}; `sweeper inventory` lists what there is",
+            question.at.map_or_else(String::new, |at| format!(" at {}", words::time(at.as_millisecond())))
+        ));
+        return Ok(ExitCode::from(FAILED));
+    }
+    let spans = store.listings_at(at).await?;
+    let wanted = |span: &Span| question.kind.is_none_or(|kind| kind.as_str() == span.kind);
+    let not_known = spans.into_iter().filter(wanted).filter_map(NotKnown::of).collect();
+    let answer = Answer { at, not_known, resources: versions.into_iter().map(Line::from).collect() };
+    match output {
+        Output::Json => screen::json(&answer)?,
+        Output::Table if question.resource.is_some() => screen::print(&history(&answer)),
+        Output::Table => screen::print(&list(&answer)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn warnings(answer: &Answer) -> String {
+    let mut out = String::new();
+    for one in &answer.not_known {
+        let place = format!("{} {} {} {}", one.provider, one.account, one.region, one.kind);
+        let since = words::time(one.since.as_millisecond());
+        let _ = writeln!(out, "{WARN}not read since {since}:{WARN:#} {}: {}", plain(&place), plain(&one.why));
+    }
+    out
+}
+
+/// A fact that is text; `-` if it is not known.
+fn text(facts: &Value, name: &str) -> String {
+    match &facts[name] {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => plain(text),
+        other => plain(&other.to_string()),
+    }
+}
+
+fn list(answer: &Answer) -> String {
+    let mut out = warnings(answer);
+    if answer.resources.is_empty() {
+        let at = words::time(answer.at.as_millisecond());
+        let _ = writeln!(out, "Nothing had been listed at {at}. `sweeper sweep` reads the inventory.");
+        return out;
+    }
+    let mut table = sweep::bare_table(["KIND", "STATE", "TYPE", "UNCHANGED SINCE", "NAME", "RESOURCE"]);
+    for line in &answer.resources {
+        table.add_row([
+            plain(&line.kind),
+            text(&line.facts, "state"),
+            text(&line.facts, "instance_type"),
+            words::time(line.from.as_millisecond()),
+            text(&line.facts, "name"),
+            plain(&line.resource),
+        ]);
+    }
+    out.push_str(&sweep::trim_lines(&table.to_string()));
+    out
+}
+
+/// All that a resource has been: the first version whole, of each later one what is different.
+fn history(answer: &Answer) -> String {
+    let mut out = warnings(answer);
+    let mut before: Option<&Line> = None;
+    for line in &answer.resources {
+        let until = line.until.map_or_else(|| "now".to_owned(), |until| words::time(until.as_millisecond()));
+        let from = words::time(line.from.as_millisecond());
+        let _ = writeln!(
+            out,
+            "{BOLD}{} {}{BOLD:#} {DIM}{from} to {until}{DIM:#}",
+            plain(&line.kind),
+            plain(&line.resource)
+        );
+        let same = before.filter(|before| before.resource == line.resource && before.kind == line.kind);
+        for (name, value) in line.facts.as_object().into_iter().flatten() {
+            let was = same.map(|same| &same.facts[name]);
+            match was {
+                None if !value.is_null() => {
+                    let _ = writeln!(out, "  {name}: {}", plain(&value.to_string()));
+                }
+                Some(was) if was != value => {
+                    let _ = writeln!(out, "  {name}: {} -> {}", plain(&was.to_string()), plain(&value.to_string()));
+                }
+                _ => {}
+            }
+        }
+        before = Some(line);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_or_the_begin_of_a_day() {
+        assert_eq!(moment("2026-11-17"), Ok("2026-11-17T00:00:00Z".parse().expect("a time")));
+        assert_eq!(moment("2026-11-17T09:30:00+01:00"), Ok("2026-11-17T08:30:00Z".parse().expect("a time")));
+        assert!(moment("last Tuesday").is_err());
+    }
+
+    #[test]
+    fn later_versions_show_what_is_different() {
+        let line = |from: i64, until: Option<i64>, state: &str| Line {
+            kind: "instance".into(),
+            resource: "aws:1:r:i-1".into(),
+            from: Timestamp::from_second(from).expect("a time"),
+            until: until.map(|until| Timestamp::from_second(until).expect("a time")),
+            facts: serde_json::json!({ "state": state, "name": "a\u{1b}", "owner": null }),
+        };
+        let resources = vec![line(0, Some(60), "running"), line(60, None, "stopped")];
+        let text = history(&Answer { at: Timestamp::UNIX_EPOCH, not_known: Vec::new(), resources });
+        assert_eq!(text.matches("name").count(), 1, "{text}");
+        assert!(text.contains("state: \"running\" -> \"stopped\"") && !text.contains("owner"), "{text}");
+    }
+}

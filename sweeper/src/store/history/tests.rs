@@ -1,0 +1,113 @@
+use super::*;
+use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Provider, Scope, sample};
+
+const KEY: &str = "aws:123456789012:eu-central-1:i-0123456789abcdef0";
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + minute * 60).expect("a time")
+}
+
+fn scope() -> Scope {
+    Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() }
+}
+
+fn listed(instances: Vec<Instance>) -> Inventory {
+    let outcome = Outcome::Complete { listed: instances.len() };
+    Inventory { instances, listings: vec![Listing::of(&scope(), Kind::Instance, outcome)] }
+}
+
+fn denied() -> Inventory {
+    let why = Failure { kind: FailureKind::Denied, message: "not you".into() };
+    let outcome = Outcome::Failed { what: "ec2:DescribeInstances".into(), why };
+    Inventory::failed(Listing::of(&scope(), Kind::Instance, outcome))
+}
+
+fn stopped() -> Instance {
+    Instance { state: InstanceState::Stopped, ..sample::instance() }
+}
+
+async fn after(sweeps: &[(i64, Inventory)]) -> Store {
+    let store = Store::connect("sqlite::memory:").await.expect("a database");
+    store.migrate().await.expect("a schema");
+    for (minute, inventory) in sweeps {
+        let transaction = store.begin_write().await.expect("a transaction");
+        record(&transaction, inventory, at(*minute)).await.expect("written");
+        transaction.commit().await.expect("committed");
+    }
+    store
+}
+
+/// State, from and until (in minutes) of every version.
+async fn versions(store: &Store) -> Vec<(String, Timestamp, Option<Timestamp>)> {
+    let versions = store.resource_history(KEY).await.expect("read");
+    let state = |version: &Version| version.record["state"].as_str().expect("a state").to_owned();
+    versions.iter().map(|version| (state(version), version.from, version.until)).collect()
+}
+
+#[tokio::test]
+async fn a_version_lasts_until_a_complete_listing_shows_another() {
+    let store = after(&[
+        (0, listed(vec![sample::instance()])),
+        (10, listed(vec![sample::instance()])),
+        (20, listed(vec![stopped()])),
+        (30, listed(vec![])),
+        (40, listed(vec![sample::instance()])),
+    ])
+    .await;
+    assert_eq!(
+        versions(&store).await,
+        [
+            ("running".into(), at(0), Some(at(20))),
+            ("stopped".into(), at(20), Some(at(30))),
+            ("running".into(), at(40), None)
+        ]
+    );
+    for (minute, expected) in
+        [(-1, None), (0, Some("running")), (20, Some("stopped")), (35, None), (99, Some("running"))]
+    {
+        let then = store.resources_at(at(minute), Some(Kind::Instance)).await.expect("read");
+        assert_eq!(then.first().and_then(|version| version.record["state"].as_str()), expected, "{minute}");
+    }
+    assert_eq!(
+        store.resource_history("i-0123456789abcdef0").await.expect("read").len(),
+        3,
+        "the end of a key is enough"
+    );
+}
+
+#[tokio::test]
+async fn a_failed_listing_ends_nothing_and_says_since_when_nobody_looks() {
+    let store = after(&[(0, listed(vec![sample::instance()])), (10, denied()), (20, denied())]).await;
+    assert_eq!(versions(&store).await, [("running".into(), at(0), None)]);
+    let spans = store.listings_at(at(60)).await.expect("read");
+    let [span] = spans.as_slice() else { panic!("{spans:?}") };
+    assert_eq!((span.from, span.until, span.kind.as_str()), (at(10), at(20), "instance"));
+    assert_eq!(span.failed.as_deref(), Some("ec2:DescribeInstances: denied: not you"));
+    assert_eq!(store.listings_at(at(5)).await.expect("read")[0].failed, None, "it could be listed then");
+}
+
+#[tokio::test]
+async fn what_is_over_is_deleted_in_time_and_what_lasts_is_not() {
+    let store = after(&[(0, listed(vec![sample::instance()])), (20, listed(vec![stopped()]))]).await;
+    assert_eq!(store.delete_history_before(at(20)).await.expect("deleted"), 0);
+    assert_eq!(store.delete_history_before(at(60)).await.expect("deleted"), 2, "a version and the span of its listing");
+    assert_eq!(versions(&store).await, [("stopped".into(), at(20), None)]);
+}
+
+#[tokio::test]
+async fn more_rows_than_one_statement_takes_are_written_and_ended() {
+    let many = |state: InstanceState| {
+        let instance = |number: usize| Instance {
+            id: format!("aws:123456789012:eu-central-1:i-{number:017x}").parse().expect("a node id"),
+            state: state.clone(),
+            ..sample::instance()
+        };
+        listed((0..2 * ROWS + 1).map(instance).collect())
+    };
+    let store = after(&[(0, many(InstanceState::Running)), (10, many(InstanceState::Stopped))]).await;
+    for (minute, word) in [(5, "running"), (15, "stopped")] {
+        let then = store.resources_at(at(minute), None).await.expect("read");
+        assert_eq!(then.len(), 2 * ROWS + 1);
+        assert!(then.iter().all(|version| version.record["state"] == word));
+    }
+}
