@@ -1,4 +1,3 @@
-#!/bin/sh
 # A mixed load in a cgroup of its own, seen by the agent and by every other book that the kernel keeps of it.
 #
 #   ledger_truth.sh AGENT LOAD FOLDER DISK INTERFACE ADDRESS PORT [STRESS]
@@ -8,7 +7,6 @@
 #
 # It needs a POSIX shell (dash, busybox), awk, the right to load eBPF and to make cgroups. FOLDER then holds heartbeat.json,
 # agent.log, and books: lines of a name and a number or path.
-set -eu
 agent=$1 load=$2 out=$3 disk=$4 interface=$5 address=$6 port=$7 stress=${8:-}
 
 if [ -d /sys/fs/cgroup/cpuacct ]; then
@@ -29,12 +27,7 @@ if [ $io != $tree ]; then
 fi
 mkfifo "$out/done" "$out/end_known" "$out/end_wild"
 
-NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
-agent_pid=$!
-until grep -q 'measuring from here on' "$out/agent.log"; do
-    kill -0 "$agent_pid"
-    sleep 0.1
-done
+measure ebpf
 
 traffic() { awk -v "of=$interface:" '{ sub(":", ": ") } $1 == of { print "'"$1"'_received", $2; print "'"$1"'_sent", $10;
     print "'"$1"'_packets_received", $3; print "'"$1"'_packets_sent", $11 }' /proc/net/dev; }
@@ -68,9 +61,7 @@ if [ -n "$stress" ]; then
     read -r _ <"$out/done"
 fi
 
-# The kernel frees a task when an RCU grace period has passed since it was reaped: milliseconds, but under load callbacks
-# wait in line (150 of 9,000 did after 1 s), and nothing announces the last of them.
-sleep 3
+let_go
 for group in $known $wild; do
     echo "$group path /$group"
     if [ -e $tree/$group/cpuacct.usage ]; then
@@ -88,8 +79,7 @@ for group in $known $wild; do
 done | sed "s/^$known /known_/; s/^$wild /wild_/" >>"$out/books"
 cat "$out/wraps" >>"$out/books"
 
-kill -TERM "$agent_pid"
-wait "$agent_pid"
+measured
 echo >"$out/end_known"
 wait "$known_pid"
 if [ -n "$stress" ]; then

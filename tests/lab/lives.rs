@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-const SCRIPT: &str = include_str!("short_lives.sh");
+const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("short_lives.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How many lives, of what kind, and how the agent is to look.

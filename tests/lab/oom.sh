@@ -1,11 +1,9 @@
-#!/bin/sh
 # A process that asks for memory makes the kernel kill another one, in another cgroup below the same limit.
 #
 #   oom.sh AGENT FOLDER
 #
 # It needs a POSIX shell (dash, busybox) with dd, the right to load eBPF and to make cgroups, and no swap. FOLDER then holds
 # heartbeat.json, agent.log, and books: lines of a name and a number or path.
-set -eu
 agent=$1 out=$2
 if [ -d /sys/fs/cgroup/memory ]; then
     memory=/sys/fs/cgroup/memory rows=/sys/fs/cgroup/cpuacct
@@ -23,12 +21,7 @@ echo 67108864 >$memory/$parent/$limit
 mkfifo "$out/held"
 exec 3<>"$out/held"
 
-NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR=ebpf "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/agent.log" &
-agent_pid=$!
-until grep -q 'measuring from here on' "$out/agent.log"; do
-    kill -0 "$agent_pid"
-    sleep 0.1
-done
+measure ebpf
 
 # dd fills a buffer of so much, and waits: nobody reads what it writes.
 inside='echo $$ >"$1/cgroup.procs"; echo $$ >"$2/cgroup.procs"; exec dd if=/dev/zero of="$3" bs="$4" count=1'
@@ -42,8 +35,7 @@ sh -c "$inside" sh $memory/$parent/sibling $rows/$parent/sibling /dev/null 32M 2
 status=0
 wait "$victim_pid" || status=$?
 
-# The kernel frees a task when an RCU grace period has passed since it was reaped: milliseconds, which nothing announces.
-sleep 1
+let_go
 {
     echo "status $status"
     for group in victim sibling; do
@@ -51,8 +43,7 @@ sleep 1
         sed -n "s/^oom_kill /${group}_kills /p" $memory/$parent/$group/$events
     done
 } >"$out/books"
-kill -TERM "$agent_pid"
-wait "$agent_pid"
+measured
 for tree in $memory $rows; do
     [ ! -d $tree/$parent ] || rmdir $tree/$parent/victim $tree/$parent/sibling $tree/$parent
 done

@@ -1,4 +1,3 @@
-#!/bin/sh
 # Short lives in a cgroup of their own, seen by the agent and by the kernel's own books of that cgroup.
 #
 #   short_lives.sh AGENT COUNT exec|names FOLDER [COLLECTOR]
@@ -9,23 +8,14 @@
 # It needs a POSIX shell (dash, busybox), the right to make a cgroup, what COLLECTOR (ebpf unless given) needs, and nothing else. FOLDER
 # then holds heartbeat.json (what `node-agent once` printed), agent.log, threads (the status of each of the agent's threads),
 # and books, with two lines: the cgroup's path, and its CPU time in nanoseconds.
-set -eu
 agent=$1 count=$2 kind=$3 out=$4 collector=${5:-ebpf}
 
 if [ -d /sys/fs/cgroup/cpuacct ]; then tree=/sys/fs/cgroup/cpuacct; else tree=/sys/fs/cgroup; fi
 group=$tree/short-lives-$$
 mkdir "$group"
-mkfifo "$out/lived" "$out/end" "$out/log"
+mkfifo "$out/lived" "$out/end"
 
-NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR="$collector" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &
-agent_pid=$!
-exec 3<"$out/log"
-# By the shell alone: from the first measurement on this script brings two processes to life beside, no more and no less.
-said=
-until case $said in *'measuring from here on'*) ;; *) false ;; esac; do
-    IFS= read -r said <&3 || exit 1
-    printf '%s\n' "$said" >>"$out/agent.log"
-done
+measure "$collector"
 
 # Who brings them to life stays in the cgroup until the reading is done: its CPU time is in the cgroup's books, too.
 sh -c '
@@ -42,8 +32,7 @@ sh -c '
 parent_pid=$!
 read -r _ <"$out/lived"
 
-# The kernel frees a task when an RCU grace period has passed since it was reaped: milliseconds, which nothing announces.
-sleep ${REST:-1}
+let_go
 if [ -e "$group/cpuacct.usage" ]; then
     read -r cpu_ns <"$group/cpuacct.usage"
 else
@@ -54,9 +43,7 @@ fi
 for thread in /proc/"$agent_pid"/task/*/status; do
     while IFS= read -r line; do printf '%s\n' "$line"; done <"$thread"
 done >"$out/threads"
-kill -TERM "$agent_pid"
-wait "$agent_pid"
-while IFS= read -r said <&3; do printf '%s\n' "$said"; done >>"$out/agent.log"
+measured
 echo >"$out/end"
 wait "$parent_pid"
 rmdir "$group"

@@ -17,7 +17,7 @@ use lab::{
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
-const SCRIPT: &str = include_str!("../lab/ledger_truth.sh");
+const SCRIPT: &str = concat!(include_str!("../lab/measuring.sh"), include_str!("../lab/ledger_truth.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// What the script asks of `load`: children by storm, threads and exec, and commands.
 const CHILDREN: u64 = 6_000 + 40 + 20;

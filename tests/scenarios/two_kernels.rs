@@ -14,7 +14,7 @@ use lab::{
 use serde_json::{Value, json};
 use std::{fs, process::Command, time::Duration};
 
-const OOM: &str = include_str!("../lab/oom.sh");
+const OOM: &str = concat!(include_str!("../lab/measuring.sh"), include_str!("../lab/oom.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The collector's own word on where the kernel keeps what.
