@@ -33,6 +33,7 @@ fn facts() -> Ec2Facts {
             PublicIpv4 { address: "198.51.100.2".into(), elastic: Some(true) },
         ],
         tags: Some(BTreeMap::from([("Name".to_owned(), "align-7".to_owned())])),
+        autoscaling_group: None,
         operator: None,
     }
 }
@@ -127,6 +128,17 @@ fn a_member_of_something_larger_is_its_owners_to_stop() {
         let owner = json!({"kind": kind, "name": name, "known_by": key});
         assert_eq!(refusal(|f| tag(f, key, value)), json!({"not_proposed": "member_of", "owner": owner}));
     }
+    let owner = json!({"kind": "Auto Scaling group", "name": "workers", "known_by": "the group's own list"});
+    assert_eq!(
+        refusal(|f| f.autoscaling_group = Some("workers".into())),
+        json!({"not_proposed": "member_of", "owner": owner}),
+        "a machine that was attached by hand"
+    );
+    let both = refusal(|f| {
+        f.autoscaling_group = Some("eks-nodes".into());
+        tag(f, "eks:cluster-name", "k");
+    });
+    assert_eq!(both["owner"]["kind"], "EKS cluster", "the owner that a person would go to");
     let both = refusal(|f| {
         tag(f, "aws:autoscaling:groupName", "eks-nodes");
         tag(f, "eks:cluster-name", "k");

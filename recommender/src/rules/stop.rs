@@ -99,6 +99,8 @@ pub struct Ec2Facts {
     pub public_ipv4: Vec<PublicIpv4>,
     /// All its tags; none if they could not be read.
     pub tags: Option<BTreeMap<String, String>>,
+    /// The Auto Scaling group that lists it as a member; a tag may be missing on a machine that was attached by hand.
+    pub autoscaling_group: Option<String>,
     /// The service that EC2 itself names as the operator of the instance.
     pub operator: Option<String>,
 }

@@ -197,6 +197,7 @@ impl Instance {
                 .map(|ip| stop::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
                 .collect(),
             tags: Some(self.tags.clone()),
+            autoscaling_group: self.autoscaling_group.clone(),
             operator: self.operator.clone(),
         })))
     }

@@ -1,4 +1,4 @@
-//! Which tags mean that a machine belongs to something larger.
+//! What means that a machine belongs to something larger.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Owner {
     pub kind: String,
     /// Which one, if the tag says so.
     pub name: Option<String>,
-    /// The tag that gave it away, or `operator` where EC2 itself names one.
+    /// The tag that gave it away, `the group's own list`, or `operator` where EC2 itself names one.
     pub known_by: String,
 }
 
@@ -41,7 +41,11 @@ const KINDS: [(Key, &str); 16] = [
     (Key::Is("aws:ec2spot:fleet-request-id"), "Spot Fleet"),
 ];
 
-pub(super) fn owner(tags: &BTreeMap<String, String>, operator: Option<&str>) -> Option<Owner> {
+pub(super) fn owner(
+    tags: &BTreeMap<String, String>,
+    autoscaling_group: Option<&str>,
+    operator: Option<&str>,
+) -> Option<Owner> {
     let by_tag = KINDS.iter().find_map(|(key, kind)| {
         let (tag, value) = tags.iter().find(|(tag, _)| match key {
             Key::Is(name) => tag.as_str() == *name,
@@ -53,13 +57,14 @@ pub(super) fn owner(tags: &BTreeMap<String, String>, operator: Option<&str>) -> 
             known_by: tag.clone(),
         })
     });
-    by_tag.or_else(|| {
-        operator.map(|name| Owner {
-            kind: "AWS service".to_owned(),
-            name: Some(name.to_owned()),
-            known_by: "operator".to_owned(),
-        })
-    })
+    let named = |kind: &str, name: &str, known_by: &str| Owner {
+        kind: kind.to_owned(),
+        name: Some(name.to_owned()),
+        known_by: known_by.to_owned(),
+    };
+    by_tag
+        .or_else(|| autoscaling_group.map(|name| named("Auto Scaling group", name, "the group's own list")))
+        .or_else(|| operator.map(|name| named("AWS service", name, "operator")))
 }
 
 /// `Auto Scaling group workers (tag aws:autoscaling:groupName)`

@@ -93,7 +93,7 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
     if tags.get(EXEMPTION_TAG).is_some_and(|value| !value.trim().eq_ignore_ascii_case("false")) {
         return Err(NotProposed::Exempt { tag: EXEMPTION_TAG.to_owned() });
     }
-    if let Some(owner) = membership::owner(tags, facts.operator.as_deref()) {
+    if let Some(owner) = membership::owner(tags, facts.autoscaling_group.as_deref(), facts.operator.as_deref()) {
         return Err(NotProposed::MemberOf { owner });
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
