@@ -1,15 +1,21 @@
 //! An AWS API server: moto in server mode behind `server.py`, with instances of the scenario's making.
 //!
-//! It answers EC2, STS and the price list (`price_list.jsonl`) on a port of its own, knows one account, and has three
-//! enabled regions. It starts in about a second; it has no instances until it is given some.
+//! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own, knows one account, and has
+//! three enabled regions. It starts in about a second; it has no instances until it is given some.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
+use aws_config::{BehaviorVersion, ConfigLoader, Region};
+use aws_credential_types::Credentials;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{binaries, process::Running};
+
+mod leftovers;
+
+pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 
 /// Importing moto takes most of it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -79,7 +85,7 @@ impl Instance {
 /// Something that goes wrong on purpose. A part that is left out fits every call.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Fault {
-    /// `ec2`, `sts`, `pricing`
+    /// `ec2`, `autoscaling`, `sts`, `pricing`
     pub service: Option<String>,
     /// `DescribeInstances`, …
     pub action: Option<String>,
@@ -93,6 +99,8 @@ pub struct Fault {
     pub message: Option<String>,
     /// Seconds before the answer.
     pub delay_s: Option<u32>,
+    /// So many calls pass before the first that goes wrong.
+    pub after: Option<u32>,
     /// So many times; for ever if left out.
     pub times: Option<u32>,
 }
@@ -108,6 +116,15 @@ pub struct Call {
     pub region: String,
     /// The request's parameters.
     pub parameters: Value,
+}
+
+/// What an AWS client of this program asks the server at `url` with.
+#[must_use]
+pub fn loader(url: &str) -> ConfigLoader {
+    aws_config::defaults(BehaviorVersion::v2026_01_12())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(url)
+        .credentials_provider(Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "laboratory"))
 }
 
 impl Moto {
@@ -132,6 +149,12 @@ impl Moto {
         &self.url
     }
 
+    /// What an AWS client of this program asks this server with.
+    #[must_use]
+    pub fn loader(&self) -> ConfigLoader {
+        loader(&self.url)
+    }
+
     /// The environment in which any AWS client finds this server and no other, with credentials that it accepts.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
@@ -154,12 +177,7 @@ impl Moto {
     ///
     /// When the server refuses.
     pub async fn run(&self, region: &str, instances: &[Instance]) -> Vec<String> {
-        #[derive(Deserialize)]
-        struct Started {
-            ids: Vec<String>,
-        }
-        let answer = self.post("instances", json!({"region": region, "instances": instances})).await;
-        serde_json::from_value::<Started>(answer).expect("the ids of the started instances").ids
+        self.made("instances", json!({"region": region, "instances": instances})).await
     }
 
     /// Changes what EC2 says of one instance.
@@ -180,16 +198,16 @@ impl Moto {
         self.post("faults", json!({"faults": faults})).await;
     }
 
-    /// No page of instances is larger than this, whatever a client asks for.
+    /// No page is larger than this, whatever a client asks for.
     ///
     /// # Panics
     ///
     /// When the server refuses.
-    pub async fn page_size(&self, instances: u32) {
-        self.post("paging", json!({"page_size": instances})).await;
+    pub async fn page_size(&self, resources: u32) {
+        self.post("paging", json!({"page_size": resources})).await;
     }
 
-    /// From now on every page of instances points to the first one.
+    /// From now on every page points to the first one.
     ///
     /// # Panics
     ///
@@ -206,6 +224,15 @@ impl Moto {
     pub async fn calls(&self) -> Vec<Call> {
         let answer = self.client.get(format!("{}/_lab/calls", self.url)).send().await.expect("the server answers");
         answer.json().await.expect("a list of calls")
+    }
+
+    async fn made(&self, what: &str, body: Value) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Made {
+            ids: Vec<String>,
+        }
+        let answer = self.post(what, body).await;
+        serde_json::from_value::<Made>(answer).expect("the ids of what was made").ids
     }
 
     async fn post(&self, what: &str, body: Value) -> Value {

@@ -6,8 +6,9 @@ Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel cho
 APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is its only user):
 
     POST   /_lab/instances   {"region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
+    POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
     POST   /_lab/change      {"region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
-    POST   /_lab/faults      {"faults": [{"service", "action", "region", "status", "code", "message", "delay_s", "times"}]}
+    POST   /_lab/faults      {"faults": [{"service", "action", "region", "status", "code", "message", "delay_s", "after", "times"}]}
     POST   /_lab/paging      {"page_size", "repeat_token"}
     GET    /_lab/calls       every AWS call so far; DELETE forgets them
 """
@@ -27,13 +28,15 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 import ec2
+import leftovers
 import prices
 
 CREDENTIAL = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 
 class Faults:
-    """What goes wrong on purpose. A fault without `code` only delays; one without `times` stays."""
+    """What goes wrong on purpose. A fault without `code` only delays; one without `times` stays; one with `after` lets so
+    many calls pass first."""
 
     def __init__(self):
         self.faults, self.lock = [], threading.Lock()
@@ -47,6 +50,9 @@ class Faults:
             for fault in self.faults:
                 wanted = (("service", service), ("action", action), ("region", region))
                 if any(fault.get(name) not in (None, value) for name, value in wanted):
+                    continue
+                if fault.get("after"):
+                    fault["after"] -= 1
                     continue
                 if fault.get("times") is not None:
                     if fault["times"] <= 0:
@@ -126,6 +132,8 @@ class Lab:
         match method, what:
             case "POST", "instances":
                 return {"ids": ec2.seed(asked["region"], asked["instances"])}
+            case "POST", "volumes" | "addresses" | "snapshots" | "groups":
+                return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
             case "POST", "change":
                 return ec2.change(asked["region"], asked["id"], asked["set"])
             case "POST", "faults":

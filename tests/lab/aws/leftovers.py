@@ -1,0 +1,164 @@
+"""moto's volumes, addresses, snapshots and Auto Scaling groups, made to page and to belong to somebody as AWS's do.
+
+Importing this module mends moto for the whole process:
+  - DescribeVolumes and DescribeSnapshots page, at most 1,000 at a time (moto: everything in one answer);
+  - DescribeSnapshots with OwnerIds lists the snapshots of those owners (moto: everybody's);
+  - DescribeAutoScalingGroups pages as small as the scenario asks for (moto: 50 or what the client asks for);
+  - volumes and addresses may be managed by a service, attached and tied to what the scenario says.
+"""
+
+from moto.autoscaling import autoscaling_backends
+from moto.autoscaling.models import InstanceState as Member
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.responses import ActionResult
+from moto.ec2 import ec2_backends
+from moto.ec2.models.elastic_block_store import Snapshot, Volume
+from moto.ec2.models.elastic_ip_addresses import ElasticAddress
+from moto.ec2.responses.elastic_block_store import ElasticBlockStore
+
+from ec2 import ACCOUNT, PAGING, time_of
+
+
+def page(found, wanted, token):
+    """One page of a list, and the token of the next one."""
+    size = min(wanted, PAGING["page_size"])
+    start = int(token.removeprefix("after-")) if token else 0
+    following = f"after-{start + size}" if start + size < len(found) else None
+    return found[start : start + size], "after-0" if PAGING["repeat_token"] else following
+
+
+def describe_volumes(self):
+    found = self.ec2_backend.describe_volumes(self._get_param("VolumeIds", []), self._filters_from_querystring())
+    part, token = page(found, int(self._get_param("MaxResults", 1000)), self._get_param("NextToken"))
+    return ActionResult({"Volumes": part, "NextToken": token})
+
+
+def describe_snapshots(self):
+    found = self.ec2_backend.describe_snapshots(self._get_param("SnapshotIds", []), self._filters_from_querystring())
+    owners = [ACCOUNT if owner == "self" else owner for owner in self._get_param("OwnerIds", [])]
+    found = [snapshot for snapshot in found if not owners or snapshot.owner_id in owners]
+    part, token = page(found, int(self._get_param("MaxResults", 1000)), self._get_param("NextToken"))
+    return ActionResult({"Snapshots": part, "NextToken": token})
+
+
+def describe_auto_scaling_groups(self):
+    names, filters = self._get_param("AutoScalingGroupNames", []), self._get_param("Filters", [])
+    found = self.autoscaling_backend.describe_auto_scaling_groups(names, filters=filters)
+    wanted = self._get_int_param("MaxRecords", 50)
+    if wanted > 100:
+        raise ValueError("AWS refuses more than 100 groups a page")
+    part, token = page(found, wanted, self._get_param("NextToken"))
+    return ActionResult({"AutoScalingGroups": part, "NextToken": token})
+
+
+moto_attachments = Volume.attachments.fget
+
+
+def attachments(self):
+    found = moto_attachments(self)
+    for attachment in found:
+        device = attachment.instance.block_device_mapping.get(attachment.device)
+        attachment.delete_on_termination = getattr(device, "delete_on_termination", None)
+    return found
+
+
+ElasticBlockStore.describe_volumes = describe_volumes
+ElasticBlockStore.describe_snapshots = describe_snapshots
+AutoScalingResponse.describe_auto_scaling_groups = describe_auto_scaling_groups
+Volume.attachments = property(attachments)
+Volume.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
+Snapshot.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
+ElasticAddress.public_ipv4_pool = "amazon"
+ElasticAddress.service_managed = None
+
+
+def volumes(region, wanted):
+    """Makes volumes; an entry may have `type`, `size_gib`, `iops`, `throughput`, `created_at`, `state`, `tags`, `attached_to`
+    (an instance's id), `attached_at`, `delete_on_termination` and `snapshot`."""
+    backend, ids = ec2_backends[ACCOUNT][region], []
+    for entry in wanted:
+        volume = backend.create_volume(
+            size=entry.get("size_gib", 8),
+            zone_name=f"{region}a",
+            volume_type=entry.get("type", "gp3"),
+            iops=entry.get("iops"),
+            throughput=entry.get("throughput"),
+        )
+        volume.add_tags(entry.get("tags", {}))
+        volume.snapshot_id = entry.get("snapshot")
+        volume.lab_state = entry.get("state")
+        if "created_at" in entry:
+            volume.create_time = time_of(entry["created_at"])
+        if "attached_to" in entry:
+            attachment = backend.attach_volume(
+                volume.id, entry["attached_to"], "/dev/sdf", entry.get("delete_on_termination", False)
+            )
+            if "attached_at" in entry:
+                attachment.attach_time = time_of(entry["attached_at"])
+        ids.append(volume.id)
+    return ids
+
+
+def addresses(region, wanted):
+    """Allocates addresses; an entry may have `instance` (an id), `service_managed` and `tags`."""
+    backend, ids = ec2_backends[ACCOUNT][region], []
+    for entry in wanted:
+        address = backend.allocate_address("vpc", tags=entry.get("tags", {}))
+        address.service_managed = entry.get("service_managed")
+        if "instance" in entry:
+            backend.associate_address(
+                instance=backend.get_instance(entry["instance"]), allocation_id=address.allocation_id
+            )
+        ids.append(address.allocation_id)
+    return ids
+
+
+def snapshots(region, wanted):
+    """Makes snapshots; an entry has `volume` (an id), and may have `description`, `started_at`, `state`, `tier`, `tags`
+    and `owner` (an account's number, else the one account)."""
+    backend, ids = ec2_backends[ACCOUNT][region], []
+    for entry in wanted:
+        snapshot = backend.create_snapshot(entry["volume"], entry.get("description"), owner_id=entry.get("owner"))
+        snapshot.add_tags(entry.get("tags", {}))
+        snapshot.lab_state = entry.get("state")
+        snapshot.storage_tier = entry.get("tier", "standard")
+        if "started_at" in entry:
+            snapshot.start_time = time_of(entry["started_at"])
+        ids.append(snapshot.id)
+    return ids
+
+
+def groups(region, wanted):
+    """Makes groups of instances that already run; moto's own way starts each member. An entry has `name`, `min`, `max`,
+    `desired` and `members` (`id`, `lifecycle_state`, `health`, `protected`), and may have `tags`. Each has a launch template
+    of its own name."""
+    backend, ec2 = autoscaling_backends[ACCOUNT][region], ec2_backends[ACCOUNT][region]
+    for entry in wanted:
+        image = next(image for image in ec2.describe_images() if image.platform != "windows")
+        ec2.create_launch_template(entry["name"], "", {"ImageId": image.id, "InstanceType": "m5.large"}, {})
+        group = backend.create_auto_scaling_group(
+            name=entry["name"],
+            availability_zones=[f"{region}a"],
+            desired_capacity=0,
+            max_size=entry["max"],
+            min_size=0,
+            launch_config_name=None,
+            launch_template={"LaunchTemplateName": entry["name"], "Version": "1"},
+            vpc_zone_identifier=None,
+            default_cooldown=None,
+            health_check_period=None,
+            health_check_type=None,
+            load_balancers=[],
+            target_group_arns=[],
+            placement_group=None,
+            termination_policies=[],
+            tags=[{"Key": key, "Value": value} for key, value in entry.get("tags", {}).items()],
+        )
+        group.min_size, group.desired_capacity = entry["min"], entry["desired"]
+        for member in entry["members"]:
+            instance = ec2.get_instance(member["id"])
+            instance.autoscaling_group = group
+            group.instance_states.append(
+                Member(instance, member["lifecycle_state"], member["health"], member["protected"], group)
+            )
+    return [entry["name"] for entry in wanted]
