@@ -4,8 +4,6 @@
 
 use std::{path::Path, time::Duration};
 
-use aws_config::{BehaviorVersion, Region};
-use aws_credential_types::Credentials;
 use jiff::{Timestamp, ToSpan};
 use lab::{
     aws::{ACCOUNT, Fault, Instance, Moto, REGIONS},
@@ -14,7 +12,7 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, Inventory, Lifecycle, Outcome, RootDevice, Silent,
+        FailureKind, InstanceState, Inventory, Kind, Lifecycle, Outcome, RootDevice, Silent,
         aws::{Options, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -26,12 +24,7 @@ fn options(regions: &[&str]) -> Options {
 }
 
 async fn session(moto: &Moto, options: &Options) -> Session {
-    let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "laboratory");
-    let loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-        .region(Region::new("us-east-1"))
-        .endpoint_url(moto.url())
-        .credentials_provider(credentials);
-    Session::open_with(loader, options).await.unwrap().unwrap()
+    Session::open_with(moto.loader(), options).await.unwrap().unwrap()
 }
 
 async fn inventory(moto: &Moto, options: &Options) -> Inventory {
@@ -43,7 +36,8 @@ fn outcomes(inventory: &Inventory) -> Vec<(Option<&str>, Result<usize, FailureKi
         Outcome::Complete { listed } => Ok(*listed),
         Outcome::Failed { why, .. } => Err(why.kind),
     };
-    inventory.listings.iter().map(|listing| (listing.region.as_deref(), outcome(&listing.outcome))).collect()
+    let of_instances = inventory.listings.iter().filter(|l| l.kind.is_none_or(|kind| kind == Kind::Instance));
+    of_instances.map(|listing| (listing.region.as_deref(), outcome(&listing.outcome))).collect()
 }
 
 fn describe_fault(region: Option<&str>, code: Option<&str>) -> Fault {
@@ -96,6 +90,8 @@ async fn what_ec2_says_arrives_unchanged() {
         ..Instance::named("m5.large", "align-7")
     };
     plain.tags.insert("owner".into(), "genomics".into());
+    plain.tags.insert("aws:ec2launchtemplate:id".into(), "lt-0123456789abcdef0".into());
+    plain.tags.insert("aws:ec2launchtemplate:version".into(), "7".into());
     let spot = Instance { lifecycle: Some("spot".into()), ..Instance::named("c6i.4xlarge", "s") };
     let stopped = Instance {
         state: Some("stopped".into()),
@@ -115,6 +111,11 @@ async fn what_ec2_says_arrives_unchanged() {
     assert_eq!(plain.state, InstanceState::Running);
     assert_eq!((plain.public_ipv4.len(), plain.public_ipv4[0].elastic), (1, Some(false)));
     assert_eq!((plain.root_device, plain.volumes.len()), (RootDevice::Ebs, 1));
+    let root = &plain.volumes[0];
+    assert_eq!((root.device.as_deref(), root.attached_at), (Some("/dev/sda1"), Some(attached_at)));
+    assert_eq!(plain.network_interfaces.len(), 1);
+    let template = plain.launch_template.as_ref().map(|t| (t.id.as_deref(), t.version.as_deref()));
+    assert_eq!(template, Some((Some("lt-0123456789abcdef0"), Some("7"))));
     assert_eq!(spot.lifecycle, Lifecycle::Spot);
     assert_eq!((&stopped.state, &stopped.name), (&InstanceState::Stopped, &None));
     assert_eq!(stopped.root_device, RootDevice::InstanceStore);

@@ -4,7 +4,7 @@ use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress:
 use crate::{
     config::Config,
     outbox,
-    sweep::{self, Context, Counts, FindingLine, MachineLine, Report},
+    sweep::{self, Context, Counts, FindingLine, MachineLine, Report, ScopeLine},
     verdict::words,
 };
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -75,7 +75,39 @@ fn table(report: &Report) -> String {
         counts.not_running,
         if report.findings.is_empty() { "" } else { " The evidence: sweeper explain FINDING" }
     );
+    if let Some(listed) = listed(&report.scopes) {
+        let _ = writeln!(out, "{DIM}{}{DIM:#}", plain(&listed));
+    }
     out
+}
+
+/// What the providers listed of each kind, everywhere together: `Listed: 12 instances, 30 or more volumes.` None if nothing was.
+fn listed(scopes: &[ScopeLine]) -> Option<String> {
+    let mut kinds: Vec<(&str, Option<usize>, bool)> = Vec::new();
+    for scope in scopes {
+        let Some(kind) = scope.kind.as_deref() else { continue };
+        let at = kinds.iter().position(|known| known.0 == kind).unwrap_or_else(|| {
+            kinds.push((kind, None, true));
+            kinds.len() - 1
+        });
+        let (_, sum, everywhere) = &mut kinds[at];
+        match scope.listed {
+            Some(count) => *sum = Some(sum.unwrap_or(0).saturating_add(count)),
+            None => *everywhere = false,
+        }
+    }
+    let words = kinds.into_iter().map(|(kind, sum, everywhere)| {
+        let one = kind.replace('_', " ");
+        let many = format!("{one}{}", if one.ends_with('s') { "es" } else { "s" });
+        match sum {
+            None => format!("{many} not known"),
+            Some(sum) if !everywhere => format!("{sum} or more {many}"),
+            Some(1) => format!("1 {one}"),
+            Some(sum) => format!("{sum} {many}"),
+        }
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| format!("Listed: {}.", words.join(", ")))
 }
 
 /// A table of findings.
@@ -149,5 +181,39 @@ fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
     let _ = writeln!(out, "{}", trim_lines(&table.to_string()));
     if machines.len() > SHOWN {
         let _ = writeln!(out, "{DIM}and {} more: sweeper sweep --output json{DIM:#}", machines.len() - SHOWN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(kind: Option<&str>, listed: Option<usize>) -> ScopeLine {
+        ScopeLine {
+            provider: "aws".into(),
+            account: None,
+            region: None,
+            kind: kind.map(str::to_owned),
+            listed,
+            failed: None,
+        }
+    }
+
+    #[test]
+    fn what_was_listed_is_said_of_each_kind_and_what_was_not_is_no_zero() {
+        let scopes = [
+            line(Some("instance"), Some(1)),
+            line(Some("volume"), Some(4)),
+            line(Some("address"), None),
+            line(Some("auto_scaling_group"), Some(0)),
+            line(Some("instance"), Some(11)),
+            line(Some("volume"), None),
+        ];
+        assert_eq!(
+            listed(&scopes).as_deref(),
+            Some("Listed: 12 instances, 4 or more volumes, addresses not known, 0 auto scaling groups.")
+        );
+        assert_eq!(listed(&scopes[..1]).as_deref(), Some("Listed: 1 instance."));
+        assert_eq!(listed(&[line(None, None)]), None, "it failed before anything was listed");
     }
 }

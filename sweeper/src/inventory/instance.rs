@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use recommender::rules::stop;
 use serde::Serialize;
 
+use super::LaunchTemplate;
+
 /// What EC2 says of one instance. A fact that EC2 left out is `None`, never a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
@@ -38,12 +40,16 @@ pub struct Instance {
     pub root_device: RootDevice,
     /// Attached EBS volumes.
     pub volumes: Vec<AttachedVolume>,
+    /// Its network interfaces, `eni-…`.
+    pub network_interfaces: Vec<String>,
     /// Public IPv4 addresses of all interfaces, sorted.
     pub public_ipv4: Vec<PublicIpv4>,
     /// All tags; EC2 returns them with the instance or not the instance at all.
     pub tags: BTreeMap<String, String>,
-    /// The Auto Scaling group that its tag names.
+    /// The Auto Scaling group that lists it or, if none does or the groups could not be listed, that its tag names.
     pub autoscaling_group: Option<String>,
+    /// The launch template that its tags say it was started from.
+    pub launch_template: Option<LaunchTemplate>,
     /// The AWS service that EC2 names as its operator.
     pub operator: Option<String>,
     /// Whether it could hibernate instead of stopping.
@@ -119,6 +125,10 @@ pub enum RootDevice {
 pub struct AttachedVolume {
     /// `vol-…`
     pub id: String,
+    /// What the instance knows it by, for example `/dev/xvdf`.
+    pub device: Option<String>,
+    /// Since when.
+    pub attached_at: Option<Timestamp>,
     /// Whether it goes with the instance.
     pub delete_on_termination: Option<bool>,
 }

@@ -4,16 +4,27 @@
 //! with what was asked and why it was refused. It is *unknown*, never *empty*, and a reader must not conclude that
 //! a resource is gone because an inventory with failed listings lacks it.
 
+mod address;
 pub mod aws;
 mod instance;
 mod record;
+mod resource;
 #[cfg(test)]
 pub(crate) mod sample;
+mod scaling;
+mod snapshot;
+mod volume;
+mod words;
 
 use std::fmt;
 
+pub use address::Address;
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
 pub use record::Record;
+pub use resource::ResourceId;
+pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
+pub use snapshot::{Snapshot, SnapshotState, StorageTier};
+pub use volume::{Volume, VolumeAttachment, VolumeState};
 
 /// One account's part of one region: what a sweep reads and judges as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +42,14 @@ pub struct Scope {
 pub struct Inventory {
     /// All instances of the listings that are complete, ordered by resource key.
     pub instances: Vec<Instance>,
+    /// All volumes, likewise.
+    pub volumes: Vec<Volume>,
+    /// All Elastic IP addresses, likewise.
+    pub addresses: Vec<Address>,
+    /// All snapshots that the accounts own, likewise.
+    pub snapshots: Vec<Snapshot>,
+    /// All Auto Scaling groups, likewise.
+    pub autoscaling_groups: Vec<AutoScalingGroup>,
     /// What was asked for, and how it went, ordered by account, region and kind.
     pub listings: Vec<Listing>,
 }
@@ -51,8 +70,16 @@ impl Inventory {
     /// Takes in what was seen of another scope.
     pub fn absorb(&mut self, other: Self) {
         self.instances.extend(other.instances);
+        self.volumes.extend(other.volumes);
+        self.addresses.extend(other.addresses);
+        self.snapshots.extend(other.snapshots);
+        self.autoscaling_groups.extend(other.autoscaling_groups);
         self.listings.extend(other.listings);
         self.instances.sort_by(|a, b| a.id.cmp(&b.id));
+        self.volumes.sort_by(|a, b| a.id.cmp(&b.id));
+        self.addresses.sort_by(|a, b| a.id.cmp(&b.id));
+        self.snapshots.sort_by(|a, b| a.id.cmp(&b.id));
+        self.autoscaling_groups.sort_by(|a, b| a.id.cmp(&b.id));
         self.listings.sort_by(|a, b| a.place().cmp(&b.place()));
     }
 }
@@ -62,6 +89,14 @@ impl Inventory {
 pub enum Kind {
     /// A machine.
     Instance,
+    /// A disk that outlives machines.
+    Volume,
+    /// A public address that outlives machines.
+    Address,
+    /// A copy of a disk.
+    Snapshot,
+    /// What keeps a number of machines alive.
+    AutoScalingGroup,
 }
 
 impl Kind {
@@ -70,11 +105,16 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Instance => "instance",
+            Self::Volume => "volume",
+            Self::Address => "address",
+            Self::Snapshot => "snapshot",
+            Self::AutoScalingGroup => "auto_scaling_group",
         }
     }
 
     /// All kinds.
-    pub const ALL: &[Self] = &[Self::Instance];
+    pub const ALL: &[Self] =
+        &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup];
 
     /// The kind that a word names.
     #[must_use]

@@ -20,10 +20,17 @@ pub(crate) fn instance() -> Instance {
         usage_operation: Some("RunInstances".into()),
         tenancy: Tenancy::Shared,
         root_device: RootDevice::Ebs,
-        volumes: vec![AttachedVolume { id: "vol-1".into(), delete_on_termination: Some(true) }],
+        volumes: vec![AttachedVolume {
+            id: "vol-1".into(),
+            device: Some("/dev/xvda".into()),
+            attached_at: Some(Timestamp::UNIX_EPOCH),
+            delete_on_termination: Some(true),
+        }],
+        network_interfaces: vec!["eni-1".into()],
         public_ipv4: vec![PublicIpv4 { address: "203.0.113.7".into(), elastic: Some(false) }],
         tags: [("Name".to_owned(), "align-7".to_owned())].into(),
         autoscaling_group: None,
+        launch_template: None,
         operator: None,
         hibernation_configured: Some(false),
     }

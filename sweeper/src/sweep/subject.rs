@@ -120,5 +120,8 @@ mod tests {
         assert_eq!(of(vec![listing(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
         assert_eq!(of(vec![listing(None, None, false)], &id), Coverage::Failed, "it may have been that account");
         assert_eq!(of(vec![listing(None, None, false)], &host), Coverage::NotAsked);
+        let volumes = Listing { kind: Some(Kind::Volume), ..listing(account, Some("eu-central-1"), false) };
+        let instances = listing(account, Some("eu-central-1"), true);
+        assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
     }
 }

@@ -1,10 +1,13 @@
 //! Reads every scope side by side; what goes wrong in one leaves the others alone.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    hash::Hash,
+};
 
 use futures::{StreamExt, stream};
 
-use super::{Options, Session, failure, parse};
+use super::{Options, Session, failure, parse, scaling, storage, tokens::Tokens};
 use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Provider, Scope};
 
 /// Reads the account that the session's credentials are of. It takes as long as the largest region: its pages come one
@@ -41,19 +44,48 @@ pub async fn scopes(session: &Session, options: &Options) -> Result<Vec<Scope>, 
     Ok(regions.into_iter().map(scope).collect())
 }
 
-/// Reads one scope. Whatever fails is in the listings.
+/// Reads one scope, all kinds of resources side by side. Whatever fails is in the listings, each kind by itself.
 pub async fn read(session: &Session, options: &Options, scope: &Scope, progress: &dyn Progress) -> Inventory {
+    let (instances, volumes, addresses, snapshots, groups) = futures::join!(
+        instances(session, options, scope, progress),
+        storage::volumes(session, options, scope, progress),
+        storage::addresses(session, scope, progress),
+        storage::snapshots(session, options, scope, progress),
+        scaling::groups(session, options, scope, progress),
+    );
     let mut inventory = Inventory::default();
-    let outcome = match instances(session, options, scope, progress).await {
-        Ok(instances) => {
-            inventory.instances = instances;
-            Outcome::Complete { listed: inventory.instances.len() }
-        }
-        Err(why) => Outcome::Failed { what: "ec2:DescribeInstances".to_owned(), why },
-    };
-    inventory.listings.push(Listing::of(scope, Kind::Instance, outcome));
+    let outcomes = [
+        (Kind::Instance, keep("ec2:DescribeInstances", instances, &mut inventory.instances, |it| &it.id)),
+        (Kind::Volume, keep("ec2:DescribeVolumes", volumes, &mut inventory.volumes, |it| &it.id)),
+        (Kind::Address, keep("ec2:DescribeAddresses", addresses, &mut inventory.addresses, |it| &it.id)),
+        (Kind::Snapshot, keep("ec2:DescribeSnapshots", snapshots, &mut inventory.snapshots, |it| &it.id)),
+        (
+            Kind::AutoScalingGroup,
+            keep("autoscaling:DescribeAutoScalingGroups", groups, &mut inventory.autoscaling_groups, |it| &it.id),
+        ),
+    ];
+    inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
+    scaling::name_members(&mut inventory.instances, &inventory.autoscaling_groups);
     progress.scope_done(scope);
     inventory
+}
+
+/// A list that was read to its end, or nothing of it. A resource that changes while pages are read may stand on two of them.
+fn keep<T, K: Clone + Eq + Hash>(
+    what: &str,
+    read: Result<Vec<T>, Failure>,
+    into: &mut Vec<T>,
+    id: impl Fn(&T) -> &K,
+) -> Outcome {
+    match read {
+        Ok(mut read) => {
+            let mut seen = HashSet::new();
+            read.retain(|resource| seen.insert(id(resource).clone()));
+            *into = read;
+            Outcome::Complete { listed: into.len() }
+        }
+        Err(why) => Outcome::Failed { what: what.to_owned(), why },
+    }
 }
 
 fn nothing(account: Option<String>, what: &str, why: Failure) -> Listing {
@@ -61,7 +93,7 @@ fn nothing(account: Option<String>, what: &str, why: Failure) -> Listing {
     Listing { provider: Provider::Aws, account, region: None, kind: None, outcome }
 }
 
-fn malformed(message: impl Into<String>) -> Failure {
+pub(super) fn malformed(message: impl Into<String>) -> Failure {
     Failure { kind: FailureKind::Malformed, message: message.into() }
 }
 
@@ -92,34 +124,20 @@ async fn instances(
     progress: &dyn Progress,
 ) -> Result<Vec<Instance>, Failure> {
     let client = session.ec2(Some(&scope.region));
-    let mut instances = Vec::new();
-    let mut seen = HashSet::new();
-    let mut token: Option<String> = None;
-    loop {
-        let page = client
-            .describe_instances()
-            .max_results(options.page_size)
-            .set_next_token(token)
-            .send()
-            .await
-            .map_err(|error| failure::of(&error))?;
+    let (mut instances, mut tokens) = (Vec::new(), Tokens::default());
+    while let Some(token) = tokens.next()? {
+        let page = client.describe_instances().max_results(options.page_size).set_next_token(token).send().await;
+        let page = page.map_err(|error| failure::of(&error))?;
         let before = instances.len();
-        for record in page.reservations().iter().flat_map(|reservation| reservation.instances()) {
-            instances.push(parse::instance(&scope.account, &scope.region, record).map_err(malformed)?);
+        let reservations = page.reservations.ok_or_else(|| malformed("an answer has no list of reservations"))?;
+        for reservation in reservations {
+            let records = reservation.instances.ok_or_else(|| malformed("a reservation has no list of instances"))?;
+            for record in &records {
+                instances.push(parse::instance(&scope.account, &scope.region, record).map_err(malformed)?);
+            }
         }
         progress.page(scope, Kind::Instance, instances.len() - before);
-        match page.next_token.filter(|next| !next.is_empty()) {
-            None => return Ok(unique(instances)),
-            // A token that comes twice would go round for ever.
-            Some(next) if seen.insert(next.clone()) => token = Some(next),
-            Some(_) => return Err(malformed("a page token came twice")),
-        }
+        tokens.follow(page.next_token);
     }
-}
-
-/// An instance that starts while pages are read may stand on two of them.
-fn unique(mut instances: Vec<Instance>) -> Vec<Instance> {
-    let mut seen = HashSet::new();
-    instances.retain(|instance| seen.insert(instance.id.clone()));
-    instances
+    Ok(instances)
 }

@@ -1,4 +1,7 @@
-//! EC2's record of an instance → ours. Pure; a word that this version does not know is kept as it is.
+//! AWS's records → ours. Pure; a word that this version does not know is kept as it is, and an empty text says nothing.
+
+mod scaling;
+mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +10,19 @@ use aws_smithy_types::DateTime;
 use heartbeat::NodeId;
 use jiff::Timestamp;
 
-use crate::inventory::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+pub(super) use scaling::{Told, group, told};
+pub(super) use storage::{address, snapshot, volume};
+
+use crate::inventory::{
+    AttachedVolume, Instance, InstanceState, LaunchTemplate, Lifecycle, PublicIpv4, RootDevice, Tenancy,
+};
 
 /// The only fact that a record must have is its id, for without one it cannot be told from another.
 pub(super) fn instance(account: &str, region: &str, record: &types::Instance) -> Result<Instance, String> {
     let instance_id = record.instance_id().ok_or("an instance has no id")?;
     let id: NodeId =
         format!("aws:{account}:{region}:{instance_id}").parse().map_err(|error| format!("an instance: {error}"))?;
-    let tags: BTreeMap<String, String> = record
-        .tags()
-        .iter()
-        .filter_map(|tag| Some((tag.key()?.to_owned(), tag.value().unwrap_or_default().to_owned())))
-        .collect();
+    let tags = tags(record.tags());
     let placement = record.placement();
     Ok(Instance {
         id,
@@ -39,12 +43,19 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
             _ => RootDevice::Unknown,
         },
         volumes: volumes(record),
+        network_interfaces: record
+            .network_interfaces()
+            .iter()
+            .filter_map(|interface| said(interface.network_interface_id()))
+            .collect(),
         public_ipv4: public_ipv4(record),
         autoscaling_group: tags.get("aws:autoscaling:groupName").cloned(),
-        operator: record
-            .operator()
-            .filter(|operator| operator.managed() == Some(true))
-            .map(|operator| operator.principal().unwrap_or("not named").to_owned()),
+        launch_template: tags.get("aws:ec2launchtemplate:id").map(|id| LaunchTemplate {
+            id: Some(id.clone()),
+            name: None,
+            version: tags.get("aws:ec2launchtemplate:version").cloned(),
+        }),
+        operator: operator(record.operator()),
         hibernation_configured: record.hibernation_options().and_then(types::HibernationOptions::configured),
         tags,
     })
@@ -89,12 +100,16 @@ fn root_volume(record: &types::Instance) -> Option<&types::EbsInstanceBlockDevic
 }
 
 fn volumes(record: &types::Instance) -> Vec<AttachedVolume> {
-    let attached = record.block_device_mappings().iter().filter_map(types::InstanceBlockDeviceMapping::ebs);
-    attached
-        .filter_map(|ebs| {
-            Some(AttachedVolume { id: ebs.volume_id()?.to_owned(), delete_on_termination: ebs.delete_on_termination() })
+    let attached = |device: &types::InstanceBlockDeviceMapping| {
+        let ebs = device.ebs()?;
+        Some(AttachedVolume {
+            id: ebs.volume_id()?.to_owned(),
+            device: said(device.device_name()),
+            attached_at: ebs.attach_time().and_then(timestamp),
+            delete_on_termination: ebs.delete_on_termination(),
         })
-        .collect()
+    };
+    record.block_device_mappings().iter().filter_map(attached).collect()
 }
 
 /// An address that EC2 lends for the time of running belongs to `amazon`; an elastic one belongs to an account.
@@ -120,6 +135,26 @@ fn public_ipv4(record: &types::Instance) -> Vec<PublicIpv4> {
         addresses.insert(PublicIpv4 { address: address.to_owned(), elastic: None });
     }
     addresses.into_iter().collect()
+}
+
+fn tags(tags: &[types::Tag]) -> BTreeMap<String, String> {
+    let pair = |tag: &types::Tag| Some((tag.key()?.to_owned(), tag.value().unwrap_or_default().to_owned()));
+    tags.iter().filter_map(pair).collect()
+}
+
+fn operator(operator: Option<&types::OperatorResponse>) -> Option<String> {
+    let managed = operator.filter(|operator| operator.managed() == Some(true))?;
+    Some(managed.principal().unwrap_or("not named").to_owned())
+}
+
+/// An element without text is AWS's other way to leave a fact out.
+fn said(text: Option<&str>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Sizes and counts are never below zero.
+fn count(number: Option<i32>) -> Option<u32> {
+    number.and_then(|number| u32::try_from(number).ok())
 }
 
 /// None for a time that no calendar holds.

@@ -22,7 +22,7 @@ const DEFAULT_REGION: &str = "us-east-1";
 pub struct Options {
     /// Empty: every region that is enabled for the account.
     pub regions: Vec<String>,
-    /// Instances per page; EC2 allows 5 to 1,000.
+    /// Resources per page; EC2 allows 5 to 1,000.
     pub page_size: i32,
     /// So many regions are read side by side.
     pub regions_at_once: usize,
@@ -130,6 +130,14 @@ impl Session {
                 aws_sdk_ec2::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
             ),
         }
+    }
+
+    pub(super) fn autoscaling(&self, region: &str) -> aws_sdk_autoscaling::Client {
+        aws_sdk_autoscaling::Client::from_conf(
+            aws_sdk_autoscaling::config::Builder::from(self.sdk.as_ref())
+                .region(Region::new(region.to_owned()))
+                .build(),
+        )
     }
 
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {

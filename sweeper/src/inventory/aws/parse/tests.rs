@@ -42,6 +42,7 @@ fn a_full_record_keeps_every_fact() {
         .usage_operation("RunInstances")
         .network_interfaces(
             InstanceNetworkInterface::builder()
+                .network_interface_id("eni-1")
                 .association(association("198.51.100.1", "amazon"))
                 .private_ip_addresses(
                     InstancePrivateIpAddress::builder().association(association("198.51.100.1", "amazon")).build(),
@@ -56,6 +57,8 @@ fn a_full_record_keeps_every_fact() {
         .public_ip_address("198.51.100.1")
         .tags(tag("Name", "align-7"))
         .tags(tag("aws:autoscaling:groupName", "workers"))
+        .tags(tag("aws:ec2launchtemplate:id", "lt-1"))
+        .tags(tag("aws:ec2launchtemplate:version", "7"))
         .hibernation_options(HibernationOptions::builder().configured(true).build())
         .operator(OperatorResponse::builder().managed(true).principal("ecs.amazonaws.com").build())
         .build();
@@ -70,7 +73,18 @@ fn a_full_record_keeps_every_fact() {
     assert_eq!(instance.availability_zone.as_deref(), Some("eu-central-1a"));
     assert_eq!(instance.tenancy, Tenancy::Shared);
     assert_eq!(instance.root_device, RootDevice::Ebs);
-    assert_eq!(instance.volumes.iter().map(|v| v.id.as_str()).collect::<Vec<_>>(), ["vol-data", "vol-root"]);
+    let attached = |id: &str, device: &str, at| AttachedVolume {
+        id: id.into(),
+        device: Some(device.into()),
+        attached_at: Timestamp::from_second(at).ok(),
+        delete_on_termination: Some(true),
+    };
+    assert_eq!(instance.volumes, [attached("vol-data", "/dev/sdb", 1_500), attached("vol-root", "/dev/xvda", 1_000)]);
+    assert_eq!(instance.network_interfaces, ["eni-1"]);
+    assert_eq!(
+        instance.launch_template,
+        Some(LaunchTemplate { id: Some("lt-1".into()), name: None, version: Some("7".into()) })
+    );
     assert_eq!(
         instance.public_ipv4,
         [
@@ -103,9 +117,11 @@ fn a_record_with_nothing_but_an_id_has_no_invented_facts() {
             tenancy: Tenancy::Unknown,
             root_device: RootDevice::Unknown,
             volumes: Vec::new(),
+            network_interfaces: Vec::new(),
             public_ipv4: Vec::new(),
             tags: BTreeMap::new(),
             autoscaling_group: None,
+            launch_template: None,
             operator: None,
             hibernation_configured: None,
         }

@@ -1,0 +1,33 @@
+//! A public address as its provider describes it.
+
+use std::collections::BTreeMap;
+
+use super::ResourceId;
+
+/// What EC2 says of one Elastic IP address. A fact that EC2 left out is `None`; for what an address is tied to that is its
+/// only way to say *to nothing*.
+/// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Address.html>
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The resource key; it ends in `eipalloc-…` or, for an address from before networks were the customer's own, in the
+    /// address itself.
+    pub id: ResourceId,
+    /// `eipalloc-…`
+    pub allocation_id: Option<String>,
+    /// Dotted.
+    pub public_ipv4: Option<String>,
+    /// `eipassoc-…`: there if and only if it is tied to something.
+    pub association_id: Option<String>,
+    /// The machine that it is tied to.
+    pub instance_id: Option<String>,
+    /// The network interface that it is tied to; those of load balancers and gateways belong to no machine.
+    pub network_interface_id: Option<String>,
+    /// The account of that network interface, or the word of a service.
+    pub network_interface_owner: Option<String>,
+    /// The service that manages it, such as `alb` or `rds`: only that service may release it.
+    pub service_managed: Option<String>,
+    /// `amazon`, or the customer's own range of addresses, which AWS does not bill.
+    pub pool: Option<String>,
+    /// All tags; EC2 returns them with the address or not the address at all.
+    pub tags: BTreeMap<String, String>,
+}

@@ -1,0 +1,60 @@
+//! What keeps a number of machines alive, as its provider describes it.
+
+use std::collections::BTreeMap;
+
+use super::ResourceId;
+
+/// What Auto Scaling says of one group. A fact that it left out is `None`, never a default.
+/// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html>
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoScalingGroup {
+    /// The resource key; its id is the group's name, which is unique in an account and region.
+    pub id: ResourceId,
+    /// `arn:aws:autoscaling:…`
+    pub arn: Option<String>,
+    /// It never lets the number of members fall below; in machines, or in units of weight where members have one.
+    pub min_size: Option<u32>,
+    /// Never above.
+    pub max_size: Option<u32>,
+    /// What it keeps up: a member that stops is replaced.
+    pub desired_capacity: Option<u32>,
+    /// What it starts machines from.
+    pub launch: Option<Launch>,
+    /// Its machines. `None`: it did not say, so any machine may be one.
+    pub members: Option<Vec<Member>>,
+    /// Its own tags, which its machines may or may not have.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What a group starts machines from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// A launch template; with several instance types, the one that they are variants of.
+    Template(LaunchTemplate),
+    /// The older form, by its name.
+    Configuration(String),
+}
+
+/// A launch template in one of its versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchTemplate {
+    /// `lt-…`
+    pub id: Option<String>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// A number, or `$Latest` or `$Default`: whichever that is at the moment of a start.
+    pub version: Option<String>,
+}
+
+/// One machine of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// `i-…`
+    pub instance_id: String,
+    /// `InService`, `Standby`, `Terminating:Wait`, `Warmed:Stopped`, …: in Auto Scaling's words.
+    pub lifecycle_state: Option<String>,
+    /// `Healthy` or `Unhealthy`, in Auto Scaling's words.
+    pub health: Option<String>,
+    /// Whether the group leaves it alone when it shrinks.
+    pub protected_from_scale_in: Option<bool>,
+}

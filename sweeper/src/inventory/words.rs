@@ -1,0 +1,41 @@
+//! Words of a provider's whose list may grow: one that this version does not know is kept as it is.
+
+/// An enum of words, each with the provider's own spelling, and `Other` for those of a later day.
+macro_rules! open_words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$word_doc])* $variant,)+
+            /// A word that this version does not know.
+            Other(String),
+        }
+
+        impl $name {
+            /// The provider's word for it.
+            #[must_use]
+            pub fn word(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)+
+                    Self::Other(word) => word,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)+
+                    other => Self::Other(other.to_owned()),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+pub(super) use open_words;
