@@ -314,7 +314,8 @@ async fn a_sweep_says_what_it_listed_and_judges_machines_whatever_else_is_denied
     let moto = Moto::start(&folder.path().join("aws")).await;
     furnish(&moto, "us-east-1").await;
     moto.fail(&[fault(Kind::Volume, "UnauthorizedOperation")]).await;
-    let config = "[aws]\nregions = [\"us-east-1\"]\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n";
+    let config =
+        "[aws]\nregions = [\"us-east-1\"]\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n";
     let environment = moto.environment();
     let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let sweeper = Sweeper::start(&folder.path().join("sweeper"), config, &environment).await;

@@ -123,12 +123,13 @@ fn warnings(answer: &Answer) -> String {
     out
 }
 
-/// A fact that is text; `-` if it is not known.
-fn text(facts: &Value, name: &str) -> String {
-    match &facts[name] {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => plain(text),
-        other => plain(&other.to_string()),
+/// The first of these facts that is known, as text; `-` if none is.
+fn fact(facts: &Value, pointers: &[&str]) -> String {
+    let known = pointers.iter().filter_map(|pointer| facts.pointer(pointer)).find(|fact| !fact.is_null());
+    match known {
+        None => "-".to_owned(),
+        Some(Value::String(text)) => plain(text),
+        Some(other) => plain(&other.to_string()),
     }
 }
 
@@ -143,10 +144,10 @@ fn list(answer: &Answer) -> String {
     for line in &answer.resources {
         table.add_row([
             plain(&line.kind),
-            text(&line.facts, "state"),
-            text(&line.facts, "instance_type"),
+            fact(&line.facts, &["/state"]),
+            fact(&line.facts, &["/instance_type", "/volume_type", "/storage_tier"]),
             words::time(line.from.as_millisecond()),
-            text(&line.facts, "name"),
+            fact(&line.facts, &["/name", "/tags/Name"]),
             plain(&line.resource),
         ]);
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::ResourceId;
 
 /// What EC2 says of one Elastic IP address. A fact that EC2 left out is `None`; for what an address is tied to that is its
 /// only way to say *to nothing*.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Address.html>
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Address {
     /// The resource key; it ends in `eipalloc-…` or, for an address from before networks were the customer's own, in the
     /// address itself.

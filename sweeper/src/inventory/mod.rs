@@ -113,8 +113,7 @@ impl Kind {
     }
 
     /// All kinds.
-    pub const ALL: &[Self] =
-        &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup];
+    pub const ALL: &[Self] = &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup];
 
     /// The kind that a word names.
     #[must_use]

@@ -1,26 +1,42 @@
 //! Resources as the history keeps them.
 
-use super::{Inventory, Kind, Provider};
-use heartbeat::NodeId;
+use super::{Inventory, Kind, Provider, ResourceId};
+use serde::Serialize;
+use serde_json::Value;
 
 /// The facts about one resource, ready to be kept and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    provider: Provider,
-    account: String,
-    region: String,
-    kind: Kind,
-    /// Its key.
-    pub resource: String,
-    /// Its facts. Equal facts are equal text: fields keep their order, and tags are sorted.
+    /// Which.
+    pub id: ResourceId,
+    /// Its facts. Equal facts are equal text: lists have no order at a provider, and are sorted.
     pub json: String,
 }
 
 impl Record {
+    fn of(id: ResourceId, facts: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let json = serde_json::to_string(&sorted(serde_json::to_value(facts)?))?;
+        Ok(Self { id, json })
+    }
+
     /// Whether a listing of this kind in this place is where it came from.
     #[must_use]
     pub fn is_in(&self, provider: Provider, account: &str, region: &str, kind: Kind) -> bool {
-        self.provider == provider && self.account == account && self.region == region && self.kind == kind
+        let ResourceId { provider: own_provider, account: own_account, region: own_region, kind: own_kind, .. } =
+            &self.id;
+        (*own_provider, own_account.as_str(), own_region.as_str(), *own_kind) == (provider, account, region, kind)
+    }
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(values) => {
+            let mut values: Vec<Value> = values.into_iter().map(sorted).collect();
+            values.sort_by_cached_key(Value::to_string);
+            Value::Array(values)
+        }
+        Value::Object(facts) => facts.into_iter().map(|(name, value)| (name, sorted(value))).collect(),
+        other => other,
     }
 }
 
@@ -30,17 +46,24 @@ impl Inventory {
     /// # Errors
     /// If a resource cannot be written as JSON.
     pub fn records(&self) -> Result<Vec<Record>, serde_json::Error> {
-        let mut records = Vec::with_capacity(self.instances.len());
-        for instance in &self.instances {
-            let NodeId::Aws { account, region, .. } = &instance.id else { continue };
-            records.push(Record {
-                provider: Provider::Aws,
-                account: account.clone(),
-                region: region.clone(),
-                kind: Kind::Instance,
-                resource: instance.id.to_string(),
-                json: serde_json::to_string(instance)?,
-            });
+        let Self { instances, volumes, addresses, snapshots, autoscaling_groups, listings: _ } = self;
+        let mut records = Vec::with_capacity(instances.len() + volumes.len() + addresses.len() + snapshots.len());
+        for instance in instances {
+            if let Some(id) = instance.resource() {
+                records.push(Record::of(id, instance)?);
+            }
+        }
+        for volume in volumes {
+            records.push(Record::of(volume.id.clone(), volume)?);
+        }
+        for address in addresses {
+            records.push(Record::of(address.id.clone(), address)?);
+        }
+        for snapshot in snapshots {
+            records.push(Record::of(snapshot.id.clone(), snapshot)?);
+        }
+        for group in autoscaling_groups {
+            records.push(Record::of(group.id.clone(), group)?);
         }
         Ok(records)
     }
@@ -49,14 +72,17 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::sample;
+    use crate::inventory::{AttachedVolume, sample};
 
     #[test]
-    fn equal_facts_are_equal_text_and_any_other_fact_is_another() {
+    fn equal_facts_are_equal_text_in_any_order_and_any_other_fact_is_another() {
         let of = |instance| Inventory { instances: vec![instance], ..Inventory::default() }.records().expect("JSON");
-        let (plain, mut changed) = (sample::instance(), sample::instance());
-        assert_eq!(of(plain.clone()), of(plain.clone()));
-        changed.tags.insert("owner".into(), "genomics".into());
-        assert_ne!(of(plain)[0].json, of(changed)[0].json);
+        let volume = |id: &str| AttachedVolume { id: id.into(), ..sample::instance().volumes[0].clone() };
+        let (mut one, mut other) = (sample::instance(), sample::instance());
+        one.volumes = vec![volume("vol-1"), volume("vol-2")];
+        other.volumes = vec![volume("vol-2"), volume("vol-1")];
+        assert_eq!(of(one.clone()), of(other.clone()));
+        other.tags.insert("owner".into(), "genomics".into());
+        assert_ne!(of(one)[0].json, of(other)[0].json);
     }
 }

@@ -39,6 +39,12 @@ impl fmt::Display for ResourceId {
     }
 }
 
+impl serde::Serialize for ResourceId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl Instance {
     /// The key that it has among all that is billed; none for a machine whose provider is not listed.
     #[must_use]

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::ResourceId;
 
 /// What Auto Scaling says of one group. A fact that it left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html>
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AutoScalingGroup {
     /// The resource key; its id is the group's name, which is unique in an account and region.
     pub id: ResourceId,
@@ -27,7 +29,8 @@ pub struct AutoScalingGroup {
 }
 
 /// What a group starts machines from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Launch {
     /// A launch template; with several instance types, the one that they are variants of.
     Template(LaunchTemplate),
@@ -36,7 +39,7 @@ pub enum Launch {
 }
 
 /// A launch template in one of its versions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LaunchTemplate {
     /// `lt-…`
     pub id: Option<String>,
@@ -47,7 +50,7 @@ pub struct LaunchTemplate {
 }
 
 /// One machine of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Member {
     /// `i-…`
     pub instance_id: String,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{ResourceId, words::open_words};
 
 /// What EC2 says of one EBS snapshot that the account owns. A fact that EC2 left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html>
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// The resource key; it ends in `snap-…`.
     pub id: ResourceId,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{ResourceId, words::open_words};
 
 /// What EC2 says of one EBS volume. A fact that EC2 left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Volume.html>
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Volume {
     /// The resource key; it ends in `vol-…`.
     pub id: ResourceId,
@@ -39,7 +40,7 @@ pub struct Volume {
 }
 
 /// A volume's tie to one machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VolumeAttachment {
     /// `i-…`; none where a service attached it to a machine of its own.
     pub instance_id: Option<String>,

@@ -207,10 +207,10 @@ async fn renew(
     let mut over = Vec::new();
     for record in records {
         let sha256 = hex::encode(Sha256::digest(record.json.as_bytes()));
-        match lasting.remove(&record.resource) {
+        match lasting.remove(&record.id.to_string()) {
             Some(before) if before == sha256 => {}
             Some(_) => {
-                over.push(record.resource.clone());
+                over.push(record.id.to_string());
                 new.push((record, sha256));
             }
             None => new.push((record, sha256)),
@@ -230,13 +230,13 @@ async fn renew(
     for rows in new.chunks(ROWS) {
         let rows = rows.iter().map(|(record, sha256)| version::ActiveModel {
             kind: Set(of.kind.as_str().to_owned()),
-            resource: Set(record.resource.clone()),
+            resource: Set(record.id.to_string()),
             from_unix_ms: Set(now),
             provider: Set(of.provider.to_owned()),
             account: Set(of.account.to_owned()),
             region: Set(of.region.to_owned()),
             until_unix_ms: Set(None),
-            lasting_key: Set(Some(lasting_key(of.kind, &record.resource))),
+            lasting_key: Set(Some(lasting_key(of.kind, &record.id.to_string()))),
             sha256: Set(sha256.clone()),
             record: Set(record.json.clone()),
         });

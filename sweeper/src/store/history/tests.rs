@@ -13,7 +13,8 @@ fn scope() -> Scope {
 
 fn listed(instances: Vec<Instance>) -> Inventory {
     let outcome = Outcome::Complete { listed: instances.len() };
-    Inventory { instances, listings: vec![Listing::of(&scope(), Kind::Instance, outcome)] }
+    let listings = vec![Listing::of(&scope(), Kind::Instance, outcome)];
+    Inventory { instances, listings, ..Inventory::default() }
 }
 
 fn denied() -> Inventory {
