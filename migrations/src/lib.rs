@@ -9,6 +9,7 @@ mod m0002_heartbeats;
 mod m0003_findings;
 mod m0004_outbox;
 mod m0005_sweeps;
+mod m0006_scopes;
 mod m0007_history;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -27,6 +28,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_findings::Migration),
             Box::new(m0004_outbox::Migration),
             Box::new(m0005_sweeps::Migration),
+            Box::new(m0006_scopes::Migration),
             Box::new(m0007_history::Migration),
         ]
     }

@@ -9,7 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use lab::sample;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use std::collections::BTreeSet;
-use sweeper::store::{Store, Stored, TokenHash};
+use std::time::Duration;
+use sweeper::{
+    inventory::{Provider, Scope},
+    store::{Lease, Store, Stored, TokenHash},
+    sweep::Share,
+};
 
 lab::on_both_databases! {
     a_heartbeat_is_stored_once_however_often_it_is_sent,
@@ -24,6 +29,9 @@ lab::on_both_databases! {
     a_node_joins_again_and_its_earlier_token_is_void,
     of_several_who_set_a_setting_at_once_one_wins_and_all_learn_which,
     several_sweepers_may_migrate_at_once,
+    of_several_replicas_each_scope_is_claimed_by_one,
+    a_lease_that_has_run_out_passes_to_another_and_is_not_renewed,
+    a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once,
 }
 
 async fn open(url: &str) -> Store {
@@ -232,4 +240,85 @@ async fn several_sweepers_may_migrate_at_once(url: String) {
         migrated.unwrap();
     }
     assert_eq!(send(&open(&url).await, sample::boot(1), &[1], 1).await.stored, 1);
+}
+
+const LONG: Duration = Duration::from_secs(600);
+/// Short, yet longer than the longest hiccup of a busy machine between two statements.
+const SHORT: Duration = Duration::from_secs(2);
+
+fn tick() -> Timestamp {
+    "2026-05-01T12:00:00Z".parse().unwrap()
+}
+
+/// Makes so many scopes known; with that of uncovered nodes there is one share more.
+async fn with_scopes(url: &str, count: usize) -> Store {
+    let store = open(url).await;
+    let scope =
+        |number| Scope { provider: Provider::Aws, account: "123456789012".into(), region: format!("region-{number}") };
+    let scopes: BTreeSet<Scope> = (0..count).map(scope).collect();
+    store.register_scopes(&scopes, LONG).await.unwrap();
+    store.register_scopes(&scopes, LONG).await.unwrap();
+    assert_eq!(store.shares().await.unwrap().states.len(), count + 1, "known once each");
+    store
+}
+
+/// Waits until the lease of a share is nobody's any more.
+async fn until_free(store: &Store, share: &Share) {
+    lab::wait::until("the end of a lease", Duration::from_secs(30), || async {
+        let states = store.shares().await.unwrap().states;
+        states.iter().find(|state| state.share == *share).filter(|state| state.held.is_none()).map(|_| ())
+    })
+    .await;
+}
+
+async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
+    const SCOPES: usize = 20;
+    let stores = [with_scopes(&url, SCOPES).await, Store::connect(&url).await.unwrap()];
+    let mut tasks = tokio::task::JoinSet::new();
+    for replica in 0..12 {
+        let store = stores[replica % 2].clone();
+        tasks.spawn(async move {
+            let mut leases = Vec::new();
+            while let Some(lease) = store.claim_due(tick(), &replica.to_string(), LONG).await.unwrap() {
+                leases.push(lease);
+            }
+            leases
+        });
+    }
+    let leases: Vec<Lease> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(leases.len(), SCOPES + 1, "each once");
+    assert!(leases.iter().all(|lease| lease.epoch == 1 && lease.taken_from.is_none()), "{leases:?}");
+    let shares: BTreeSet<&Share> = leases.iter().map(|lease| &lease.share).collect();
+    assert_eq!(shares.len(), SCOPES + 1);
+}
+
+async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: String) {
+    let store = with_scopes(&url, 0).await;
+    let first = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
+    assert_eq!(store.claim_due(tick(), "second", LONG).await.unwrap(), None);
+    assert_eq!(store.claim(&first.share, "second", LONG).await.unwrap(), None);
+    let held = store.shares().await.unwrap().states.remove(0).held.unwrap();
+    assert_eq!(held.by, "first");
+
+    until_free(&store, &first.share).await;
+    assert!(!store.renew(&first, LONG).await.unwrap(), "it has run out, whether or not somebody else has it");
+    let second = store.claim_due(tick(), "second", LONG).await.unwrap().unwrap();
+    assert_eq!((second.epoch, second.taken_from.as_deref()), (2, Some("first")));
+    assert!(!store.renew(&first, LONG).await.unwrap() && store.renew(&second, LONG).await.unwrap());
+    assert_eq!(store.release_leases("first").await.unwrap(), 0, "the second one keeps it");
+    assert_eq!(store.claim(&first.share, "first", LONG).await.unwrap(), None);
+}
+
+async fn a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once(url: String) {
+    let store = with_scopes(&url, 1).await;
+    let lease = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
+    let other = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
+    assert!(store.renew(&lease, LONG).await.unwrap());
+    until_free(&store, &other.share).await;
+    assert_eq!(store.claim(&lease.share, "second", LONG).await.unwrap(), None);
+
+    assert_eq!(store.release_leases("first").await.unwrap(), 2);
+    let next = store.claim(&lease.share, "second", LONG).await.unwrap().unwrap();
+    assert_eq!((next.epoch, next.taken_from), (lease.epoch + 1, None), "given up, not run out");
+    assert!(!store.renew(&lease, LONG).await.unwrap());
 }

@@ -1,7 +1,11 @@
 //! Checks that span several keys, and the reading of secrets from the files that `…_file` keys name.
 
 use super::{Config, ConfigError, PricingSource, Secret, load::Origins};
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
+
+/// A renewal must fit into a third of it, on a busy database too.
+const SHORTEST_LEASE: Duration = Duration::from_secs(3);
+const LONGEST_LEASE: Duration = Duration::from_secs(3_600);
 
 /// Puts what `…_file` keys name into the secrets themselves.
 pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), ConfigError> {
@@ -75,6 +79,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must be a number from 0 on",
     )?;
     require(sweep.proposal_after_sweeps > 0, "sweep.proposal_after_sweeps", "must be at least 1")?;
+    require(
+        (SHORTEST_LEASE..=LONGEST_LEASE).contains(&sweep.lease),
+        "sweep.lease",
+        "must be from 3s (it is renewed each third of it) to 1h (so long a scope waits for a replica that died)",
+    )?;
     require(
         jiff::tz::TimeZone::get(&sweep.timezone).is_ok(),
         "sweep.timezone",

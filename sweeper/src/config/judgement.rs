@@ -133,6 +133,9 @@ pub struct SweepConfig {
     /// A scheduled sweep that is late by so much is made up, and the schedule is set up anew.
     #[serde(with = "duration")]
     pub watchdog: Duration,
+    /// Another replica takes over a scope whose sweeper has not been heard of for so long.
+    #[serde(with = "duration")]
+    pub lease: Duration,
     /// A proposal follows after so many sweeps in a row with the same finding.
     pub proposal_after_sweeps: u32,
 }
@@ -143,6 +146,7 @@ impl Default for SweepConfig {
             schedule: "0 */10 * * * *".to_owned(),
             timezone: "UTC".to_owned(),
             watchdog: Duration::from_secs(60),
+            lease: Duration::from_secs(120),
             proposal_after_sweeps: 2,
         }
     }

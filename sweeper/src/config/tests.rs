@@ -186,3 +186,13 @@ fn settings_that_cannot_work_together_are_refused() {
         assert!(line.starts_with(&format!("sweeper.toml: key `{key}`: ")), "{line}");
     }
 }
+
+#[test]
+fn a_lease_too_short_to_be_renewed_or_too_long_to_wait_for_is_refused() {
+    for (lease, fits) in [("2999ms", false), ("3s", true), ("1h", true), ("61m", false)] {
+        let text = format!("[sweep]\nlease = \"{lease}\"");
+        let refused = load(&text, &[]).err();
+        assert_eq!(refused.is_none(), fits, "{lease}: {refused:?}");
+        assert!(refused.is_none_or(|line| line.contains("sweep.lease") && line.contains("3s")), "{lease}");
+    }
+}

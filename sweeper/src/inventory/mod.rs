@@ -167,11 +167,28 @@ pub enum Provider {
     Aws,
 }
 
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Aws];
+
+    /// The word for it, everywhere.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+        }
+    }
+
+    /// The provider of that name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| provider.as_str() == word)
+    }
+}
+
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Aws => "aws",
-        })
+        f.write_str(self.as_str())
     }
 }
 

@@ -11,6 +11,7 @@ mod heartbeats;
 pub(crate) mod history;
 mod nodes;
 pub(crate) mod outbox;
+pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;
 
@@ -20,6 +21,7 @@ pub use heartbeats::{Stored, StoredHeartbeat};
 pub use history::{Span, Version};
 pub use nodes::{Joined, Node, TokenHash};
 pub use outbox::{Claimed, OutboxCounts};
+pub use scopes::{Finished, Held, Lease, ShareState, Shares};
 pub use sweeps::FinishedSweep;
 
 use migrations::{Migrator, MigratorTrait as _};

@@ -7,10 +7,12 @@
 mod apply;
 mod report;
 mod schedule;
+mod share;
 mod subject;
 
 pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
 pub use schedule::{ScheduleError, Scheduler};
+pub use share::Share;
 
 use crate::{
     config::{AwsConfig, Config, Enabled, PricingSource},

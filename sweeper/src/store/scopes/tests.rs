@@ -1,0 +1,96 @@
+//! A result is written under the claim that it was read under, or not at all.
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
+}
+
+fn swept(tick: i64, complete: bool) -> Finished {
+    let failed = (!complete).then(|| "ec2:DescribeInstances: throttled".to_owned());
+    Finished { swept_for: at(tick), complete, listed: Some("3 × instance".to_owned()), failed }
+}
+
+async fn store() -> Store {
+    let store = Store::connect("sqlite::memory:").await.expect("a database");
+    store.migrate().await.expect("a schema");
+    store.register_scopes(&BTreeSet::new(), LONG).await.expect("the share of uncovered nodes");
+    store
+}
+
+async fn claim(store: &Store, tick: i64, owner: &str) -> Option<Lease> {
+    store.claim_due(at(tick), owner, LONG).await.expect("an answer")
+}
+
+/// Writes a result as a sweep does. False if it was refused.
+async fn write(store: &Store, lease: &Lease, finished: &Finished) -> bool {
+    let transaction = store.begin_leased(LONG).await.expect("a transaction");
+    let written = finish(&transaction, lease, finished).await.expect("an answer");
+    if written {
+        transaction.commit().await.expect("a commit");
+    } else {
+        transaction.rollback().await.expect("a rollback");
+    }
+    written
+}
+
+async fn only_state(store: &Store) -> ShareState {
+    store.shares().await.expect("an answer").states.remove(0)
+}
+
+#[tokio::test]
+async fn a_share_is_due_once_for_each_tick() {
+    let store = store().await;
+    let lease = claim(&store, 10, "one").await.expect("a lease");
+    assert!(write(&store, &lease, &swept(10, true)).await);
+    let state = only_state(&store).await;
+    assert_eq!((state.swept_for, state.held, state.complete), (Some(at(10)), None, Some(true)));
+    assert!(state.finished_at.is_some() && state.last_complete_at == state.finished_at);
+    assert_eq!(claim(&store, 10, "two").await, None);
+    assert_eq!(claim(&store, 9, "two").await, None, "nor for one that a late scheduler still speaks of");
+    assert!(claim(&store, 11, "two").await.is_some());
+}
+
+#[tokio::test]
+async fn a_result_that_was_read_under_an_earlier_claim_is_refused() {
+    let store = store().await;
+    let paused = claim(&store, 10, "paused").await.expect("a lease");
+    store.release_leases("paused").await.expect("an answer");
+    assert!(!write(&store, &paused, &swept(10, true)).await, "its lease is over, though nobody has claimed the share");
+    let next = claim(&store, 10, "next").await.expect("a lease");
+    assert!(!write(&store, &paused, &swept(10, true)).await);
+    assert_eq!(only_state(&store).await.swept_for, None);
+    assert!(write(&store, &next, &swept(10, true)).await);
+    assert!(!write(&store, &next, &swept(11, true)).await, "nor twice under one claim");
+}
+
+#[tokio::test]
+async fn a_sweep_on_request_never_makes_a_later_tick_due_again() {
+    let store = store().await;
+    let lease = claim(&store, 20, "one").await.expect("a lease");
+    assert!(write(&store, &lease, &swept(20, true)).await);
+    let lease = store.claim(&Share::Uncovered, "by hand", LONG).await.expect("an answer").expect("a lease");
+    assert!(write(&store, &lease, &swept(15, false)).await);
+    let state = only_state(&store).await;
+    assert_eq!((state.swept_for, state.complete), (Some(at(20)), Some(false)));
+    assert!(state.last_complete_at.is_some() && state.failed.is_some(), "when it was last complete is remembered");
+}
+
+#[tokio::test]
+async fn a_share_of_a_later_version_is_left_to_it() {
+    let store = store().await;
+    let row = row::ActiveModel {
+        provider: Set("azure".to_owned()),
+        account: Set("1".to_owned()),
+        region: Set("westeurope".to_owned()),
+        lease_epoch: Set(0),
+        lease_until_unix_ms: Set(0),
+        ..row::ActiveModel::default()
+    };
+    row::Entity::insert(row).exec_without_returning(store.connection()).await.expect("a row");
+    assert!(claim(&store, 10, "one").await.is_some_and(|lease| lease.share == Share::Uncovered));
+    assert_eq!(claim(&store, 10, "one").await, None);
+    assert_eq!(store.shares().await.expect("an answer").states.len(), 1);
+}

@@ -1,0 +1,100 @@
+//! How the work of a sweep is shared out: each resource belongs to exactly one share, and a share is swept by one replica
+//! at a time.
+
+use crate::inventory::{Provider, Scope};
+use heartbeat::NodeId;
+use std::{collections::BTreeSet, fmt};
+
+/// What is claimed, swept and written as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Share {
+    /// One scope of an inventory, with the nodes that run there.
+    Scope(Scope),
+    /// All nodes that no known scope covers: on premises, or in an account that nobody reads.
+    Uncovered,
+}
+
+impl Share {
+    /// In the place of a provider's word where no provider is asked.
+    pub const NO_PROVIDER: &'static str = "none";
+
+    /// Where a resource belongs, if these are all scopes that are known.
+    #[must_use]
+    pub fn home(id: &NodeId, known: &BTreeSet<Scope>) -> Self {
+        let NodeId::Aws { account, region, .. } = id else { return Self::Uncovered };
+        let scope = Scope { provider: Provider::Aws, account: account.clone(), region: region.clone() };
+        if known.contains(&scope) { Self::Scope(scope) } else { Self::Uncovered }
+    }
+
+    /// What the keys of all its resources begin with; `None` if they have nothing in common.
+    #[must_use]
+    pub fn key_prefix(&self) -> Option<String> {
+        match self {
+            Self::Scope(Scope { provider, account, region }) => Some(format!("{provider}:{account}:{region}:")),
+            Self::Uncovered => None,
+        }
+    }
+
+    /// Provider, account and region as words; the last two are empty where nobody is asked.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, &str, &str) {
+        match self {
+            Self::Scope(scope) => (scope.provider.as_str(), &scope.account, &scope.region),
+            Self::Uncovered => (Self::NO_PROVIDER, "", ""),
+        }
+    }
+
+    /// The share of these words; `None` if the provider is one of a later version.
+    #[must_use]
+    pub fn from_words(provider: &str, account: &str, region: &str) -> Option<Self> {
+        if provider == Self::NO_PROVIDER {
+            return Some(Self::Uncovered);
+        }
+        let provider = Provider::from_word(provider)?;
+        Some(Self::Scope(Scope { provider, account: account.to_owned(), region: region.to_owned() }))
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scope(scope) => write!(f, "{} {} {}", scope.provider, scope.account, scope.region),
+            Self::Uncovered => f.write_str("nodes that no scope covers"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(region: &str) -> Scope {
+        Scope { provider: Provider::Aws, account: "123456789012".into(), region: region.into() }
+    }
+
+    #[test]
+    fn a_resource_belongs_to_its_scope_if_that_is_known_and_else_to_the_rest() {
+        let known = BTreeSet::from([scope("eu-central-1")]);
+        for (id, home) in [
+            ("aws:123456789012:eu-central-1:i-1", Share::Scope(scope("eu-central-1"))),
+            ("aws:123456789012:us-east-1:i-1", Share::Uncovered),
+            ("aws:999999999999:eu-central-1:i-1", Share::Uncovered),
+            ("gcp:project:europe-west3-a:1", Share::Uncovered),
+            ("host:0123456789abcdef0123456789abcdef", Share::Uncovered),
+        ] {
+            let id: NodeId = id.parse().expect("a node id");
+            assert_eq!(Share::home(&id, &known), home, "{id}");
+            let prefix = home.key_prefix();
+            assert!(prefix.is_none_or(|prefix| id.to_string().starts_with(&prefix)), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_share_comes_back_from_its_words_and_one_of_a_later_version_is_left_alone() {
+        for share in [Share::Scope(scope("us-east-1")), Share::Uncovered] {
+            let (provider, account, region) = share.words();
+            assert_eq!(Share::from_words(provider, account, region).as_ref(), Some(&share));
+        }
+        assert_eq!(Share::from_words("azure", "1", "westeurope"), None);
+    }
+}
