@@ -5,13 +5,16 @@
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::sample;
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 use sweeper::{
     config::{Config, Enabled, PricingSource},
     findings::Status,
-    inventory::Silent,
+    inventory::{self, Kind, Provider, Scope, Silent},
     store::{Store, TokenHash},
-    sweep::{self, Context, Report},
+    sweep::{self, Context, Progress, Report, Share},
 };
 
 lab::on_both_databases! {
@@ -20,6 +23,8 @@ lab::on_both_databases! {
     silence_closes_nothing_and_work_does,
     work_in_between_ends_one_finding_and_begins_another,
     two_sweepers_at_once_open_one_finding_and_one_message_a_channel,
+    a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
+    a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
     a_claimed_message_is_left_alone_until_its_claim_ends,
     a_message_waits_for_its_next_attempt_and_may_be_given_up,
 }
@@ -38,6 +43,10 @@ struct Site {
 
 impl Site {
     async fn new(url: &str) -> Self {
+        Self::with_node(url, sample::node(1)).await
+    }
+
+    async fn with_node(url: &str, node: NodeId) -> Self {
         let store = Store::connect(url).await.unwrap();
         store.migrate().await.unwrap();
         let mut config = Config::default();
@@ -45,7 +54,6 @@ impl Site {
         config.pricing.source = PricingSource::None;
         config.verdict.idle_after = Duration::from_secs(300);
         config.onprem.hourly_usd.insert("default".into(), "0.25".into());
-        let node = sample::node(1);
         let request = heartbeat::api::JoinRequest {
             node_id: node.clone(),
             boot_id: BOOT,
@@ -244,4 +252,78 @@ async fn a_message_waits_for_its_next_attempt_and_may_be_given_up(url: String) {
     store.message_sent(&again, next).await.unwrap();
     let counts = store.outbox_counts().await.unwrap();
     assert_eq!((counts.pending, counts.sent, counts.failed), (0, 1, 1));
+}
+
+/// Stops the sweep in the midst of its reading, once, for longer than its lease lasts; meanwhile somebody else claims the
+/// share, and gives it up again.
+#[derive(Debug)]
+struct Pause {
+    url: String,
+    done: AtomicBool,
+}
+
+impl inventory::Progress for Pause {
+    fn scopes(&self, _total: usize) {}
+    fn page(&self, _scope: &Scope, _kind: Kind, _listed: usize) {}
+    fn scope_done(&self, _scope: &Scope) {}
+}
+
+impl Progress for Pause {
+    fn machines(&self, _total: usize) {
+        if self.done.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // On a thread and in a runtime of its own: those of the sweep stand still, as they would in a stopped process.
+        let steal = async {
+            let store = Store::connect(&self.url).await.unwrap();
+            let taken = lab::wait::until("the end of the lease", Duration::from_secs(60), || async {
+                store.claim(&Share::Uncovered, "thief", Duration::from_secs(600)).await.unwrap()
+            })
+            .await;
+            assert_eq!((taken.epoch, taken.taken_from.as_deref()), (2, Some("paused")));
+            store.release_leases("thief").await.unwrap();
+        };
+        let in_own_runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(steal);
+        std::thread::scope(|scope| scope.spawn(in_own_runtime).join().unwrap());
+    }
+
+    fn waits_for(&self, _share: &Share, _owner: &str) {}
+}
+
+async fn a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    site.context.config.sweep.lease = Duration::from_secs(1);
+    let pause = Pause { url, done: AtomicBool::new(false) };
+    let now = site.now() + SignedDuration::from_secs(1);
+    let report = sweep::run_as(&site.context, "paused", now, &pause).await.unwrap();
+    assert_eq!((report.opened.len(), report.complete), (1, true));
+    let state = site.context.store.shares().await.unwrap().states.remove(0);
+    assert_eq!((state.epoch, state.held), (3, None));
+    assert_eq!(site.context.store.last_sweeps(10).await.unwrap().len(), 1, "of the first reading nothing is written");
+    assert_eq!(site.pending().await, 2);
+}
+
+fn instance() -> NodeId {
+    "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().unwrap()
+}
+
+/// Makes the node's scope known, as a replica does that finds it.
+async fn find_scope(site: &Site) {
+    let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
+    site.context.store.register_scopes(&[scope].into(), Duration::from_secs(120)).await.unwrap();
+}
+
+async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding(url: String) {
+    let mut site = Site::with_node(&url, instance()).await;
+    site.pass(20, 0).await;
+    let first = site.sweep().await;
+    assert_eq!((first.opened.len(), first.findings[0].class.as_str()), (1, "idle_node"));
+    find_scope(&site).await;
+    site.pass(1, 0).await;
+    let second = site.sweep().await;
+    assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one share: {second:?}");
+    assert_eq!(site.context.store.shares().await.unwrap().states.len(), 2);
+    assert_eq!(site.pending().await, 2, "nothing is told twice");
 }

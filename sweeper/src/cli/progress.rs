@@ -2,7 +2,7 @@
 
 use crate::{
     inventory::{self, Kind, Scope},
-    sweep::Progress,
+    sweep::{Progress, Share},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
@@ -48,12 +48,10 @@ impl inventory::Progress for Bar {
 
 impl Progress for Bar {
     fn machines(&self, total: usize) {
-        self.0.set_style(style("{spinner} judging machines {wide_bar} {pos}/{len}  {eta}"));
-        self.0.set_length(u64::try_from(total).unwrap_or(u64::MAX));
-        self.0.set_position(0);
+        self.0.set_message(format!("judging {total} machines"));
     }
 
-    fn judged(&self) {
-        self.0.inc(1);
+    fn waits_for(&self, share: &Share, owner: &str) {
+        self.0.set_message(format!("{owner} is sweeping {share}; waiting for it"));
     }
 }

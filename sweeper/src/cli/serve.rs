@@ -4,16 +4,15 @@ use super::{channels, make_data_dir, open};
 use crate::{
     api,
     config::{Config, StoreConfig},
-    inventory::Silent,
     outbox,
     rules::Shelf,
     store::Store,
-    sweep::{self, Context, Scheduler},
+    sweep::{Context, Replica, Scheduler},
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use std::{process::ExitCode, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::mpsc, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How often old heartbeats are deleted.
@@ -31,8 +30,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(config.api.listen)
         .await
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
+    let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
+    let replica = Replica::new(context);
     tracing::info!(
         listen = %listener.local_addr()?,
+        replica = replica.owner(),
         schedule = config.sweep.schedule,
         channels = ?channels.names(),
         join_token_file = %config.join_token_file().display(),
@@ -40,13 +42,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     );
 
     let stop = CancellationToken::new();
-    let (tick, ticks) = mpsc::channel(1);
-    // The first sweep does not wait for the schedule: whatever was missed while nobody served is made up now, once.
-    tick.try_send(()).context("the first sweep cannot be scheduled")?;
-    let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
+    // Holds the latest tick so far: what was missed while nobody served is made up now, once.
+    let (tick, ticks) = scheduler.channel();
     let mut tasks = JoinSet::new();
     tasks.spawn(scheduled(scheduler, tick, stop.clone()));
-    tasks.spawn(sweeps(context, ticks, stop.clone()));
+    tasks.spawn(sweeps(replica, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
     if let Some(shelf) = rules.clone() {
@@ -83,7 +83,11 @@ async fn asked_to_stop() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn scheduled(scheduler: Scheduler, tick: mpsc::Sender<()>, stop: CancellationToken) -> anyhow::Result<()> {
+async fn scheduled(
+    scheduler: Scheduler,
+    tick: watch::Sender<Timestamp>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     Ok(scheduler.run(tick, stop).await?)
 }
 
@@ -106,50 +110,33 @@ async fn delivery(
     Ok(())
 }
 
-/// One sweep after the other, never two at once: a tick that comes while one runs is served after it.
-async fn sweeps(context: Context, mut ticks: mpsc::Receiver<()>, stop: CancellationToken) -> anyhow::Result<()> {
+/// One round after the other: at each tick, and whenever a lease on something due has ended.
+async fn sweeps(
+    mut replica: Replica,
+    mut ticks: watch::Receiver<Timestamp>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            tick = ticks.recv() => if tick.is_none() { return Ok(()) },
-        }
-        let started = Timestamp::now();
-        let swept = tokio::select! {
-            // Nothing is written before a sweep's end, so that it may be left at any moment.
-            () = stop.cancelled() => return Ok(()),
-            swept = sweep::run(&context, started, &Silent) => swept,
+        ticks.mark_unchanged();
+        let wait = tokio::select! {
+            // A scope is written in one transaction, so that a round may be left at any moment.
+            () = stop.cancelled() => break,
+            wait = replica.round(&ticks) => wait,
         };
-        match swept {
-            Ok(report) => {
-                metrics::counter!("sweeps_total", "result" => if report.complete { "complete" } else { "incomplete" })
-                    .increment(1);
-                for scope in report.scopes.iter().filter(|scope| scope.failed.is_some()) {
-                    tracing::warn!(
-                        provider = scope.provider,
-                        account = scope.account,
-                        region = scope.region,
-                        kind = scope.kind,
-                        why = scope.failed,
-                        "not read"
-                    );
-                }
-                tracing::info!(
-                    duration_ms = report.finished_at.duration_since(started).as_millis(),
-                    complete = report.complete,
-                    active = report.counts.active,
-                    idle = report.counts.idle,
-                    unknown = report.counts.unknown,
-                    opened = ?report.opened,
-                    closed = ?report.closed,
-                    "swept"
-                );
+        let again = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
             }
-            Err(error) => {
-                metrics::counter!("sweeps_total", "result" => "failed").increment(1);
-                tracing::error!(error = %crate::chain(&error), "the sweep failed; the next one tries again");
-            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => break,
+            changed = ticks.changed() => if changed.is_err() { break },
+            () = again => {}
         }
     }
+    replica.leave().await;
+    Ok(())
 }
 
 async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> anyhow::Result<()> {

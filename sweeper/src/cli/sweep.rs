@@ -19,12 +19,14 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
     store.migrate().await?;
     let context = Context { store, config, channels: channels.names() };
     let bar = Bar::new();
+    let owner = sweep::owner();
     let report = tokio::select! {
-        report = sweep::run(&context, Timestamp::now(), &bar) => report,
-        // Nothing is written before the end, so that an interrupted sweep leaves nothing behind.
+        report = sweep::run_as(&context, &owner, Timestamp::now(), &bar) => report,
+        // A scope is written in one transaction, so that an interrupted sweep leaves no half of one behind.
         _ = tokio::signal::ctrl_c() => {
             bar.end();
-            screen::error("interrupted; nothing was changed");
+            context.store.release_leases(&owner).await?;
+            screen::error("interrupted; scopes that were swept by then are written, the others are as before");
             return Ok(ExitCode::from(FAILED));
         }
     };

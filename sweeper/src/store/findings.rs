@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use recommender::money::HourlyRate;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _, sea_query::OnConflict,
+    QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
 };
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
@@ -106,7 +106,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer or holds a finding of another version.
     pub async fn open_findings(&self) -> Result<Vec<Finding>, StoreError> {
-        open_in(self.connection()).await
+        open_in(self.connection(), None).await
     }
 
     /// The findings that were closed last, newest first.
@@ -169,10 +169,14 @@ pub(crate) async fn update(
     Ok(updated.rows_affected == 1)
 }
 
-/// All open findings as a transaction sees them, oldest first.
-pub(crate) async fn open_in(connection: &impl ConnectionTrait) -> Result<Vec<Finding>, StoreError> {
+/// The open findings on resources whose keys begin like this, or on all, as a transaction sees them; oldest first.
+pub(crate) async fn open_in(
+    connection: &impl ConnectionTrait,
+    prefix: Option<&str>,
+) -> Result<Vec<Finding>, StoreError> {
     let rows = row::Entity::find()
         .filter(row::Column::OpenKey.is_not_null())
+        .apply_if(prefix, |findings, prefix| findings.filter(row::Column::Resource.starts_with(prefix)))
         .order_by_asc(row::Column::SinceUnixMs)
         .order_by_asc(row::Column::Id)
         .all(connection)

@@ -8,7 +8,8 @@ use super::{
 use heartbeat::{NodeId, api::JoinRequest};
 use jiff::Timestamp;
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, sea_query::OnConflict,
+    ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QueryTrait as _,
+    sea_query::OnConflict,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -109,7 +110,13 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        self.nodes_like(None).await
+    }
+
+    /// The nodes whose ids begin like this, or all.
+    pub(crate) async fn nodes_like(&self, prefix: Option<&str>) -> Result<Vec<Node>, StoreError> {
         let rows = node::Entity::find()
+            .apply_if(prefix, |nodes, prefix| nodes.filter(node::Column::NodeId.starts_with(prefix)))
             .order_by_asc(node::Column::NodeId)
             .all(&self.connection)
             .await

@@ -2,7 +2,7 @@
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
 use jiff::Timestamp;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _, QueryOrder as _};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _, QueryOrder as _, QuerySelect as _};
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -17,6 +17,8 @@ mod row {
         pub finished_unix_ms: i64,
         pub complete: bool,
         pub report: String,
+        pub scope: Option<String>,
+        pub swept_for_unix_ms: Option<i64>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -25,7 +27,7 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One finished sweep.
+/// One finished sweep of one share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedSweep {
     /// A UUID.
@@ -38,6 +40,10 @@ pub struct FinishedSweep {
     pub complete: bool,
     /// Its report, as JSON.
     pub report: String,
+    /// What was swept, in words; `None` if an earlier version swept everything at once.
+    pub scope: Option<String>,
+    /// The scheduled time, or the moment of the request.
+    pub swept_for: Option<Timestamp>,
 }
 
 pub(crate) async fn put(transaction: &impl ConnectionTrait, sweep: &FinishedSweep) -> Result<(), StoreError> {
@@ -47,31 +53,37 @@ pub(crate) async fn put(transaction: &impl ConnectionTrait, sweep: &FinishedSwee
         finished_unix_ms: Set(to_unix_ms(sweep.finished_at)),
         complete: Set(sweep.complete),
         report: Set(sweep.report.clone()),
+        scope: Set(sweep.scope.clone()),
+        swept_for_unix_ms: Set(sweep.swept_for.map(to_unix_ms)),
     };
     row::Entity::insert(row).exec_without_returning(transaction).await.doing("write a sweep's report")?;
     Ok(())
 }
 
 impl Store {
-    /// The sweep that began last, if there was any.
+    /// The sweeps that began last, the newest first.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn last_sweep(&self) -> Result<Option<FinishedSweep>, StoreError> {
+    pub async fn last_sweeps(&self, most: u64) -> Result<Vec<FinishedSweep>, StoreError> {
         let last = row::Entity::find()
             .order_by_desc(row::Column::StartedUnixMs)
-            .one(self.connection())
+            .limit(most)
+            .all(self.connection())
             .await
-            .doing("read the last sweep")?;
-        last.map(|row| {
-            Ok(FinishedSweep {
-                id: row.id,
-                started_at: from_unix_ms(row.started_unix_ms)?,
-                finished_at: from_unix_ms(row.finished_unix_ms)?,
-                complete: row.complete,
-                report: row.report,
+            .doing("read the last sweeps")?;
+        last.into_iter()
+            .map(|row| {
+                Ok(FinishedSweep {
+                    id: row.id,
+                    started_at: from_unix_ms(row.started_unix_ms)?,
+                    finished_at: from_unix_ms(row.finished_unix_ms)?,
+                    complete: row.complete,
+                    report: row.report,
+                    scope: row.scope,
+                    swept_for: row.swept_for_unix_ms.map(from_unix_ms).transpose()?,
+                })
             })
-        })
-        .transpose()
+            .collect()
     }
 }

@@ -1,13 +1,18 @@
 //! Turns judgements into changes of findings, and writes them with their messages in one transaction.
+//!
+//! That transaction begins with the lease: it notes the share as swept, under the lock of its row, if the lease is still
+//! ours. What is open, and which resources are this share's, is read behind that lock: another share's sweep may have
+//! opened a finding here, or a scope may have been found, since this one was read.
 
 use super::{
-    Context, Counts, FindingLine, Judged, MachineLine, Report, ScopeLine, SweepError, is_running, report,
+    Context, Counts, FindingLine, Judged, MachineLine, Moment, Report, ScopeLine, Share, SweepError, is_running,
+    report,
     subject::{Coverage, Subject},
 };
 use crate::{
     findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
     inventory::{Inventory, Listing, Outcome as Listed},
-    store::{FinishedSweep, StoreError, findings, history, outbox, sweeps},
+    store::{Finished, FinishedSweep, Lease, StoreError, findings, history, outbox, scopes, sweeps},
     verdict::{Decision, Unknown, Verdict, words},
 };
 use heartbeat::NodeId;
@@ -29,19 +34,33 @@ struct Outcome {
 
 pub(super) async fn apply(
     context: &Context,
-    now: Timestamp,
+    lease: &Lease,
+    moment: Moment,
     inventory: &Inventory,
-    judged: Vec<Judged>,
-    open: Vec<Finding>,
+    mut judged: Vec<Judged>,
 ) -> Result<Report, SweepError> {
-    let mut open: HashMap<(Class, NodeId), Finding> =
-        open.into_iter().map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
+    let Moment { tick, now } = moment;
+    let Lease { share, .. } = lease;
+    let lines = scope_lines(inventory);
+    let transaction = context.store.begin_leased(context.config.sweep.lease).await?;
+    if !scopes::finish(&transaction, lease, &finished(tick, inventory, &lines)).await? {
+        transaction.rollback().await.map_err(|source| StoreError::Database { doing: "roll back a sweep", source })?;
+        return Err(SweepError::LeaseLost { share: share.clone() });
+    }
+    let known = scopes::known(&transaction).await?;
+    judged.retain(|judged| Share::home(&judged.subject.id, &known) == *share);
+    let still_open = async || -> Result<Vec<Finding>, StoreError> {
+        let mut open = findings::open_in(&transaction, share.key_prefix().as_deref()).await?;
+        open.retain(|finding| Share::home(&finding.resource, &known) == *share);
+        Ok(open)
+    };
+    let open = still_open().await?.into_iter();
+    let mut open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
     let mut outcome = Outcome::default();
     for judged in judged {
         judge_one(context, now, judged, &mut open, &mut outcome);
     }
 
-    let transaction = context.store.begin_write().await?;
     let mut opened = Vec::new();
     for (finding, was_confirmed_at) in &outcome.updated {
         // Closed ones first: a replacement takes the place of the one that it replaces.
@@ -53,33 +72,44 @@ pub(super) async fn apply(
             opened.push(finding.id.0.clone());
         }
     }
-    let mut report = Report {
+    let report = Report {
         sweep: uuid::Uuid::new_v4().to_string(),
         started_at: now,
         finished_at: Timestamp::now(),
         complete: inventory.is_complete(),
-        scopes: scopes(inventory),
+        scopes: lines,
         counts: outcome.counts,
-        findings: Vec::new(),
+        findings: still_open().await?.iter().map(FindingLine::from).collect(),
         opened,
         closed: closed(&outcome.updated),
         blind_spots: outcome.blind_spots,
         unknown: outcome.unknown,
     };
-    // What is open now is what the transaction sees, another sweeper's findings included.
-    let lines = findings::open_in(&transaction).await?;
-    report.findings = lines.iter().map(FindingLine::from).collect();
     let finished = FinishedSweep {
         id: report.sweep.clone(),
         started_at: report.started_at,
         finished_at: report.finished_at,
         complete: report.complete,
         report: serde_json::to_string(&report).map_err(SweepError::Report)?,
+        scope: Some(share.to_string()),
+        swept_for: Some(tick),
     };
     sweeps::put(&transaction, &finished).await?;
     history::record(&transaction, inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
+}
+
+/// What the share's row says of this sweep.
+fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Finished {
+    let listed = |line: &ScopeLine| Some(format!("{} × {}", line.listed?, line.kind.as_deref()?));
+    let join = |words: Vec<String>| (!words.is_empty()).then(|| words.join("; "));
+    Finished {
+        swept_for: tick,
+        complete: inventory.is_complete(),
+        listed: join(lines.iter().filter_map(listed).collect()),
+        failed: join(lines.iter().filter_map(|line| line.failed.clone()).collect()),
+    }
 }
 
 async fn tell(
@@ -107,6 +137,13 @@ fn judge_one(
     let mut sighting = sighting(&judged);
     count(&judged, outcome);
     match class {
+        // The provider was asked and did not answer. Whether it covers the node will be known another time; what was found
+        // without it is neither confirmed nor ended.
+        Class::IdleInstance if judged.subject.coverage == Coverage::Failed && judged.subject.instance.is_none() => {
+            if !open.contains_key(&(Class::IdleInstance, id.clone())) {
+                class = Class::IdleNode;
+            }
+        }
         // An inventory covers it from now on: its idleness is that of an instance.
         Class::IdleInstance => {
             if let Some(finding) = open.remove(&(Class::IdleNode, id.clone())) {
@@ -304,7 +341,7 @@ fn closed(updated: &[(Finding, Timestamp)]) -> Vec<String> {
     updated.iter().filter(|(finding, _)| is_closed(finding)).map(|(finding, _)| finding.id.0.clone()).collect()
 }
 
-fn scopes(inventory: &Inventory) -> Vec<ScopeLine> {
+fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {
     let line = |listing: &Listing| {
         let (listed, failed) = match &listing.outcome {
             Listed::Complete { listed } => (Some(*listed), None),

@@ -1,27 +1,34 @@
 //! One sweep: inventory × heartbeats × prices → verdicts → findings → messages.
 //!
-//! It takes no input but the world and keeps nothing in memory between two runs, so it may run at any time, twice, or on
-//! two machines at once. It never calls anything that changes a machine. What could not be read is named in the report
-//! and closes no finding.
+//! The work is shared out by scope: each [`Share`] is claimed by one replica at a time, swept, and written in one transaction
+//! that is refused once the lease has run out. A sweep takes no input but the world and keeps nothing in memory between two
+//! runs, so it may run at any time, twice, or on two machines at once. It never calls anything that changes a machine.
+//! What could not be read is named in the report and closes no finding.
 
 mod apply;
+mod discover;
+mod lease;
 mod report;
+mod run;
 mod schedule;
 mod share;
 mod subject;
 
+pub use lease::owner;
 pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
+pub use run::{Replica, run, run_as};
 pub use schedule::{ScheduleError, Scheduler};
 pub use share::Share;
 
 use crate::{
-    config::{AwsConfig, Config, Enabled, PricingSource},
+    config::{Config, PricingSource},
     findings::Cost,
-    inventory::{self, Failure, FailureKind, Instance, InstanceState, Inventory, Listing, Outcome, Provider, aws},
+    inventory::{self, Instance, InstanceState, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
-    store::{Store, StoreError},
+    store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, Policy, Verdict, judge},
 };
+use discover::Discovery;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use recommender::money::HourlyRate;
@@ -44,15 +51,15 @@ pub struct Context {
 
 /// Told how a sweep gets on.
 pub trait Progress: inventory::Progress {
-    /// So many machines will be judged.
+    /// So many machines of one share will be judged.
     fn machines(&self, total: usize);
-    /// One of them is done.
-    fn judged(&self);
+    /// A share is being swept by somebody else, who is waited for.
+    fn waits_for(&self, share: &Share, owner: &str);
 }
 
 impl Progress for inventory::Silent {
     fn machines(&self, _total: usize) {}
-    fn judged(&self) {}
+    fn waits_for(&self, _share: &Share, _owner: &str) {}
 }
 
 /// Why a sweep ended without a report. What providers refuse is no such error: it is in the report.
@@ -64,6 +71,12 @@ pub enum SweepError {
     /// The report cannot be written as JSON.
     #[error("the sweep's report cannot be written as JSON")]
     Report(#[source] serde_json::Error),
+    /// It took longer than its lease lasted: nothing of it was written.
+    #[error("the lease of {share} ran out while it was swept; nothing of that sweep is written")]
+    LeaseLost {
+        /// What was swept.
+        share: Share,
+    },
 }
 
 /// A subject with what was found out about it.
@@ -74,15 +87,45 @@ struct Judged {
     cost: Cost,
 }
 
-/// Runs one sweep as of `now`.
-///
-/// # Errors
-/// See [`SweepError`].
-pub async fn run(context: &Context, now: Timestamp, progress: &dyn Progress) -> Result<Report, SweepError> {
+/// What one share is swept for, and as of when.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// The scheduled time, or the moment of the request.
+    tick: Timestamp,
+    /// Now.
+    now: Timestamp,
+}
+
+/// Sweeps one share under its lease, and writes what follows from it in one transaction.
+async fn sweep_share(
+    context: &Context,
+    discovery: &Discovery,
+    lease: &Lease,
+    moment: Moment,
+    progress: &dyn Progress,
+) -> Result<Report, SweepError> {
+    let work = look(context, discovery, &lease.share, moment.now, progress);
+    // The writing is not part of it: it is one transaction, which looks at the lease itself.
+    let (inventory, judged) = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
+    apply::apply(context, lease, moment, &inventory, judged).await
+}
+
+/// Reads and judges, and writes nothing.
+async fn look(
+    context: &Context,
+    discovery: &Discovery,
+    share: &Share,
+    now: Timestamp,
+    progress: &dyn Progress,
+) -> Result<(Inventory, Vec<Judged>), SweepError> {
     let Context { store, config, .. } = context;
-    let inventory = take_inventory(&config.aws, progress).await;
-    let nodes = store.nodes().await?;
-    let open = store.open_findings().await?;
+    let inventory = discovery.inventory(share, progress).await;
+    let known = store::scopes::known(store.connection()).await?;
+    let prefix = share.key_prefix();
+    let mut nodes = store.nodes_like(prefix.as_deref()).await?;
+    nodes.retain(|node| Share::home(&node.node_id, &known) == *share);
+    let mut open = store::findings::open_in(store.connection(), prefix.as_deref()).await?;
+    open.retain(|finding| Share::home(&finding.resource, &known) == *share);
     let subjects = subject::join(&inventory, nodes, &open);
 
     progress.machines(subjects.len());
@@ -92,10 +135,9 @@ pub async fn run(context: &Context, now: Timestamp, progress: &dyn Progress) -> 
         let case = case_of(store, &subject, &policy, config.verdict.lookback, now).await?;
         let judgement = judge(&case);
         judged.push(Judged { subject, case, judgement, cost: Cost::Unknown { why: "not looked up".to_owned() } });
-        progress.judged();
     }
     price(config, &mut judged).await;
-    apply::apply(context, now, &inventory, judged, open).await
+    Ok((inventory, judged))
 }
 
 fn policy(config: &Config) -> Policy {
@@ -126,26 +168,6 @@ fn policy(config: &Config) -> Policy {
 )]
 fn per_1000_s(per_s: f64) -> u64 {
     (per_s * 1000.0).round().clamp(0.0, 1e12) as u64
-}
-
-async fn take_inventory(config: &AwsConfig, progress: &dyn Progress) -> Inventory {
-    if config.enabled == Enabled::No {
-        return Inventory::default();
-    }
-    let options = aws::Options { regions: config.regions.clone(), ..aws::Options::default() };
-    let failed = |why| {
-        let outcome = Outcome::Failed { what: "finding credentials".to_owned(), why };
-        Inventory::failed(Listing { provider: Provider::Aws, account: None, region: None, kind: None, outcome })
-    };
-    match aws::Session::open(&options).await {
-        Ok(Some(session)) => aws::collect(&session, &options, progress).await,
-        Ok(None) if config.enabled == Enabled::Auto => Inventory::default(),
-        Ok(None) => failed(Failure {
-            kind: FailureKind::Credentials,
-            message: "none found; set AWS_PROFILE or another standard variable, or `aws.enabled = \"no\"`".to_owned(),
-        }),
-        Err(why) => failed(why),
-    }
 }
 
 async fn case_of(

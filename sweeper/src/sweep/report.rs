@@ -1,7 +1,9 @@
 //! What a sweep tells: the same data for the table, for JSON and for the database.
 
+use super::Share;
 use crate::{
     findings::{Cost, Finding},
+    store::Held,
     verdict::words,
 };
 use jiff::Timestamp;
@@ -35,7 +37,7 @@ pub struct Report {
 }
 
 /// One kind of resource in one part of the inventory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ScopeLine {
     /// For example `aws`.
     pub provider: String,
@@ -116,6 +118,60 @@ pub struct MachineLine {
     pub cost_unknown_because: Option<String>,
 }
 
+impl Report {
+    /// The report of a sweep of everything: that of all shares together, and who sweeps those that were not to be had.
+    pub(super) fn union(now: Timestamp, shares: Vec<Self>, held: &[(Share, Held)], open: &[Finding]) -> Self {
+        let mut union = Self {
+            sweep: uuid::Uuid::new_v4().to_string(),
+            started_at: now,
+            finished_at: Timestamp::now(),
+            complete: held.is_empty() && shares.iter().all(|share| share.complete),
+            scopes: held.iter().map(|(share, held)| ScopeLine::held(share, held)).collect(),
+            counts: Counts::default(),
+            findings: open.iter().map(FindingLine::from).collect(),
+            opened: Vec::new(),
+            closed: Vec::new(),
+            blind_spots: Vec::new(),
+            unknown: Vec::new(),
+        };
+        for share in shares {
+            union.counts.active += share.counts.active;
+            union.counts.idle += share.counts.idle;
+            union.counts.unknown += share.counts.unknown;
+            union.counts.not_running += share.counts.not_running;
+            union.scopes.extend(share.scopes);
+            union.opened.extend(share.opened);
+            union.closed.extend(share.closed);
+            union.blind_spots.extend(share.blind_spots);
+            union.unknown.extend(share.unknown);
+        }
+        // What failed for a whole provider is in the report of each of its scopes.
+        union.scopes.sort();
+        union.scopes.dedup();
+        union.blind_spots.sort_by(|a, b| a.resource.cmp(&b.resource));
+        union.unknown.sort_by(|a, b| a.resource.cmp(&b.resource));
+        union
+    }
+}
+
+impl ScopeLine {
+    fn held(share: &Share, held: &Held) -> Self {
+        let (provider, account, region) = share.words();
+        let known = |word: &str| Some(word.to_owned()).filter(|word| !word.is_empty());
+        Self {
+            provider: provider.to_owned(),
+            account: known(account),
+            region: known(region),
+            kind: None,
+            listed: None,
+            failed: Some(format!(
+                "{} is sweeping it, until {} or longer; sweep again then (`sweeper scopes` shows how it gets on)",
+                held.by, held.until
+            )),
+        }
+    }
+}
+
 /// A cost in the three forms of a line: micro-dollars, text, reason.
 pub(super) fn cost(cost: &Cost) -> (Option<i64>, Option<String>, Option<String>) {
     match cost {
@@ -143,5 +199,56 @@ impl From<&Finding> for FindingLine {
             why: words::decision(&evidence.judgement, &evidence.case),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{Provider, Scope};
+
+    fn share(region: &str, failed: Option<&str>) -> Report {
+        let line = ScopeLine {
+            provider: "aws".into(),
+            account: failed.is_none().then(|| "123456789012".into()),
+            region: failed.is_none().then(|| region.to_owned()),
+            kind: failed.is_none().then(|| "instance".into()),
+            listed: failed.is_none().then_some(1),
+            failed: failed.map(str::to_owned),
+        };
+        Report {
+            complete: failed.is_none(),
+            scopes: vec![line],
+            counts: Counts { active: 1, idle: 2, unknown: 3, not_running: 4 },
+            opened: vec![format!("f-{region}")],
+            ..Report::union(Timestamp::UNIX_EPOCH, Vec::new(), &[], &[])
+        }
+    }
+
+    #[test]
+    fn all_shares_together_read_like_one_sweep() {
+        let union = Report::union(Timestamp::UNIX_EPOCH, vec![share("b", None), share("a", None)], &[], &[]);
+        assert!(union.complete);
+        assert_eq!(union.scopes.iter().map(|line| line.region.as_deref()).collect::<Vec<_>>(), [Some("a"), Some("b")]);
+        assert_eq!(union.counts, Counts { active: 2, idle: 4, unknown: 6, not_running: 8 });
+        assert_eq!(union.opened, ["f-b", "f-a"]);
+    }
+
+    #[test]
+    fn a_failure_of_the_whole_provider_is_told_once() {
+        let shares = vec![share("a", Some("no credentials")), share("b", Some("no credentials"))];
+        let union = Report::union(Timestamp::UNIX_EPOCH, shares, &[], &[]);
+        assert!(!union.complete);
+        assert_eq!(union.scopes.len(), 1);
+    }
+
+    #[test]
+    fn a_scope_that_somebody_else_sweeps_is_named_with_its_sweeper() {
+        let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "a".into() };
+        let held = (Share::Scope(scope), Held { by: "web-1/7/00".into(), until: Timestamp::UNIX_EPOCH });
+        let union = Report::union(Timestamp::UNIX_EPOCH, vec![share("b", None)], &[held], &[]);
+        assert!(!union.complete);
+        let failed = union.scopes[0].failed.as_deref().expect("a reason");
+        assert!(failed.starts_with("web-1/7/00 is sweeping it"), "{failed}");
     }
 }

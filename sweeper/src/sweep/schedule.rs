@@ -4,6 +4,9 @@
 //! lies in the past (its issues 113 and 114), and it fixes the time zone's offset when a job is added, so that summer
 //! time shifts it. The watchdog works out by itself when the next tick is due; one that is late by more than
 //! [`Scheduler::patience`] is made up once and the scheduler is set up anew. Cost: one comparison a second.
+//!
+//! A tick is named by the time that the expression gives for it, not by when it is noticed, so that replicas whose clocks
+//! and schedulers differ by seconds mean the same tick. Of several that were missed only the latest counts.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -11,13 +14,17 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds},
 };
+use jiff::Timestamp;
 use std::time::Duration;
 use tokio::{
-    sync::mpsc::{self, error::TrySendError},
+    sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior, interval_at},
 };
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tokio_util::sync::CancellationToken;
+
+/// The scheduler may wake a little before the second that it waits for.
+const EARLY: Duration = Duration::from_millis(500);
 
 /// Why a schedule cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +40,7 @@ pub enum ScheduleError {
     Setup(#[from] JobSchedulerError),
 }
 
-/// Sends a tick whenever a sweep is due.
+/// Says which tick is the latest.
 #[derive(Debug)]
 pub struct Scheduler {
     text: String,
@@ -72,11 +79,25 @@ impl Scheduler {
         Some(next.with_timezone(&Utc))
     }
 
-    /// Sends ticks until `stop`. A tick that finds the channel full is dropped: a sweep is about to begin anyway.
+    /// The last tick at or before a moment; `None` if there is none within the range of dates.
+    #[must_use]
+    pub fn latest_at(&self, moment: DateTime<Utc>) -> Option<Timestamp> {
+        let latest = self.cron.find_previous_occurrence(&moment.with_timezone(&self.zone), true).ok()?;
+        Timestamp::from_second(latest.timestamp()).ok()
+    }
+
+    /// A channel that holds the latest tick so far: one that was missed while nobody ran is due at once. If there never was
+    /// one, the beginning of time stands for it, for which every new scope is due.
+    #[must_use]
+    pub fn channel(&self) -> (watch::Sender<Timestamp>, watch::Receiver<Timestamp>) {
+        watch::channel(self.latest_at(Utc::now()).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    /// Keeps the channel up to date until `stop`, or until nobody listens any more.
     ///
     /// # Errors
     /// [`ScheduleError::Setup`].
-    pub async fn run(self, ticks: mpsc::Sender<()>, stop: CancellationToken) -> Result<(), ScheduleError> {
+    pub async fn run(self, ticks: watch::Sender<Timestamp>, stop: CancellationToken) -> Result<(), ScheduleError> {
         let (heard, mut hear) = mpsc::channel(1);
         let mut scheduler = self.set_up(heard.clone()).await?;
         let mut due = self.next_after(Utc::now());
@@ -86,9 +107,11 @@ impl Scheduler {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
+                () = ticks.closed() => break,
                 Some(()) = hear.recv() => {
-                    due = self.next_after(Utc::now());
-                    if let Err(TrySendError::Closed(())) = ticks.try_send(()) { break }
+                    let now = Utc::now() + EARLY;
+                    due = self.next_after(now);
+                    self.announce(&ticks, now);
                 }
                 _ = watch.tick() => {
                     let now = Utc::now();
@@ -98,13 +121,25 @@ impl Scheduler {
                         let _ = scheduler.shutdown().await;
                         scheduler = self.set_up(heard.clone()).await?;
                         due = self.next_after(now);
-                        if let Err(TrySendError::Closed(())) = ticks.try_send(()) { break }
+                        self.announce(&ticks, now);
                     }
                 }
             }
         }
         let _ = scheduler.shutdown().await;
         Ok(())
+    }
+
+    /// Ticks only go forward, whatever the clock does.
+    fn announce(&self, ticks: &watch::Sender<Timestamp>, now: DateTime<Utc>) {
+        let Some(latest) = self.latest_at(now) else { return };
+        ticks.send_if_modified(|tick| {
+            let newer = latest > *tick;
+            if newer {
+                *tick = latest;
+            }
+            newer
+        });
     }
 
     async fn set_up(&self, heard: mpsc::Sender<()>) -> Result<JobScheduler, JobSchedulerError> {
@@ -142,6 +177,38 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_is_named_by_its_scheduled_time_whenever_it_is_noticed() {
+        let latest = |expression: &str, zone: &str, moment: &str| {
+            let schedule = Scheduler::new(expression, zone, Duration::from_secs(60)).expect("a schedule");
+            schedule.latest_at(at(moment)).map(|tick| tick.to_string())
+        };
+        for moment in ["2026-11-21T20:10:00Z", "2026-11-21T20:10:00.7Z", "2026-11-21T20:19:59.999Z"] {
+            assert_eq!(latest("0 */10 * * * *", "UTC", moment).as_deref(), Some("2026-11-21T20:10:00Z"), "{moment}");
+        }
+        // Of a week without a sweeper the last day counts, by the clock of the zone.
+        for (moment, tick) in [
+            ("2026-03-29T06:59:59Z", "2026-03-28T08:00:00Z"),
+            ("2026-03-29T07:00:00Z", "2026-03-29T07:00:00Z"),
+            ("2026-10-26T07:59:59Z", "2026-10-25T08:00:00Z"),
+        ] {
+            assert_eq!(latest("0 0 9 * * *", "Europe/Berlin", moment).as_deref(), Some(tick), "{moment}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_repeats_no_tick() {
+        let schedule = Scheduler::new("0 * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
+        let (sender, mut receiver) = watch::channel(Timestamp::UNIX_EPOCH);
+        for (moment, changes) in
+            [("2026-01-01T00:05:00Z", true), ("2026-01-01T00:05:30Z", false), ("2026-01-01T00:02:00Z", false)]
+        {
+            schedule.announce(&sender, at(moment));
+            assert_eq!(receiver.has_changed().ok(), Some(changes), "{moment}");
+            assert_eq!(receiver.borrow_and_update().to_string(), "2026-01-01T00:05:00Z");
+        }
+    }
+
+    #[test]
     fn a_tick_is_late_only_after_patience_has_passed() {
         let due = at("2026-01-01T00:00:00Z");
         assert!(!is_late(due, at("2025-12-31T23:00:00Z"), Duration::from_secs(60)));
@@ -164,12 +231,16 @@ mod tests {
     #[tokio::test]
     async fn ticks_arrive_while_the_clock_runs() {
         let scheduler = Scheduler::new("* * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
-        let (sender, mut receiver) = mpsc::channel(1);
+        let (sender, mut receiver) = scheduler.channel();
         let stop = CancellationToken::new();
         let running = tokio::spawn(scheduler.run(sender, stop.clone()));
+        let mut last = *receiver.borrow_and_update();
         for _ in 0..2 {
-            let tick = tokio::time::timeout(Duration::from_secs(20), receiver.recv()).await;
-            assert_eq!(tick, Ok(Some(())));
+            let tick = tokio::time::timeout(Duration::from_secs(20), receiver.changed()).await;
+            assert!(matches!(tick, Ok(Ok(()))));
+            let tick = *receiver.borrow_and_update();
+            assert!(tick > last && tick.subsec_nanosecond() == 0, "{tick} after {last}");
+            last = tick;
         }
         stop.cancel();
         assert!(running.await.expect("the task ends").is_ok());

@@ -108,6 +108,22 @@ async fn a_region_that_failed_closes_nothing() {
 }
 
 #[tokio::test]
+async fn a_provider_that_does_not_answer_ends_nothing_that_was_found_without_it() {
+    let (open, outcomes) = sweeps(vec![
+        judged(None, Coverage::NotAsked),
+        judged(None, Coverage::Failed),
+        judged(None, Coverage::NotAsked),
+        judged(None, Coverage::Failed),
+        judged(running(), Coverage::Complete),
+    ])
+    .await;
+    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0, 0, 1]);
+    let unconfirmed = &outcomes[1].updated.first().expect("the finding").0;
+    assert_eq!((unconfirmed.class, unconfirmed.confirmed_sweeps), (Class::IdleNode, 0));
+}
+
+#[tokio::test]
 async fn a_node_that_an_inventory_covers_from_now_on_is_an_instance() {
     let (open, _) = sweeps(vec![judged(None, Coverage::NotAsked), judged(running(), Coverage::Complete)]).await;
     assert_eq!(open, [Class::IdleInstance]);

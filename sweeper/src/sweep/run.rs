@@ -1,0 +1,293 @@
+//! Who sweeps what, and when: the rounds of a replica, and a sweep of everything on request.
+//!
+//! A replica claims what is due for the current tick, share by share, until nothing is left that is free. What others hold
+//! it looks at again when their leases end, so that nothing waits longer than that for a replica that died. A sweep
+//! that fails leaves its lease to run out, and is then tried again by whoever comes first.
+
+use super::{
+    Context, Moment, Progress, Report, Share, SweepError,
+    discover::{Discovery, discover},
+    lease, sweep_share,
+};
+use crate::{
+    inventory::Silent,
+    store::{Held, Lease, Shares, StoreError},
+};
+use futures::{StreamExt as _, TryStreamExt as _, future::join_all, stream};
+use jiff::{SignedDuration, Timestamp};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// So many shares are swept side by side by one replica.
+const AT_ONCE: usize = 8;
+/// A round that changed nothing is not repeated sooner than this.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a sweep on request looks whether a share that it waits for is free.
+const POLL: Duration = Duration::from_millis(200);
+
+/// One process that sweeps on schedule.
+#[derive(Debug)]
+pub struct Replica {
+    context: Context,
+    owner: String,
+    /// The tick for which it has asked which scopes there are.
+    discovered_for: Option<Timestamp>,
+}
+
+impl Replica {
+    /// A replica with a name of its own.
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        Self { context, owner: lease::owner(), discovered_for: None }
+    }
+
+    /// What it is called in leases and logs.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Sweeps what is due for the current tick and nobody else sweeps. Says after how long there may be more to do for
+    /// it, `None` if there will not.
+    pub async fn round(&mut self, ticks: &watch::Receiver<Timestamp>) -> Option<Duration> {
+        let tick = current(ticks);
+        match self.sweep_due(tick, ticks).await {
+            Ok(wait) => wait.map(|wait| wait.max(PAUSE)),
+            Err(error) => {
+                tracing::error!(error = %crate::chain(&error), "nothing can be swept; it is tried again");
+                Some(self.context.config.sweep.lease / 3)
+            }
+        }
+    }
+
+    async fn sweep_due(
+        &mut self,
+        tick: Timestamp,
+        ticks: &watch::Receiver<Timestamp>,
+    ) -> Result<Option<Duration>, StoreError> {
+        let (store, config) = (&self.context.store, &self.context.config);
+        if self.discovered_for == Some(tick) {
+            let wait = free_in(&store.shares().await?, tick);
+            if wait != Some(Duration::ZERO) {
+                return Ok(wait);
+            }
+        }
+        let discovery = discover(&config.aws).await;
+        store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
+        self.discovered_for = Some(tick);
+        let this = &*self;
+        // A newer tick ends the round: what was found out for the old one is too old.
+        let worker = || async {
+            while current(ticks) == tick && this.sweep_next(&discovery, tick).await? {}
+            Ok(())
+        };
+        // All of them end, whatever becomes of one: what they hold is worth writing.
+        let ended: Vec<Result<(), StoreError>> = join_all((0..AT_ONCE).map(|_| worker())).await;
+        ended.into_iter().collect::<Result<(), _>>()?;
+        Ok(free_in(&store.shares().await?, tick))
+    }
+
+    /// False if there is nothing to claim.
+    async fn sweep_next(&self, discovery: &Discovery, tick: Timestamp) -> Result<bool, StoreError> {
+        let Context { store, config, .. } = &self.context;
+        let Some(lease) = store.claim_due(tick, &self.owner, config.sweep.lease).await? else { return Ok(false) };
+        log_taken_over(&lease);
+        let moment = Moment { tick, now: Timestamp::now() };
+        let swept = sweep_share(&self.context, discovery, &lease, moment, &Silent).await;
+        log(&lease, moment, &swept);
+        Ok(true)
+    }
+
+    /// Gives up what it holds, so that others need not wait for its leases to end.
+    pub async fn leave(&self) {
+        match self.context.store.release_leases(&self.owner).await {
+            Ok(0) => {}
+            Ok(scopes) => tracing::info!(scopes, "gave up the scopes that were being swept; others take them over"),
+            Err(error) => {
+                tracing::warn!(error = %crate::chain(&error), "leases cannot be given up; they run out by themselves");
+            }
+        }
+    }
+}
+
+fn current(ticks: &watch::Receiver<Timestamp>) -> Timestamp {
+    *ticks.borrow()
+}
+
+/// After how long a share that is due may be claimed; `None` if none is due.
+fn free_in(shares: &Shares, tick: Timestamp) -> Option<Duration> {
+    let due = shares.states.iter().filter(|state| state.swept_for.is_none_or(|swept_for| swept_for < tick));
+    let wait = |held: &Held| Duration::try_from(held.until.duration_since(shares.now)).unwrap_or_default();
+    due.map(|state| state.held.as_ref().map_or(Duration::ZERO, wait)).min()
+}
+
+fn log_taken_over(lease: &Lease) {
+    if let Some(from) = &lease.taken_from {
+        tracing::warn!(scope = %lease.share, from, epoch = lease.epoch, "took over a scope whose lease has run out");
+    }
+}
+
+fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
+    let count = |result: &'static str| metrics::counter!("sweeps_total", "result" => result).increment(1);
+    match swept {
+        Ok(report) => {
+            count(if report.complete { "complete" } else { "incomplete" });
+            for line in report.scopes.iter().filter(|line| line.failed.is_some()) {
+                tracing::warn!(scope = %lease.share, kind = line.kind, why = line.failed, "not read");
+            }
+            tracing::info!(
+                scope = %lease.share,
+                tick = %moment.tick,
+                epoch = lease.epoch,
+                duration_ms = report.finished_at.duration_since(moment.now).as_millis(),
+                complete = report.complete,
+                active = report.counts.active,
+                idle = report.counts.idle,
+                unknown = report.counts.unknown,
+                opened = ?report.opened,
+                closed = ?report.closed,
+                "swept"
+            );
+        }
+        Err(error @ SweepError::LeaseLost { .. }) => {
+            count("refused");
+            tracing::warn!(tick = %moment.tick, epoch = lease.epoch, "{error}");
+        }
+        Err(error) => {
+            count("failed");
+            tracing::error!(
+                scope = %lease.share,
+                error = %crate::chain(error),
+                "the sweep failed; it is tried again when its lease has run out"
+            );
+        }
+    }
+}
+
+/// Sweeps everything as of `now`, whenever it was swept last. A share that somebody else is sweeping is waited for as long
+/// as a lease lasts; after that the report names who has it.
+///
+/// # Errors
+/// See [`SweepError`]. Shares that were swept before it failed stay written.
+pub async fn run(context: &Context, now: Timestamp, progress: &dyn Progress) -> Result<Report, SweepError> {
+    run_as(context, &lease::owner(), now, progress).await
+}
+
+/// The same under a name that the caller knows: who drops this future gives up its leases with
+/// [`release_leases`](crate::store::Store::release_leases).
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_as(
+    context: &Context,
+    owner: &str,
+    now: Timestamp,
+    progress: &dyn Progress,
+) -> Result<Report, SweepError> {
+    let swept = sweep_all(context, owner, now, progress).await;
+    if swept.is_err() {
+        // The others were dropped where they stood. If this fails too, their leases run out by themselves.
+        let _ = context.store.release_leases(owner).await;
+    }
+    swept
+}
+
+async fn sweep_all(
+    context: &Context,
+    owner: &str,
+    now: Timestamp,
+    progress: &dyn Progress,
+) -> Result<Report, SweepError> {
+    let Context { store, config, .. } = context;
+    let asked = Asked { context, owner, now, at: Instant::now(), progress };
+    let discovery = discover(&config.aws).await;
+    store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
+    let shares: Vec<Share> = store.shares().await?.states.into_iter().map(|state| state.share).collect();
+    progress.scopes(discovery.to_read(&shares));
+    let swept: Vec<_> = stream::iter(shares)
+        .map(|share| asked.sweep(&discovery, share))
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let (mut reports, mut held) = (Vec::new(), Vec::new());
+    for (share, swept) in swept {
+        match swept {
+            Ok(report) => reports.push(report),
+            Err(by) => held.push((share, by)),
+        }
+    }
+    Ok(Report::union(now, reports, &held, &store.open_findings().await?))
+}
+
+/// A sweep of everything that was asked for.
+struct Asked<'a> {
+    context: &'a Context,
+    owner: &'a str,
+    now: Timestamp,
+    /// When that was `now`.
+    at: Instant,
+    progress: &'a dyn Progress,
+}
+
+impl Asked<'_> {
+    async fn sweep(&self, discovery: &Discovery, share: Share) -> Result<(Share, Result<Report, Held>), SweepError> {
+        let Context { store, config, .. } = self.context;
+        let length = config.sweep.lease;
+        let since = Instant::now();
+        loop {
+            if let Some(lease) = store.claim(&share, self.owner, length).await? {
+                let passed = SignedDuration::try_from(self.at.elapsed()).unwrap_or_default();
+                let moment = Moment { tick: self.now, now: self.now.checked_add(passed).unwrap_or(self.now) };
+                match sweep_share(self.context, discovery, &lease, moment, self.progress).await {
+                    // This machine slept, perhaps. Nothing is written, so that it can begin anew.
+                    Err(error @ SweepError::LeaseLost { .. }) => tracing::warn!("{error}"),
+                    swept => return Ok((share, Ok(swept?))),
+                }
+            }
+            let states = store.shares().await?.states;
+            let held = states.into_iter().find(|state| state.share == share).and_then(|state| state.held);
+            if let Some(held) = held {
+                if since.elapsed() >= length {
+                    return Ok((share, Err(held)));
+                }
+                self.progress.waits_for(&share, &held.by);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ShareState;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
+    }
+
+    fn shares(states: &[(Option<i64>, Option<i64>)]) -> Shares {
+        let state = |(swept_for, until): &(Option<i64>, Option<i64>)| ShareState {
+            share: Share::Uncovered,
+            held: until.map(|until| Held { by: "web-1/7/00".into(), until: at(until) }),
+            epoch: 1,
+            swept_for: swept_for.map(at),
+            started_at: None,
+            finished_at: None,
+            complete: None,
+            last_complete_at: None,
+            listed: None,
+            failed: None,
+        };
+        Shares { now: at(0), states: states.iter().map(state).collect() }
+    }
+
+    #[test]
+    fn a_replica_looks_again_when_the_first_lease_on_something_due_ends() {
+        let wait = |states: &[_]| free_in(&shares(states), at(10));
+        assert_eq!(wait(&[]), None);
+        assert_eq!(wait(&[(Some(10), None), (Some(11), Some(5))]), None, "swept for this tick or a later one");
+        assert_eq!(wait(&[(Some(9), Some(30)), (None, Some(20)), (Some(10), Some(1))]), Some(Duration::from_secs(20)));
+        assert_eq!(wait(&[(Some(9), Some(30)), (None, None)]), Some(Duration::ZERO));
+    }
+}
