@@ -1,8 +1,13 @@
-//! The counters of ingest and their exposition in the Prometheus text format.
+//! The counters of ingest, how the scopes stand, and their exposition in the Prometheus text format.
 
 use super::problem::Reason;
+use crate::sweep::ScopeStatus;
+use jiff::SignedDuration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use std::sync::OnceLock;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 const STORED: &str = "heartbeats_stored_total";
 const DUPLICATE: &str = "heartbeats_duplicate_total";
@@ -10,6 +15,15 @@ const LOST: &str = "heartbeats_lost_total";
 const JOINED: &str = "nodes_joined_total";
 const REFUSED: &str = "requests_refused_total";
 const RULES_REFUSED: &str = "rules_refused_total";
+
+const SCOPE_AGE: &str = "scope_last_complete_sweep_age_seconds";
+const SCOPE_COMPLETE: &str = "scope_last_sweep_complete";
+
+/// Provider, account and region.
+type Labels = (String, String, String);
+
+/// The scopes that were ever shown. A gauge keeps its last value, so that one which is not known must be told so.
+static SHOWN: Mutex<BTreeSet<Labels>> = Mutex::new(BTreeSet::new());
 
 static EXPOSITION: OnceLock<PrometheusHandle> = OnceLock::new();
 
@@ -27,6 +41,11 @@ pub fn install() {
         metrics::describe_counter!(JOINED, "Nodes that exchanged the join token for a node token.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
         metrics::describe_counter!(RULES_REFUSED, "Versions of the rules file that were refused.");
+        metrics::describe_gauge!(
+            SCOPE_AGE,
+            "Seconds since a scope was last read as a whole; NaN if never or not known."
+        );
+        metrics::describe_gauge!(SCOPE_COMPLETE, "1 if the last sweep read all of a scope, else 0; NaN if not known.");
         for name in [STORED, DUPLICATE, LOST, JOINED, RULES_REFUSED] {
             metrics::counter!(name).increment(0);
         }
@@ -57,4 +76,31 @@ pub(crate) fn rules_refused() {
 
 pub(super) fn refused(reason: Reason) {
     metrics::counter!(REFUSED, "reason" => reason.word()).increment(1);
+}
+
+/// Shows how the scopes stand.
+pub(super) fn scopes(scopes: &[ScopeStatus]) {
+    scopes_unknown();
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    for scope in scopes {
+        let word = |word: &Option<String>| word.clone().unwrap_or_default();
+        let labels = (scope.provider.clone(), word(&scope.account), word(&scope.region));
+        let age = scope.last_complete_age_s.map_or(f64::NAN, |age| SignedDuration::from_secs(age).as_secs_f64());
+        let complete = scope.complete.map_or(f64::NAN, |complete| if complete { 1.0 } else { 0.0 });
+        show(&labels, age, complete);
+        shown.insert(labels);
+    }
+}
+
+/// The database did not say.
+pub(super) fn scopes_unknown() {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.iter().for_each(|labels| show(labels, f64::NAN, f64::NAN));
+}
+
+fn show((provider, account, region): &Labels, age: f64, complete: f64) {
+    for (name, value) in [(SCOPE_AGE, age), (SCOPE_COMPLETE, complete)] {
+        let labels = [("provider", provider.clone()), ("account", account.clone()), ("region", region.clone())];
+        metrics::gauge!(name, &labels).set(value);
+    }
 }

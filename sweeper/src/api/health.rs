@@ -1,9 +1,11 @@
-//! What orchestrators and Prometheus ask for. None of it needs a token, and none of it names a node.
+//! What orchestrators and Prometheus ask for. None of it needs a token, and none of it names a node. The metrics name the
+//! accounts and regions that are swept.
 
 use super::{
     AppState, counters,
     problem::{Reason, Refusal},
 };
+use crate::sweep::ScopeStatus;
 use axum::{extract::State, http::header, response::IntoResponse};
 
 /// The process runs.
@@ -20,7 +22,14 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str
     Ok("ready\n")
 }
 
-/// The counters of this process.
-pub(super) async fn metrics() -> impl IntoResponse {
+/// The counters of this process, and how the scopes stand in the database.
+pub(super) async fn metrics(State(state): State<AppState>) -> impl IntoResponse {
+    match state.store().shares().await {
+        Ok(shares) => counters::scopes(&ScopeStatus::of(shares)),
+        Err(error) => {
+            tracing::error!(error = %crate::chain(&error), "the scopes cannot be read; their metrics are not known");
+            counters::scopes_unknown();
+        }
+    }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], counters::render())
 }

@@ -14,6 +14,7 @@ mod observe;
 pub(crate) mod problem;
 mod router;
 mod rules;
+mod scopes;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@ use super::{
     AppState, health, heartbeats, nodes,
     observe::observe,
     problem::{Reason, Refusal},
-    rules,
+    rules, scopes,
 };
 use axum::{
     Router,
@@ -26,6 +26,7 @@ pub fn router(state: AppState) -> Router {
         .route(JOIN_PATH, post(nodes::join))
         .route(HEARTBEATS_PATH, post(heartbeats::receive))
         .route(RULES_PATH, get(rules::send))
+        .route("/v1/scopes", get(scopes::list))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))

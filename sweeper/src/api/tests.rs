@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::{AppState, establish_join_token, router};
-use crate::{rules::Shelf, store::Store};
+use crate::{
+    inventory::{Provider, Scope},
+    rules::Shelf,
+    store::Store,
+};
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -282,6 +286,28 @@ async fn the_join_token_is_private_stays_the_same_and_can_be_changed_in_its_file
 
     std::fs::write(&file, "short").unwrap();
     assert!(establish_join_token(&app.store, &file).await.is_err());
+}
+
+#[tokio::test]
+async fn scopes_are_listed_for_who_holds_the_join_token_and_not_for_nodes() {
+    let app = TestApp::new().await;
+    let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
+    app.store.register_scopes(&[scope].into(), Duration::from_secs(120)).await.unwrap();
+    let get = |token: &str| {
+        let request = Request::get("/v1/scopes").header(header::AUTHORIZATION, format!("Bearer {token}"));
+        request.body(Body::empty()).unwrap()
+    };
+    let node = app.join(NODE).await.node_token;
+    assert_eq!(app.refused(get(&node)).await.kind, "unauthenticated");
+    let (status, _, body) = app.call(get(&app.join_token())).await;
+    assert_eq!(status, StatusCode::OK);
+    let scopes: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(scopes[0]["region"], "eu-central-1");
+    // What is not known is null and never a zero or a `false`.
+    for unknown in ["swept_for", "complete", "last_complete_age_s", "listed", "failed", "swept_by"] {
+        assert!(scopes[0][unknown].is_null(), "{unknown}: {scopes}");
+    }
+    assert_eq!((&scopes[1]["provider"], scopes[1]["account"].is_null()), (&"none".into(), true));
 }
 
 #[tokio::test]

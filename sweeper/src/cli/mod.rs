@@ -6,6 +6,7 @@ mod inventory;
 mod plan;
 mod progress;
 mod rules;
+mod scopes;
 mod screen;
 mod serve;
 mod sweep;
@@ -44,6 +45,7 @@ Examples:
   sweeper serve                      receive heartbeats, sweep on schedule, tell people
   sweeper sweep                      one sweep now, as a table
   sweeper sweep --output json | jq   the same for programs
+  sweeper scopes                     what is swept, and how it went
   sweeper findings                   what is open
   sweeper explain f-3f9a             the evidence of one finding, in words
   sweeper inventory --at 2026-11-17  what there was that day
@@ -79,6 +81,12 @@ Examples:
 
 New findings are told on the configured channels, each once. Nothing is ever stopped by a sweep.")]
     Sweep(Printed),
+    /// List the scopes: when each was last swept, what was read, and who sweeps it now
+    #[command(after_help = "\
+Examples:
+  sweeper scopes
+  sweeper scopes --output json | jq '.[] | select(.complete == false) | {account, region, failed}'")]
+    Scopes(Printed),
     /// List findings
     #[command(after_help = "Examples:\n  sweeper findings\n  sweeper findings --closed --output json")]
     Findings {
@@ -145,6 +153,7 @@ pub async fn main(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Serve => serve::serve(config).await,
         Command::Sweep(printed) => sweep::sweep(config, printed.output).await,
+        Command::Scopes(printed) => scopes::list(&config, printed.output).await,
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,

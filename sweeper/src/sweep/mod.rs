@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod schedule;
 mod share;
+mod status;
 mod subject;
 
 pub use lease::owner;
@@ -19,6 +20,7 @@ pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::{ScheduleError, Scheduler};
 pub use share::Share;
+pub use status::ScopeStatus;
 
 use crate::{
     config::{Config, PricingSource},

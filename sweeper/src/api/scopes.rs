@@ -1,0 +1,11 @@
+//! `GET /v1/scopes`: how the sweeps get on, for people and programs that hold the join token. A node's token is not enough:
+//! which accounts and regions there are is none of its business.
+
+use super::{AppState, auth, problem::Refusal};
+use crate::sweep::ScopeStatus;
+use axum::{Json, extract::State, http::HeaderMap};
+
+pub(super) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Vec<ScopeStatus>>, Refusal> {
+    auth::require_join_token(state.store(), &headers).await?;
+    Ok(Json(ScopeStatus::of(state.store().shares().await?)))
+}

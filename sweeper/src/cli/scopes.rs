@@ -1,0 +1,50 @@
+//! `sweeper scopes`.
+
+use super::{
+    Output, open_existing, screen,
+    sweep::{bare_table, trim_lines},
+};
+use crate::{config::Config, sweep::ScopeStatus, verdict::words};
+use std::process::ExitCode;
+
+pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
+    let store = open_existing(config).await?;
+    let scopes = ScopeStatus::of(store.shares().await?);
+    match output {
+        Output::Json => screen::json(&scopes)?,
+        Output::Table if scopes.is_empty() => {
+            screen::print("Nothing has been swept yet. Run `sweeper serve`, or `sweeper sweep` for one sweep now.");
+        }
+        Output::Table => screen::print(&table(&scopes)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(scopes: &[ScopeStatus]) -> String {
+    let mut table = bare_table(["SCOPE", "SWEPT FOR", "COMPLETE", "LAST COMPLETE", "NOW", "WHAT WAS READ"]);
+    for scope in scopes {
+        let time = |time: Option<jiff::Timestamp>| {
+            time.map_or_else(|| "never".to_owned(), |time| words::time(time.as_millisecond()))
+        };
+        let age = scope.last_complete_age_s.map(|age| format!("{} ago", words::span(age.saturating_mul(1_000))));
+        let now = match (&scope.swept_by, scope.lease_until) {
+            (Some(by), Some(until)) => format!("{by}, until {} or longer", words::time(until.as_millisecond())),
+            _ => "-".to_owned(),
+        };
+        let read = scope.failed.as_ref().or(scope.listed.as_ref());
+        table.add_row([
+            screen::plain(&scope.name()),
+            time(scope.swept_for),
+            match scope.complete {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "not known",
+            }
+            .to_owned(),
+            age.unwrap_or_else(|| "never".to_owned()),
+            screen::plain(&now),
+            screen::plain(read.map_or("-", String::as_str)),
+        ]);
+    }
+    trim_lines(&table.to_string())
+}
