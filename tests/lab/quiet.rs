@@ -32,6 +32,16 @@ pub async fn report(sweeper: &Sweeper, hostname: &str) -> String {
 /// When the sweeper refuses it.
 pub async fn report_with(sweeper: &Sweeper, hostname: &str, change: impl Fn(&mut Heartbeat)) -> String {
     let node_id = format!("host:{:032x}", uuid::Uuid::new_v4().as_u128());
+    report_as(sweeper, &node_id, hostname, change).await;
+    node_id
+}
+
+/// The same for the machine with this resource key.
+///
+/// # Panics
+///
+/// When the sweeper refuses it.
+pub async fn report_as(sweeper: &Sweeper, node_id: &str, hostname: &str, change: impl Fn(&mut Heartbeat)) {
     let boot_id = uuid::Uuid::new_v4().to_string();
     let client = reqwest::Client::new();
     let join = JoinRequest {
@@ -53,7 +63,7 @@ pub async fn report_with(sweeper: &Sweeper, hostname: &str, change: impl Fn(&mut
     let now_unix_ms = Timestamp::now().as_millisecond();
     let mut envelope = Envelope {
         version: heartbeat::envelope::VERSION,
-        node_id: node_id.clone(),
+        node_id: node_id.to_owned(),
         boot_id,
         oldest_retained_sequence: 1,
         sent_unix_ms: now_unix_ms,
@@ -70,7 +80,6 @@ pub async fn report_with(sweeper: &Sweeper, hostname: &str, change: impl Fn(&mut
         .await
         .expect("the sweeper answers");
     assert!(answer.status().is_success(), "the sweeper refused: {}", answer.text().await.unwrap_or_default());
-    node_id
 }
 
 /// One of [`HEARTBEATS`] intervals that follow each other up to now.

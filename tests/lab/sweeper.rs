@@ -78,6 +78,15 @@ impl Sweeper {
         self.process.take().expect("a running sweeper").kill();
     }
 
+    /// Sends it a signal, SIGSTOP or SIGCONT for example.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run.
+    pub fn signal(&mut self, signal: rustix::process::Signal) {
+        self.process.as_mut().expect("a running sweeper").signal(signal);
+    }
+
     /// Where it listens, as this host sees it.
     #[must_use]
     pub fn url(&self) -> String {
