@@ -20,7 +20,6 @@ from moto.ec2.models.instances import Instance, InstanceState
 from moto.ec2.responses.availability_zones_and_regions import AvailabilityZonesAndRegions
 from moto.ec2.responses.instances import InstanceResponse
 
-ACCOUNT = "123456789012"
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 ENABLED_REGIONS = {"us-east-1", "us-west-2", "eu-central-1"}
 PAGING = {"page_size": 1000, "repeat_token": False}
@@ -90,9 +89,9 @@ def time_of(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def seed(region, instances):
+def seed(account, region, instances):
     """Starts instances; an entry may have `type`, `count`, `tags`, and whatever `apply` understands."""
-    backend = ec2_backends[ACCOUNT][region]
+    backend = ec2_backends[account][region]
     image = next(image for image in backend.describe_images() if image.platform != "windows")
     ids = []
     for wanted in instances:
@@ -112,9 +111,9 @@ def seed(region, instances):
     return ids
 
 
-def change(region, instance_id, wanted):
+def change(account, region, instance_id, wanted):
     """Changes what EC2 says of one instance."""
-    instance = ec2_backends[ACCOUNT][region].get_instance(instance_id)
+    instance = ec2_backends[account][region].get_instance(instance_id)
     apply(instance, wanted)
     if "type" in wanted:
         instance.instance_type = wanted["type"]

@@ -35,7 +35,7 @@ def describe_volumes(self):
 
 def describe_snapshots(self):
     found = self.ec2_backend.describe_snapshots(self._get_param("SnapshotIds", []), self._filters_from_querystring())
-    owners = [ACCOUNT if owner == "self" else owner for owner in self._get_param("OwnerIds", [])]
+    owners = [self.current_account if owner == "self" else owner for owner in self._get_param("OwnerIds", [])]
     found = [snapshot for snapshot in found if not owners or snapshot.owner_id in owners]
     part, token = page(found, int(self._get_param("MaxResults", 1000)), self._get_param("NextToken"))
     return ActionResult({"Snapshots": part, "NextToken": token})

@@ -1,7 +1,8 @@
 //! An AWS API server: moto in server mode behind `server.py`, with instances of the scenario's making.
 //!
-//! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own, knows one account, and has
-//! three enabled regions. It starts in about a second; it has no instances until it is given some.
+//! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own. Its credentials are of one account; those
+//! of an assumed role are of the account that the role's ARN names. Each has the same three enabled regions. It starts in about a second; it has
+//! no instances until it is given some.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
@@ -20,7 +21,7 @@ pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 /// Importing moto takes most of it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The one account.
+/// The account that the credentials of [`Moto::environment`] are of.
 pub const ACCOUNT: &str = "123456789012";
 
 /// The regions that the account has enabled.
@@ -89,8 +90,12 @@ pub struct Fault {
     pub service: Option<String>,
     /// `DescribeInstances`, …
     pub action: Option<String>,
+    /// Only in this account.
+    pub account: Option<String>,
     /// Only in this region.
     pub region: Option<String>,
+    /// Only where the request has these parameters: `NextToken` is the page.
+    pub parameters: BTreeMap<String, String>,
     /// The HTTP status; 400 if left out.
     pub status: Option<u16>,
     /// The provider's error code; without one the call is only delayed.
@@ -101,8 +106,21 @@ pub struct Fault {
     pub delay_s: Option<u32>,
     /// So many calls pass before the first that goes wrong.
     pub after: Option<u32>,
+    /// From this call on the credentials that it was made with are expired, for this and all other calls.
+    pub expire: bool,
     /// So many times; for ever if left out.
     pub times: Option<u32>,
+}
+
+/// A role that may be assumed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Role {
+    /// Its ARN.
+    pub arn: String,
+    /// Only with this external id.
+    pub external_id: Option<String>,
+    /// The account that its credentials are of, if it is not the ARN's.
+    pub account: Option<String>,
 }
 
 /// One call that the server has seen.
@@ -112,8 +130,12 @@ pub struct Call {
     pub service: String,
     /// `StopInstances`
     pub action: String,
+    /// That the credentials are of.
+    pub account: String,
     /// Of the credentials' scope.
     pub region: String,
+    /// Of the credentials.
+    pub access_key: String,
     /// The request's parameters.
     pub parameters: Value,
 }
@@ -177,7 +199,16 @@ impl Moto {
     ///
     /// When the server refuses.
     pub async fn run(&self, region: &str, instances: &[Instance]) -> Vec<String> {
-        self.made("instances", json!({"region": region, "instances": instances})).await
+        self.run_in(ACCOUNT, region, instances).await
+    }
+
+    /// The same in another account.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn run_in(&self, account: &str, region: &str, instances: &[Instance]) -> Vec<String> {
+        self.made("instances", json!({"account": account, "region": region, "instances": instances})).await
     }
 
     /// Changes what EC2 says of one instance.
@@ -186,7 +217,25 @@ impl Moto {
     ///
     /// When the server does not know it.
     pub async fn change(&self, region: &str, id: &str, change: &Instance) {
-        self.post("change", json!({"region": region, "id": id, "set": change})).await;
+        self.change_in(ACCOUNT, region, id, change).await;
+    }
+
+    /// The same in another account.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not know it.
+    pub async fn change_in(&self, account: &str, region: &str, id: &str, change: &Instance) {
+        self.post("change", json!({"account": account, "region": region, "id": id, "set": change})).await;
+    }
+
+    /// From now on only these roles may be assumed.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn roles(&self, roles: &[Role]) {
+        self.post("roles", json!({"roles": roles})).await;
     }
 
     /// Puts these faults in the place of all earlier ones.

@@ -5,10 +5,12 @@
 Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel chooses one. Loopback only. Beside the AWS
 APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is its only user):
 
-    POST   /_lab/instances   {"region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
+    POST   /_lab/instances   {"account", "region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
     POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
-    POST   /_lab/change      {"region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
-    POST   /_lab/faults      {"faults": [{"service", "action", "region", "status", "code", "message", "delay_s", "after", "times"}]}
+    POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
+    POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
+                                          "delay_s", "expire", "after", "times"}]}
+    POST   /_lab/roles       {"roles": [{"arn", "external_id", "account"}]}  the only ones that may be assumed (see accounts.py)
     POST   /_lab/paging      {"page_size", "repeat_token"}
     GET    /_lab/calls       every AWS call so far; DELETE forgets them
 """
@@ -27,6 +29,7 @@ from xml.sax.saxutils import escape
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+import accounts
 import ec2
 import leftovers
 import prices
@@ -36,7 +39,7 @@ CREDENTIAL = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 class Faults:
     """What goes wrong on purpose. A fault without `code` only delays; one without `times` stays; one with `after` lets so
-    many calls pass first."""
+    many calls pass first. One that says `expire` is the last moment of the credentials that the call was made with."""
 
     def __init__(self):
         self.faults, self.lock = [], threading.Lock()
@@ -45,11 +48,12 @@ class Faults:
         with self.lock:
             self.faults = [dict(fault) for fault in faults]
 
-    def take(self, service, action, region):
+    def take(self, parameters, **call):
         with self.lock:
             for fault in self.faults:
-                wanted = (("service", service), ("action", action), ("region", region))
-                if any(fault.get(name) not in (None, value) for name, value in wanted):
+                if any(fault.get(name) not in (None, value) for name, value in call.items()):
+                    continue
+                if any(parameters.get(name) != value for name, value in (fault.get("parameters") or {}).items()):
                     continue
                 if fault.get("after"):
                     fault["after"] -= 1
@@ -87,7 +91,7 @@ class Lab:
     def __init__(self, price_list):
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.prices = prices.PriceList(price_list)
-        self.faults, self.calls = Faults(), []
+        self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
 
     def __call__(self, environ, start_response):
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -111,10 +115,20 @@ class Lab:
         target = environ.get("HTTP_X_AMZ_TARGET")
         wanted = parameters(body, target)
         action = target.split(".")[-1] if target else wanted.get("Action")
-        call = {"at": time.time(), "access_key": access_key, "service": service, "action": action, "region": region}
-        self.calls.append(call | {"parameters": wanted})
+        account = self.accounts.of(access_key)
+        call = {"service": service, "action": action, "account": account, "region": region}
+        self.calls.append(call | {"at": time.time(), "access_key": access_key, "parameters": wanted})
 
-        fault = self.faults.take(service, action, region)
+        fault = self.faults.take(wanted, **call)
+        if fault and fault.get("expire"):
+            self.accounts.expire(access_key)
+        refusal = self.accounts.refusal(access_key, service, action, wanted)
+        if refusal:
+            status, code, message = refusal
+            return answer(status, *error(service, target, code, message))
+        if service == "sts":
+            body = self.accounts.redirected(body, action, wanted)
+            environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
         if fault:
             time.sleep(fault.get("delay_s") or 0)
             if fault.get("code"):
@@ -131,13 +145,15 @@ class Lab:
         asked = json.loads(body) if body else {}
         match method, what:
             case "POST", "instances":
-                return {"ids": ec2.seed(asked["region"], asked["instances"])}
+                return {"ids": ec2.seed(asked["account"], asked["region"], asked["instances"])}
             case "POST", "volumes" | "addresses" | "snapshots" | "groups":
                 return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
             case "POST", "change":
-                return ec2.change(asked["region"], asked["id"], asked["set"])
+                return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
             case "POST", "faults":
                 return self.faults.set(asked["faults"])
+            case "POST", "roles":
+                return self.accounts.set_roles(asked["roles"])
             case "POST", "paging":
                 return ec2.set_paging(asked.get("page_size"), asked.get("repeat_token", False))
             case "GET", "calls":
