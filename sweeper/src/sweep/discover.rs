@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 /// What could be found out.
 #[derive(Debug, Default)]
 pub(super) struct Discovery {
-    reader: Option<(aws::Session, aws::Options)>,
+    accounts: Option<aws::Accounts>,
     scopes: BTreeSet<Scope>,
-    failed: Option<Failing>,
+    failed: Vec<Failing>,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Discovery {
 
     fn plan<'a>(&'a self, share: &'a Share) -> Plan<'a> {
         let failing = |concerns: &dyn Fn(&Failing) -> bool| {
-            let failing = self.failed.as_ref().filter(|failing| concerns(failing));
+            let failing = self.failed.iter().find(|failing| concerns(failing));
             failing.map_or(Plan::AskNobody, |failing| Plan::Failed(&failing.listing))
         };
         match share {
@@ -62,8 +62,8 @@ impl Discovery {
 
     /// The inventory of one share. Whatever failed is in its listings.
     pub(super) async fn inventory(&self, share: &Share, progress: &dyn Progress) -> Inventory {
-        match (self.plan(share), &self.reader) {
-            (Plan::Read(scope), Some((session, options))) => aws::read(session, options, scope, progress).await,
+        match (self.plan(share), &self.accounts) {
+            (Plan::Read(scope), Some(accounts)) => aws::read(accounts, scope, progress).await,
             (Plan::Failed(listing), _) => Inventory::failed(listing.clone()),
             _ => Inventory::default(),
         }
@@ -75,11 +75,11 @@ pub(super) async fn discover(config: &AwsConfig) -> Discovery {
     if config.enabled == Enabled::No {
         return Discovery::default();
     }
-    let options = aws::Options { regions: config.regions.clone(), ..aws::Options::default() };
+    let options = config.options();
     let no_credentials = |why, only_known| {
         let outcome = Outcome::Failed { what: "finding credentials".to_owned(), why };
         let listing = Listing { provider: Provider::Aws, account: None, region: None, kind: None, outcome };
-        Discovery { failed: Some(Failing { listing, only_known }), ..Discovery::default() }
+        Discovery { failed: vec![Failing { listing, only_known }], ..Discovery::default() }
     };
     let none = |message: &str| Failure { kind: FailureKind::Credentials, message: message.to_owned() };
     let session = match aws::Session::open(&options).await {
@@ -95,11 +95,12 @@ pub(super) async fn discover(config: &AwsConfig) -> Discovery {
         }
         Err(why) => return no_credentials(why, false),
     };
-    match aws::scopes(&session, &options).await {
-        Ok(scopes) => {
-            Discovery { scopes: scopes.into_iter().collect(), reader: Some((session, options)), failed: None }
-        }
-        Err(listing) => Discovery { failed: Some(Failing { listing, only_known: false }), ..Discovery::default() },
+    let accounts = aws::Accounts::open(&session, &options).await;
+    let found = accounts.scopes().await;
+    Discovery {
+        scopes: found.scopes.into_iter().collect(),
+        accounts: Some(accounts),
+        failed: found.failed.into_iter().map(|listing| Failing { listing, only_known: false }).collect(),
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
         let outcome = Outcome::Failed { what: "ec2:DescribeRegions".into(), why };
         let account = account.map(str::to_owned);
         let listing = Listing { provider: Provider::Aws, account, region: None, kind: None, outcome };
-        Discovery { failed: Some(Failing { listing, only_known }), ..Discovery::default() }
+        Discovery { failed: vec![Failing { listing, only_known }], ..Discovery::default() }
     }
 
     #[test]

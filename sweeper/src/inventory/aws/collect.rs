@@ -1,68 +1,59 @@
 //! Reads every scope side by side; what goes wrong in one leaves the others alone.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    hash::Hash,
-};
+use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
 
-use super::{Options, Session, failure, parse, scaling, storage, tokens::Tokens};
-use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Provider, Scope};
+use super::{Accounts, Options, Session, failure::Refused, limit::Api, parse, place::Place, scaling, storage};
+use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope};
 
-/// Reads the account that the session's credentials are of. It takes as long as the largest region: its pages come one
-/// after the other.
+const INSTANCES: Api = Api::ec2("ec2:DescribeInstances");
+
+/// Reads the account that the session's credentials are of, and those that the options name roles for. It takes as long as
+/// the largest region: its pages come one after the other.
 pub async fn collect(session: &Session, options: &Options, progress: &dyn Progress) -> Inventory {
-    let scopes = match scopes(session, options).await {
-        Ok(scopes) => scopes,
-        Err(failed) => return Inventory::failed(failed),
-    };
-    progress.scopes(scopes.len());
-    let mut reading = stream::iter(scopes)
-        .map(|scope| async move { read(session, options, &scope, progress).await })
-        .buffer_unordered(options.regions_at_once.max(1));
+    let accounts = Accounts::open(session, options).await;
+    let discovered = accounts.scopes().await;
+    progress.scopes(discovered.scopes.len());
     let mut inventory = Inventory::default();
+    for listing in discovered.failed {
+        inventory.absorb(Inventory::failed(listing));
+    }
+    let accounts = &accounts;
+    let mut reading = stream::iter(discovered.scopes)
+        .map(|scope| async move { read(accounts, &scope, progress).await })
+        .buffer_unordered(options.scopes_at_once.max(1));
     while let Some(read) = reading.next().await {
         inventory.absorb(read);
     }
     inventory
 }
 
-/// What there is to read: each region that is named or, if none is, enabled.
-///
-/// # Errors
-/// The call that failed, for the whole account.
-pub async fn scopes(session: &Session, options: &Options) -> Result<Vec<Scope>, Listing> {
-    let account = account(session).await.map_err(|why| nothing(None, "sts:GetCallerIdentity", why))?;
-    let regions = if options.regions.is_empty() {
-        let enabled = enabled_regions(session).await;
-        enabled.map_err(|why| nothing(Some(account.clone()), "ec2:DescribeRegions", why))?
-    } else {
-        options.regions.iter().cloned().collect()
-    };
-    let scope = |region| Scope { provider: Provider::Aws, account: account.clone(), region };
-    Ok(regions.into_iter().map(scope).collect())
-}
-
 /// Reads one scope, all kinds of resources side by side. Whatever fails is in the listings, each kind by itself.
-pub async fn read(session: &Session, options: &Options, scope: &Scope, progress: &dyn Progress) -> Inventory {
+pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -> Inventory {
+    let Some(place) = accounts.place(scope) else {
+        let why = Failure {
+            kind: FailureKind::Credentials,
+            message: format!("account {} is not open here; name a role of it in `aws.accounts`", scope.account),
+        };
+        let outcome = Outcome::Failed { what: "opening the account".to_owned(), why };
+        return Inventory::failed(Listing { kind: None, ..Listing::of(scope, Kind::Instance, outcome) });
+    };
+    let list = List { place: &place, page_size: accounts.options.page_size, scope, progress };
     let (instances, volumes, addresses, snapshots, groups) = futures::join!(
-        instances(session, options, scope, progress),
-        storage::volumes(session, options, scope, progress),
-        storage::addresses(session, scope, progress),
-        storage::snapshots(session, options, scope, progress),
-        scaling::groups(session, options, scope, progress),
+        instances(&list),
+        storage::volumes(&list),
+        storage::addresses(&list),
+        storage::snapshots(&list),
+        scaling::groups(&list),
     );
     let mut inventory = Inventory::default();
     let outcomes = [
-        (Kind::Instance, keep("ec2:DescribeInstances", instances, &mut inventory.instances, |it| &it.id)),
-        (Kind::Volume, keep("ec2:DescribeVolumes", volumes, &mut inventory.volumes, |it| &it.id)),
-        (Kind::Address, keep("ec2:DescribeAddresses", addresses, &mut inventory.addresses, |it| &it.id)),
-        (Kind::Snapshot, keep("ec2:DescribeSnapshots", snapshots, &mut inventory.snapshots, |it| &it.id)),
-        (
-            Kind::AutoScalingGroup,
-            keep("autoscaling:DescribeAutoScalingGroups", groups, &mut inventory.autoscaling_groups, |it| &it.id),
-        ),
+        (Kind::Instance, keep(INSTANCES, instances, &mut inventory.instances, |it| &it.id)),
+        (Kind::Volume, keep(storage::VOLUMES, volumes, &mut inventory.volumes, |it| &it.id)),
+        (Kind::Address, keep(storage::ADDRESSES, addresses, &mut inventory.addresses, |it| &it.id)),
+        (Kind::Snapshot, keep(storage::SNAPSHOTS, snapshots, &mut inventory.snapshots, |it| &it.id)),
+        (Kind::AutoScalingGroup, keep(scaling::GROUPS, groups, &mut inventory.autoscaling_groups, |it| &it.id)),
     ];
     inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
     scaling::name_members(&mut inventory.instances, &inventory.autoscaling_groups);
@@ -70,9 +61,24 @@ pub async fn read(session: &Session, options: &Options, scope: &Scope, progress:
     inventory
 }
 
+/// Where one scope is listed, in pages of what size, and who is told.
+pub(super) struct List<'a> {
+    pub(super) place: &'a Place,
+    pub(super) page_size: i32,
+    pub(super) scope: &'a Scope,
+    progress: &'a dyn Progress,
+}
+
+impl List<'_> {
+    /// Tells of one page of a kind.
+    pub(super) fn told(&self, kind: Kind) -> impl Fn(usize) + '_ {
+        move |listed| self.progress.page(self.scope, kind, listed)
+    }
+}
+
 /// A list that was read to its end, or nothing of it. A resource that changes while pages are read may stand on two of them.
 fn keep<T, K: Clone + Eq + Hash>(
-    what: &str,
+    api: Api,
     read: Result<Vec<T>, Failure>,
     into: &mut Vec<T>,
     id: impl Fn(&T) -> &K,
@@ -84,60 +90,30 @@ fn keep<T, K: Clone + Eq + Hash>(
             *into = read;
             Outcome::Complete { listed: into.len() }
         }
-        Err(why) => Outcome::Failed { what: what.to_owned(), why },
+        Err(why) => Outcome::Failed { what: api.name.to_owned(), why },
     }
 }
 
-fn nothing(account: Option<String>, what: &str, why: Failure) -> Listing {
-    let outcome = Outcome::Failed { what: what.to_owned(), why };
-    Listing { provider: Provider::Aws, account, region: None, kind: None, outcome }
+/// What a page must hold, however empty it is: an answer without its list is none.
+pub(super) fn list<T>(list: Option<Vec<T>>, of: &str) -> Result<Vec<T>, Refused> {
+    list.ok_or_else(|| Refused::malformed(format!("an answer has no list of {of}")))
 }
 
-pub(super) fn malformed(message: impl Into<String>) -> Failure {
-    Failure { kind: FailureKind::Malformed, message: message.into() }
-}
-
-async fn account(session: &Session) -> Result<String, Failure> {
-    let identity = session.sts().get_caller_identity().send().await.map_err(|error| failure::of(&error))?;
-    identity.account.ok_or_else(|| malformed("the caller has no account"))
-}
-
-async fn enabled_regions(session: &Session) -> Result<BTreeSet<String>, Failure> {
-    let answer = session.ec2(None).describe_regions().all_regions(false).send().await;
-    let regions: BTreeSet<String> = answer
-        .map_err(|error| failure::of(&error))?
-        .regions
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|region| region.region_name)
-        .collect();
-    if regions.is_empty() {
-        return Err(malformed("no region is enabled"));
-    }
-    Ok(regions)
-}
-
-async fn instances(
-    session: &Session,
-    options: &Options,
-    scope: &Scope,
-    progress: &dyn Progress,
-) -> Result<Vec<Instance>, Failure> {
-    let client = session.ec2(Some(&scope.region));
-    let (mut instances, mut tokens) = (Vec::new(), Tokens::default());
-    while let Some(token) = tokens.next()? {
-        let page = client.describe_instances().max_results(options.page_size).set_next_token(token).send().await;
-        let page = page.map_err(|error| failure::of(&error))?;
-        let before = instances.len();
-        let reservations = page.reservations.ok_or_else(|| malformed("an answer has no list of reservations"))?;
-        for reservation in reservations {
-            let records = reservation.instances.ok_or_else(|| malformed("a reservation has no list of instances"))?;
-            for record in &records {
-                instances.push(parse::instance(&scope.account, &scope.region, record).map_err(malformed)?);
+async fn instances(list_of: &List<'_>) -> Result<Vec<Instance>, Failure> {
+    let List { place, page_size, scope, .. } = list_of;
+    let instances = place.pages(INSTANCES, list_of.told(Kind::Instance), |token| {
+        let request = place.ec2().describe_instances().max_results(*page_size).set_next_token(token);
+        async move {
+            let page = request.send().await?;
+            let mut instances = Vec::new();
+            for reservation in list(page.reservations, "reservations")? {
+                for record in list(reservation.instances, "instances in a reservation")? {
+                    let instance = parse::instance(&scope.account, &scope.region, &record);
+                    instances.push(instance.map_err(Refused::malformed)?);
+                }
             }
+            Ok((instances, page.next_token))
         }
-        progress.page(scope, Kind::Instance, instances.len() - before);
-        tokens.follow(page.next_token);
-    }
-    Ok(instances)
+    });
+    instances.await
 }

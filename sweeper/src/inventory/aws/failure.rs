@@ -1,29 +1,93 @@
-//! An SDK error as what a reader can act on.
+//! An SDK error as what a reader can act on, and as what a repetition would have to change.
 
 use std::error::Error;
 
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_ec2::error::SdkError;
+use aws_sdk_ec2::{config::http::HttpResponse, error::SdkError};
+use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::inventory::{Failure, FailureKind};
 
-/// Classifies by the error's type and code, never by its text.
-pub(crate) fn of<E, R>(error: &SdkError<E, R>) -> Failure
+/// What has to change before the same call is worth another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Nothing that a program can do.
+    None,
+    /// Time: the server or the way to it failed.
+    Again,
+    /// Time, and fewer calls.
+    Slower,
+    /// Fresh credentials.
+    NewCredentials,
+    /// A list from its first page on, if the call had a page token.
+    NewList,
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) why: Failure,
+    pub(super) remedy: Remedy,
+}
+
+impl Refused {
+    /// An answer that breaks the provider's own contract; it would be the same once more.
+    pub(super) fn malformed(message: impl Into<String>) -> Self {
+        Self { why: Failure { kind: FailureKind::Malformed, message: message.into() }, remedy: Remedy::None }
+    }
+}
+
+impl<E> From<SdkError<E, HttpResponse>> for Refused
 where
     E: ProvideErrorMetadata + Error + 'static,
-    R: std::fmt::Debug + 'static,
 {
-    let kind = match error {
-        SdkError::TimeoutError(_) => FailureKind::TimedOut,
-        SdkError::ServiceError(service) => service.err().code().map_or(FailureKind::Provider, by_code),
-        SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) if is_about_credentials(error) => {
-            FailureKind::Credentials
+    fn from(error: SdkError<E, HttpResponse>) -> Self {
+        refused(&error)
+    }
+}
+
+/// Why a call failed, by the error's type and code, never by its text.
+pub(crate) fn of<E>(error: &SdkError<E, HttpResponse>) -> Failure
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    refused(error).why
+}
+
+/// Why there are no credentials. A role that may not be assumed is told apart by what STS says of it.
+pub(super) fn of_credentials(error: &CredentialsError) -> Failure {
+    match find::<SdkError<AssumeRoleError, HttpResponse>>(error) {
+        Some(refusal @ SdkError::ServiceError(_)) => of(refusal),
+        Some(refusal @ (SdkError::TimeoutError(_) | SdkError::DispatchFailure(_)))
+            if find::<CredentialsError>(refusal).is_none() =>
+        {
+            of(refusal)
         }
-        SdkError::DispatchFailure(dispatch) if dispatch.is_timeout() => FailureKind::TimedOut,
-        SdkError::DispatchFailure(dispatch) if dispatch.is_io() => FailureKind::Unreachable,
-        SdkError::ResponseError(_) => FailureKind::Malformed,
-        _ => FailureKind::Provider,
+        _ => Failure { kind: FailureKind::Credentials, message: chain(error) },
+    }
+}
+
+fn refused<E>(error: &SdkError<E, HttpResponse>) -> Refused
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    if let SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) = error
+        && let Some(cause) = find::<CredentialsError>(error)
+    {
+        return Refused { why: of_credentials(cause), remedy: Remedy::None };
+    }
+    let (kind, remedy) = match error {
+        SdkError::TimeoutError(_) => (FailureKind::TimedOut, Remedy::Again),
+        SdkError::ServiceError(service) => {
+            let status = service.raw().status().as_u16();
+            service.err().code().and_then(by_code).unwrap_or_else(|| by_status(status))
+        }
+        SdkError::DispatchFailure(dispatch) if dispatch.is_timeout() => (FailureKind::TimedOut, Remedy::Again),
+        SdkError::DispatchFailure(dispatch) if dispatch.is_io() => (FailureKind::Unreachable, Remedy::Again),
+        // An answer that is cut off looks the same as one that nobody understands.
+        SdkError::ResponseError(_) => (FailureKind::Malformed, Remedy::Again),
+        _ => (FailureKind::Provider, Remedy::None),
     };
     let message = match error {
         SdkError::ServiceError(service) => match (service.err().code(), service.err().message()) {
@@ -33,7 +97,7 @@ where
         },
         _ => chain(error),
     };
-    Failure { kind, message }
+    Refused { why: Failure { kind, message }, remedy }
 }
 
 /// An error and its causes, in one line.
@@ -51,43 +115,86 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn is_about_credentials(error: &(dyn Error + 'static)) -> bool {
+/// The first of an error and its causes that is of this type.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<CredentialsError>() {
-            return true;
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
         }
         cause = error.source();
     }
-    false
+    None
 }
 
-/// The codes that EC2, STS and the price list use.
+/// The codes that EC2, Auto Scaling, Batch, ECS, STS and the price list use; none for one that is not known here.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>
-fn by_code(code: &str) -> FailureKind {
-    match code {
-        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "OptInRequired" | "Blocked" => {
-            FailureKind::Denied
-        }
+fn by_code(code: &str) -> Option<(FailureKind, Remedy)> {
+    Some(match code {
+        "UnauthorizedOperation"
+        | "AccessDenied"
+        | "AccessDeniedException"
+        | "UnauthorizedAccess"
+        | "NotAuthorized"
+        | "OperationNotPermitted"
+        | "OperationNotPermittedException"
+        | "OptInRequired"
+        | "RegionDisabledException"
+        | "Blocked" => (FailureKind::Denied, Remedy::None),
         "RequestLimitExceeded"
         | "Throttling"
+        | "Throttling.RateExceeded"
+        | "RateExceeded"
         | "ThrottlingException"
         | "ThrottledException"
         | "RequestThrottled"
+        | "RequestThrottledException"
         | "TooManyRequestsException"
-        | "EC2ThrottledException" => FailureKind::Throttled,
+        | "SlowDown"
+        | "EC2ThrottledException" => (FailureKind::Throttled, Remedy::Slower),
+        // EC2 says RequestExpired of a session's credentials as well as of a signature that came late.
+        "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" | "TokenRefreshRequired" => {
+            (FailureKind::Credentials, Remedy::NewCredentials)
+        }
         "AuthFailure"
         | "InvalidClientTokenId"
-        | "ExpiredToken"
-        | "ExpiredTokenException"
-        | "RequestExpired"
         | "SignatureDoesNotMatch"
         | "UnrecognizedClientException"
         | "InvalidAccessKeyId"
         | "IncompleteSignature"
-        | "MissingAuthenticationToken" => FailureKind::Credentials,
-        "RequestTimeout" | "RequestTimeoutException" => FailureKind::TimedOut,
-        _ => FailureKind::Provider,
+        | "MissingAuthenticationToken" => (FailureKind::Credentials, Remedy::None),
+        // EC2 says InvalidParameterValue of a page token that it does not take, and of much else.
+        "InvalidNextToken"
+        | "InvalidNextTokenException"
+        | "ExpiredNextTokenException"
+        | "InvalidPaginationToken"
+        | "InvalidPaginationTokenException"
+        | "ExpiredPaginationTokenException"
+        | "InvalidParameterValue" => (FailureKind::Provider, Remedy::NewList),
+        "RequestTimeout" | "RequestTimeoutException" => (FailureKind::TimedOut, Remedy::Again),
+        "InternalError"
+        | "InternalFailure"
+        | "InternalServerError"
+        | "InternalServiceError"
+        | "ServerException"
+        | "ServiceUnavailable"
+        | "ServiceUnavailableException"
+        | "Unavailable" => (FailureKind::Provider, Remedy::Again),
+        // What a caller did wrong stays wrong.
+        "ClientException" | "ClusterNotFoundException" | "ValidationError" | "ValidationException" => {
+            (FailureKind::Provider, Remedy::None)
+        }
+        _ => return None,
+    })
+}
+
+/// A code of a later day: its status says whose fault it is.
+fn by_status(status: u16) -> (FailureKind, Remedy) {
+    match status {
+        401 | 403 => (FailureKind::Denied, Remedy::None),
+        429 => (FailureKind::Throttled, Remedy::Slower),
+        500.. => (FailureKind::Provider, Remedy::Again),
+        _ => (FailureKind::Provider, Remedy::None),
     }
 }
 
@@ -97,10 +204,26 @@ mod tests {
 
     #[test]
     fn codes_tell_what_a_reader_can_do() {
-        assert_eq!(by_code("UnauthorizedOperation"), FailureKind::Denied);
-        assert_eq!(by_code("RequestLimitExceeded"), FailureKind::Throttled);
-        assert_eq!(by_code("AuthFailure"), FailureKind::Credentials);
-        assert_eq!(by_code("InternalError"), FailureKind::Provider);
+        for (code, meaning) in [
+            ("UnauthorizedOperation", (FailureKind::Denied, Remedy::None)),
+            ("OperationNotPermittedException", (FailureKind::Denied, Remedy::None)),
+            ("RequestLimitExceeded", (FailureKind::Throttled, Remedy::Slower)),
+            ("Throttling.RateExceeded", (FailureKind::Throttled, Remedy::Slower)),
+            ("AuthFailure", (FailureKind::Credentials, Remedy::None)),
+            ("ExpiredToken", (FailureKind::Credentials, Remedy::NewCredentials)),
+            ("RequestExpired", (FailureKind::Credentials, Remedy::NewCredentials)),
+            ("InvalidNextToken", (FailureKind::Provider, Remedy::NewList)),
+            ("InvalidParameterValue", (FailureKind::Provider, Remedy::NewList)),
+            ("InternalError", (FailureKind::Provider, Remedy::Again)),
+            ("ServerException", (FailureKind::Provider, Remedy::Again)),
+            ("ClientException", (FailureKind::Provider, Remedy::None)),
+            ("ClusterNotFoundException", (FailureKind::Provider, Remedy::None)),
+        ] {
+            assert_eq!(by_code(code), Some(meaning), "{code}");
+        }
+        assert_eq!(by_code("brand-new"), None);
+        assert_eq!(by_status(503), (FailureKind::Provider, Remedy::Again));
+        assert_eq!(by_status(400), (FailureKind::Provider, Remedy::None));
     }
 
     #[test]

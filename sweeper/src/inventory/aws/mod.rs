@@ -1,20 +1,30 @@
-//! Amazon Web Services, read-only: the caller's account, its enabled regions, and what bills in them: machines, and what
-//! outlives machines or keeps them alive.
+//! Amazon Web Services, read-only: the caller's account and those that it may assume a role in, their enabled regions, and what
+//! bills in them: machines, and what outlives machines or keeps them alive.
 //!
-//! Needs `sts:GetCallerIdentity` (always granted), `ec2:DescribeRegions` (only where no regions are named),
-//! `ec2:DescribeInstances`, `ec2:DescribeVolumes`, `ec2:DescribeAddresses`, `ec2:DescribeSnapshots` and
-//! `autoscaling:DescribeAutoScalingGroups`; what is not allowed is a kind that is not known, and leaves the others alone.
-//! One call per 1,000 instances, volumes or snapshots, per 100 groups, and one for all addresses of a region; 50,000
-//! instances in one region are 50 calls one after the other, since a page's token comes with the page before it. Regions
-//! are read side by side, and so are the kinds of one.
+//! Needs `sts:GetCallerIdentity` (always granted), `sts:AssumeRole` for other accounts, and in each account `ec2:DescribeRegions`
+//! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
+//! `ec2:DescribeSnapshots` and `autoscaling:DescribeAutoScalingGroups`; what is not allowed is a kind that is not known, and
+//! leaves the others alone. One call per 1,000 instances, volumes or snapshots, per 100 groups, and one for all addresses of a
+//! region; 50,000 instances in one region are 50 calls one after the other, since a page's token comes with the page before
+//! it. Accounts and regions are read side by side, and so are the kinds of one.
 
+mod accounts;
 mod collect;
+mod credentials;
 pub(crate) mod failure;
+mod limit;
+mod options;
+mod pages;
 mod parse;
+mod place;
+mod role;
 mod scaling;
 mod session;
 mod storage;
-mod tokens;
 
-pub use collect::{collect, read, scopes};
-pub use session::{Options, Session};
+pub use accounts::{Accounts, Discovered};
+pub use collect::{collect, read};
+pub use options::Options;
+pub use pages::Patience;
+pub use role::{Role, RoleArn};
+pub use session::Session;

@@ -10,38 +10,38 @@ use aws_sdk_autoscaling::{
     error::BoxError,
 };
 
-use super::{Options, Session, collect::malformed, failure, parse, tokens::Tokens};
-use crate::inventory::{AutoScalingGroup, Failure, Instance, Kind, Progress, Scope};
+use super::{
+    collect::List,
+    failure::{self, Refused},
+    limit::Api,
+    parse,
+};
+use crate::inventory::{AutoScalingGroup, Failure, Instance, Kind};
 
+pub(super) const GROUPS: Api = Api::autoscaling("autoscaling:DescribeAutoScalingGroups");
 /// Auto Scaling refuses to tell of more groups at once.
 const PAGE_SIZE: i32 = 100;
 
 /// One call per 100 groups, their members included; asking for members instead would be one call per 50 of them.
-pub(super) async fn groups(
-    session: &Session,
-    options: &Options,
-    scope: &Scope,
-    progress: &dyn Progress,
-) -> Result<Vec<AutoScalingGroup>, Failure> {
-    let client = session.autoscaling(&scope.region);
-    let (mut groups, mut tokens) = (Vec::new(), Tokens::default());
-    while let Some(token) = tokens.next()? {
+pub(super) async fn groups(list_of: &List<'_>) -> Result<Vec<AutoScalingGroup>, Failure> {
+    let List { place, page_size, scope, .. } = list_of;
+    let groups = place.pages(GROUPS, list_of.told(Kind::AutoScalingGroup), |token| {
         let answer = Answer::default();
-        let call = client.describe_auto_scaling_groups().max_records(options.page_size.min(PAGE_SIZE));
-        let page = call.set_next_token(token).customize().interceptor(answer.clone()).send().await;
-        let page = page.map_err(|error| failure::of(&error))?;
-        let told = answer.told()?;
-        let records = page.auto_scaling_groups();
-        if records.len() != told.len() {
-            return Err(malformed("an answer's Auto Scaling groups cannot be told from each other"));
+        let request = place.autoscaling().describe_auto_scaling_groups().max_records((*page_size).min(PAGE_SIZE));
+        let request = request.set_next_token(token).customize().interceptor(answer.clone());
+        async move {
+            let page = request.send().await?;
+            let told = answer.told()?;
+            let records = page.auto_scaling_groups();
+            if records.len() != told.len() {
+                return Err(Refused::malformed("an answer's Auto Scaling groups cannot be told from each other"));
+            }
+            let groups = records.iter().zip(&told).map(|(record, told)| parse::group(scope, record, told));
+            let groups: Result<Vec<_>, _> = groups.collect();
+            Ok((groups.map_err(Refused::malformed)?, page.next_token))
         }
-        for (record, told) in records.iter().zip(&told) {
-            groups.push(parse::group(scope, record, told).map_err(malformed)?);
-        }
-        progress.page(scope, Kind::AutoScalingGroup, records.len());
-        tokens.follow(page.next_token);
-    }
-    Ok(groups)
+    });
+    groups.await
 }
 
 /// A machine belongs to the group that lists it. One that no group lists keeps what its tag says: it may have been started
@@ -66,10 +66,10 @@ pub(super) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGrou
 struct Answer(Arc<Mutex<Vec<u8>>>);
 
 impl Answer {
-    fn told(&self) -> Result<Vec<parse::Told>, Failure> {
+    fn told(&self) -> Result<Vec<parse::Told>, Refused> {
         let body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = parse::told(&body).map_err(|error| malformed(failure::chain(&error)))?;
-        told.ok_or_else(|| malformed("an answer has no list of Auto Scaling groups"))
+        let told = parse::told(&body).map_err(|error| Refused::malformed(failure::chain(&error)))?;
+        told.ok_or_else(|| Refused::malformed("an answer has no list of Auto Scaling groups"))
     }
 }
 
@@ -94,7 +94,7 @@ impl Intercept for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Member, Provider, ResourceId, sample};
+    use crate::inventory::{Member, Provider, ResourceId, Scope, sample};
 
     #[test]
     fn a_machine_that_either_source_names_is_a_member() {

@@ -6,54 +6,22 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use aws_config::{
-    BehaviorVersion, ConfigLoader, Region, SdkConfig, imds::client::error::ImdsError,
-    meta::region::RegionProviderChain, retry::RetryConfig, timeout::TimeoutConfig,
+    BehaviorVersion, ConfigLoader, Region, SdkConfig, identity::IdentityCache, imds::client::error::ImdsError,
+    meta::region::RegionProviderChain, retry::RetryConfig, sts::AssumeRoleProvider, timeout::TimeoutConfig,
 };
-use aws_credential_types::provider::{ProvideCredentials, error::CredentialsError};
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, error::CredentialsError};
 
-use super::failure;
+use super::{Options, Role, credentials::Renewable, failure};
 use crate::inventory::{Failure, FailureKind};
 
 /// Asked where nothing names a region; any region answers who the caller is and which regions are enabled.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// How to read an account.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Empty: every region that is enabled for the account.
-    pub regions: Vec<String>,
-    /// Resources per page; EC2 allows 5 to 1,000.
-    pub page_size: i32,
-    /// So many regions are read side by side.
-    pub regions_at_once: usize,
-    /// A call is tried so often before its region fails.
-    pub attempts: u32,
-    /// For one attempt of one call.
-    pub attempt_timeout: Duration,
-    /// For one call with all its attempts.
-    pub call_timeout: Duration,
-    /// For finding credentials. Off EC2 the last place to look is a metadata service that nobody answers for.
-    pub credentials_timeout: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            regions: Vec::new(),
-            page_size: 1_000,
-            regions_at_once: 8,
-            attempts: 5,
-            attempt_timeout: Duration::from_secs(30),
-            call_timeout: Duration::from_secs(120),
-            credentials_timeout: Duration::from_secs(10),
-        }
-    }
-}
-
 /// Credentials that were found, and how to call with them. Cheap to clone; they are renewed as they expire.
 #[derive(Clone, Debug)]
 pub struct Session {
     sdk: Arc<SdkConfig>,
+    credentials: Renewable,
 }
 
 impl Session {
@@ -89,7 +57,7 @@ impl Session {
             let sdk = loader
                 .retry_config(
                     RetryConfig::adaptive()
-                        .with_max_attempts(options.attempts)
+                        .with_max_attempts(options.patience.attempts)
                         .with_max_backoff(Duration::from_secs(20)),
                 )
                 .timeout_config(
@@ -101,43 +69,77 @@ impl Session {
                 )
                 .load()
                 .await;
-            let found = match sdk.credentials_provider() {
-                Some(provider) => provider.provide_credentials().await.map(|_| ()),
-                None => Err(CredentialsError::not_loaded_no_source()),
-            };
-            (sdk, found)
+            let session = sdk.credentials_provider().map(|source| Self::with(&sdk, source));
+            let session = session.ok_or_else(CredentialsError::not_loaded_no_source)?;
+            session.credentials.provide_credentials().await?;
+            Ok(session)
         };
         match tokio::time::timeout(options.credentials_timeout, find).await {
-            Ok((sdk, Ok(()))) => Ok(Some(Self { sdk: Arc::new(sdk) })),
-            Ok((_, Err(CredentialsError::CredentialsNotLoaded(_)))) => Ok(None),
-            Ok((_, Err(error))) if has_no_metadata_service(&error) => Ok(None),
-            Ok((_, Err(error))) => Err(Failure { kind: FailureKind::Credentials, message: failure::chain(&error) }),
-            Err(_) => Err(Failure {
-                kind: FailureKind::TimedOut,
-                message: format!("no credentials within {} s", options.credentials_timeout.as_secs_f32()),
-            }),
+            Ok(Ok(session)) => Ok(Some(session)),
+            Ok(Err(CredentialsError::CredentialsNotLoaded(_))) => Ok(None),
+            Ok(Err(error)) if has_no_metadata_service(&error) => Ok(None),
+            Ok(Err(error)) => Err(failure::of_credentials(&error)),
+            Err(_) => Err(late(options.credentials_timeout)),
         }
+    }
+
+    fn with(sdk: &SdkConfig, source: SharedCredentialsProvider) -> Self {
+        let credentials = Renewable::new(source);
+        let sdk = sdk
+            .to_builder()
+            .credentials_provider(SharedCredentialsProvider::new(credentials.clone()))
+            .identity_cache(IdentityCache::no_cache())
+            .build();
+        Self { sdk: Arc::new(sdk), credentials }
+    }
+
+    /// The same region, endpoints and limits with the credentials of a role, which are renewed as they expire.
+    ///
+    /// # Errors
+    /// The role cannot be assumed now.
+    pub(super) async fn assume(&self, role: &Role) -> Result<Self, Failure> {
+        let mut provider =
+            AssumeRoleProvider::builder(role.arn.as_str()).configure(&self.sdk).session_name(&role.session_name);
+        if let Some(external_id) = &role.external_id {
+            provider = provider.external_id(external_id);
+        }
+        let source = SharedCredentialsProvider::new(provider.build().await);
+        let session = Self::with(&self.sdk, source);
+        // The calls of STS have their own time limits and attempts.
+        match session.credentials.provide_credentials().await {
+            Ok(_) => Ok(session),
+            Err(error) => Err(failure::of_credentials(&error)),
+        }
+    }
+
+    /// What calls are signed with.
+    pub(super) fn credentials(&self) -> &Renewable {
+        &self.credentials
+    }
+
+    /// Where calls go that any region answers.
+    pub(super) fn region(&self) -> &str {
+        self.sdk.region().map_or(DEFAULT_REGION, |region| region.as_ref())
     }
 
     pub(super) fn sts(&self) -> aws_sdk_sts::Client {
         aws_sdk_sts::Client::new(&self.sdk)
     }
 
-    pub(super) fn ec2(&self, region: Option<&str>) -> aws_sdk_ec2::Client {
-        match region {
-            None => aws_sdk_ec2::Client::new(&self.sdk),
-            Some(region) => aws_sdk_ec2::Client::from_conf(
-                aws_sdk_ec2::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
-            ),
-        }
+    /// It tries once: whoever calls it knows better when to try again.
+    pub(super) fn ec2(&self, region: &str) -> aws_sdk_ec2::Client {
+        let config = aws_sdk_ec2::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_ec2::Client::from_conf(config.build())
     }
 
+    /// Likewise.
     pub(super) fn autoscaling(&self, region: &str) -> aws_sdk_autoscaling::Client {
-        aws_sdk_autoscaling::Client::from_conf(
-            aws_sdk_autoscaling::config::Builder::from(self.sdk.as_ref())
-                .region(Region::new(region.to_owned()))
-                .build(),
-        )
+        let config = aws_sdk_autoscaling::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_autoscaling::Client::from_conf(config.build())
     }
 
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
@@ -145,6 +147,10 @@ impl Session {
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
         )
     }
+}
+
+fn late(timeout: Duration) -> Failure {
+    Failure { kind: FailureKind::TimedOut, message: format!("no credentials within {} s", timeout.as_secs_f32()) }
 }
 
 /// Set to name credentials, all of them; whoever sets one expects it to be used.

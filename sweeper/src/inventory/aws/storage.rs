@@ -1,63 +1,57 @@
 //! The lists of what outlives machines: volumes, snapshots, Elastic IP addresses.
 
-use super::{Options, Session, collect::malformed, failure, parse, tokens::Tokens};
-use crate::inventory::{Address, Failure, Kind, Progress, Scope, Snapshot, Volume};
+use super::{
+    collect::{List, list},
+    failure::Refused,
+    limit::Api,
+    parse,
+};
+use crate::inventory::{Address, Failure, Kind, Snapshot, Volume};
+
+pub(super) const VOLUMES: Api = Api::ec2("ec2:DescribeVolumes");
+pub(super) const ADDRESSES: Api = Api::ec2_in_one("ec2:DescribeAddresses");
+pub(super) const SNAPSHOTS: Api = Api::ec2("ec2:DescribeSnapshots");
 
 /// One call per 1,000 volumes.
-pub(super) async fn volumes(
-    session: &Session,
-    options: &Options,
-    scope: &Scope,
-    progress: &dyn Progress,
-) -> Result<Vec<Volume>, Failure> {
-    let client = session.ec2(Some(&scope.region));
-    let (mut volumes, mut tokens) = (Vec::new(), Tokens::default());
-    while let Some(token) = tokens.next()? {
-        let page = client.describe_volumes().max_results(options.page_size).set_next_token(token).send().await;
-        let page = page.map_err(|error| failure::of(&error))?;
-        let records = page.volumes.as_ref().ok_or_else(|| malformed("an answer has no list of volumes"))?;
-        for record in records {
-            volumes.push(parse::volume(scope, record).map_err(malformed)?);
+pub(super) async fn volumes(list_of: &List<'_>) -> Result<Vec<Volume>, Failure> {
+    let List { place, page_size, scope, .. } = list_of;
+    let volumes = place.pages(VOLUMES, list_of.told(Kind::Volume), |token| {
+        let request = place.ec2().describe_volumes().max_results(*page_size).set_next_token(token);
+        async move {
+            let page = request.send().await?;
+            let records = list(page.volumes, "volumes")?;
+            let volumes: Result<Vec<_>, _> = records.iter().map(|record| parse::volume(scope, record)).collect();
+            Ok((volumes.map_err(Refused::malformed)?, page.next_token))
         }
-        progress.page(scope, Kind::Volume, records.len());
-        tokens.follow(page.next_token);
-    }
-    Ok(volumes)
+    });
+    volumes.await
 }
 
 /// One call per 1,000 snapshots of the account's own; without the owner EC2 would list everything that is public too.
-pub(super) async fn snapshots(
-    session: &Session,
-    options: &Options,
-    scope: &Scope,
-    progress: &dyn Progress,
-) -> Result<Vec<Snapshot>, Failure> {
-    let client = session.ec2(Some(&scope.region));
-    let (mut snapshots, mut tokens) = (Vec::new(), Tokens::default());
-    while let Some(token) = tokens.next()? {
-        let call = client.describe_snapshots().owner_ids("self").max_results(options.page_size);
-        let page = call.set_next_token(token).send().await.map_err(|error| failure::of(&error))?;
-        let records = page.snapshots.as_ref().ok_or_else(|| malformed("an answer has no list of snapshots"))?;
-        for record in records {
-            snapshots.push(parse::snapshot(scope, record).map_err(malformed)?);
+pub(super) async fn snapshots(list_of: &List<'_>) -> Result<Vec<Snapshot>, Failure> {
+    let List { place, page_size, scope, .. } = list_of;
+    let snapshots = place.pages(SNAPSHOTS, list_of.told(Kind::Snapshot), |token| {
+        let request = place.ec2().describe_snapshots().owner_ids("self").max_results(*page_size).set_next_token(token);
+        async move {
+            let page = request.send().await?;
+            let records = list(page.snapshots, "snapshots")?;
+            let snapshots: Result<Vec<_>, _> = records.iter().map(|record| parse::snapshot(scope, record)).collect();
+            Ok((snapshots.map_err(Refused::malformed)?, page.next_token))
         }
-        progress.page(scope, Kind::Snapshot, records.len());
-        tokens.follow(page.next_token);
-    }
-    Ok(snapshots)
+    });
+    snapshots.await
 }
 
 /// One call: this list has no pages.
-pub(super) async fn addresses(
-    session: &Session,
-    scope: &Scope,
-    progress: &dyn Progress,
-) -> Result<Vec<Address>, Failure> {
-    let answer = session.ec2(Some(&scope.region)).describe_addresses().send().await;
-    let answer = answer.map_err(|error| failure::of(&error))?;
-    let records = answer.addresses.as_ref().ok_or_else(|| malformed("an answer has no list of addresses"))?;
-    let addresses = records.iter().map(|record| parse::address(scope, record).map_err(malformed));
-    let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
-    progress.page(scope, Kind::Address, addresses.len());
-    Ok(addresses)
+pub(super) async fn addresses(list_of: &List<'_>) -> Result<Vec<Address>, Failure> {
+    let List { place, scope, .. } = list_of;
+    let addresses = place.pages(ADDRESSES, list_of.told(Kind::Address), |_| {
+        let request = place.ec2().describe_addresses();
+        async move {
+            let records = list(request.send().await?.addresses, "addresses")?;
+            let addresses: Result<Vec<_>, _> = records.iter().map(|record| parse::address(scope, record)).collect();
+            Ok((addresses.map_err(Refused::malformed)?, None))
+        }
+    });
+    addresses.await
 }

@@ -1,0 +1,156 @@
+//! Credentials that are kept until they are about to expire, and can be given up before that.
+//!
+//! The SDK has a cache of its own, but no way to tell it that the provider has just called these credentials expired
+//! (a clock that is off, a session that was revoked). So its cache is switched off, and each call asks here: one lock and
+//! one copy. However many calls find them expired at once, they are fetched anew once.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use aws_credential_types::{
+    Credentials,
+    provider::{ProvideCredentials, Result as Found, SharedCredentialsProvider, future},
+};
+use tokio::sync::Mutex;
+
+/// Fetched anew so long before they expire: two attempts of a call fit into it.
+const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
+
+/// Cheap to clone; all clones share the same credentials.
+#[derive(Clone, Debug)]
+pub(super) struct Renewable(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    source: SharedCredentialsProvider,
+    held: Mutex<Option<Held>>,
+    /// Grows each time that credentials are given up.
+    generation: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Held {
+    credentials: Credentials,
+    generation: u64,
+}
+
+impl Renewable {
+    pub(super) fn new(source: SharedCredentialsProvider) -> Self {
+        Self(Arc::new(Inner { source, held: Mutex::new(None), generation: AtomicU64::new(0) }))
+    }
+
+    /// Which credentials a call that begins now will use.
+    pub(super) fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::SeqCst)
+    }
+
+    /// Gives up the credentials of that generation; if they were given up before, nothing changes.
+    pub(super) fn give_up(&self, generation: u64) {
+        let next = generation.saturating_add(1);
+        // A lost race means that another call has given them up.
+        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    async fn credentials(&self) -> Found {
+        let mut held = self.0.held.lock().await;
+        let generation = self.generation();
+        let lasting = |held: &Held, time: SystemTime| held.credentials.expiry().is_none_or(|expiry| expiry > time);
+        let now = SystemTime::now();
+        let good = held.as_ref().filter(|held| held.generation == generation && lasting(held, now));
+        if let Some(good) = good.filter(|held| lasting(held, now + BEFORE_EXPIRY)) {
+            return Ok(good.credentials.clone());
+        }
+        match (self.0.source.provide_credentials().await, good) {
+            (Ok(credentials), _) => {
+                *held = Some(Held { credentials: credentials.clone(), generation });
+                Ok(credentials)
+            }
+            // They last a little longer, and the next call asks again.
+            (Err(_), Some(good)) => Ok(good.credentials.clone()),
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+impl ProvideCredentials for Renewable {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::new(self.credentials())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_credential_types::provider::error::CredentialsError;
+
+    /// Numbers the credentials that it gives out, each of which lasts so long.
+    #[derive(Debug)]
+    struct Source {
+        given: AtomicU64,
+        lasting: Option<Duration>,
+        fails_later: bool,
+    }
+
+    impl ProvideCredentials for Source {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            let number = self.given.fetch_add(1, Ordering::SeqCst);
+            if number > 0 && self.fails_later {
+                return future::ProvideCredentials::ready(Err(CredentialsError::provider_error("no answer")));
+            }
+            let expiry = self.lasting.map(|lasting| SystemTime::now() + lasting);
+            future::ProvideCredentials::ready(Ok(Credentials::new(format!("KEY{number}"), "", None, expiry, "test")))
+        }
+    }
+
+    fn renewable(lasting: Option<Duration>) -> Renewable {
+        let source = Source { given: AtomicU64::new(0), lasting, fails_later: false };
+        Renewable::new(SharedCredentialsProvider::new(source))
+    }
+
+    async fn key(renewable: &Renewable) -> String {
+        renewable.provide_credentials().await.expect("credentials").access_key_id().to_owned()
+    }
+
+    #[tokio::test]
+    async fn they_are_kept_until_they_are_about_to_expire() {
+        for (lasting, second) in [(None, "KEY0"), (Some(3_600), "KEY0"), (Some(30), "KEY1")] {
+            let renewable = renewable(lasting.map(Duration::from_secs));
+            assert_eq!(key(&renewable).await, "KEY0");
+            assert_eq!(key(&renewable).await, second, "{lasting:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_minute_is_used_where_there_are_no_new_ones() {
+        let source = Source { given: AtomicU64::new(0), lasting: Some(Duration::from_secs(30)), fails_later: true };
+        let renewable = Renewable::new(SharedCredentialsProvider::new(source));
+        assert_eq!(key(&renewable).await, "KEY0");
+        assert_eq!(key(&renewable).await, "KEY0");
+        renewable.give_up(renewable.generation());
+        assert!(renewable.provide_credentials().await.is_err(), "the provider called them expired");
+    }
+
+    #[tokio::test]
+    async fn calls_that_find_them_expired_at_once_renew_them_once() {
+        let renewable = renewable(None);
+        assert_eq!(key(&renewable).await, "KEY0");
+        let generation = renewable.generation();
+        for _ in 0..8 {
+            renewable.clone().give_up(generation);
+        }
+        assert_eq!(key(&renewable).await, "KEY1");
+        renewable.give_up(generation);
+        assert_eq!(key(&renewable).await, "KEY1", "a call that began before the renewal came late");
+    }
+}

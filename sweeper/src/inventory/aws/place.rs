@@ -1,0 +1,63 @@
+//! One account's part of one region, ready to be asked: a client for each service and a bucket for each of the
+//! provider's own, made at first use and kept, so that whatever is listed there shares them.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use super::{
+    Session,
+    failure::Refused,
+    limit::{Api, Limiter},
+    pages::{Page, Patience, Reader},
+};
+use crate::inventory::Failure;
+
+/// Where to ask.
+#[derive(Debug)]
+pub(super) struct Place {
+    session: Session,
+    region: String,
+    patience: Patience,
+    ec2: OnceLock<aws_sdk_ec2::Client>,
+    autoscaling: OnceLock<aws_sdk_autoscaling::Client>,
+    limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
+}
+
+impl Place {
+    pub(super) fn new(session: Session, region: &str, patience: Patience) -> Self {
+        Self { session, region: region.to_owned(), patience, ec2: OnceLock::new(), autoscaling: OnceLock::new(), limiters: Mutex::default() }
+    }
+
+    /// It tries once; whoever calls it through [`Self::pages`] tries again where that helps.
+    pub(super) fn ec2(&self) -> &aws_sdk_ec2::Client {
+        self.ec2.get_or_init(|| self.session.ec2(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn autoscaling(&self) -> &aws_sdk_autoscaling::Client {
+        self.autoscaling.get_or_init(|| self.session.autoscaling(&self.region))
+    }
+
+    /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`
+    /// hears of the size of each page.
+    ///
+    /// # Errors
+    /// The refusal that nothing helped against. Half a list is never given.
+    pub(super) async fn pages<T, F, Fut>(&self, api: Api, told: impl Fn(usize), call: F) -> Result<Vec<T>, Failure>
+    where
+        F: FnMut(Option<String>) -> Fut,
+        Fut: Future<Output = Result<Page<T>, Refused>>,
+    {
+        let limiter = self.limiter(api);
+        let reader = Reader { limiter: &limiter, credentials: self.session.credentials(), patience: &self.patience };
+        reader.pages(api, told, call).await
+    }
+
+    fn limiter(&self, api: Api) -> Arc<Limiter> {
+        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(limiters.entry(api.bucket).or_insert_with(|| Arc::new(Limiter::new(api))))
+    }
+}
