@@ -1,7 +1,7 @@
 //! Checks that span several keys, and the reading of secrets from the files that `…_file` keys name.
 
-use super::{Config, ConfigError, PricingSource, Secret, load::Origins};
-use std::{path::PathBuf, time::Duration};
+use super::{AwsAccount, Config, ConfigError, PricingSource, Secret, load::Origins};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// A renewal must fit into a third of it, on a busy database too.
 const SHORTEST_LEASE: Duration = Duration::from_secs(3);
@@ -45,7 +45,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         }
         Err(ConfigError::WrongValue { origin: origins.of(key), key: key.to_owned(), reason: reason.to_owned() })
     };
-    let Config { store, ingest, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
+    let Config { store, ingest, aws, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
 
     let url = config.store_url();
     let scheme = url.expose().split(':').next().unwrap_or_default();
@@ -62,6 +62,16 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     )?;
     require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
     require(!ingest.clock_skew.is_zero(), "ingest.clock_skew", "must be longer than nothing; clocks are never equal")?;
+    require(
+        aws.own_account || !aws.accounts.is_empty(),
+        "aws.own_account",
+        "is false and `aws.accounts` is empty, which leaves nothing to read; to read nothing, set `aws.enabled = \"no\"`",
+    )?;
+    require(aws.scopes_at_once > 0, "aws.scopes_at_once", "must be at least 1")?;
+    require(!aws.listing_timeout.is_zero(), "aws.listing_timeout", "must be longer than nothing")?;
+    // Where it was set is known by the key alone.
+    let origin = || origins.of("aws.accounts");
+    accounts(&aws.accounts).map_err(|(key, reason)| ConfigError::WrongValue { origin: origin(), key, reason })?;
     require(
         pricing.source != PricingSource::File || pricing.file.is_some(),
         "pricing.file",
@@ -115,6 +125,30 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "and `email.username` must be set both or not at all",
     )?;
     require(outbox.base_delay <= outbox.max_delay, "outbox.base_delay", "must not be longer than `outbox.max_delay`")
+}
+
+/// What STS would refuse, and what it would not see: two roles in one account.
+fn accounts(accounts: &[AwsAccount]) -> Result<(), (String, String)> {
+    // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+    let made_of = |text: &str, others: &str, longest: usize| {
+        (2..=longest).contains(&text.len())
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || others.contains(letter))
+    };
+    let mut roles = BTreeMap::new();
+    for (n, account) in accounts.iter().enumerate() {
+        let refuse = |key: &str, reason: String| Err((format!("aws.accounts[{n}].{key}"), reason));
+        let id = account.role_arn.account();
+        if let Some(other) = roles.insert(id, n) {
+            return refuse("role_arn", format!("is in account {id}, as that of `aws.accounts[{other}]` is; keep one"));
+        }
+        if !made_of(&account.session_name, "_+=,.@-", 64) {
+            return refuse("session_name", "must be 2 to 64 letters, digits or any of _+=,.@-".to_owned());
+        }
+        if !account.external_id.as_deref().is_none_or(|text| made_of(text, "_+=,.@:/-", 1_224)) {
+            return refuse("external_id", "must be 2 to 1,224 letters, digits or any of _+=,.@:/-".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Digits with at most six behind one point: what micro-dollars can hold exactly.

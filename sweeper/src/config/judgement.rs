@@ -1,6 +1,7 @@
 //! Settings of what the sweeper looks at and how it judges: providers, prices, verdicts, the schedule.
 
 use super::duration;
+use crate::inventory::aws::{Options, Patience, Role, RoleArn};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -24,11 +25,71 @@ pub struct AwsConfig {
     pub enabled: Enabled,
     /// Regions to ask; none named means every region that the account has enabled.
     pub regions: Vec<String>,
+    /// Whether the account of the credentials themselves is read.
+    pub own_account: bool,
+    /// Other accounts, each read through a role in it.
+    pub accounts: Vec<AwsAccount>,
+    /// So many regions are read side by side, over all accounts.
+    pub scopes_at_once: usize,
+    /// One kind of resource in one region is given up after so long.
+    #[serde(with = "duration")]
+    pub listing_timeout: Duration,
 }
 
 impl Default for AwsConfig {
     fn default() -> Self {
-        Self { enabled: Enabled::Auto, regions: Vec::new() }
+        let options = Options::default();
+        Self {
+            enabled: Enabled::Auto,
+            regions: options.regions,
+            own_account: options.own_account,
+            accounts: Vec::new(),
+            scopes_at_once: options.scopes_at_once,
+            listing_timeout: options.patience.listing_timeout,
+        }
+    }
+}
+
+/// `[[aws.accounts]]`: one other account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AwsAccount {
+    /// The role to assume in it.
+    pub role_arn: RoleArn,
+    /// What the role's trust policy asks for as `sts:ExternalId`.
+    #[serde(default)]
+    pub external_id: Option<String>,
+    /// Regions to ask; none named means those of `aws.regions`.
+    #[serde(default)]
+    pub regions: Vec<String>,
+    /// What that account's CloudTrail shows as the session's name.
+    #[serde(default = "default_session_name")]
+    pub session_name: String,
+}
+
+fn default_session_name() -> String {
+    Role::SESSION_NAME.to_owned()
+}
+
+impl AwsConfig {
+    /// The same in the words of the inventory.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let role = |account: &AwsAccount| Role {
+            arn: account.role_arn.clone(),
+            external_id: account.external_id.clone(),
+            regions: account.regions.clone(),
+            session_name: account.session_name.clone(),
+        };
+        let defaults = Options::default();
+        Options {
+            own_account: self.own_account,
+            roles: self.accounts.iter().map(role).collect(),
+            regions: self.regions.clone(),
+            scopes_at_once: self.scopes_at_once,
+            patience: Patience { listing_timeout: self.listing_timeout, ..defaults.patience },
+            ..defaults
+        }
     }
 }
 

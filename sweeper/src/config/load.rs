@@ -1,7 +1,7 @@
 //! Reads one TOML file, lays environment variables over it, and refuses what it does not understand.
 //!
-//! `SWEEPER_SECTION__KEY` overrides `section.key`. Lists are written with commas (`eu-central-1,eu-west-1`), tables as in TOML
-//! (`{ default = "0.25" }`), an empty text unsets an optional key. Variables that merely begin with `SWEEPER_` (an orchestrator sets
+//! `SWEEPER_SECTION__KEY` overrides `section.key`. Lists are written with commas (`eu-central-1,eu-west-1`), tables and lists of
+//! tables as in TOML (`{ default = "0.25" }`, `[{ role_arn = "…" }]`), an empty text unsets an optional key. Variables that merely begin with `SWEEPER_` (an orchestrator sets
 //! `SWEEPER_PORT` for a service of that name) are left alone unless they resemble a key.
 
 use super::{
@@ -148,6 +148,7 @@ fn lay_over(table: &mut Table, key: &Key, text: &str) {
         },
     };
     let as_text = || Value::String(text.to_owned());
+    let as_toml = || format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
     let value = match &key.default {
         Json::Null if text.is_empty() => {
             target.remove(entry);
@@ -159,6 +160,8 @@ fn lay_over(table: &mut Table, key: &Key, text: &str) {
             .or_else(|_| text.parse::<f64>().map(Value::Float))
             .unwrap_or_else(|_| as_text()),
         Json::Bool(_) => text.parse::<bool>().map_or_else(|_| as_text(), Value::Boolean),
+        // A list of tables.
+        Json::Array(_) if text.trim_start().starts_with('[') => as_toml().unwrap_or_else(as_text),
         Json::Array(_) => Value::Array(
             text.split(',')
                 .map(str::trim)
@@ -166,11 +169,7 @@ fn lay_over(table: &mut Table, key: &Key, text: &str) {
                 .map(|item| Value::String(item.to_owned()))
                 .collect(),
         ),
-        Json::Object(_) => format!("value = {text}")
-            .parse::<Table>()
-            .ok()
-            .and_then(|mut table| table.remove("value"))
-            .unwrap_or_else(as_text),
+        Json::Object(_) => as_toml().unwrap_or_else(as_text),
         Json::Null | Json::String(_) => as_text(),
     };
     target.insert(entry.to_owned(), value);

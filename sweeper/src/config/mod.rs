@@ -15,7 +15,9 @@ mod service;
 mod tests;
 
 pub use error::{ConfigError, Origin};
-pub use judgement::{AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, SweepConfig, VerdictConfig};
+pub use judgement::{
+    AwsAccount, AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, SweepConfig, VerdictConfig,
+};
 pub use load::PREFIX;
 pub use secret::Secret;
 pub use service::{ApiConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig};

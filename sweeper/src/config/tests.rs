@@ -181,6 +181,9 @@ fn settings_that_cannot_work_together_are_refused() {
         ("[store]\nurl = \"mysql://x\"", "store.url"),
         ("[sweep]\ntimezone = \"Mars/Olympus\"", "sweep.timezone"),
         ("[onprem]\nhourly_usd = { default = \"cheap\" }", "onprem.hourly_usd"),
+        ("[aws]\nown_account = false", "aws.own_account"),
+        ("[aws]\nscopes_at_once = 0", "aws.scopes_at_once"),
+        ("[aws]\nlisting_timeout = \"0s\"", "aws.listing_timeout"),
     ] {
         let line = refusal(text, &[]);
         assert!(line.starts_with(&format!("sweeper.toml: key `{key}`: ")), "{line}");
@@ -194,5 +197,56 @@ fn a_lease_too_short_to_be_renewed_or_too_long_to_wait_for_is_refused() {
         let refused = load(&text, &[]).err();
         assert_eq!(refused.is_none(), fits, "{lease}: {refused:?}");
         assert!(refused.is_none_or(|line| line.contains("sweep.lease") && line.contains("3s")), "{lease}");
+    }
+}
+
+#[test]
+fn other_accounts_are_read_with_what_is_left_out_filled_in() {
+    let text = "[aws]\nown_account = false\n[[aws.accounts]]\nrole_arn = \"arn:aws:iam::111122223333:role/r\"\n\
+                [[aws.accounts]]\nrole_arn = \"arn:aws:iam::444455556666:role/r\"\nexternal_id = \"id-1\"\nregions = [\"eu-west-1\"]";
+    let from_file = load(text, &[]).unwrap();
+    let accounts: Vec<_> = from_file.aws.accounts.iter().map(|account| account.role_arn.account()).collect();
+    assert_eq!(accounts, ["111122223333", "444455556666"]);
+    let options = from_file.aws.options();
+    assert!(!options.own_account);
+    assert_eq!((options.roles[0].session_name.as_str(), &options.roles[0].external_id), ("cloud-sweeper", &None));
+    assert_eq!(
+        (options.roles[1].regions.as_slice(), options.roles[1].external_id.as_deref()),
+        (["eu-west-1".to_owned()].as_slice(), Some("id-1"))
+    );
+
+    let variable = "[{ role_arn = \"arn:aws:iam::111122223333:role/r\" }]";
+    let from_variable = load("", &[("SWEEPER_AWS__ACCOUNTS", variable)]).unwrap();
+    assert_eq!(from_variable.aws.accounts, from_file.aws.accounts[..1]);
+}
+
+#[test]
+fn an_account_that_cannot_be_read_is_refused_by_its_number() {
+    let role =
+        |account: &str, more: &str| format!("[[aws.accounts]]\nrole_arn = \"arn:aws:iam::{account}:role/r\"\n{more}\n");
+    for (text, line) in [
+        (
+            "[[aws.accounts]]\nrole_arn = \"cloud-sweeper\"".to_owned(),
+            "`aws.accounts[0].role_arn`: `cloud-sweeper` is not the ARN of a role; write it like \"arn:aws:iam::111122223333:role/cloud-sweeper\"",
+        ),
+        ("[[aws.accounts]]\nexternal_id = \"x1\"".to_owned(), "`aws.accounts[0]`: missing field `role_arn`"),
+        (
+            role("111122223333", "extern_id = \"x1\""),
+            "`aws.accounts[0].extern_id`: unknown field `extern_id`, expected one of `role_arn`, `external_id`, `regions`, `session_name`",
+        ),
+        (
+            role("111122223333", "") + &role("444455556666", "") + &role("111122223333", ""),
+            "`aws.accounts[2].role_arn`: is in account 111122223333, as that of `aws.accounts[0]` is; keep one",
+        ),
+        (
+            role("111122223333", "") + &role("444455556666", "external_id = \"a b\""),
+            "`aws.accounts[1].external_id`: must be 2 to 1,224 letters, digits or any of _+=,.@:/-",
+        ),
+        (
+            role("111122223333", "session_name = \"x\""),
+            "`aws.accounts[0].session_name`: must be 2 to 64 letters, digits or any of _+=,.@-",
+        ),
+    ] {
+        assert_eq!(refusal(&text, &[]), format!("sweeper.toml: key {line}"));
     }
 }

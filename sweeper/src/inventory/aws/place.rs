@@ -28,7 +28,14 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(session: Session, region: &str, patience: Patience) -> Self {
-        Self { session, region: region.to_owned(), patience, ec2: OnceLock::new(), autoscaling: OnceLock::new(), limiters: Mutex::default() }
+        Self {
+            session,
+            region: region.to_owned(),
+            patience,
+            ec2: OnceLock::new(),
+            autoscaling: OnceLock::new(),
+            limiters: Mutex::default(),
+        }
     }
 
     /// It tries once; whoever calls it through [`Self::pages`] tries again where that helps.
