@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS, Role as Assumable};
 use sweeper::inventory::{
-    FailureKind, Inventory, Outcome, Silent,
+    FailureKind, Inventory, Kind, Outcome, Silent,
     aws::{Options, Patience, Role, Session, collect},
 };
 
@@ -45,7 +45,8 @@ fn outcomes(inventory: &Inventory) -> Vec<Line<'_>> {
         Outcome::Failed { why, .. } => Err(why.kind),
     };
     let line = |listing: &sweeper::inventory::Listing| outcome(&listing.outcome);
-    inventory.listings.iter().map(|one| (one.account.as_deref(), one.region.as_deref(), line(one))).collect()
+    let of_instances = inventory.listings.iter().filter(|one| one.kind.is_none_or(|kind| kind == Kind::Instance));
+    of_instances.map(|one| (one.account.as_deref(), one.region.as_deref(), line(one))).collect()
 }
 
 /// `service:Action: kind: words` of each failure.

@@ -10,7 +10,7 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::inventory::{
     FailureKind, Inventory, Kind, Launch, Outcome, Silent, SnapshotState, StorageTier, VolumeAttachment, VolumeState,
-    aws::{Options, Session, collect},
+    aws::{Options, Patience, Session, collect},
 };
 
 const KINDS: [Kind; 5] = [Kind::Instance, Kind::Volume, Kind::Address, Kind::Snapshot, Kind::AutoScalingGroup];
@@ -34,7 +34,8 @@ fn fault(kind: Kind, code: &str) -> Fault {
 /// One attempt, so that an injected fault is met at once and not waited out.
 async fn inventory(moto: &Moto, regions: &[&str]) -> Inventory {
     let regions = regions.iter().map(|&region| region.to_owned()).collect();
-    let options = Options { regions, attempts: 1, ..Options::default() };
+    let patience = Patience { attempts: 1, ..Patience::default() };
+    let options = Options { regions, patience, ..Options::default() };
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     collect(&session, &options, &Silent).await
 }

@@ -3,6 +3,7 @@
 use super::Share;
 use crate::{
     findings::{Cost, Finding},
+    inventory::Kind,
     store::Held,
     verdict::words,
 };
@@ -146,7 +147,11 @@ impl Report {
             union.unknown.extend(share.unknown);
         }
         // What failed for a whole provider is in the report of each of its scopes.
-        union.scopes.sort();
+        // By place, and machines first.
+        union.scopes.sort_by_cached_key(|line| {
+            let kind = line.kind.as_deref().and_then(Kind::from_word);
+            (line.provider.clone(), line.account.clone(), line.region.clone(), kind, line.clone())
+        });
         union.scopes.dedup();
         union.blind_spots.sort_by(|a, b| a.resource.cmp(&b.resource));
         union.unknown.sort_by(|a, b| a.resource.cmp(&b.resource));

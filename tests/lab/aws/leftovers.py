@@ -16,7 +16,10 @@ from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
-from ec2 import ACCOUNT, PAGING, time_of
+from ec2 import PAGING, time_of
+
+# Of the credentials that the scenarios begin with (`lab::aws::ACCOUNT`).
+ACCOUNT = "123456789012"
 
 
 def page(found, wanted, token):
