@@ -6,7 +6,7 @@ use crate::{
     config::{Config, StoreConfig},
     outbox,
     rules::Shelf,
-    store::Store,
+    store::{Store, StoreError},
     sweep::{Context, Replica, Scheduler},
 };
 use anyhow::Context as _;
@@ -140,21 +140,22 @@ async fn sweeps(
 }
 
 async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    let told = |what: &str, done: Result<u64, StoreError>| match done {
+        Ok(0) => {}
+        Ok(deleted) => tracing::info!(what, deleted, "deleted what is past its retention"),
+        Err(error) => {
+            tracing::error!(what, error = %crate::chain(&error), "what is past its retention cannot be deleted");
+        }
+    };
     let before = |retention: Duration| {
         let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
         Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN)
     };
     loop {
-        match store.delete_heartbeats_before(before(keep.heartbeat_retention)).await {
-            Ok(0) => {}
-            Ok(deleted) => tracing::info!(deleted, "deleted heartbeats past their retention"),
-            Err(error) => tracing::error!(error = %crate::chain(&error), "old heartbeats cannot be deleted"),
-        }
-        match store.delete_history_before(before(keep.history_retention)).await {
-            Ok(0) => {}
-            Ok(deleted) => tracing::info!(deleted, "deleted the inventory's history past its retention"),
-            Err(error) => tracing::error!(error = %crate::chain(&error), "old history cannot be deleted"),
-        }
+        let (heartbeats, history) = (before(keep.heartbeat_retention), before(keep.history_retention));
+        told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
+        told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
+        told("versions of resources", store.delete_history_before(history).await);
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(CLEAN_EVERY) => {}

@@ -14,7 +14,7 @@ pub struct StoreConfig {
     /// `sqlite://…` or `postgres://…`; by default SQLite in the data directory. May hold a password, so it is never logged.
     #[serde(serialize_with = "secret::hidden")]
     pub url: Option<Secret>,
-    /// How long heartbeats are kept.
+    /// How long heartbeats are kept, and the reports of sweeps.
     #[serde(with = "duration")]
     pub heartbeat_retention: Duration,
     /// How long it is kept what a resource was before it changed or went away.

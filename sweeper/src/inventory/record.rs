@@ -1,6 +1,6 @@
 //! Resources as the history keeps them.
 
-use super::{Inventory, Kind, Provider, ResourceId};
+use super::{Inventory, ResourceId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,14 +17,6 @@ impl Record {
     fn of(id: ResourceId, facts: &impl Serialize) -> Result<Self, serde_json::Error> {
         let json = serde_json::to_string(&sorted(serde_json::to_value(facts)?))?;
         Ok(Self { id, json })
-    }
-
-    /// Whether a listing of this kind in this place is where it came from.
-    #[must_use]
-    pub fn is_in(&self, provider: Provider, account: &str, region: &str, kind: Kind) -> bool {
-        let ResourceId { provider: own_provider, account: own_account, region: own_region, kind: own_kind, .. } =
-            &self.id;
-        (*own_provider, own_account.as_str(), own_region.as_str(), *own_kind) == (provider, account, region, kind)
     }
 }
 

@@ -5,7 +5,7 @@
 //! new writes one row per listing and none per resource.
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
-use crate::inventory::{Inventory, Kind, Listing, Outcome, Record};
+use crate::inventory::{Inventory, Kind, Outcome, Record, Scope};
 use jiff::Timestamp;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
@@ -115,25 +115,32 @@ struct Of<'a> {
     kind: Kind,
 }
 
-/// Takes an inventory into the history.
+/// Takes what was read of one scope into the history; of no scope there is nothing to keep.
 pub(crate) async fn record(
     transaction: &impl ConnectionTrait,
+    scope: Option<&Scope>,
     inventory: &Inventory,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let records = inventory.records().map_err(|error| super::corrupt("an inventory record", error))?;
+    let Some(Scope { provider, account, region }) = scope else { return Ok(()) };
+    let words = provider.to_string();
+    let mut records: HashMap<Kind, Vec<Record>> = HashMap::new();
+    for record in inventory.records().map_err(|error| super::corrupt("an inventory record", error))? {
+        records.entry(record.id.kind).or_default().push(record);
+    }
     for listing in &inventory.listings {
-        let Listing { account: Some(account), region: Some(region), kind: Some(kind), .. } = listing else { continue };
-        let provider = listing.provider.to_string();
-        let of = Of { provider: &provider, account, region, kind: *kind };
         let failed = match &listing.outcome {
             Outcome::Complete { .. } => None,
             Outcome::Failed { what, why } => Some(format!("{what}: {why}")),
         };
-        lengthen(transaction, of, failed.as_deref(), now).await?;
-        if failed.is_none() {
-            let here = records.iter().filter(|record| record.is_in(listing.provider, account, region, *kind));
-            renew(transaction, of, here.collect(), now).await?;
+        // What failed before anything was listed says the same of every kind.
+        let kinds = listing.kind.as_ref().map_or(Kind::ALL, std::slice::from_ref);
+        for kind in kinds.iter().filter(|kind| listing.may_speak_of(*provider, account, region, **kind)) {
+            let of = Of { provider: &words, account, region, kind: *kind };
+            lengthen(transaction, of, failed.as_deref(), now).await?;
+            if failed.is_none() {
+                renew(transaction, of, records.remove(kind).unwrap_or_default(), now).await?;
+            }
         }
     }
     Ok(())
@@ -185,7 +192,7 @@ async fn lengthen(
 async fn renew(
     transaction: &impl ConnectionTrait,
     of: Of<'_>,
-    records: Vec<&Record>,
+    records: Vec<Record>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let doing = "write the inventory's history";

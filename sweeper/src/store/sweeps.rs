@@ -2,7 +2,10 @@
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
 use jiff::Timestamp;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _, QueryOrder as _, QuerySelect as _};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _,
+};
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -61,6 +64,19 @@ pub(crate) async fn put(transaction: &impl ConnectionTrait, sweep: &FinishedSwee
 }
 
 impl Store {
+    /// Deletes the reports of sweeps that began before a moment.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn delete_sweeps_before(&self, moment: Timestamp) -> Result<u64, StoreError> {
+        let deleted = row::Entity::delete_many()
+            .filter(row::Column::StartedUnixMs.lt(to_unix_ms(moment)))
+            .exec(self.connection())
+            .await
+            .doing("delete old reports")?;
+        Ok(deleted.rows_affected)
+    }
+
     /// The sweeps that began last, the newest first.
     ///
     /// # Errors

@@ -90,12 +90,16 @@ pub(super) async fn apply(
         started_at: report.started_at,
         finished_at: report.finished_at,
         complete: report.complete,
-        report: serde_json::to_string(&report).map_err(SweepError::Report)?,
+        report: serde_json::to_string(&report.abridged()).map_err(SweepError::Report)?,
         scope: Some(share.to_string()),
         swept_for: Some(tick),
     };
     sweeps::put(&transaction, &finished).await?;
-    history::record(&transaction, inventory, now).await?;
+    let scope = match share {
+        Share::Scope(scope) => Some(scope),
+        Share::Uncovered => None,
+    };
+    history::record(&transaction, scope, inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
 }

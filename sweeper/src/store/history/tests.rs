@@ -1,5 +1,5 @@
 use super::*;
-use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Provider, Scope, sample};
+use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Listing, Provider, sample};
 
 const KEY: &str = "aws:123456789012:eu-central-1:i-0123456789abcdef0";
 
@@ -32,7 +32,7 @@ async fn after(sweeps: &[(i64, Inventory)]) -> Store {
     store.migrate().await.expect("a schema");
     for (minute, inventory) in sweeps {
         let transaction = store.begin_write().await.expect("a transaction");
-        record(&transaction, inventory, at(*minute)).await.expect("written");
+        record(&transaction, Some(&scope()), inventory, at(*minute)).await.expect("written");
         transaction.commit().await.expect("committed");
     }
     store
@@ -85,6 +85,17 @@ async fn a_failed_listing_ends_nothing_and_says_since_when_nobody_looks() {
     assert_eq!((span.from, span.until, span.kind.as_str()), (at(10), at(20), "instance"));
     assert_eq!(span.failed.as_deref(), Some("ec2:DescribeInstances: denied: not you"));
     assert_eq!(store.listings_at(at(5)).await.expect("read")[0].failed, None, "it could be listed then");
+}
+
+#[tokio::test]
+async fn what_failed_before_anything_was_listed_is_said_of_every_kind() {
+    let why = Failure { kind: FailureKind::Credentials, message: "expired".into() };
+    let outcome = Outcome::Failed { what: "sts:GetCallerIdentity".into(), why };
+    let nothing = Listing { provider: Provider::Aws, account: None, region: None, kind: None, outcome };
+    let store = after(&[(0, listed(vec![sample::instance()])), (10, Inventory::failed(nothing))]).await;
+    assert_eq!(versions(&store).await, [("running".into(), at(0), None)]);
+    let spans = store.listings_at(at(60)).await.expect("read");
+    assert_eq!(spans.iter().filter(|span| span.failed.is_some()).count(), Kind::ALL.len(), "{spans:?}");
 }
 
 #[tokio::test]
