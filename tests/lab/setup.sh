@@ -133,6 +133,23 @@ python_environment() {
     cp "tests/lab/$2" ".setup/$1/requirements.txt"
 }
 
+# What AWS once answered. botocore keeps it in its source package only; libcloud among its tests, which it installs.
+recorded_answers() {
+    cmp -s tests/lab/recorded.txt .setup/recorded/requirements.txt && return 0
+    say "recorded answers of AWS, as tests/lab/recorded.txt pins them, into .setup/recorded"
+    rm -rf .setup/recorded .setup/recorded.part
+    mkdir -p .setup/recorded.part .setup/recorded/botocore .setup/recorded/libcloud
+    .setup/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary botocore \
+        --dest .setup/recorded.part -r tests/lab/recorded.txt
+    tar -xzf .setup/recorded.part/botocore-*.tar.gz -C .setup/recorded/botocore --strip-components=6 --wildcards \
+        '*/tests/unit/response_parsing/xml/responses/*-describe-*.xml'
+    .setup/venv/bin/python -m zipfile -e .setup/recorded.part/apache_libcloud-*.whl .setup/recorded.part
+    cp .setup/recorded.part/libcloud/test/compute/fixtures/ec2/describe_*.xml .setup/recorded/libcloud/
+    rm -rf .setup/recorded.part
+    # Last, so that an interrupted run is taken up again.
+    cp tests/lab/recorded.txt .setup/recorded/requirements.txt
+}
+
 # The kernel of Debian's own cloud images, unpacked and not installed: micro-VMs boot it.
 cloud_kernel() {
     ls .setup/kernel/boot/vmlinuz-* >/dev/null 2>&1 && return 0
@@ -184,6 +201,7 @@ if [ $what = bench ]; then python_environment venv requirements.txt; fi
 if [ $what = test ]; then
     python_environment venv requirements.txt
     python_environment engines engines.txt
+    recorded_answers
     cloud_kernel
     cloud_init
     cargo_tool cargo-machete $machete_version

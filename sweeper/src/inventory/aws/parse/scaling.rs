@@ -27,8 +27,11 @@ pub(in super::super) fn told(answer: &[u8]) -> Result<Option<Vec<Told>>, XmlDeco
         while let Some(mut list) = result.next_tag() {
             if list.start_el().local() == "AutoScalingGroups" {
                 let mut groups = Vec::new();
+                // Whatever else stands in a list is of a later day.
                 while let Some(group) = list.next_tag() {
-                    groups.push(told_of(group));
+                    if group.start_el().local() == "member" {
+                        groups.push(told_of(group));
+                    }
                 }
                 return Ok(Some(groups));
             }
@@ -43,6 +46,9 @@ fn told_of(mut group: ScopedDecoder<'_, '_>) -> Told {
         let name = fact.start_el().local().to_owned();
         if name == "Instances" {
             while let Some(mut member) = fact.next_tag() {
+                if member.start_el().local() != "member" {
+                    continue;
+                }
                 let mut facts = BTreeSet::new();
                 while let Some(fact) = member.next_tag() {
                     facts.insert(fact.start_el().local().to_owned());
