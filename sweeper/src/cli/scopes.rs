@@ -31,7 +31,8 @@ fn table(scopes: &[ScopeStatus]) -> String {
             (Some(by), Some(until)) => format!("{by}, until {} or longer", words::time(until.as_millisecond())),
             _ => "-".to_owned(),
         };
-        let read = scope.failed.as_ref().or(scope.listed.as_ref());
+        let not_read = scope.failed.as_ref().map(|failed| format!("not read: {failed}"));
+        let read = [scope.listed.clone(), not_read].into_iter().flatten().collect::<Vec<_>>().join("; ");
         table.add_row([
             screen::plain(&scope.name()),
             time(scope.swept_for),
@@ -43,7 +44,7 @@ fn table(scopes: &[ScopeStatus]) -> String {
             .to_owned(),
             age.unwrap_or_else(|| "never".to_owned()),
             screen::plain(&now),
-            screen::plain(read.map_or("-", String::as_str)),
+            screen::plain(if read.is_empty() { "-" } else { &read }),
         ]);
     }
     trim_lines(&table.to_string())

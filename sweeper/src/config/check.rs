@@ -67,6 +67,10 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "aws.own_account",
         "is false and `aws.accounts` is empty, which leaves nothing to read; to read nothing, set `aws.enabled = \"no\"`",
     )?;
+    let no_region = aws.regions.iter().find(|region| !may_be_region(region));
+    let no_region =
+        no_region.map_or_else(String::new, |text| format!("`{text}` is not a region such as `eu-central-1`"));
+    require(no_region.is_empty(), "aws.regions", &no_region)?;
     require(aws.scopes_at_once > 0, "aws.scopes_at_once", "must be at least 1")?;
     require(!aws.listing_timeout.is_zero(), "aws.listing_timeout", "must be longer than nothing")?;
     // Where it was set is known by the key alone.
@@ -141,6 +145,9 @@ fn accounts(accounts: &[AwsAccount]) -> Result<(), (String, String)> {
         if let Some(other) = roles.insert(id, n) {
             return refuse("role_arn", format!("is in account {id}, as that of `aws.accounts[{other}]` is; keep one"));
         }
+        if let Some(region) = account.regions.iter().find(|region| !may_be_region(region)) {
+            return refuse("regions", format!("`{region}` is not a region such as `eu-central-1`"));
+        }
         if !made_of(&account.session_name, "_+=,.@-", 64) {
             return refuse("session_name", "must be 2 to 64 letters, digits or any of _+=,.@-".to_owned());
         }
@@ -149,6 +156,12 @@ fn accounts(accounts: &[AwsAccount]) -> Result<(), (String, String)> {
         }
     }
     Ok(())
+}
+
+/// It becomes a part of a host's name.
+fn may_be_region(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (3..=63).contains(&text.len()) && text.bytes().all(plain)
 }
 
 /// Digits with at most six behind one point: what micro-dollars can hold exactly.

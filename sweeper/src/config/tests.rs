@@ -183,6 +183,7 @@ fn settings_that_cannot_work_together_are_refused() {
         ("[onprem]\nhourly_usd = { default = \"cheap\" }", "onprem.hourly_usd"),
         ("[aws]\nown_account = false", "aws.own_account"),
         ("[aws]\nscopes_at_once = 0", "aws.scopes_at_once"),
+        ("[aws]\nregions = [\"[eu-central-1]\"]", "aws.regions"),
         ("[aws]\nlisting_timeout = \"0s\"", "aws.listing_timeout"),
     ] {
         let line = refusal(text, &[]);
@@ -241,6 +242,10 @@ fn an_account_that_cannot_be_read_is_refused_by_its_number() {
         (
             role("111122223333", "") + &role("444455556666", "external_id = \"a b\""),
             "`aws.accounts[1].external_id`: must be 2 to 1,224 letters, digits or any of _+=,.@:/-",
+        ),
+        (
+            role("111122223333", "regions = [\"Frankfurt\"]"),
+            "`aws.accounts[0].regions`: `Frankfurt` is not a region such as `eu-central-1`",
         ),
         (
             role("111122223333", "session_name = \"x\""),
