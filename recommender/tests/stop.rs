@@ -10,7 +10,8 @@ use recommender::{
     HourlyRate, Proposal,
     proposal::{Call, Charge, Loss, Plan, Saving, Step},
     rules::stop::{
-        Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Price, PublicIpv4, Root, StopInput, Verdict, propose,
+        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Price, PublicIpv4, Root, StopInput,
+        Verdict, propose,
     },
 };
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ fn facts() -> Ec2Facts {
             PublicIpv4 { address: "198.51.100.2".into(), elastic: Some(true) },
         ],
         tags: Some(BTreeMap::from([("Name".to_owned(), "align-7".to_owned())])),
-        autoscaling_group: None,
+        autoscaling: AutoScaling::NotListed,
         operator: None,
     }
 }
@@ -130,12 +131,14 @@ fn a_member_of_something_larger_is_its_owners_to_stop() {
     }
     let owner = json!({"kind": "Auto Scaling group", "name": "workers", "known_by": "the group's own list"});
     assert_eq!(
-        refusal(|f| f.autoscaling_group = Some("workers".into())),
+        refusal(|f| f.autoscaling = AutoScaling::Member("workers".into())),
         json!({"not_proposed": "member_of", "owner": owner}),
         "a machine that was attached by hand"
     );
+    let unknown = refusal(|f| f.autoscaling = AutoScaling::Unknown);
+    assert_eq!(unknown, json!({"not_proposed": "groups_unreadable"}), "any group may list it");
     let both = refusal(|f| {
-        f.autoscaling_group = Some("eks-nodes".into());
+        f.autoscaling = AutoScaling::Member("eks-nodes".into());
         tag(f, "eks:cluster-name", "k");
     });
     assert_eq!(both["owner"]["kind"], "EKS cluster", "the owner that a person would go to");

@@ -12,7 +12,7 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, Inventory, Kind, Lifecycle, Outcome, RootDevice, Silent,
+        FailureKind, InstanceState, Inventory, Kind, Lifecycle, Outcome, Provider, RootDevice, Silent,
         aws::{Options, Patience, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -301,7 +301,7 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
             finding: "f-1".into(),
             resource: instance.id.to_string(),
             verdict: stop::Verdict::Idle,
-            machine: instance.stop_facts().unwrap(),
+            machine: instance.stop_facts(inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1")).unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
             now,
         })

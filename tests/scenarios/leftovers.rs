@@ -9,7 +9,8 @@ use lab::{
 };
 use recommender::rules::stop;
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Launch, Outcome, Silent, SnapshotState, StorageTier, VolumeAttachment, VolumeState,
+    FailureKind, Inventory, Kind, Launch, Outcome, Provider, Silent, SnapshotState, StorageTier, VolumeAttachment,
+    VolumeState,
     aws::{Options, Patience, Session, collect},
 };
 
@@ -232,7 +233,8 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
     moto.groups("us-east-1", &[workers]).await;
     let group_of = |inventory: &Inventory, id: &str| {
         let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
-        (instance.autoscaling_group.clone(), instance.stop_facts().unwrap())
+        let known = inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1");
+        (instance.autoscaling_group.clone(), instance.stop_facts(known).unwrap())
     };
 
     let listed = inventory(&moto, &["us-east-1"]).await;
@@ -249,22 +251,30 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
     let groups = [0, 1, 2].map(|n: usize| group_of(&listed, &ids[n]).0);
     assert_eq!(groups, [Some("workers".to_owned()), Some("old".to_owned()), None]);
 
-    let machine = group_of(&listed, &ids[0]).1;
-    let refused = stop::propose(&stop::StopInput {
-        finding: "f-1".into(),
-        resource: group.id.to_string(),
-        verdict: stop::Verdict::Idle,
-        machine,
-        price: stop::Price::OnDemand("0.096".parse().unwrap()),
-        now: Timestamp::now(),
-    });
-    let refused = refused.unwrap_err().to_string();
+    let resource = group.id.to_string();
+    let refusal = |machine| {
+        let input = stop::StopInput {
+            finding: "f-1".into(),
+            resource: resource.clone(),
+            verdict: stop::Verdict::Idle,
+            machine,
+            price: stop::Price::OnDemand("0.096".parse().unwrap()),
+            now: Timestamp::now(),
+        };
+        stop::propose(&input).err().map(|refused| refused.to_string()).unwrap_or_default()
+    };
+    let refused = refusal(group_of(&listed, &ids[0]).1);
     assert!(refused.contains("Auto Scaling group workers"), "{refused}");
+    assert_eq!(refusal(group_of(&listed, &ids[2]).1), "", "no group lists it");
 
     moto.fail(&[fault(Kind::AutoScalingGroup, "AccessDenied")]).await;
     let denied = inventory(&moto, &["us-east-1"]).await;
     let groups = [0, 1, 2].map(|n: usize| group_of(&denied, &ids[n]).0);
     assert_eq!(groups, [None, Some("old".to_owned()), None], "only the tags are left");
+    for id in [&ids[0], &ids[2]] {
+        let refused = refusal(group_of(&denied, id).1);
+        assert!(refused.contains("groups could not be read"), "any group may hold it: {refused}");
+    }
 }
 
 #[tokio::test]

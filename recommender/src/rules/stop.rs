@@ -99,8 +99,8 @@ pub struct Ec2Facts {
     pub public_ipv4: Vec<PublicIpv4>,
     /// All its tags; none if they could not be read.
     pub tags: Option<BTreeMap<String, String>>,
-    /// The Auto Scaling group that lists it as a member; a tag may be missing on a machine that was attached by hand.
-    pub autoscaling_group: Option<String>,
+    /// What the Auto Scaling groups say of it; a tag may be missing on a machine that was attached by hand.
+    pub autoscaling: AutoScaling,
     /// The service that EC2 itself names as the operator of the instance.
     pub operator: Option<String>,
 }
@@ -126,6 +126,17 @@ pub enum Root {
     /// A disk of the host: such an instance cannot be stopped, only ended.
     InstanceStore,
     /// EC2 did not say.
+    Unknown,
+}
+
+/// Whether an Auto Scaling group keeps an instance up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AutoScaling {
+    /// The group of this name.
+    Member(String),
+    /// None of those that there are.
+    NotListed,
+    /// The groups, or the members of one, could not be read: any of them may.
     Unknown,
 }
 

@@ -177,7 +177,7 @@ impl Instance {
 
     /// The facts that the *stop* rule looks at; none for a machine that is not EC2's.
     #[must_use]
-    pub fn stop_facts(&self) -> Option<stop::Machine> {
+    pub fn stop_facts(&self, groups_are_known: bool) -> Option<stop::Machine> {
         let NodeId::Aws { account, region, instance } = &self.id else { return None };
         Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
             account: account.clone(),
@@ -207,7 +207,11 @@ impl Instance {
                 .map(|ip| stop::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
                 .collect(),
             tags: Some(self.tags.clone()),
-            autoscaling_group: self.autoscaling_group.clone(),
+            autoscaling: match &self.autoscaling_group {
+                Some(name) => stop::AutoScaling::Member(name.clone()),
+                None if groups_are_known => stop::AutoScaling::NotListed,
+                None => stop::AutoScaling::Unknown,
+            },
             operator: self.operator.clone(),
         })))
     }

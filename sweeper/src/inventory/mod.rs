@@ -61,6 +61,19 @@ impl Inventory {
         self.listings.iter().all(|listing| matches!(listing.outcome, Outcome::Complete { .. }))
     }
 
+    /// Whether it is known of every machine in a scope which Auto Scaling group lists it: a failed listing, or a group that does not
+    /// say its members, may hold any machine.
+    #[must_use]
+    pub fn groups_are_known(&self, provider: Provider, account: &str, region: &str) -> bool {
+        let is_listed = |listing: &Listing| {
+            matches!(listing.outcome, Outcome::Complete { .. })
+                && listing.may_speak_of(provider, account, region, Kind::AutoScalingGroup)
+        };
+        let is_here = |id: &ResourceId| id.provider == provider && id.account == account && id.region == region;
+        let mut groups = self.autoscaling_groups.iter().filter(|group| is_here(&group.id));
+        self.listings.iter().any(is_listed) && groups.all(|group| group.members.is_some())
+    }
+
     /// Nothing but a failure.
     #[must_use]
     pub fn failed(listing: Listing) -> Self {

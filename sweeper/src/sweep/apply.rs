@@ -315,7 +315,12 @@ fn propose(
             Verdict::Idle => stop::Verdict::Idle,
             Verdict::Unknown => stop::Verdict::Unknown,
         },
-        machine: judged.subject.instance.as_ref().and_then(|i| i.stop_facts()).unwrap_or(stop::Machine::OnPrem),
+        machine: judged
+            .subject
+            .instance
+            .as_ref()
+            .and_then(|instance| instance.stop_facts(judged.subject.groups_are_known))
+            .unwrap_or(stop::Machine::OnPrem),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),

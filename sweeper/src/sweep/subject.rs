@@ -27,6 +27,8 @@ pub(super) struct Subject {
     pub(super) instance: Option<Instance>,
     pub(super) node: Option<Node>,
     pub(super) coverage: Coverage,
+    /// See [`Inventory::groups_are_known`].
+    pub(super) groups_are_known: bool,
 }
 
 impl Subject {
@@ -56,7 +58,12 @@ impl Subject {
 pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
     let mut subjects: BTreeMap<NodeId, Subject> = BTreeMap::new();
     let mut at = |id: &NodeId, change: &mut dyn FnMut(&mut Subject)| {
-        let new = || Subject { id: id.clone(), instance: None, node: None, coverage: coverage(inventory, id) };
+        let groups_are_known = match id {
+            NodeId::Aws { account, region, .. } => inventory.groups_are_known(Provider::Aws, account, region),
+            NodeId::Gcp { .. } | NodeId::Host { .. } => false,
+        };
+        let coverage = coverage(inventory, id);
+        let new = || Subject { id: id.clone(), instance: None, node: None, coverage, groups_are_known };
         change(subjects.entry(id.clone()).or_insert_with(new));
     };
     for instance in &inventory.instances {
@@ -88,7 +95,7 @@ fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Failure, FailureKind, Listing};
+    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, ResourceId, sample};
 
     fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
         Listing {
@@ -123,5 +130,42 @@ mod tests {
         let volumes = Listing { kind: Some(Kind::Volume), ..listing(account, Some("eu-central-1"), false) };
         let instances = listing(account, Some("eu-central-1"), true);
         assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
+    }
+
+    #[test]
+    fn groups_that_failed_or_hide_their_members_may_hold_any_machine() {
+        let account = Some("123456789012");
+        let groups = |complete| Listing {
+            kind: Some(Kind::AutoScalingGroup),
+            ..listing(account, Some("eu-central-1"), complete)
+        };
+        let group = |members| AutoScalingGroup {
+            id: ResourceId {
+                provider: Provider::Aws,
+                account: "123456789012".into(),
+                region: "eu-central-1".into(),
+                kind: Kind::AutoScalingGroup,
+                id: "workers".into(),
+            },
+            arn: None,
+            min_size: None,
+            max_size: None,
+            desired_capacity: None,
+            launch: None,
+            members,
+            tags: [].into(),
+        };
+        let known = |listings: Vec<Listing>, autoscaling_groups| {
+            let inventory = Inventory { listings, autoscaling_groups, ..Inventory::default() };
+            let id: NodeId = "aws:123456789012:eu-central-1:i-1".parse().expect("a node id");
+            let instance = Instance { id, ..sample::instance() };
+            let inventory = Inventory { instances: vec![instance], ..inventory };
+            join(&inventory, Vec::new(), &[]).remove(0).groups_are_known
+        };
+        assert!(known(vec![groups(true)], vec![group(Some(Vec::new()))]));
+        assert!(known(vec![groups(true)], Vec::new()));
+        assert!(!known(vec![groups(false)], Vec::new()), "they were refused");
+        assert!(!known(vec![listing(account, Some("eu-central-1"), true)], Vec::new()), "nobody asked");
+        assert!(!known(vec![groups(true)], vec![group(None)]), "one does not say its members");
     }
 }

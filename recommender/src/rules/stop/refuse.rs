@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Root, StopInput, Verdict, membership};
+use super::{
+    AutoScaling, EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Root, StopInput, Verdict,
+    membership,
+};
 
 /// Why a stop is not proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -33,6 +36,9 @@ pub enum NotProposed {
         /// What it belongs to.
         owner: Owner,
     },
+    /// A group that could not be read may replace it.
+    #[error("the Auto Scaling groups could not be read, and one of them may keep it up")]
+    GroupsUnreadable,
     /// EC2 left out a fact that the plan depends on.
     #[error("EC2 did not say its {fact}")]
     FactUnknown {
@@ -93,8 +99,15 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
     if tags.get(EXEMPTION_TAG).is_some_and(|value| !value.trim().eq_ignore_ascii_case("false")) {
         return Err(NotProposed::Exempt { tag: EXEMPTION_TAG.to_owned() });
     }
-    if let Some(owner) = membership::owner(tags, facts.autoscaling_group.as_deref(), facts.operator.as_deref()) {
+    let group = match &facts.autoscaling {
+        AutoScaling::Member(name) => Some(name.as_str()),
+        AutoScaling::NotListed | AutoScaling::Unknown => None,
+    };
+    if let Some(owner) = membership::owner(tags, group, facts.operator.as_deref()) {
         return Err(NotProposed::MemberOf { owner });
+    }
+    if facts.autoscaling == AutoScaling::Unknown {
+        return Err(NotProposed::GroupsUnreadable);
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
     match facts.state.as_deref() {

@@ -55,7 +55,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         last_seen_at: None,
     };
     Judged {
-        subject: Subject { id, instance, node: Some(node), coverage },
+        subject: Subject { id, instance, node: Some(node), coverage, groups_are_known: true },
         case: Case::new(0, Policy::default(), Vec::new()),
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
