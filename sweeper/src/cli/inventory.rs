@@ -8,11 +8,14 @@ use crate::{
     verdict::words,
 };
 use clap::Args;
-use jiff::{Timestamp, civil};
+use jiff::{SignedDuration, Timestamp, civil};
 use screen::{BOLD, DIM, WARN, plain};
 use serde::Serialize;
 use serde_json::Value;
 use std::{fmt::Write as _, process::ExitCode};
+
+/// What no sweep has read for so long, because its region is named no more or nobody sweeps, may have changed since.
+const FORGOTTEN: SignedDuration = SignedDuration::from_hours(24);
 
 /// What to show of the inventory.
 #[derive(Debug, Args)]
@@ -74,9 +77,14 @@ impl From<Version> for Line {
 }
 
 impl NotKnown {
-    fn of(span: Span) -> Option<Self> {
-        let Span { provider, account, region, kind, from, failed, .. } = span;
-        Some(Self { provider, account, region, kind, since: from, why: failed? })
+    fn of(span: Span, at: Timestamp) -> Option<Self> {
+        let Span { provider, account, region, kind, from, until, failed } = span;
+        let (since, why) = match failed {
+            Some(why) => (from, why),
+            None if at.duration_since(until) > FORGOTTEN => (until, "no sweep has read it since".to_owned()),
+            None => return None,
+        };
+        Some(Self { provider, account, region, kind, since, why })
     }
 }
 
@@ -103,7 +111,7 @@ pub(super) async fn show(config: &Config, question: Question, output: Output) ->
     }
     let spans = store.listings_at(at).await?;
     let wanted = |span: &Span| question.kind.is_none_or(|kind| kind.as_str() == span.kind);
-    let not_known = spans.into_iter().filter(wanted).filter_map(NotKnown::of).collect();
+    let not_known = spans.into_iter().filter(wanted).filter_map(|span| NotKnown::of(span, at)).collect();
     let answer = Answer { at, not_known, resources: versions.into_iter().map(Line::from).collect() };
     match output {
         Output::Json => screen::json(&answer)?,
@@ -195,6 +203,27 @@ mod tests {
         assert_eq!(moment("2026-11-17"), Ok("2026-11-17T00:00:00Z".parse().expect("a time")));
         assert_eq!(moment("2026-11-17T09:30:00+01:00"), Ok("2026-11-17T08:30:00Z".parse().expect("a time")));
         assert!(moment("last Tuesday").is_err());
+    }
+
+    #[test]
+    fn what_nobody_has_read_for_a_day_is_not_known() {
+        let at = |hour: i64| Timestamp::from_second(hour * 3_600).expect("a time");
+        let not_known = |failed: Option<&str>, now: Timestamp| {
+            let span = Span {
+                provider: "aws".into(),
+                account: "1".into(),
+                region: "r".into(),
+                kind: "instance".into(),
+                from: at(1),
+                until: at(10),
+                failed: failed.map(str::to_owned),
+            };
+            NotKnown::of(span, now).map(|one| one.since)
+        };
+        assert_eq!(not_known(None, at(5)), None, "a moment of the past");
+        assert_eq!(not_known(None, at(34)), None);
+        assert_eq!(not_known(None, at(35)), Some(at(10)));
+        assert_eq!(not_known(Some("denied"), at(11)), Some(at(1)));
     }
 
     #[test]
