@@ -13,6 +13,7 @@ mod resource;
 pub(crate) mod sample;
 mod scaling;
 mod snapshot;
+mod usage;
 mod volume;
 mod words;
 
@@ -24,6 +25,7 @@ pub use record::Record;
 pub use resource::ResourceId;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
+pub use usage::{Usage, UsageSource};
 pub use volume::{Volume, VolumeAttachment, VolumeState};
 
 /// One account's part of one region: what a sweep reads and judges as a whole.
@@ -50,6 +52,8 @@ pub struct Inventory {
     pub snapshots: Vec<Snapshot>,
     /// All Auto Scaling groups, likewise.
     pub autoscaling_groups: Vec<AutoScalingGroup>,
+    /// What the providers measured of machines, likewise.
+    pub usage: Vec<Usage>,
     /// What was asked for, and how it went, ordered by account, region and kind.
     pub listings: Vec<Listing>,
 }
@@ -87,12 +91,14 @@ impl Inventory {
         self.addresses.extend(other.addresses);
         self.snapshots.extend(other.snapshots);
         self.autoscaling_groups.extend(other.autoscaling_groups);
+        self.usage.extend(other.usage);
         self.listings.extend(other.listings);
         self.instances.sort_by(|a, b| a.id.cmp(&b.id));
         self.volumes.sort_by(|a, b| a.id.cmp(&b.id));
         self.addresses.sort_by(|a, b| a.id.cmp(&b.id));
         self.snapshots.sort_by(|a, b| a.id.cmp(&b.id));
         self.autoscaling_groups.sort_by(|a, b| a.id.cmp(&b.id));
+        self.usage.sort_by(|a, b| a.id.cmp(&b.id));
         self.listings.sort_by(|a, b| a.place().cmp(&b.place()));
     }
 }
@@ -110,6 +116,8 @@ pub enum Kind {
     Snapshot,
     /// What keeps a number of machines alive.
     AutoScalingGroup,
+    /// What the provider measured of machines from outside.
+    Usage,
 }
 
 impl Kind {
@@ -122,11 +130,13 @@ impl Kind {
             Self::Address => "address",
             Self::Snapshot => "snapshot",
             Self::AutoScalingGroup => "auto_scaling_group",
+            Self::Usage => "usage",
         }
     }
 
     /// All kinds.
-    pub const ALL: &[Self] = &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup];
+    pub const ALL: &[Self] =
+        &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup, Self::Usage];
 
     /// The kind that a word names.
     #[must_use]

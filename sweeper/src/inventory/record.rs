@@ -33,12 +33,12 @@ fn sorted(value: Value) -> Value {
 }
 
 impl Inventory {
-    /// All resources.
+    /// All resources. What was measured of them is none: it is another one with each sweep.
     ///
     /// # Errors
     /// If a resource cannot be written as JSON.
     pub fn records(&self) -> Result<Vec<Record>, serde_json::Error> {
-        let Self { instances, volumes, addresses, snapshots, autoscaling_groups, listings: _ } = self;
+        let Self { instances, volumes, addresses, snapshots, autoscaling_groups, usage: _, listings: _ } = self;
         let mut records = Vec::with_capacity(instances.len() + volumes.len() + addresses.len() + snapshots.len());
         for instance in instances {
             if let Some(id) = instance.resource() {

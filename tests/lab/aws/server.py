@@ -23,8 +23,6 @@ import pathlib
 import re
 import threading
 import time
-import urllib.parse
-from xml.sax.saxutils import escape
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
@@ -33,6 +31,8 @@ import accounts
 import ec2
 import leftovers
 import prices
+import standin
+import wire
 
 CREDENTIAL = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
@@ -66,31 +66,13 @@ class Faults:
         return None
 
 
-def parameters(body, target):
-    """A query API's parameters are a form, a JSON API's are JSON."""
-    if target:
-        return json.loads(body or b"{}")
-    return dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
-
-
-def error(service, target, code, message):
-    """The three ways in which AWS writes an error: JSON, EC2's XML, and every other query API's XML."""
-    if target:
-        return "application/x-amz-json-1.1", json.dumps({"__type": code, "message": message})
-    inner = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
-    if service == "ec2":
-        text = f"<Response><Errors><Error>{inner}</Error></Errors><RequestID>lab</RequestID></Response>"
-    else:
-        text = f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>lab</RequestId></ErrorResponse>"
-    return "text/xml", f"<?xml version='1.0' encoding='UTF-8'?>{text}"
-
-
 class Lab:
     """Looks at every request first, then hands it to moto."""
 
     def __init__(self, price_list):
         self.moto = DomainDispatcherApplication(create_backend_app)
-        self.prices = prices.PriceList(price_list)
+        self.standins = standin.StandIns()
+        self.standins.add("pricing", "GetProducts", prices.PriceList(price_list).get_products)
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
 
     def __call__(self, environ, start_response):
@@ -98,23 +80,21 @@ class Lab:
         body = environ["wsgi.input"].read(length) if length else b""
         environ["wsgi.input"] = io.BytesIO(body)
 
-        def answer(status, content_type, text):
-            data = text.encode()
-            headers = [("content-type", content_type), ("content-length", str(len(data)))]
+        def answer(status, headers, body):
+            headers = [*headers, ("content-length", str(len(body)))]
             start_response(f"{status} {'OK' if status < 400 else 'Refused'}", headers)
-            return [data]
+            return [body]
 
         if environ["PATH_INFO"].startswith("/_lab/"):
             result = self.admin(environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix("/_lab/"), body)
-            return answer(200, "application/json", json.dumps(result))
+            return answer(200, [("content-type", "application/json")], json.dumps(result, default=str).encode())
         signed = CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
         if not signed:
             return self.moto(environ, start_response)
 
-        access_key, region, service = signed.groups()
-        target = environ.get("HTTP_X_AMZ_TARGET")
-        wanted = parameters(body, target)
-        action = target.split(".")[-1] if target else wanted.get("Action")
+        access_key, region, signed_as = signed.groups()
+        asked = wire.read(signed_as, environ, body)
+        service, action, wanted = asked.service, asked.action, asked.parameters
         account = self.accounts.of(access_key)
         call = {"service": service, "action": action, "account": account, "region": region}
         self.calls.append(call | {"at": time.time(), "access_key": access_key, "parameters": wanted})
@@ -125,20 +105,20 @@ class Lab:
         refusal = self.accounts.refusal(access_key, service, action, wanted)
         if refusal:
             status, code, message = refusal
-            return answer(status, *error(service, target, code, message))
+            return answer(status, *wire.error(asked, code, message))
         if service == "sts":
             body = self.accounts.redirected(body, action, wanted)
             environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
         if fault:
             time.sleep(fault.get("delay_s") or 0)
             if fault.get("code"):
-                text = error(service, target, fault["code"], fault.get("message") or "injected by the laboratory")
-                return answer(fault.get("status") or 400, *text)
-        if (service, action) == ("pricing", "GetProducts"):
+                told = wire.error(asked, fault["code"], fault.get("message") or "injected by the laboratory")
+                return answer(fault.get("status") or 400, *told)
+        if self.standins.has(asked):
             try:
-                return answer(200, "application/x-amz-json-1.1", json.dumps(self.prices.get_products(wanted)))
-            except prices.Refused as refused:
-                return answer(400, *error(service, target, refused.code, str(refused)))
+                return answer(200, *wire.answer(asked, self.standins.answer(asked, account, region)))
+            except standin.Refused as refused:
+                return answer(refused.status, *wire.error(asked, refused.code, str(refused)))
         return self.moto(environ, start_response)
 
     def admin(self, method, what, body):
