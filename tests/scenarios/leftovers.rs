@@ -24,6 +24,7 @@ fn call(kind: Kind) -> (&'static str, &'static str) {
         Kind::Address => ("ec2", "DescribeAddresses"),
         Kind::Snapshot => ("ec2", "DescribeSnapshots"),
         Kind::AutoScalingGroup => ("autoscaling", "DescribeAutoScalingGroups"),
+        other => unreachable!("{} is no subject here", other.as_str()),
     }
 }
 
