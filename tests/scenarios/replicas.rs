@@ -228,6 +228,44 @@ async fn each_scope_is_swept_once_for_each_tick() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_scope_with_a_schedule_of_its_own_follows_that_one_alone() {
+    const OWN: &str = "us-east-1";
+    const TICKS: usize = 3;
+    let site = Site::new().await;
+    let own = format!("[[sweep.schedules]]\nregion = \"{OWN}\"\nschedule = \"*/10 * * * * *\"\n");
+    let config = format!("{}{own}", config(&site.url, &site.slack, YEARLY, "yes"));
+    let replicas = [
+        start(&site.folder, "one", &config, &site.moto, &site.slack).await,
+        start(&site.folder, "two", &config, &site.moto, &site.slack).await,
+    ];
+    let swept = wait::until("some ticks of one scope", PATIENCE, || async {
+        let mut swept: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
+        for ((tick, scope), times) in site.sweeps().await {
+            assert_eq!(times, 1, "{scope} for {tick}");
+            swept.entry(scope).or_default().push(tick);
+        }
+        let own = swept.iter().find(|(scope, _)| scope.contains(OWN)).map_or(0, |(_, ticks)| ticks.len());
+        (own >= TICKS && swept.len() == SCOPES).then_some(swept)
+    })
+    .await;
+    for (scope, ticks) in &swept {
+        if scope.contains(OWN) {
+            assert!(ticks.iter().all(|tick| tick.as_second() % 10 == 0), "{ticks:?}");
+            assert!(ticks.windows(2).all(|pair| pair[1].as_second() - pair[0].as_second() == 10), "{ticks:?}");
+        } else {
+            assert_eq!(ticks.len(), 1, "{scope}: {ticks:?}");
+        }
+    }
+    // People are told when each comes next.
+    let told = replicas[0].json(&["scopes"]).await;
+    for scope in told.as_array().unwrap() {
+        let next = scope["next_at"].as_str().unwrap();
+        assert_eq!(next.ends_with("-01-01T00:00:00Z"), scope["region"] != OWN, "{scope:#}");
+    }
+    site.assert_each_finding_is_there_and_told_once().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_scope_whose_replica_is_killed_is_taken_over() {
     let site = Site::new().await;
     site.delay(25).await;

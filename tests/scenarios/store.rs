@@ -279,8 +279,8 @@ async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
         let store = stores[replica % 2].clone();
         tasks.spawn(async move {
             let mut leases = Vec::new();
-            while let Some(lease) = store.claim_due(tick(), &replica.to_string(), LONG).await.unwrap() {
-                leases.push(lease);
+            for state in store.shares().await.unwrap().states {
+                leases.extend(store.claim_due(&state.share, tick(), &replica.to_string(), LONG).await.unwrap());
             }
             leases
         });
@@ -294,15 +294,15 @@ async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
 
 async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: String) {
     let store = with_scopes(&url, 0).await;
-    let first = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
-    assert_eq!(store.claim_due(tick(), "second", LONG).await.unwrap(), None);
+    let first = store.claim_due(&Share::Uncovered, tick(), "first", SHORT).await.unwrap().unwrap();
+    assert_eq!(store.claim_due(&Share::Uncovered, tick(), "second", LONG).await.unwrap(), None);
     assert_eq!(store.claim(&first.share, "second", LONG).await.unwrap(), None);
     let held = store.shares().await.unwrap().states.remove(0).held.unwrap();
     assert_eq!(held.by, "first");
 
     until_free(&store, &first.share).await;
     assert!(!store.renew(&first, LONG).await.unwrap(), "it has run out, whether or not somebody else has it");
-    let second = store.claim_due(tick(), "second", LONG).await.unwrap().unwrap();
+    let second = store.claim_due(&Share::Uncovered, tick(), "second", LONG).await.unwrap().unwrap();
     assert_eq!((second.epoch, second.taken_from.as_deref()), (2, Some("first")));
     assert!(!store.renew(&first, LONG).await.unwrap() && store.renew(&second, LONG).await.unwrap());
     assert_eq!(store.release_leases("first").await.unwrap(), 0, "the second one keeps it");
@@ -311,8 +311,9 @@ async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: Stri
 
 async fn a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once(url: String) {
     let store = with_scopes(&url, 1).await;
-    let lease = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
-    let other = store.claim_due(tick(), "first", SHORT).await.unwrap().unwrap();
+    let shares: Vec<Share> = store.shares().await.unwrap().states.into_iter().map(|state| state.share).collect();
+    let lease = store.claim_due(&shares[0], tick(), "first", SHORT).await.unwrap().unwrap();
+    let other = store.claim_due(&shares[1], tick(), "first", SHORT).await.unwrap().unwrap();
     assert!(store.renew(&lease, LONG).await.unwrap());
     until_free(&store, &other.share).await;
     assert_eq!(store.claim(&lease.share, "second", LONG).await.unwrap(), None);

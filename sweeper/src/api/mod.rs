@@ -25,6 +25,7 @@ pub use router::router;
 use crate::{
     rules::{Served, Shelf},
     store::Store,
+    sweep::Timetable,
 };
 use axum::serve::ListenerExt as _;
 use heartbeat::api::RulesOffer;
@@ -47,18 +48,19 @@ struct Inner {
     store: Store,
     clock_skew: Duration,
     rules: Option<Arc<Shelf>>,
+    timetable: Arc<Timetable>,
     bodies: Arc<Semaphore>,
     decoders: Arc<Semaphore>,
 }
 
 impl AppState {
-    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, and `rules` what agents are to
-    /// follow, if not their built-in rules.
+    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, `rules` what agents are to
+    /// follow, if not their built-in rules, and `timetable` when what is swept.
     #[must_use]
-    pub fn new(store: Store, clock_skew: Duration, rules: Option<Arc<Shelf>>) -> Self {
+    pub fn new(store: Store, clock_skew: Duration, rules: Option<Arc<Shelf>>, timetable: Arc<Timetable>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
-        Self(Arc::new(Inner { store, clock_skew, rules, bodies, decoders }))
+        Self(Arc::new(Inner { store, clock_skew, rules, timetable, bodies, decoders }))
     }
 
     /// The database.
@@ -69,6 +71,10 @@ impl AppState {
 
     pub(crate) fn clock_skew(&self) -> Duration {
         self.0.clock_skew
+    }
+
+    fn timetable(&self) -> &Timetable {
+        &self.0.timetable
     }
 
     /// The rules file, if one is served.

@@ -4,9 +4,11 @@
 
 use super::{AppState, establish_join_token, router};
 use crate::{
+    config::SweepConfig,
     inventory::{Provider, Scope},
     rules::Shelf,
     store::Store,
+    sweep::Timetable,
 };
 use axum::{
     Router,
@@ -52,8 +54,9 @@ impl TestApp {
     async fn in_folder(directory: TempDir, rules: Option<Arc<Shelf>>) -> Self {
         let store = Store::connect(&format!("sqlite://{}/s.db?mode=rwc", directory.path().display())).await.unwrap();
         store.migrate().await.unwrap();
-        let app =
-            Self { router: router(AppState::new(store.clone(), Duration::from_secs(300), rules)), store, directory };
+        let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
+        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable);
+        let app = Self { router: router(state), store, directory };
         establish_join_token(&app.store, &app.join_token_file()).await.unwrap();
         app
     }

@@ -4,12 +4,17 @@ use super::{
     Output, open_existing, screen,
     sweep::{bare_table, trim_lines},
 };
-use crate::{config::Config, sweep::ScopeStatus, verdict::words};
+use crate::{
+    config::Config,
+    sweep::{ScopeStatus, Timetable},
+    verdict::words,
+};
 use std::process::ExitCode;
 
 pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
+    let timetable = Timetable::new(&config.sweep)?;
     let store = open_existing(config).await?;
-    let scopes = ScopeStatus::of(store.shares().await?);
+    let scopes = ScopeStatus::of(store.shares().await?, &timetable);
     match output {
         Output::Json => screen::json(&scopes)?,
         Output::Table if scopes.is_empty() => {
@@ -21,7 +26,7 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
 }
 
 fn table(scopes: &[ScopeStatus]) -> String {
-    let mut table = bare_table(["SCOPE", "SWEPT FOR", "COMPLETE", "LAST COMPLETE", "NOW", "WHAT WAS READ"]);
+    let mut table = bare_table(["SCOPE", "SWEPT FOR", "COMPLETE", "LAST COMPLETE", "NOW", "NEXT", "WHAT WAS READ"]);
     for scope in scopes {
         let time = |time: Option<jiff::Timestamp>| {
             time.map_or_else(|| "never".to_owned(), |time| words::time(time.as_millisecond()))
@@ -44,6 +49,7 @@ fn table(scopes: &[ScopeStatus]) -> String {
             .to_owned(),
             age.unwrap_or_else(|| "never".to_owned()),
             screen::plain(&now),
+            time(scope.next_at),
             screen::plain(if read.is_empty() { "-" } else { &read }),
         ]);
     }

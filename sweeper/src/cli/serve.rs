@@ -7,7 +7,7 @@ use crate::{
     outbox,
     rules::Shelf,
     store::{Store, StoreError},
-    sweep::{Context, Replica, Scheduler},
+    sweep::{Context, Replica, Ticks, Timetable},
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +22,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     make_data_dir(&config.data_dir)?;
     api::install_metrics();
     let channels = channels(&config)?;
-    let scheduler = Scheduler::new(&config.sweep.schedule, &config.sweep.timezone, config.sweep.watchdog)?;
+    let timetable = Arc::new(Timetable::new(&config.sweep)?);
     let rules = config.ingest.rules_file.as_deref().map(Shelf::open).transpose()?.map(Arc::new);
     let store = open(&config).await?;
     store.migrate().await?;
@@ -42,17 +42,17 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     );
 
     let stop = CancellationToken::new();
-    // Holds the latest tick so far: what was missed while nobody served is made up now, once.
-    let (tick, ticks) = scheduler.channel();
+    // Holds the latest ticks so far: what was missed while nobody served is made up now, once.
+    let (tick, ticks) = timetable.channel();
     let mut tasks = JoinSet::new();
-    tasks.spawn(scheduled(scheduler, tick, stop.clone()));
+    tasks.spawn(scheduled(Arc::clone(&timetable), tick, stop.clone()));
     tasks.spawn(sweeps(replica, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
     if let Some(shelf) = rules.clone() {
         tasks.spawn(watching(shelf, stop.clone()));
     }
-    let state = api::AppState::new(store, config.ingest.clock_skew, rules);
+    let state = api::AppState::new(store, config.ingest.clock_skew, rules, timetable);
     tasks.spawn(served(listener, state, stop.clone()));
 
     let ended = tokio::select! {
@@ -84,11 +84,11 @@ async fn asked_to_stop() -> anyhow::Result<()> {
 }
 
 async fn scheduled(
-    scheduler: Scheduler,
-    tick: watch::Sender<Timestamp>,
+    timetable: Arc<Timetable>,
+    ticks: watch::Sender<Ticks>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    Ok(scheduler.run(tick, stop).await?)
+    Ok(timetable.run(ticks, stop).await?)
 }
 
 async fn served(listener: TcpListener, state: api::AppState, stop: CancellationToken) -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ async fn delivery(
 /// One round after the other: at each tick, and whenever a lease on something due has ended.
 async fn sweeps(
     mut replica: Replica,
-    mut ticks: watch::Receiver<Timestamp>,
+    mut ticks: watch::Receiver<Ticks>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     loop {

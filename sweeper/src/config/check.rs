@@ -1,6 +1,7 @@
 //! Checks that span several keys, and the reading of secrets from the files that `…_file` keys name.
 
 use super::{AwsAccount, Config, ConfigError, PricingSource, Secret, load::Origins};
+use crate::{inventory::Provider, sweep::Share};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// A renewal must fit into a third of it, on a busy database too.
@@ -103,6 +104,22 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "sweep.timezone",
         "is not an IANA time zone such as \"UTC\" or \"Europe/Berlin\"",
     )?;
+    for (n, own) in sweep.schedules.iter().enumerate() {
+        let refuse = |key: &str, reason: &str| {
+            let (origin, key) = (origins.of("sweep.schedules"), format!("sweep.schedules[{n}]{key}"));
+            Err(ConfigError::WrongValue { origin, key, reason: reason.to_owned() })
+        };
+        if !own.names_a_scope() {
+            return refuse("", "names no provider, account or region; the schedule of everything is `sweep.schedule`");
+        }
+        let known = |word: &str| word == Share::NO_PROVIDER || Provider::from_word(word).is_some();
+        if !own.provider.as_deref().is_none_or(known) {
+            return refuse(".provider", "is neither a provider such as \"aws\" nor \"none\"");
+        }
+        if own.timezone.as_deref().is_some_and(|zone| jiff::tz::TimeZone::get(zone).is_err()) {
+            return refuse(".timezone", "is not an IANA time zone such as \"UTC\" or \"Europe/Berlin\"");
+        }
+    }
     for (node, usd) in &onprem.hourly_usd {
         let key = "onprem.hourly_usd";
         let known = node == "default" || node.parse::<heartbeat::NodeId>().is_ok();

@@ -191,6 +191,8 @@ pub struct SweepConfig {
     pub schedule: String,
     /// IANA name of the time zone that the schedule is written in.
     pub timezone: String,
+    /// Schedules of their own for some scopes; each follows the first that names it.
+    pub schedules: Vec<ScopeSchedule>,
     /// A scheduled sweep that is late by so much is made up, and the schedule is set up anew.
     #[serde(with = "duration")]
     pub watchdog: Duration,
@@ -206,10 +208,42 @@ impl Default for SweepConfig {
         Self {
             schedule: "0 */10 * * * *".to_owned(),
             timezone: "UTC".to_owned(),
+            schedules: Vec::new(),
             watchdog: Duration::from_secs(60),
             lease: Duration::from_secs(120),
             proposal_after_sweeps: 2,
         }
+    }
+}
+
+/// `[[sweep.schedules]]`: when some scopes are swept. They are named by the words of `sweeper scopes`; what is not named may be anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScopeSchedule {
+    /// For example `aws`; `none` for the nodes that no scope covers.
+    pub provider: Option<String>,
+    /// Account.
+    pub account: Option<String>,
+    /// Region.
+    pub region: Option<String>,
+    /// Cron expression with a field for seconds.
+    pub schedule: String,
+    /// IANA name of its time zone; that of `sweep.timezone` if none is named.
+    pub timezone: Option<String>,
+}
+
+impl ScopeSchedule {
+    /// Whether it is the schedule of a scope of these words.
+    #[must_use]
+    pub fn covers(&self, provider: &str, account: &str, region: &str) -> bool {
+        let is = |named: &Option<String>, word: &str| named.as_ref().is_none_or(|named| named == word);
+        is(&self.provider, provider) && is(&self.account, account) && is(&self.region, region)
+    }
+
+    /// Whether it names anything.
+    #[must_use]
+    pub fn names_a_scope(&self) -> bool {
+        self.provider.is_some() || self.account.is_some() || self.region.is_some()
     }
 }
 

@@ -16,7 +16,8 @@ mod tests;
 
 pub use error::{ConfigError, Origin};
 pub use judgement::{
-    AwsAccount, AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, SweepConfig, VerdictConfig,
+    AwsAccount, AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, ScopeSchedule, SweepConfig,
+    VerdictConfig,
 };
 pub use load::PREFIX;
 pub use secret::Secret;

@@ -6,10 +6,7 @@
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
-use crate::{
-    inventory::{Provider, Scope},
-    sweep::Share,
-};
+use crate::{inventory::Scope, sweep::Share};
 use jiff::Timestamp;
 use sea_orm::{
     ActiveValue::Set,
@@ -210,15 +207,21 @@ impl Store {
         Ok(Shares { now, states })
     }
 
-    /// Claims a share that has not been swept for this tick and that nobody holds; `None` if there is none.
+    /// Claims a share if it has not been swept for this tick and nobody holds it.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn claim_due(&self, tick: Timestamp, owner: &str, length: Duration) -> Result<Option<Lease>, StoreError> {
+    pub async fn claim_due(
+        &self,
+        share: &Share,
+        tick: Timestamp,
+        owner: &str,
+        length: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
         let due = Condition::any()
             .add(row::Column::SweptForUnixMs.is_null())
             .add(row::Column::SweptForUnixMs.lt(to_unix_ms(tick)));
-        self.claim_where(due, owner, length).await
+        self.claim_where(share, Some(due), owner, length).await
     }
 
     /// Claims this share, whenever it was swept last; `None` if somebody else holds it.
@@ -226,26 +229,26 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn claim(&self, share: &Share, owner: &str, length: Duration) -> Result<Option<Lease>, StoreError> {
-        self.claim_where(is(share), owner, length).await
+        self.claim_where(share, None, owner, length).await
     }
 
-    async fn claim_where(&self, wanted: Condition, owner: &str, length: Duration) -> Result<Option<Lease>, StoreError> {
-        let providers = Provider::ALL.map(Provider::as_str).into_iter().chain([Share::NO_PROVIDER]);
+    async fn claim_where(
+        &self,
+        share: &Share,
+        also: Option<Condition>,
+        owner: &str,
+        length: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
         let transaction = self.begin_leased(length).await?;
         let free = row::Entity::find()
-            .filter(wanted)
-            .filter(row::Column::Provider.is_in(providers))
+            .filter(is(share).add_option(also))
             .filter(Expr::col(row::Column::LeaseUntilUnixMs).lte(self.clock()))
-            .order_by_asc(row::Column::Provider)
-            .order_by_asc(row::Column::Account)
-            .order_by_asc(row::Column::Region)
             // SQLite needs no lock of the row: this transaction is its only writer.
             .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
             .one(&transaction)
             .await
             .doing("look for a share to sweep")?;
-        let share = free.as_ref().and_then(|row| Share::from_words(&row.provider, &row.account, &row.region));
-        let (Some(free), Some(share)) = (free, share) else {
+        let Some(free) = free else {
             transaction.rollback().await.doing("end a search for a share")?;
             return Ok(None);
         };
@@ -255,13 +258,13 @@ impl Store {
             .col_expr(row::Column::LeaseEpoch, Expr::value(epoch))
             .col_expr(row::Column::LeaseUntilUnixMs, self.clock().add(ms(length)))
             .col_expr(row::Column::StartedUnixMs, self.clock())
-            .filter(is(&share))
+            .filter(is(share))
             .exec(&transaction)
             .await
             .doing("claim a share")?;
         transaction.commit().await.doing("commit a claim")?;
         let swept_for = free.swept_for_unix_ms.map(from_unix_ms).transpose()?;
-        Ok(Some(Lease { share, epoch, taken_from: free.lease_owner, swept_for }))
+        Ok(Some(Lease { share: share.clone(), epoch, taken_from: free.lease_owner, swept_for }))
     }
 
     /// Makes a lease last `length` from now on. False if it has run out.

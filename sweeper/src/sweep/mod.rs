@@ -14,13 +14,15 @@ mod schedule;
 mod share;
 mod status;
 mod subject;
+mod timetable;
 
 pub use lease::owner;
 pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
-pub use schedule::{ScheduleError, Scheduler};
+pub use schedule::ScheduleError;
 pub use share::Share;
 pub use status::ScopeStatus;
+pub use timetable::{Ticks, Timetable};
 
 use crate::{
     config::{Config, PricingSource},

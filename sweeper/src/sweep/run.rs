@@ -8,12 +8,13 @@ use super::{
     Context, Moment, Progress, Report, Share, SweepError,
     discover::{Discovery, discover},
     lease, sweep_share,
+    timetable::Ticks,
 };
 use crate::{
     inventory::Silent,
-    store::{Held, Lease, Shares, StoreError},
+    store::{Held, Lease, ShareState, Shares, StoreError},
 };
-use futures::{StreamExt as _, TryStreamExt as _, future::join_all, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -30,8 +31,8 @@ const POLL: Duration = Duration::from_millis(200);
 pub struct Replica {
     context: Context,
     owner: String,
-    /// The tick for which it has asked which scopes there are.
-    discovered_for: Option<Timestamp>,
+    /// The ticks for which it has asked which scopes there are.
+    discovered_for: Option<Ticks>,
 }
 
 impl Replica {
@@ -47,11 +48,10 @@ impl Replica {
         &self.owner
     }
 
-    /// Sweeps what is due for the current tick and nobody else sweeps. Says after how long there may be more to do for
+    /// Sweeps what is due for the current ticks and nobody else sweeps. Says after how long there may be more to do for
     /// it, `None` if there will not.
-    pub async fn round(&mut self, ticks: &watch::Receiver<Timestamp>) -> Option<Duration> {
-        let tick = current(ticks);
-        match self.sweep_due(tick, ticks).await {
+    pub async fn round(&mut self, ticks: &watch::Receiver<Ticks>) -> Option<Duration> {
+        match self.sweep_due(ticks).await {
             Ok(wait) => wait.map(|wait| wait.max(PAUSE)),
             Err(error) => {
                 tracing::error!(error = %crate::chain(&error), "nothing can be swept; it is tried again");
@@ -60,42 +60,45 @@ impl Replica {
         }
     }
 
-    async fn sweep_due(
-        &mut self,
-        tick: Timestamp,
-        ticks: &watch::Receiver<Timestamp>,
-    ) -> Result<Option<Duration>, StoreError> {
+    async fn sweep_due(&mut self, heard: &watch::Receiver<Ticks>) -> Result<Option<Duration>, StoreError> {
+        let ticks = heard.borrow().clone();
         let (store, config) = (&self.context.store, &self.context.config);
-        if self.discovered_for == Some(tick) {
-            let wait = free_in(&store.shares().await?, tick);
+        if self.discovered_for.as_ref() == Some(&ticks) {
+            let wait = free_in(&store.shares().await?, &ticks);
             if wait != Some(Duration::ZERO) {
                 return Ok(wait);
             }
         }
         let discovery = discover(&config.aws).await;
         store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
-        self.discovered_for = Some(tick);
-        let this = &*self;
-        // A newer tick ends the round: what was found out for the old one is too old.
-        let worker = || async {
-            while current(ticks) == tick && this.sweep_next(&discovery, tick).await? {}
-            Ok(())
-        };
+        self.discovered_for = Some(ticks.clone());
+        let (this, ticks, discovery) = (&*self, &ticks, &discovery);
+        let due = store.shares().await?.states.into_iter().filter(|state| is_due(state, ticks));
         // All of them end, whatever becomes of one: what they hold is worth writing.
-        let ended: Vec<Result<(), StoreError>> = join_all((0..AT_ONCE).map(|_| worker())).await;
+        let ended: Vec<Result<(), StoreError>> = stream::iter(due)
+            .map(|state| async move {
+                // A newer tick ends the round: what was found out for the old ones is too old.
+                let is_current = *heard.borrow() == *ticks;
+                if is_current { this.sweep_one(discovery, &state.share, ticks).await } else { Ok(()) }
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         ended.into_iter().collect::<Result<(), _>>()?;
-        Ok(free_in(&store.shares().await?, tick))
+        Ok(free_in(&store.shares().await?, ticks))
     }
 
-    /// False if there is nothing to claim.
-    async fn sweep_next(&self, discovery: &Discovery, tick: Timestamp) -> Result<bool, StoreError> {
+    /// Does nothing if somebody else sweeps it, or has.
+    async fn sweep_one(&self, discovery: &Discovery, share: &Share, ticks: &Ticks) -> Result<(), StoreError> {
         let Context { store, config, .. } = &self.context;
-        let Some(lease) = store.claim_due(tick, &self.owner, config.sweep.lease).await? else { return Ok(false) };
-        log_taken_over(&lease);
-        let moment = Moment { tick, now: Timestamp::now() };
-        let swept = sweep_share(&self.context, discovery, &lease, moment, &Silent).await;
-        log(&lease, moment, &swept);
-        Ok(true)
+        let tick = ticks.of(share);
+        if let Some(lease) = store.claim_due(share, tick, &self.owner, config.sweep.lease).await? {
+            log_taken_over(&lease);
+            let moment = Moment { tick, now: Timestamp::now() };
+            let swept = sweep_share(&self.context, discovery, &lease, moment, &Silent).await;
+            log(&lease, moment, &swept);
+        }
+        Ok(())
     }
 
     /// Gives up what it holds, so that others need not wait for its leases to end.
@@ -110,13 +113,13 @@ impl Replica {
     }
 }
 
-fn current(ticks: &watch::Receiver<Timestamp>) -> Timestamp {
-    *ticks.borrow()
+fn is_due(state: &ShareState, ticks: &Ticks) -> bool {
+    state.swept_for.is_none_or(|swept_for| swept_for < ticks.of(&state.share))
 }
 
 /// After how long a share that is due may be claimed; `None` if none is due.
-fn free_in(shares: &Shares, tick: Timestamp) -> Option<Duration> {
-    let due = shares.states.iter().filter(|state| state.swept_for.is_none_or(|swept_for| swept_for < tick));
+fn free_in(shares: &Shares, ticks: &Ticks) -> Option<Duration> {
+    let due = shares.states.iter().filter(|state| is_due(state, ticks));
     let wait = |held: &Held| Duration::try_from(held.until.duration_since(shares.now)).unwrap_or_default();
     due.map(|state| state.held.as_ref().map_or(Duration::ZERO, wait)).min()
 }
@@ -260,7 +263,6 @@ impl Asked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ShareState;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_replica_looks_again_when_the_first_lease_on_something_due_ends() {
-        let wait = |states: &[_]| free_in(&shares(states), at(10));
+        let wait = |states: &[_]| free_in(&shares(states), &Ticks::all(at(10)));
         assert_eq!(wait(&[]), None);
         assert_eq!(wait(&[(Some(10), None), (Some(11), Some(5))]), None, "swept for this tick or a later one");
         assert_eq!(wait(&[(Some(9), Some(30)), (None, Some(20)), (Some(10), Some(1))]), Some(Duration::from_secs(20)));

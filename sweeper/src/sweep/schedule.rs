@@ -3,7 +3,7 @@
 //! `tokio-cron-scheduler` keeps the clock. Two things about it need watching: a repeated job can stop for good when a tick
 //! lies in the past (its issues 113 and 114), and it fixes the time zone's offset when a job is added, so that summer
 //! time shifts it. The watchdog works out by itself when the next tick is due; one that is late by more than
-//! [`Scheduler::patience`] is made up once and the scheduler is set up anew. Cost: one comparison a second.
+//! `sweep.watchdog` is made up once and the scheduler is set up anew. Cost: one comparison a second.
 //!
 //! A tick is named by the time that the expression gives for it, not by when it is noticed, so that replicas whose clocks
 //! and schedulers differ by seconds mean the same tick. Of several that were missed only the latest counts.
@@ -17,7 +17,7 @@ use croner::{
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at},
 };
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
@@ -30,11 +30,25 @@ const EARLY: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The expression is none.
-    #[error("`sweep.schedule` is `{0}`, which is not a cron expression of six fields, such as `0 */10 * * * *`: {1}")]
-    Expression(String, String),
+    #[error(
+        "`{key}.schedule` is `{text}`, which is not a cron expression of six fields, such as `0 */10 * * * *`: {why}"
+    )]
+    Expression {
+        /// Where it stands.
+        key: String,
+        /// What it says.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The zone is none.
-    #[error("`sweep.timezone` is `{0}`, which is not an IANA time zone such as `UTC` or `Europe/Berlin`")]
-    Zone(String),
+    #[error("`{key}.timezone` is `{text}`, which is not an IANA time zone such as `UTC` or `Europe/Berlin`")]
+    Zone {
+        /// Where it stands.
+        key: String,
+        /// What it says.
+        text: String,
+    },
     /// The scheduler refused.
     #[error("the scheduler cannot be set up")]
     Setup(#[from] JobSchedulerError),
@@ -42,7 +56,7 @@ pub enum ScheduleError {
 
 /// Says which tick is the latest.
 #[derive(Debug)]
-pub struct Scheduler {
+pub(super) struct Scheduler {
     text: String,
     cron: Cron,
     zone: Tz,
@@ -51,53 +65,50 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Checks an expression and a zone.
+    /// Checks an expression and a zone, which `key` says the place of.
     ///
     /// # Errors
     /// [`ScheduleError::Expression`] or [`ScheduleError::Zone`].
-    pub fn new(expression: &str, zone: &str, patience: Duration) -> Result<Self, ScheduleError> {
-        let cron = CronParser::builder()
-            .seconds(Seconds::Required)
-            .dom_and_dow(true)
-            .build()
-            .parse(expression)
-            .map_err(|error| ScheduleError::Expression(expression.to_owned(), error.to_string()))?;
-        let zone = zone.parse().map_err(|_| ScheduleError::Zone(zone.to_owned()))?;
-        Ok(Self { text: expression.to_owned(), cron, zone, patience })
-    }
-
-    /// How late a tick may be before it is made up.
-    #[must_use]
-    pub fn patience(&self) -> Duration {
-        self.patience
+    pub(super) fn new(key: &str, expression: &str, zone: &str, patience: Duration) -> Result<Self, ScheduleError> {
+        let (key, text) = (key.to_owned(), expression.to_owned());
+        let cron =
+            CronParser::builder().seconds(Seconds::Required).dom_and_dow(true).build().parse(expression).map_err(
+                |error| ScheduleError::Expression { key: key.clone(), text: text.clone(), why: error.to_string() },
+            )?;
+        let zone = zone.parse().map_err(|_| ScheduleError::Zone { key, text: zone.to_owned() })?;
+        Ok(Self { text, cron, zone, patience })
     }
 
     /// The first tick after a moment; `None` if there is none within the range of dates.
     #[must_use]
-    pub fn next_after(&self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub(super) fn next_after(&self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.cron.find_next_occurrence(&moment.with_timezone(&self.zone), false).ok()?;
         Some(next.with_timezone(&Utc))
     }
 
     /// The last tick at or before a moment; `None` if there is none within the range of dates.
     #[must_use]
-    pub fn latest_at(&self, moment: DateTime<Utc>) -> Option<Timestamp> {
+    pub(super) fn latest_at(&self, moment: DateTime<Utc>) -> Option<Timestamp> {
         let latest = self.cron.find_previous_occurrence(&moment.with_timezone(&self.zone), true).ok()?;
         Timestamp::from_second(latest.timestamp()).ok()
     }
 
-    /// A channel that holds the latest tick so far: one that was missed while nobody ran is due at once. If there never was
-    /// one, the beginning of time stands for it, for which every new scope is due.
-    #[must_use]
-    pub fn channel(&self) -> (watch::Sender<Timestamp>, watch::Receiver<Timestamp>) {
-        watch::channel(self.latest_at(Utc::now()).unwrap_or(Timestamp::UNIX_EPOCH))
-    }
-
-    /// Keeps the channel up to date until `stop`, or until nobody listens any more.
+    /// Tells the latest tick each time that there may be a newer one, until `stop`, or until `unheard`.
     ///
     /// # Errors
     /// [`ScheduleError::Setup`].
-    pub async fn run(self, ticks: watch::Sender<Timestamp>, stop: CancellationToken) -> Result<(), ScheduleError> {
+    pub(super) async fn run(
+        &self,
+        announce: impl Fn(Timestamp),
+        unheard: impl Future<Output = ()>,
+        stop: CancellationToken,
+    ) -> Result<(), ScheduleError> {
+        let announce = |now| {
+            if let Some(tick) = self.latest_at(now) {
+                announce(tick);
+            }
+        };
+        tokio::pin!(unheard);
         let (heard, mut hear) = mpsc::channel(1);
         let mut scheduler = self.set_up(heard.clone()).await?;
         let mut due = self.next_after(Utc::now());
@@ -107,11 +118,11 @@ impl Scheduler {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = ticks.closed() => break,
+                () = &mut unheard => break,
                 Some(()) = hear.recv() => {
                     let now = Utc::now() + EARLY;
                     due = self.next_after(now);
-                    self.announce(&ticks, now);
+                    announce(now);
                 }
                 _ = watch.tick() => {
                     let now = Utc::now();
@@ -121,25 +132,13 @@ impl Scheduler {
                         let _ = scheduler.shutdown().await;
                         scheduler = self.set_up(heard.clone()).await?;
                         due = self.next_after(now);
-                        self.announce(&ticks, now);
+                        announce(now);
                     }
                 }
             }
         }
         let _ = scheduler.shutdown().await;
         Ok(())
-    }
-
-    /// Ticks only go forward, whatever the clock does.
-    fn announce(&self, ticks: &watch::Sender<Timestamp>, now: DateTime<Utc>) {
-        let Some(latest) = self.latest_at(now) else { return };
-        ticks.send_if_modified(|tick| {
-            let newer = latest > *tick;
-            if newer {
-                *tick = latest;
-            }
-            newer
-        });
     }
 
     async fn set_up(&self, heard: mpsc::Sender<()>) -> Result<JobScheduler, JobSchedulerError> {
@@ -164,6 +163,7 @@ fn is_late(due: DateTime<Utc>, now: DateTime<Utc>, patience: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::watch;
 
     fn at(text: &str) -> DateTime<Utc> {
         text.parse().expect("a time")
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn ticks_follow_the_zone_through_summer_time() {
-        let daily = Scheduler::new("0 0 9 * * *", "Europe/Berlin", Duration::from_secs(60)).expect("a schedule");
+        let daily =
+            Scheduler::new("sweep", "0 0 9 * * *", "Europe/Berlin", Duration::from_secs(60)).expect("a schedule");
         assert_eq!(daily.next_after(at("2026-03-28T12:00:00Z")), Some(at("2026-03-29T07:00:00Z")));
         assert_eq!(daily.next_after(at("2026-10-25T12:00:00Z")), Some(at("2026-10-26T08:00:00Z")));
     }
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn a_tick_is_named_by_its_scheduled_time_whenever_it_is_noticed() {
         let latest = |expression: &str, zone: &str, moment: &str| {
-            let schedule = Scheduler::new(expression, zone, Duration::from_secs(60)).expect("a schedule");
+            let schedule = Scheduler::new("sweep", expression, zone, Duration::from_secs(60)).expect("a schedule");
             schedule.latest_at(at(moment)).map(|tick| tick.to_string())
         };
         for moment in ["2026-11-21T20:10:00Z", "2026-11-21T20:10:00.7Z", "2026-11-21T20:19:59.999Z"] {
@@ -192,19 +193,6 @@ mod tests {
             ("2026-10-26T07:59:59Z", "2026-10-25T08:00:00Z"),
         ] {
             assert_eq!(latest("0 0 9 * * *", "Europe/Berlin", moment).as_deref(), Some(tick), "{moment}");
-        }
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_repeats_no_tick() {
-        let schedule = Scheduler::new("0 * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
-        let (sender, mut receiver) = watch::channel(Timestamp::UNIX_EPOCH);
-        for (moment, changes) in
-            [("2026-01-01T00:05:00Z", true), ("2026-01-01T00:05:30Z", false), ("2026-01-01T00:02:00Z", false)]
-        {
-            schedule.announce(&sender, at(moment));
-            assert_eq!(receiver.has_changed().ok(), Some(changes), "{moment}");
-            assert_eq!(receiver.borrow_and_update().to_string(), "2026-01-01T00:05:00Z");
         }
     }
 
@@ -223,18 +211,30 @@ mod tests {
             ("", "UTC", "sweep.schedule"),
             ("0 * * * * *", "Mars", "sweep.timezone"),
         ] {
-            let error = Scheduler::new(expression, zone, Duration::ZERO).expect_err("refused");
+            let error = Scheduler::new("sweep", expression, zone, Duration::ZERO).expect_err("refused");
             assert!(error.to_string().contains(key), "{error}");
         }
     }
 
     #[tokio::test]
     async fn ticks_arrive_while_the_clock_runs() {
-        let scheduler = Scheduler::new("* * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
-        let (sender, mut receiver) = scheduler.channel();
+        let scheduler = Scheduler::new("sweep", "* * * * * *", "UTC", Duration::from_secs(60)).expect("a schedule");
+        let (sender, mut receiver) = watch::channel(Timestamp::UNIX_EPOCH);
         let stop = CancellationToken::new();
-        let running = tokio::spawn(scheduler.run(sender, stop.clone()));
+        let running = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                let announce = |tick| {
+                    sender.send_replace(tick);
+                };
+                scheduler.run(announce, sender.closed(), stop).await
+            }
+        });
         let mut last = *receiver.borrow_and_update();
+        while last.duration_since(Timestamp::UNIX_EPOCH).is_zero() {
+            assert!(receiver.changed().await.is_ok());
+            last = *receiver.borrow_and_update();
+        }
         for _ in 0..2 {
             let tick = tokio::time::timeout(Duration::from_secs(20), receiver.changed()).await;
             assert!(matches!(tick, Ok(Ok(()))));

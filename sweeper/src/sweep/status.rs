@@ -1,7 +1,8 @@
 //! How the sweeps of each scope get on, the same for people, programs and the HTTP interface.
 
-use super::Share;
+use super::{Share, Timetable};
 use crate::store::{ShareState, Shares};
+use chrono::DateTime;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ pub struct ScopeStatus {
     pub region: Option<String>,
     /// The scheduled time that it was last swept for.
     pub swept_for: Option<Timestamp>,
+    /// The next scheduled time, by this configuration.
+    pub next_at: Option<Timestamp>,
     /// When its last sweep began; it is under way if `swept_by` is set.
     pub started_at: Option<Timestamp>,
     /// When a sweep of it last ended.
@@ -41,9 +44,11 @@ pub struct ScopeStatus {
 impl ScopeStatus {
     /// Of all scopes.
     #[must_use]
-    pub fn of(shares: Shares) -> Vec<Self> {
+    pub fn of(shares: Shares, timetable: &Timetable) -> Vec<Self> {
         let now = shares.now;
-        shares.states.into_iter().map(|state| Self::one(state, now)).collect()
+        let moment = DateTime::from_timestamp_millis(now.as_millisecond());
+        let next = |share: &Share| moment.and_then(|moment| timetable.next_after(share, moment));
+        shares.states.into_iter().map(|state| Self { next_at: next(&state.share), ..Self::one(state, now) }).collect()
     }
 
     fn one(state: ShareState, now: Timestamp) -> Self {
@@ -56,6 +61,7 @@ impl ScopeStatus {
             account,
             region,
             swept_for: state.swept_for,
+            next_at: None,
             started_at: state.started_at,
             finished_at: state.finished_at,
             complete: state.complete,
