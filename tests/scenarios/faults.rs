@@ -190,6 +190,9 @@ async fn a_region_that_does_not_answer_is_given_up_and_leaves_others_alone() {
     assert!(why.message.contains("aws.listing_timeout"), "{why}");
 }
 
+/// Far more than five machines take, and less than the patience of a test.
+const LISTING_TIMEOUT_S: u32 = 10;
+
 /// One idle machine in another account, on the second page of its region, with an open finding.
 struct Site {
     moto: Moto,
@@ -208,6 +211,7 @@ impl Site {
         moto.page_size(3).await;
         let config = format!(
             "[aws]\nenabled = \"yes\"\nown_account = false\nregions = [\"{REGION}\"]\n\
+             listing_timeout = \"{LISTING_TIMEOUT_S}s\"\n\
              [[aws.accounts]]\nrole_arn = \"{ROLE}\"\nexternal_id = \"our-id\"\n\
              [pricing]\nsource = \"none\"\n[verdict]\nidle_after = \"5m\"\nmissed_heartbeats = 60\n\
              [sweep]\nschedule = \"0 0 0 1 1 *\"\n"
@@ -338,6 +342,12 @@ async fn what_a_sweep_cannot_read_closes_no_finding() {
     site.moto.roles(&[]).await;
     site.stays_open("sts:AssumeRole: denied").await;
     site.moto.roles(&[Assumable { arn: ROLE.into(), ..Assumable::default() }]).await;
+
+    // The region answers the first page, and no other.
+    let silent = Fault { delay_s: Some(LISTING_TIMEOUT_S + 2), ..fault("", Some("after-3")) };
+    site.moto.fail(&[silent]).await;
+    site.stays_open("ec2:DescribeInstances: timed out").await;
+    site.moto.fail(&[]).await;
 
     // What can be waited out is no hindrance.
     site.moto
