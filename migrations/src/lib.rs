@@ -11,6 +11,7 @@ mod m0004_outbox;
 mod m0005_sweeps;
 mod m0006_scopes;
 mod m0007_history;
+mod m0008_outside;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_sweeps::Migration),
             Box::new(m0006_scopes::Migration),
             Box::new(m0007_history::Migration),
+            Box::new(m0008_outside::Migration),
         ]
     }
 }

@@ -3,6 +3,7 @@
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
+    findings::in_words,
     outbox,
     sweep::{self, Context, Counts, FindingLine, MachineLine, Report, ScopeLine},
     verdict::words,
@@ -177,13 +178,19 @@ fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
             plain(machine.instance_type.as_deref().unwrap_or("-")),
             machine.cost_per_hour.clone().unwrap_or_else(|| "not known".to_owned()),
             plain(&machine.resource),
-            plain(&machine.why),
+            plain(&why(machine)),
         ]);
     }
     let _ = writeln!(out, "{}", trim_lines(&table.to_string()));
     if machines.len() > SHOWN {
         let _ = writeln!(out, "{DIM}and {} more: sweeper sweep --output json{DIM:#}", machines.len() - SHOWN);
     }
+}
+
+/// Why there is no verdict, and what the provider saw from outside.
+fn why(machine: &MachineLine) -> String {
+    let seen = machine.usage.as_ref().map(in_words);
+    [Some(machine.why.clone()), seen].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 /// A renewal must fit into a third of it, on a busy database too.
 const SHORTEST_LEASE: Duration = Duration::from_secs(3);
 const LONGEST_LEASE: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// Points of an hour. <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html>
+const CLOUDWATCH_KEEPS: Duration = Duration::from_secs(455 * 86_400);
 
 /// Puts what `…_file` keys name into the secrets themselves.
 pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), ConfigError> {
@@ -74,6 +77,16 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     require(no_region.is_empty(), "aws.regions", &no_region)?;
     require(aws.scopes_at_once > 0, "aws.scopes_at_once", "must be at least 1")?;
     require(!aws.listing_timeout.is_zero(), "aws.listing_timeout", "must be longer than nothing")?;
+    require(
+        (DAY..=CLOUDWATCH_KEEPS).contains(&aws.cloudwatch_lookback),
+        "aws.cloudwatch_lookback",
+        "must be from 1d to 455d; so long CloudWatch keeps what it measured",
+    )?;
+    require(
+        !aws.cloudwatch_every.is_zero(),
+        "aws.cloudwatch_every",
+        "must be longer than nothing; each question costs money",
+    )?;
     // Where it was set is known by the key alone.
     let origin = || origins.of("aws.accounts");
     accounts(&aws.accounts).map_err(|(key, reason)| ConfigError::WrongValue { origin: origin(), key, reason })?;

@@ -34,6 +34,14 @@ pub struct AwsConfig {
     /// One kind of resource in one region is given up after so long.
     #[serde(with = "duration")]
     pub listing_timeout: Duration,
+    /// Whether CloudWatch is asked about running instances that no agent reports from. AWS bills it.
+    pub cloudwatch: bool,
+    /// How far back it is asked.
+    #[serde(with = "duration")]
+    pub cloudwatch_lookback: Duration,
+    /// It is asked about one instance once in this time.
+    #[serde(with = "duration")]
+    pub cloudwatch_every: Duration,
 }
 
 impl Default for AwsConfig {
@@ -46,6 +54,9 @@ impl Default for AwsConfig {
             accounts: Vec::new(),
             scopes_at_once: options.scopes_at_once,
             listing_timeout: options.patience.listing_timeout,
+            cloudwatch: false,
+            cloudwatch_lookback: Duration::from_secs(14 * 86_400),
+            cloudwatch_every: Duration::from_secs(86_400),
         }
     }
 }

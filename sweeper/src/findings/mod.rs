@@ -6,10 +6,12 @@
 mod class;
 mod lifecycle;
 mod notice;
+mod quiet;
 
 pub use class::Class;
 pub use lifecycle::{Change, Sighting, next};
 pub use notice::{charge, notice, window_end};
+pub use quiet::in_words;
 
 use crate::{
     inventory::Instance,

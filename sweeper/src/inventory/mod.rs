@@ -25,7 +25,7 @@ pub use record::Record;
 pub use resource::ResourceId;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
-pub use usage::{Usage, UsageSource};
+pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
 pub use volume::{Volume, VolumeAttachment, VolumeState};
 
 /// One account's part of one region: what a sweep reads and judges as a whole.
@@ -76,6 +76,15 @@ impl Inventory {
         let is_here = |id: &ResourceId| id.provider == provider && id.account == account && id.region == region;
         let mut groups = self.autoscaling_groups.iter().filter(|group| is_here(&group.id));
         self.listings.iter().any(is_listed) && groups.all(|group| group.members.is_some())
+    }
+
+    /// Whether all machines of a scope are listed.
+    #[must_use]
+    pub fn lists_machines(&self, provider: Provider, account: &str, region: &str) -> bool {
+        self.listings.iter().any(|listing| {
+            matches!(listing.outcome, Outcome::Complete { .. })
+                && listing.may_speak_of(provider, account, region, Kind::Instance)
+        })
     }
 
     /// Nothing but a failure.

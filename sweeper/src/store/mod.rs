@@ -14,6 +14,7 @@ pub(crate) mod outbox;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;
+mod usage;
 
 pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};

@@ -6,6 +6,7 @@
 
 use super::{
     Context, Counts, FindingLine, Judged, MachineLine, Moment, Report, ScopeLine, Share, SweepError, is_running,
+    outside::is_blind,
     report,
     subject::{Coverage, Subject},
 };
@@ -13,7 +14,7 @@ use crate::{
     findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
     inventory::{Inventory, Listing, Outcome as Listed},
     store::{Finished, FinishedSweep, Lease, StoreError, findings, history, outbox, scopes, sweeps},
-    verdict::{Decision, Unknown, Verdict, words},
+    verdict::{Verdict, words},
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
@@ -227,9 +228,7 @@ fn count(judged: &Judged, outcome: &mut Outcome) {
         Verdict::Idle => outcome.counts.idle += 1,
         Verdict::Unknown => {
             outcome.counts.unknown += 1;
-            let blind =
-                matches!(judged.judgement.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }));
-            let lines = if blind { &mut outcome.blind_spots } else { &mut outcome.unknown };
+            let lines = if is_blind(judged) { &mut outcome.blind_spots } else { &mut outcome.unknown };
             lines.push(line(judged));
         }
     }
@@ -246,6 +245,7 @@ fn line(judged: &Judged) -> MachineLine {
         cost_micro_usd_per_hour,
         cost_per_hour,
         cost_unknown_because,
+        usage: judged.outside.usage.clone(),
     }
 }
 

@@ -60,6 +60,14 @@ impl Discovery {
         }
     }
 
+    /// Where and how more can be asked of a share that AWS is read for; none if it is not.
+    pub(super) fn aws<'a>(&'a self, share: &'a Share) -> Option<(&'a aws::Accounts, &'a Scope)> {
+        match (self.plan(share), &self.accounts) {
+            (Plan::Read(scope), Some(accounts)) => Some((accounts, scope)),
+            _ => None,
+        }
+    }
+
     /// The inventory of one share. Whatever failed is in its listings.
     pub(super) async fn inventory(&self, share: &Share, progress: &dyn Progress) -> Inventory {
         match (self.plan(share), &self.accounts) {

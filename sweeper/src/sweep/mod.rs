@@ -8,6 +8,7 @@
 mod apply;
 mod discover;
 mod lease;
+mod outside;
 mod report;
 mod run;
 mod schedule;
@@ -35,6 +36,7 @@ use crate::{
 use discover::Discovery;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
+use outside::Outside;
 use recommender::money::HourlyRate;
 use std::{collections::BTreeSet, time::Duration};
 use subject::Subject;
@@ -89,6 +91,7 @@ struct Judged {
     case: Case,
     judgement: Judgement,
     cost: Cost,
+    outside: Outside,
 }
 
 /// What one share is swept for, and as of when.
@@ -123,7 +126,7 @@ async fn look(
     progress: &dyn Progress,
 ) -> Result<(Inventory, Vec<Judged>), SweepError> {
     let Context { store, config, .. } = context;
-    let inventory = discovery.inventory(share, progress).await;
+    let mut inventory = discovery.inventory(share, progress).await;
     let known = store::scopes::known(store.connection()).await?;
     let prefix = share.key_prefix();
     let mut nodes = store.nodes_like(prefix.as_deref()).await?;
@@ -138,8 +141,10 @@ async fn look(
     for subject in subjects {
         let case = case_of(store, &subject, &policy, config.verdict.lookback, now).await?;
         let judgement = judge(&case);
-        judged.push(Judged { subject, case, judgement, cost: Cost::Unknown { why: "not looked up".to_owned() } });
+        let cost = Cost::Unknown { why: "not looked up".to_owned() };
+        judged.push(Judged { subject, case, judgement, cost, outside: Outside::default() });
     }
+    outside::look(context, discovery, share, now, &mut inventory, &mut judged, progress).await?;
     price(config, &mut judged).await;
     Ok((inventory, judged))
 }

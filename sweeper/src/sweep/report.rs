@@ -3,7 +3,7 @@
 use super::Share;
 use crate::{
     findings::{Cost, Finding},
-    inventory::Kind,
+    inventory::{Kind, Usage},
     store::Held,
     verdict::words,
 };
@@ -117,6 +117,8 @@ pub struct MachineLine {
     pub cost_per_hour: Option<String>,
     /// Why the price is not known.
     pub cost_unknown_because: Option<String>,
+    /// How busy its provider saw it from outside: weak evidence, which nobody acts on.
+    pub usage: Option<Usage>,
 }
 
 /// Machines without a finding that a kept report names, of each kind; its counts tell of all. 50,000 of them are 16 MB for each sweep.

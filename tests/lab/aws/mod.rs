@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{binaries, process::Running};
 
+mod cloudwatch;
 mod leftovers;
 
+pub use cloudwatch::Series;
 pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 
 /// Importing moto takes most of it.

@@ -7,6 +7,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
 
     POST   /_lab/instances   {"account", "region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
     POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
+    POST   /_lab/metrics     {"account", "region", "machines": [...], "points"}  what CloudWatch has measured (cloudwatch.py)
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -28,6 +29,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 import accounts
+import cloudwatch
 import ec2
 import leftovers
 import prices
@@ -73,6 +75,8 @@ class Lab:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.standins = standin.StandIns()
         self.standins.add("pricing", "GetProducts", prices.PriceList(price_list).get_products)
+        self.metrics = cloudwatch.Metrics()
+        self.standins.add("cloudwatch", "GetMetricData", self.metrics.get_metric_data)
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
 
     def __call__(self, environ, start_response):
@@ -128,6 +132,9 @@ class Lab:
                 return {"ids": ec2.seed(asked["account"], asked["region"], asked["instances"])}
             case "POST", "volumes" | "addresses" | "snapshots" | "groups":
                 return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
+            case "POST", "metrics":
+                self.metrics.points = asked.get("points") or self.metrics.points
+                return self.metrics.seed(asked["account"], asked["region"], asked["machines"])
             case "POST", "change":
                 return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
             case "POST", "faults":

@@ -56,7 +56,7 @@ def read(signed_as, environ, body):
 def answer(call, told):
     """(headers, body) of an answer, from what botocore would read out of it."""
     if call.form == "cbor":
-        return [("smithy-protocol", "rpc-v2-cbor"), ("content-type", "application/cbor")], cbor2.dumps(told)
+        return [("smithy-protocol", "rpc-v2-cbor"), ("content-type", "application/cbor")], cbor2.dumps(told, datetime_as_timestamp=True)
     operation = get_service_model(call.service).operation_model(call.action)
     written = get_serializer_class(call.service, call.form)(operation_model=operation).serialize(told)
     body = written["body"]

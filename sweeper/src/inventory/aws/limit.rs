@@ -45,6 +45,15 @@ impl Api {
     }
 }
 
+impl Api {
+    /// `GetMetricData` of CloudWatch: 50 calls a second, but at most 90,000 data points, and a page may hold 100,800 of them. So
+    /// one page a second; AWS does not say how many may come at once.
+    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html>
+    pub(super) const fn cloudwatch(name: &'static str) -> Self {
+        Self { name, bucket: name, refill_per_s: 1, size: 10 }
+    }
+}
+
 /// The state of one bucket. Pure: the caller says what time it is.
 #[derive(Debug)]
 struct Bucket {

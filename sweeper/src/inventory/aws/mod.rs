@@ -13,6 +13,7 @@ mod collect;
 mod credentials;
 pub(crate) mod failure;
 mod limit;
+mod metrics;
 mod options;
 mod pages;
 mod parse;
@@ -24,6 +25,7 @@ mod storage;
 
 pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
+pub use metrics::{Measured, usage};
 pub use options::Options;
 pub use pages::Patience;
 pub use role::{Role, RoleArn};

@@ -23,6 +23,7 @@ pub(super) struct Place {
     patience: Patience,
     ec2: OnceLock<aws_sdk_ec2::Client>,
     autoscaling: OnceLock<aws_sdk_autoscaling::Client>,
+    cloudwatch: OnceLock<aws_sdk_cloudwatch::Client>,
     limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
 }
 
@@ -34,6 +35,7 @@ impl Place {
             patience,
             ec2: OnceLock::new(),
             autoscaling: OnceLock::new(),
+            cloudwatch: OnceLock::new(),
             limiters: Mutex::default(),
         }
     }
@@ -46,6 +48,11 @@ impl Place {
     /// Likewise.
     pub(super) fn autoscaling(&self) -> &aws_sdk_autoscaling::Client {
         self.autoscaling.get_or_init(|| self.session.autoscaling(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn cloudwatch(&self) -> &aws_sdk_cloudwatch::Client {
+        self.cloudwatch.get_or_init(|| self.session.cloudwatch(&self.region))
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

@@ -142,6 +142,14 @@ impl Session {
         aws_sdk_autoscaling::Client::from_conf(config.build())
     }
 
+    /// Likewise.
+    pub(super) fn cloudwatch(&self, region: &str) -> aws_sdk_cloudwatch::Client {
+        let config = aws_sdk_cloudwatch::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_cloudwatch::Client::from_conf(config.build())
+    }
+
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
         aws_sdk_pricing::Client::from_conf(
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),

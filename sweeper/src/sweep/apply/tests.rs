@@ -6,7 +6,8 @@ use crate::{
     findings::Cost,
     inventory::{Instance, InstanceState, sample},
     store::{Node, Store},
-    verdict::{Case, Judgement, Observation, Policy},
+    sweep::outside::Outside,
+    verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -59,6 +60,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         case: Case::new(0, Policy::default(), Vec::new()),
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
+        outside: Outside::default(),
     }
 }
 

@@ -1,0 +1,104 @@
+//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from.
+//!
+//! Asked of a scope after its machines are listed and judged, for some of them only, since it is billed. What was answered
+//! is kept at once and not with the sweep: it is a fact of the past whoever ends the sweep, and it was paid for.
+
+use super::{Context, Judged, Progress, SweepError, discover::Discovery, share::Share};
+use crate::{
+    inventory::{Inventory, ResourceId, Usage, UsageAnswer, UsageWindow, aws},
+    store::Store,
+    verdict::{Decision, Unknown},
+};
+use jiff::{SignedDuration, Timestamp};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+/// What was told of one machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outside {
+    /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
+    pub(super) usage: Option<Usage>,
+}
+
+/// Whether no agent reports from a machine: none ever did, or it is silent.
+pub(super) fn is_blind(judged: &Judged) -> bool {
+    matches!(judged.judgement.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }))
+}
+
+/// Asks what is to be asked of a share's machines, and says in the inventory's listings how it went.
+pub(super) async fn look(
+    context: &Context,
+    discovery: &Discovery,
+    share: &Share,
+    now: Timestamp,
+    inventory: &mut Inventory,
+    judged: &mut [Judged],
+    progress: &dyn Progress,
+) -> Result<(), SweepError> {
+    let Some((accounts, scope)) = discovery.aws(share) else { return Ok(()) };
+    // Without the list of machines there is nothing to ask about.
+    if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {
+        return Ok(());
+    }
+    if context.config.aws.cloudwatch {
+        let at = At { accounts, scope, now };
+        let read = usage(context, &at, judged, progress).await?;
+        inventory.listings.push(read);
+    }
+    Ok(())
+}
+
+/// Where is asked, and when.
+struct At<'a> {
+    accounts: &'a aws::Accounts,
+    scope: &'a crate::inventory::Scope,
+    now: Timestamp,
+}
+
+fn before(now: Timestamp, length: Duration, times: i32) -> Timestamp {
+    let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX).saturating_mul(times);
+    now.checked_sub(length).unwrap_or(Timestamp::MIN)
+}
+
+/// Asks about running machines that no agent reports from, each once in `aws.cloudwatch_every`.
+async fn usage(
+    context: &Context,
+    at: &At<'_>,
+    judged: &mut [Judged],
+    progress: &dyn Progress,
+) -> Result<crate::inventory::Listing, SweepError> {
+    let Context { store, config, .. } = context;
+    let At { accounts, scope, now } = *at;
+    let every = config.aws.cloudwatch_every;
+    let blind = |judged: &Judged| judged.subject.running().filter(|_| is_blind(judged))?.resource();
+    let machines: Vec<ResourceId> = judged.iter().filter_map(blind).collect();
+    let mut known = kept(store, scope, before(now, every, 1)).await?;
+    let missing: Vec<ResourceId> = machines.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
+    let lookback = SignedDuration::try_from(config.aws.cloudwatch_lookback).unwrap_or(SignedDuration::MAX);
+    let window = UsageWindow::hours_before(now, lookback);
+    let measured = aws::usage(accounts, scope, &missing, &window, now, progress).await;
+    if !measured.answers.is_empty() {
+        store.put_usage_answers(scope, &measured.answers, before(now, every, 2)).await?;
+    }
+    known.extend(measured.answers.iter().map(|answer| (answer.id.clone(), answer.clone())));
+    let mut listed = HashSet::new();
+    for judged in judged.iter_mut() {
+        let Some(answer) = blind(judged).and_then(|id| known.get(&id)) else { continue };
+        judged.outside.usage.clone_from(&answer.usage);
+        if answer.usage.is_some() {
+            listed.insert(&answer.id);
+        }
+    }
+    Ok(measured.listing(scope, listed.len()))
+}
+
+async fn kept(
+    store: &Store,
+    scope: &crate::inventory::Scope,
+    asked_after: Timestamp,
+) -> Result<HashMap<ResourceId, UsageAnswer>, SweepError> {
+    let answers = store.usage_answers(scope, asked_after).await?;
+    Ok(answers.into_iter().map(|answer| (answer.id.clone(), answer)).collect())
+}

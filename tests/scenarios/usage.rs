@@ -1,0 +1,259 @@
+//! What CloudWatch measured of machines without an agent is shown as weak evidence, asked for once in its time, and never taken for more.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use lab::{
+    aws::{Call, Fault, Instance, Moto, Series},
+    sweeper::Sweeper,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const REGION: &str = "us-east-1";
+const HOURS: usize = 14 * 24;
+const ASKED: &str = "GetMetricData";
+
+/// An account with machines that no agent reports from, and a sweeper that asks CloudWatch of them.
+struct Site {
+    moto: Moto,
+    sweeper: Sweeper,
+    _folder: TempDir,
+}
+
+const CONFIG: &str = "[aws]\nregions = [\"us-east-1\"]\ncloudwatch = true\n[pricing]\nsource = \"none\"\n";
+
+impl Site {
+    async fn new(more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let moto = Moto::start(&folder.path().join("aws")).await;
+        let environment = moto.environment();
+        let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        // A server would sweep by itself; each sweep here is one on demand.
+        let nobody = "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n";
+        let mut sweeper = Sweeper::start(&folder.path().join("sweeper"), nobody, &environment).await;
+        sweeper.stop().await;
+        let site = Self { moto, sweeper, _folder: folder };
+        site.configure(&CONFIG.replace("cloudwatch = true", &format!("cloudwatch = true\n{more}")));
+        site
+    }
+
+    fn configure(&self, config: &str) {
+        std::fs::write(self.sweeper.folder().join("sweeper.toml"), config).unwrap();
+    }
+
+    /// Starts machines of these names.
+    async fn run(&self, names: &[&str]) -> Vec<String> {
+        let instances: Vec<_> = names.iter().map(|name| Instance::named("m5.large", name)).collect();
+        self.moto.run(REGION, &instances).await
+    }
+
+    /// The report of a sweep, and its exit code.
+    async fn sweep(&self) -> (Value, Option<i32>) {
+        let output = self.sweeper.run(&["sweep", "--output", "json"]).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+        (report, output.status.code())
+    }
+
+    /// How CloudWatch was asked so far.
+    async fn asked(&self) -> Vec<Call> {
+        self.moto.calls().await.into_iter().filter(|call| call.action == ASKED).collect()
+    }
+
+    async fn fail(&self, code: &str, times: Option<u32>) {
+        let fault = Fault {
+            service: Some("cloudwatch".into()),
+            action: Some(ASKED.into()),
+            code: Some(code.into()),
+            times,
+            ..Fault::default()
+        };
+        self.moto.fail(&[fault]).await;
+    }
+}
+
+/// The begin of so many hours up to now.
+fn hours_ago(hours: usize) -> Timestamp {
+    let now = Timestamp::now().as_second();
+    Timestamp::from_second(now - now % 3_600).unwrap() - SignedDuration::from_hours(i64::try_from(hours).unwrap())
+}
+
+fn line<'a>(report: &'a Value, list: &str, name: &str) -> &'a Value {
+    let lines = report[list].as_array().unwrap();
+    lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("{name}: {report:#}"))
+}
+
+fn listing(report: &Value) -> &Value {
+    report["scopes"].as_array().unwrap().iter().find(|scope| scope["kind"] == "usage").unwrap()
+}
+
+#[tokio::test]
+async fn what_was_measured_of_a_blind_spot_is_shown_and_what_was_not_stays_unknown() {
+    let site = Site::new("").await;
+    let ids = site.run(&["quiet", "busy", "dark", "young", "stopped"]).await;
+    let stopped = Instance { state: Some("stopped".into()), ..Instance::default() };
+    site.moto.change(REGION, &ids[4], &stopped).await;
+    let mut busy = Series::steady(&ids[1..2], hours_ago(HOURS), HOURS, 1.0, 3.6e6);
+    busy.metrics.get_mut("CPUUtilization").unwrap()[100] = Some(97.53);
+    let quiet = Series::steady(&ids[..1], hours_ago(HOURS), HOURS, 1.19, 5.4e6);
+    let young = Series {
+        metrics: [("CPUUtilization".to_owned(), vec![Some(0.0); 5])].into(),
+        ..Series::steady(&ids[3..4], hours_ago(5), 5, 0.0, 0.0)
+    };
+    site.moto.measured(REGION, &[quiet, busy, young]).await;
+    // Pages that end in the midst of a series.
+    site.moto.metrics_page(500).await;
+
+    let (report, code) = site.sweep().await;
+    assert_eq!(code, Some(0), "{report:#}");
+    assert_eq!(listing(&report)["listed"], 3, "{report:#}");
+    let usage = |name| line(&report, "blind_spots", name)["usage"].clone();
+    assert_eq!(usage("quiet")["busiest_cpu_millionths"], 11_900);
+    assert_eq!(usage("quiet")["busiest_network_bytes_per_s"], 3_000);
+    assert_eq!((&usage("quiet")["periods"], &usage("quiet")["source"]), (&HOURS.into(), &"cloud_watch".into()));
+    assert_eq!(usage("busy")["busiest_cpu_millionths"], 975_300);
+    assert_eq!(usage("dark"), Value::Null, "nothing measured is not zero");
+    assert_eq!((&usage("young")["periods"], &usage("young")["busiest_network_bytes_per_s"]), (&5.into(), &Value::Null));
+    for name in ["quiet", "busy", "dark", "young"] {
+        assert_eq!(line(&report, "blind_spots", name)["verdict"], "unknown", "weak evidence is no verdict");
+    }
+    let calls = site.asked().await;
+    let queries = |call: &Call| call.parameters["MetricDataQueries"].as_array().unwrap().len();
+    assert!(calls.iter().all(|call| queries(call) == 12), "a stopped machine is asked of nobody");
+    assert!(calls.len() > 1, "the answer has more than one page");
+
+    let table = String::from_utf8(site.sweeper.run(&["sweep"]).await.stdout).unwrap();
+    let words = "CloudWatch: no hour above 1.2 % CPU and 2.9 KiB/s network in 14 d (weak evidence)";
+    assert!(table.contains(words), "{table}");
+    assert!(table.contains("network not measured, measured in 5 of 336 hours"), "{table}");
+}
+
+#[tokio::test]
+async fn a_machine_is_asked_of_once_in_the_time_however_often_is_swept() {
+    let site = Site::new("").await;
+    let ids = site.run(&["one", "two"]).await;
+    site.moto.measured(REGION, &[Series::steady(&ids[..1], hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
+    let (first, _) = site.sweep().await;
+    assert_eq!(site.asked().await.len(), 1);
+    let (second, _) = site.sweep().await;
+    assert_eq!(site.asked().await.len(), 1, "what is known is not paid for again, nor what is known to be nothing");
+    let usage = |report: &Value, name| line(report, "blind_spots", name)["usage"].clone();
+    assert_eq!((usage(&second, "one"), usage(&second, "two")), (usage(&first, "one"), Value::Null));
+    assert_eq!(listing(&second)["listed"], 1);
+
+    site.run(&["three"]).await;
+    site.sweep().await;
+    let calls = site.asked().await;
+    assert_eq!(
+        (calls.len(), calls[1].parameters["MetricDataQueries"].as_array().unwrap().len()),
+        (2, 3),
+        "the new one"
+    );
+
+    let hasty = Site::new("cloudwatch_every = \"1ms\"").await;
+    hasty.run(&["one"]).await;
+    hasty.sweep().await;
+    hasty.sweep().await;
+    assert_eq!(hasty.asked().await.len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_unless_it_is_switched_on() {
+    let site = Site::new("").await;
+    site.run(&["one"]).await;
+    site.configure(&CONFIG.replace("cloudwatch = true", ""));
+    let (report, code) = site.sweep().await;
+    assert_eq!((code, site.asked().await.len()), (Some(0), 0));
+    assert!(report["scopes"].as_array().unwrap().iter().all(|scope| scope["kind"] != "usage"));
+}
+
+#[tokio::test]
+async fn a_denied_question_is_a_failed_listing_and_leaves_all_else_alone() {
+    let site = Site::new("").await;
+    let ids = site.run(&["one"]).await;
+    site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
+    for (code, why) in [("AccessDenied", "denied"), ("InvalidClientTokenId", "credentials")] {
+        site.fail(code, None).await;
+        let (report, exit) = site.sweep().await;
+        assert_eq!((exit, &report["complete"]), (Some(3), &false.into()));
+        let failed = listing(&report)["failed"].as_str().unwrap();
+        assert!(failed.starts_with(&format!("cloudwatch:GetMetricData: {why}: {code}")), "{failed}");
+        let others: Vec<_> = report["scopes"].as_array().unwrap().iter().filter(|s| s["kind"] != "usage").collect();
+        assert!(others.len() >= 5 && others.iter().all(|scope| scope["failed"].is_null()), "{report:#}");
+        assert_eq!(line(&report, "blind_spots", "one")["usage"], Value::Null);
+    }
+    let table = String::from_utf8(site.sweeper.run(&["sweep"]).await.stdout).unwrap();
+    assert!(table.contains("us-east-1 usage: cloudwatch:GetMetricData: credentials"), "{table}");
+    site.moto.fail(&[]).await;
+    let (report, exit) = site.sweep().await;
+    assert_eq!(exit, Some(0));
+    assert_eq!(line(&report, "blind_spots", "one")["usage"]["busiest_cpu_millionths"], 10_000);
+}
+
+#[tokio::test]
+async fn too_many_calls_are_waited_out_and_silence_is_not() {
+    let site = Site::new("listing_timeout = \"8s\"").await;
+    let ids = site.run(&["one"]).await;
+    site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
+    let slow = Fault { action: Some(ASKED.into()), delay_s: Some(12), times: Some(1), ..Fault::default() };
+    site.moto.fail(&[slow]).await;
+    let (report, exit) = site.sweep().await;
+    assert_eq!(exit, Some(3));
+    let failed = listing(&report)["failed"].as_str().unwrap();
+    assert!(failed.contains("timed out: not read to its end within 8 s"), "{failed}");
+
+    site.configure(CONFIG);
+    let before = site.asked().await.len();
+    site.fail("ThrottlingException", Some(1)).await;
+    let (report, exit) = site.sweep().await;
+    assert_eq!(exit, Some(0), "{report:#}");
+    assert_eq!(line(&report, "blind_spots", "one")["usage"]["busiest_cpu_millionths"], 10_000);
+    assert_eq!(site.asked().await.len() - before, 2, "one was refused");
+}
+
+#[tokio::test]
+async fn a_metric_that_is_not_complete_makes_its_machine_unknown_and_no_other() {
+    for (status, why) in [("Forbidden", "denied"), ("InternalError", "provider error")] {
+        let site = Site::new("").await;
+        let ids = site.run(&["whole", "partly"]).await;
+        let whole = Series::steady(&ids[..1], hours_ago(HOURS), HOURS, 1.0, 3_600.0);
+        let partly = Series {
+            statuses: [("NetworkOut".to_owned(), status.to_owned())].into(),
+            ..Series::steady(&ids[1..], hours_ago(HOURS), HOURS, 1.0, 3_600.0)
+        };
+        site.moto.measured(REGION, &[whole, partly]).await;
+        let (report, exit) = site.sweep().await;
+        assert_eq!(exit, Some(3));
+        let failed = listing(&report)["failed"].as_str().unwrap();
+        let expected = format!(
+            "cloudwatch:GetMetricData: {why}: not known of 1 of 2 machines: NetworkOut of {}: {status}",
+            ids[1]
+        );
+        assert_eq!(failed, expected);
+        assert_eq!(line(&report, "blind_spots", "whole")["usage"]["busiest_cpu_millionths"], 10_000);
+        assert_eq!(line(&report, "blind_spots", "partly")["usage"], Value::Null);
+        site.sweep().await;
+        let calls = site.asked().await;
+        let again = calls[1].parameters["MetricDataQueries"].as_array().unwrap().len();
+        assert_eq!(again, 3, "only what is not known is asked and paid for again");
+    }
+}
+
+#[tokio::test]
+async fn twelve_hundred_machines_are_eight_calls() {
+    let site = Site::new("").await;
+    let many = Instance { count: Some(1_200), ..Instance::default() };
+    let ids = site.moto.run(REGION, &[many]).await;
+    site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(24), 24, 1.0, 3_600.0)]).await;
+    let began = std::time::Instant::now();
+    let (report, exit) = site.sweep().await;
+    assert_eq!(exit, Some(0), "{report:#}");
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
+    assert_eq!(listing(&report)["listed"], 1_200);
+    let calls = site.asked().await;
+    let sizes: Vec<usize> = calls.iter().map(|c| c.parameters["MetricDataQueries"].as_array().unwrap().len()).collect();
+    assert_eq!((sizes.len(), sizes.iter().max(), sizes.iter().sum()), (8, Some(&498), 3_600));
+}
