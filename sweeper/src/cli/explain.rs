@@ -80,6 +80,9 @@ fn head(out: &mut String, finding: &Finding) {
         fact("owner", machine.owner.as_deref().map_or_else(|| "no owner tag".to_owned(), plain));
         let started = machine.launched_at.map(Timestamp::as_millisecond);
         fact("started", started.map_or_else(|| "not known".to_owned(), words::time));
+        if let Some(by) = &machine.launched_by {
+            fact("launched", format!("by {}", plain(&by.to_string())));
+        }
     }
     fact("since", words::time(finding.since.as_millisecond()));
     fact(

@@ -187,10 +187,11 @@ fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
     }
 }
 
-/// Why there is no verdict, and what the provider saw from outside.
+/// Why there is no verdict, and what the provider tells.
 fn why(machine: &MachineLine) -> String {
     let seen = machine.usage.as_ref().map(in_words);
-    [Some(machine.why.clone()), seen].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let launched = machine.launched_by.as_ref().map(|by| format!("launched by {by}"));
+    [Some(machine.why.clone()), seen, launched].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

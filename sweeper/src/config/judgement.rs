@@ -34,6 +34,8 @@ pub struct AwsConfig {
     /// One kind of resource in one region is given up after so long.
     #[serde(with = "duration")]
     pub listing_timeout: Duration,
+    /// Whether CloudTrail is asked who started machines.
+    pub cloudtrail: bool,
     /// Whether CloudWatch is asked about running instances that no agent reports from. AWS bills it.
     pub cloudwatch: bool,
     /// How far back it is asked.
@@ -54,6 +56,7 @@ impl Default for AwsConfig {
             accounts: Vec::new(),
             scopes_at_once: options.scopes_at_once,
             listing_timeout: options.patience.listing_timeout,
+            cloudtrail: false,
             cloudwatch: false,
             cloudwatch_lookback: Duration::from_secs(14 * 86_400),
             cloudwatch_every: Duration::from_secs(86_400),

@@ -14,7 +14,7 @@ pub use notice::{charge, notice, window_end};
 pub use quiet::in_words;
 
 use crate::{
-    inventory::Instance,
+    inventory::{Instance, LaunchedBy},
     verdict::{Case, Judgement},
 };
 use heartbeat::NodeId;
@@ -140,6 +140,9 @@ pub struct Machine {
     pub launched_at: Option<Timestamp>,
     /// Who owns it, by the first of the tags [`Machine::OWNER_TAGS`] that it has.
     pub owner: Option<String>,
+    /// Who started it for the first time, as far as the provider's trail was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched_by: Option<LaunchedBy>,
 }
 
 impl Machine {
@@ -155,6 +158,7 @@ impl Machine {
             state: instance.state.word().map(str::to_owned),
             launched_at: instance.launched_at,
             owner: owner(&instance.tags),
+            launched_by: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod address;
 pub mod aws;
 mod instance;
+mod launched;
 mod record;
 mod resource;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::fmt;
 
 pub use address::Address;
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+pub use launched::{LaunchedBy, Trail};
 pub use record::Record;
 pub use resource::ResourceId;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
@@ -127,6 +129,8 @@ pub enum Kind {
     AutoScalingGroup,
     /// What the provider measured of machines from outside.
     Usage,
+    /// Who started machines.
+    Launch,
 }
 
 impl Kind {
@@ -140,12 +144,20 @@ impl Kind {
             Self::Snapshot => "snapshot",
             Self::AutoScalingGroup => "auto_scaling_group",
             Self::Usage => "usage",
+            Self::Launch => "launch",
         }
     }
 
     /// All kinds.
-    pub const ALL: &[Self] =
-        &[Self::Instance, Self::Volume, Self::Address, Self::Snapshot, Self::AutoScalingGroup, Self::Usage];
+    pub const ALL: &[Self] = &[
+        Self::Instance,
+        Self::Volume,
+        Self::Address,
+        Self::Snapshot,
+        Self::AutoScalingGroup,
+        Self::Usage,
+        Self::Launch,
+    ];
 
     /// The kind that a word names.
     #[must_use]

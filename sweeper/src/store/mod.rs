@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod findings;
 mod heartbeats;
 pub(crate) mod history;
+mod launches;
 mod nodes;
 pub(crate) mod outbox;
 pub(crate) mod scopes;

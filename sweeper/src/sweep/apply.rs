@@ -246,6 +246,7 @@ fn line(judged: &Judged) -> MachineLine {
         cost_per_hour,
         cost_unknown_because,
         usage: judged.outside.usage.clone(),
+        launched_by: judged.outside.launched_by.clone(),
     }
 }
 
@@ -272,7 +273,11 @@ fn evidence(judged: &Judged) -> Evidence {
     Evidence {
         case: judged.case.clone(),
         judgement: judged.judgement.clone(),
-        machine: judged.subject.instance.as_ref().map(Machine::of),
+        machine: judged
+            .subject
+            .instance
+            .as_ref()
+            .map(|instance| Machine { launched_by: judged.outside.launched_by.clone(), ..Machine::of(instance) }),
     }
 }
 

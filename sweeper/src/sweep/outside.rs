@@ -1,11 +1,13 @@
-//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from.
+//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from, and who started them.
 //!
-//! Asked of a scope after its machines are listed and judged, for some of them only, since it is billed. What was answered
+//! Asked of a scope after its machines are listed and judged, since the former is asked of some of them only: it is billed. What was answered
 //! is kept at once and not with the sweep: it is a fact of the past whoever ends the sweep, and it was paid for.
 
 use super::{Context, Judged, Progress, SweepError, discover::Discovery, share::Share};
 use crate::{
-    inventory::{Inventory, ResourceId, Usage, UsageAnswer, UsageWindow, aws},
+    inventory::{
+        Inventory, Kind, LaunchedBy, Listing, Outcome, ResourceId, Scope, Usage, UsageAnswer, UsageWindow, aws,
+    },
     store::Store,
     verdict::{Decision, Unknown},
 };
@@ -20,6 +22,8 @@ use std::{
 pub(super) struct Outside {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub(super) usage: Option<Usage>,
+    /// Who started it; none if nobody asked, or no event that was read says so.
+    pub(super) launched_by: Option<LaunchedBy>,
 }
 
 /// Whether no agent reports from a machine: none ever did, or it is silent.
@@ -42,8 +46,12 @@ pub(super) async fn look(
     if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {
         return Ok(());
     }
+    let at = At { accounts, scope, now };
+    if context.config.aws.cloudtrail {
+        let read = launches(context, &at, inventory, judged, progress).await?;
+        inventory.listings.push(read);
+    }
     if context.config.aws.cloudwatch {
-        let at = At { accounts, scope, now };
         let read = usage(context, &at, judged, progress).await?;
         inventory.listings.push(read);
     }
@@ -53,7 +61,7 @@ pub(super) async fn look(
 /// Where is asked, and when.
 struct At<'a> {
     accounts: &'a aws::Accounts,
-    scope: &'a crate::inventory::Scope,
+    scope: &'a Scope,
     now: Timestamp,
 }
 
@@ -68,7 +76,7 @@ async fn usage(
     at: &At<'_>,
     judged: &mut [Judged],
     progress: &dyn Progress,
-) -> Result<crate::inventory::Listing, SweepError> {
+) -> Result<Listing, SweepError> {
     let Context { store, config, .. } = context;
     let At { accounts, scope, now } = *at;
     let every = config.aws.cloudwatch_every;
@@ -96,9 +104,41 @@ async fn usage(
 
 async fn kept(
     store: &Store,
-    scope: &crate::inventory::Scope,
+    scope: &Scope,
     asked_after: Timestamp,
 ) -> Result<HashMap<ResourceId, UsageAnswer>, SweepError> {
     let answers = store.usage_answers(scope, asked_after).await?;
     Ok(answers.into_iter().map(|answer| (answer.id.clone(), answer)).collect())
+}
+
+/// Reads the scope's trail on from where it was read before.
+async fn launches(
+    context: &Context,
+    at: &At<'_>,
+    inventory: &Inventory,
+    judged: &mut [Judged],
+    progress: &dyn Progress,
+) -> Result<Listing, SweepError> {
+    let At { accounts, scope, now } = *at;
+    let machines = inventory.instances.iter().filter_map(|instance| Some(instance.resource()?.id));
+    let listed: HashSet<String> = machines.collect();
+    let (mut known, trail) = context.store.launches(scope).await?;
+    let missing = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
+    let outcome = match aws::launches(accounts, scope, &listed, &missing, trail, now, progress).await {
+        Ok(read) => {
+            let gone = known.keys().filter(|id| !listed.contains(*id)).cloned().collect();
+            context.store.put_launches(scope, &read.found, read.trail, &gone).await?;
+            for (id, by) in read.found {
+                known.entry(id).or_insert(by);
+            }
+            Outcome::Complete { listed: known.keys().filter(|id| listed.contains(*id)).count() }
+        }
+        Err(why) => Outcome::Failed { what: aws::LOOKUP.to_owned(), why },
+    };
+    // What was read once stays so, whether or not more can be read now.
+    for judged in judged {
+        let id = judged.subject.instance.as_ref().and_then(crate::inventory::Instance::resource);
+        judged.outside.launched_by = id.and_then(|id| known.get(&id.id).cloned());
+    }
+    Ok(Listing::of(scope, Kind::Launch, outcome))
 }

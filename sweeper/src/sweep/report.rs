@@ -3,7 +3,7 @@
 use super::Share;
 use crate::{
     findings::{Cost, Finding},
-    inventory::{Kind, Usage},
+    inventory::{Kind, LaunchedBy, Usage},
     store::Held,
     verdict::words,
 };
@@ -96,6 +96,8 @@ pub struct FindingLine {
     pub why: String,
     /// Hash of the proposed plan, if there is one.
     pub proposal: Option<String>,
+    /// Who started the machine, as far as the provider's trail was read.
+    pub launched_by: Option<LaunchedBy>,
 }
 
 /// One machine without a finding.
@@ -119,6 +121,8 @@ pub struct MachineLine {
     pub cost_unknown_because: Option<String>,
     /// How busy its provider saw it from outside: weak evidence, which nobody acts on.
     pub usage: Option<Usage>,
+    /// Who started it, as far as the provider's trail was read.
+    pub launched_by: Option<LaunchedBy>,
 }
 
 /// Machines without a finding that a kept report names, of each kind; its counts tell of all. 50,000 of them are 16 MB for each sweep.
@@ -223,6 +227,7 @@ impl From<&Finding> for FindingLine {
             cost_unknown_because,
             why: words::decision(&evidence.judgement, &evidence.case),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
+            launched_by: evidence.machine.as_ref().and_then(|machine| machine.launched_by.clone()),
         }
     }
 }

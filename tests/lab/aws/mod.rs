@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 
 use crate::{binaries, process::Running};
 
+mod cloudtrail;
 mod cloudwatch;
 mod leftovers;
 
+pub use cloudtrail::Launch;
 pub use cloudwatch::Series;
 pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 

@@ -8,6 +8,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
     POST   /_lab/instances   {"account", "region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
     POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
     POST   /_lab/metrics     {"account", "region", "machines": [...], "points"}  what CloudWatch has measured (cloudwatch.py)
+    POST   /_lab/launches    {"account", "region", "launches": [...]}       what CloudTrail has seen (cloudtrail.py)
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -29,6 +30,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 import accounts
+import cloudtrail
 import cloudwatch
 import ec2
 import leftovers
@@ -75,7 +77,8 @@ class Lab:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.standins = standin.StandIns()
         self.standins.add("pricing", "GetProducts", prices.PriceList(price_list).get_products)
-        self.metrics = cloudwatch.Metrics()
+        self.metrics, self.trail = cloudwatch.Metrics(), cloudtrail.Trail()
+        self.standins.add("cloudtrail", "LookupEvents", self.trail.lookup_events)
         self.standins.add("cloudwatch", "GetMetricData", self.metrics.get_metric_data)
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
 
@@ -135,6 +138,8 @@ class Lab:
             case "POST", "metrics":
                 self.metrics.points = asked.get("points") or self.metrics.points
                 return self.metrics.seed(asked["account"], asked["region"], asked["machines"])
+            case "POST", "launches":
+                return self.trail.seed(asked["account"], asked["region"], asked["launches"])
             case "POST", "change":
                 return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
             case "POST", "faults":

@@ -52,6 +52,12 @@ impl Api {
     pub(super) const fn cloudwatch(name: &'static str) -> Self {
         Self { name, bucket: name, refill_per_s: 1, size: 10 }
     }
+
+    /// `LookupEvents` of CloudTrail: two calls a second, which nobody may have raised.
+    /// <https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html>
+    pub(super) const fn cloudtrail(name: &'static str) -> Self {
+        Self { name, bucket: name, refill_per_s: 2, size: 2 }
+    }
 }
 
 /// The state of one bucket. Pure: the caller says what time it is.

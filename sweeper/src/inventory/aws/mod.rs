@@ -22,6 +22,7 @@ mod role;
 mod scaling;
 mod session;
 mod storage;
+mod trail;
 
 pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
@@ -30,3 +31,4 @@ pub use options::Options;
 pub use pages::Patience;
 pub use role::{Role, RoleArn};
 pub use session::Session;
+pub use trail::{LOOKUP, Launches, launches};

@@ -24,6 +24,7 @@ pub(super) struct Place {
     ec2: OnceLock<aws_sdk_ec2::Client>,
     autoscaling: OnceLock<aws_sdk_autoscaling::Client>,
     cloudwatch: OnceLock<aws_sdk_cloudwatch::Client>,
+    cloudtrail: OnceLock<aws_sdk_cloudtrail::Client>,
     limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
 }
 
@@ -36,6 +37,7 @@ impl Place {
             ec2: OnceLock::new(),
             autoscaling: OnceLock::new(),
             cloudwatch: OnceLock::new(),
+            cloudtrail: OnceLock::new(),
             limiters: Mutex::default(),
         }
     }
@@ -53,6 +55,11 @@ impl Place {
     /// Likewise.
     pub(super) fn cloudwatch(&self) -> &aws_sdk_cloudwatch::Client {
         self.cloudwatch.get_or_init(|| self.session.cloudwatch(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn cloudtrail(&self) -> &aws_sdk_cloudtrail::Client {
+        self.cloudtrail.get_or_init(|| self.session.cloudtrail(&self.region))
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

@@ -150,6 +150,14 @@ impl Session {
         aws_sdk_cloudwatch::Client::from_conf(config.build())
     }
 
+    /// Likewise.
+    pub(super) fn cloudtrail(&self, region: &str) -> aws_sdk_cloudtrail::Client {
+        let config = aws_sdk_cloudtrail::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_cloudtrail::Client::from_conf(config.build())
+    }
+
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
         aws_sdk_pricing::Client::from_conf(
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),

@@ -1,0 +1,197 @@
+//! Who started machines, from CloudTrail's events of `RunInstances`; read where it is switched on.
+//!
+//! Needs `cloudtrail:LookupEvents`, which costs nothing. It allows two calls a second for each account and region, 50 events each,
+//! and tells of 90 days. So never one call for a machine: events are read newest first, once each, from the latest that
+//! was read on; then, while there are listed machines that no event tells of, on from the oldest that was read. One sweep
+//! reads at most 30 pages of a scope (19 s); a busy account's 90 days take several sweeps. The event of an Auto Scaling
+//! group's or a service's machine is a `RunInstances` too, in the name of whoever asked the service or of its own role.
+//!
+//! It refuses to guess: a machine that no event names was started by nobody knows whom. Machines of `CreateFleet` that have no
+//! event of `RunInstances` are among these. An event is JSON within text, full of what callers chose: what is not of the
+//! expected form is left out, and what is kept is cut and made visible.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+};
+
+use aws_sdk_cloudtrail::{
+    primitives::DateTime,
+    types::{Event, LookupAttribute, LookupAttributeKey},
+};
+use heartbeat::text;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{Accounts, collect::list, failure::Refused, limit::Api, place::Place};
+use crate::inventory::{Failure, FailureKind, Kind, LaunchedBy, Progress, Scope, Trail};
+
+/// The call, as a policy names it.
+pub const LOOKUP: &str = "cloudtrail:LookupEvents";
+const EVENTS: Api = Api::cloudtrail(LOOKUP);
+/// CloudTrail refuses more.
+const PAGE_SIZE: i32 = 50;
+/// Pages of one scope and sweep.
+const PAGES: u32 = 30;
+/// CloudTrail forgets what is older.
+const KEPT: SignedDuration = SignedDuration::from_hours(24 * 90);
+/// An event may come so late: usually within 5 minutes, AWS says, and no bound.
+const LATE: SignedDuration = SignedDuration::from_mins(30);
+/// Bytes of one text; a role's session of the longest names has 220.
+const LONGEST: usize = 300;
+
+/// What a reading of the trail came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launches {
+    /// By instance id, of the machines that were asked about.
+    pub found: BTreeMap<String, LaunchedBy>,
+    /// What is read by now.
+    pub trail: Trail,
+}
+
+/// Reads on where `trail` ends, for these machines (`missing`: those among them that nothing is known of).
+///
+/// # Errors
+/// The refusal that nothing helped against; then nothing was read.
+pub async fn launches(
+    accounts: &Accounts,
+    scope: &Scope,
+    listed: &HashSet<String>,
+    missing: &HashSet<String>,
+    trail: Option<Trail>,
+    now: Timestamp,
+    progress: &dyn Progress,
+) -> Result<Launches, Failure> {
+    let Some(place) = accounts.place(scope) else {
+        let message = format!("account {} is not open here", scope.account);
+        return Err(Failure { kind: FailureKind::Credentials, message });
+    };
+    let told = |events| progress.page(scope, Kind::Launch, events);
+    let oldest = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let start = trail.and_then(|trail| trail.until.checked_sub(LATE).ok()).unwrap_or(oldest).max(oldest).min(now);
+    let newest = read(&place, (start, now), PAGES, &told).await?;
+    let mut found = BTreeMap::new();
+    take(&mut found, newest.told, listed);
+    // What was read before is of no use if there is a hole in front of it.
+    let from = if newest.to_the_end { trail.map_or(start, |trail| trail.from) } else { newest.oldest.unwrap_or(now) };
+    let mut trail = Trail { from, until: now };
+    let room = PAGES.saturating_sub(newest.pages);
+    let still_missing = missing.iter().any(|id| !found.contains_key(id));
+    if room > 0 && still_missing && trail.from > oldest {
+        let older = read(&place, (oldest, trail.from), room, &told).await?;
+        take(&mut found, older.told, listed);
+        trail.from = if older.to_the_end { oldest } else { older.oldest.unwrap_or(trail.from) };
+    }
+    Ok(Launches { found, trail })
+}
+
+/// The first event that names a machine counts; there is one for each.
+fn take(found: &mut BTreeMap<String, LaunchedBy>, told: Vec<Told>, listed: &HashSet<String>) {
+    for Told { instances, by } in told {
+        for instance in instances.into_iter().filter(|instance| listed.contains(instance)) {
+            found.entry(instance).or_insert_with(|| by.clone());
+        }
+    }
+}
+
+/// A part of the trail.
+struct Part {
+    told: Vec<Told>,
+    /// The time of the oldest event.
+    oldest: Option<Timestamp>,
+    to_the_end: bool,
+    pages: u32,
+}
+
+async fn read(
+    place: &Place,
+    (from, until): (Timestamp, Timestamp),
+    most: u32,
+    heard: &(dyn Fn(usize) + Sync),
+) -> Result<Part, Failure> {
+    let (pages, cut) = (AtomicU32::new(0), AtomicBool::new(false));
+    let events = place.pages(EVENTS, heard, |token| {
+        // A list that begins anew is counted anew.
+        if token.is_none() {
+            pages.store(0, Relaxed);
+        }
+        let wanted = LookupAttribute::builder()
+            .attribute_key(LookupAttributeKey::EventName)
+            .attribute_value("RunInstances")
+            .build();
+        let request = place.cloudtrail().lookup_events().set_lookup_attributes(wanted.ok().map(|wanted| vec![wanted]));
+        let request = request.start_time(DateTime::from_secs(from.as_second()));
+        let request = request.end_time(DateTime::from_secs(until.as_second())).max_results(PAGE_SIZE);
+        let (request, pages, cut) = (request.set_next_token(token), &pages, &cut);
+        async move {
+            let page = request.send().await?;
+            let events = list(page.events, "events")?;
+            let read = pages.fetch_add(1, Relaxed) + 1;
+            let following = page.next_token.filter(|token| !token.is_empty());
+            let enough = following.is_some() && read >= most;
+            cut.store(enough, Relaxed);
+            let events = events.iter().map(|event| (time(event), told(event))).collect();
+            Ok::<_, Refused>((events, following.filter(|_| !enough)))
+        }
+    });
+    let events: Vec<(Option<Timestamp>, Option<Told>)> = events.await?;
+    let oldest = events.iter().filter_map(|(time, _)| *time).min();
+    let told = events.into_iter().filter_map(|(_, told)| told).collect();
+    Ok(Part { told, oldest, to_the_end: !cut.into_inner(), pages: pages.into_inner() })
+}
+
+/// What one event tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told {
+    instances: Vec<String>,
+    by: LaunchedBy,
+}
+
+fn time(event: &Event) -> Option<Timestamp> {
+    Timestamp::from_second(event.event_time()?.secs()).ok()
+}
+
+/// None if it started nothing, or cannot be read at all.
+fn told(event: &Event) -> Option<Told> {
+    let inside: Value = serde_json::from_str(event.cloud_trail_event().unwrap_or_default()).unwrap_or_default();
+    if inside.get("errorCode").is_some_and(|code| !code.is_null()) {
+        return None;
+    }
+    let mut instances = started(&inside);
+    if instances.is_empty() {
+        // An answer that was too long is left out of the event; what it was about is not.
+        let is_instance = |kind: Option<&str>| kind == Some("AWS::EC2::Instance");
+        let resources = event.resources().iter().filter(|resource| is_instance(resource.resource_type()));
+        instances = resources.filter_map(|resource| harmless(resource.resource_name()?)).collect();
+    }
+    if instances.is_empty() {
+        return None;
+    }
+    let who = &inside["userIdentity"];
+    let word = |value: &Value| value.as_str().and_then(harmless);
+    let from = word(&inside["sourceIPAddress"]).filter(|from| from.ends_with(".amazonaws.com"));
+    let principal = ["arn", "userName", "principalId"].iter().find_map(|key| word(&who[*key]));
+    let by = LaunchedBy {
+        principal: principal.or_else(|| event.username().and_then(harmless)),
+        via: word(&who["invokedBy"]).or(from),
+        at: time(event).or_else(|| inside["eventTime"].as_str()?.parse().ok()),
+        event: event.event_id().and_then(harmless),
+    };
+    Some(Told { instances, by })
+}
+
+/// The machines that the answer of the call names.
+fn started(event: &Value) -> Vec<String> {
+    let items = event.pointer("/responseElements/instancesSet/items").and_then(Value::as_array);
+    let ids = items.into_iter().flatten().filter_map(|item| item.get("instanceId")?.as_str());
+    ids.filter_map(harmless).collect()
+}
+
+/// A stranger's text, bounded and visible; none if it is empty.
+fn harmless(text: &str) -> Option<String> {
+    let shown = text::visible(text::cut(text.trim(), LONGEST));
+    (!shown.is_empty()).then(|| text::cut(&shown, LONGEST).to_owned())
+}
+
+#[cfg(test)]
+mod tests;
