@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test check fuzz advisories bench-agent
+.PHONY: help setup build agent run test check fuzz advisories bench-agent bench-sweep
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -60,3 +60,9 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	@tests/lab/setup.sh bench
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
+
+bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Cloud Custodian (20 minutes; ARGS="--instances 5000")
+	@tests/lab/setup.sh bench
+	cargo build --locked --release --workspace --bin sweeper
+	cargo build --locked --workspace --bin bench-sweep
+	target/debug/bench-sweep $(ARGS)

@@ -30,6 +30,16 @@ pub fn sweeper() -> PathBuf {
     built(&["debug", "sweeper"])
 }
 
+/// The sweeper as it is shipped, for figures.
+///
+/// # Panics
+///
+/// When it has not been built.
+#[must_use]
+pub fn release_sweeper() -> PathBuf {
+    built(&["release", "sweeper"])
+}
+
 /// The node agent, as the static release build that also runs inside a micro-VM.
 ///
 /// # Panics

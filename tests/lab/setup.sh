@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test), or for the agent's bench (setup.sh bench). It asks nothing, says what it does, and
+# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test), or for the benches (setup.sh bench). It asks nothing, says what it does, and
 # installs only what is missing: a second run touches nothing. The distribution's packages go where they belong, all else into .setup/.
 #
 # As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
@@ -197,7 +197,10 @@ rust_toolchain
 # shellcheck disable=SC2046 # one word per package
 [ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
 bpf_toolchain
-if [ $what = bench ]; then python_environment venv requirements.txt; fi
+if [ $what = bench ]; then
+    python_environment venv requirements.txt
+    python_environment custodian custodian.txt
+fi
 if [ $what = test ]; then
     python_environment venv requirements.txt
     python_environment engines engines.txt

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duratio
 use aws_config::{BehaviorVersion, ConfigLoader, Region};
 use aws_credential_types::Credentials;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{binaries, process::Running};
@@ -213,6 +213,42 @@ impl Moto {
     /// When the server refuses.
     pub async fn run_in(&self, account: &str, region: &str, instances: &[Instance]) -> Vec<String> {
         self.made("instances", json!({"account": account, "region": region, "instances": instances})).await
+    }
+
+    /// Starts tens of thousands of instances of several types in a region.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn estate(&self, region: &str, instances: usize) {
+        const TYPES: [&str; 5] = ["m5.large", "c5.4xlarge", "r5.2xlarge", "t3.micro", "g4dn.xlarge"];
+        let team = |n: usize| Instance {
+            instance_type: Some(TYPES[n].into()),
+            count: u32::try_from(instances / TYPES.len() + usize::from(n < instances % TYPES.len())).ok(),
+            tags: [("Name".to_owned(), format!("worker-{n}")), ("team".to_owned(), format!("team-{n}"))].into(),
+            ..Instance::default()
+        };
+        let instances: Vec<_> = (0..TYPES.len()).map(team).collect();
+        self.post("estate", json!({"account": ACCOUNT, "region": region, "instances": instances})).await;
+    }
+
+    /// Keeps requests as they come from now on, or no more.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn record(&self, on: bool) {
+        self.post("record", json!({"on": on})).await;
+    }
+
+    /// The requests that were kept.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn requests<T: DeserializeOwned>(&self) -> Vec<T> {
+        let answer = self.client.get(format!("{}/_lab/requests", self.url)).send().await.expect("the server answers");
+        answer.json().await.expect("a list of requests")
     }
 
     /// Changes what EC2 says of one instance.

@@ -14,10 +14,14 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
                                           "delay_s", "expire", "after", "times"}]}
     POST   /_lab/roles       {"roles": [{"arn", "external_id", "account"}]}  the only ones that may be assumed (see accounts.py)
     POST   /_lab/paging      {"page_size", "repeat_token"}
+    POST   /_lab/estate      as instances, for tens of thousands of them (scale.py) -> {"started"}
+    POST   /_lab/record      {"on"}                                        keep requests as they came, from now on or no more
+    GET    /_lab/requests    what was kept, to be sent again: [{"service", "action", "method", "path", "headers", "body"}]
     GET    /_lab/calls       every AWS call so far; DELETE forgets them
 """
 
 import argparse
+import base64
 import io
 import json
 import logging
@@ -35,6 +39,7 @@ import cloudwatch
 import ec2
 import leftovers
 import prices
+import scale
 import standin
 import wire
 
@@ -70,6 +75,21 @@ class Faults:
         return None
 
 
+def raw(call, environ, body):
+    """A request that can be sent again as it came."""
+    names = ("HTTP_AUTHORIZATION", "HTTP_X_AMZ_TARGET", "HTTP_SMITHY_PROTOCOL", "HTTP_ACCEPT", "CONTENT_TYPE")
+    headers = {name.removeprefix("HTTP_").replace("_", "-").lower(): environ[name] for name in names if environ.get(name)}
+    path, query = environ["PATH_INFO"], environ.get("QUERY_STRING")
+    return {
+        "service": call.service,
+        "action": call.action,
+        "method": environ["REQUEST_METHOD"],
+        "path": f"{path}?{query}" if query else path,
+        "headers": headers,
+        "body": base64.b64encode(body).decode(),
+    }
+
+
 class Lab:
     """Looks at every request first, then hands it to moto."""
 
@@ -81,6 +101,7 @@ class Lab:
         self.standins.add("cloudtrail", "LookupEvents", self.trail.lookup_events)
         self.standins.add("cloudwatch", "GetMetricData", self.metrics.get_metric_data)
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
+        self.recording, self.requests = False, []
 
     def __call__(self, environ, start_response):
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -106,6 +127,8 @@ class Lab:
         call = {"service": service, "action": action, "account": account, "region": region}
         self.calls.append(call | {"at": time.time(), "access_key": access_key, "parameters": wanted})
 
+        if self.recording:
+            self.requests.append(raw(asked, environ, body))
         fault = self.faults.take(wanted, **call)
         if fault and fault.get("expire"):
             self.accounts.expire(access_key)
@@ -133,6 +156,8 @@ class Lab:
         match method, what:
             case "POST", "instances":
                 return {"ids": ec2.seed(asked["account"], asked["region"], asked["instances"])}
+            case "POST", "estate":
+                return {"started": len(scale.seed(asked["account"], asked["region"], asked["instances"]))}
             case "POST", "volumes" | "addresses" | "snapshots" | "groups":
                 return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
             case "POST", "metrics":
@@ -148,6 +173,11 @@ class Lab:
                 return self.accounts.set_roles(asked["roles"])
             case "POST", "paging":
                 return ec2.set_paging(asked.get("page_size"), asked.get("repeat_token", False))
+            case "POST", "record":
+                self.recording, self.requests = asked["on"], []
+                return {}
+            case "GET", "requests":
+                return list(self.requests)
             case "GET", "calls":
                 return list(self.calls)
             case "DELETE", "calls":

@@ -1,0 +1,167 @@
+//! What a sweep of a large estate costs, measured beside the time that the provider itself takes to answer: `make bench-sweep`.
+//!
+//! The provider is moto, a third party's server of AWS's APIs, with an estate of this bench's making. In each round, in an order that
+//! rotates: a *bare reader* sends the very requests of a sweep again and reads the answers without a look at them, one chain of
+//! pages beside the other; `sweeper sweep` over a new database; the same sweep once more, when nothing is new; and Cloud Custodian
+//! lists the same machines. The figure is the median of the ratios to the bare reader within the rounds: all of them wait for
+//! the same server on the same busy machine.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, clippy::cast_precision_loss, reason = "a bench prints")]
+
+mod bare;
+mod custodian;
+mod timed;
+
+use bare::Request;
+use clap::Parser;
+use lab::{aws::Moto, binaries};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use timed::Run;
+
+/// Where the estate lies.
+const REGION: &str = "us-east-1";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "bench-sweep",
+    about,
+    after_help = "Examples:\n  make bench-sweep\n  make bench-sweep ARGS=\"--instances 5000 --rounds 5\""
+)]
+struct Arguments {
+    /// So many machines.
+    #[arg(long, default_value_t = 50_000)]
+    instances: usize,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Where every single figure goes, as JSON.
+    #[arg(long, default_value = "target/bench-sweep.json")]
+    raw: PathBuf,
+}
+
+/// What is measured, besides the bare reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Bare,
+    /// A sweep over a new database, and one more.
+    Sweeps,
+    Custodian,
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let folder = tempfile::tempdir().expect("a folder for logs");
+    let moto = Moto::start(folder.path()).await;
+    eprintln!("making {} machines", arguments.instances);
+    moto.estate(REGION, arguments.instances).await;
+
+    eprintln!("a first sweep, which also tells what the bare reader is to ask");
+    moto.record(true).await;
+    let (_, report) = sweep(&moto, &folder.path().join("first"));
+    let requests: Vec<Request> = moto.requests().await;
+    moto.record(false).await;
+    let listed = check(&report, arguments.instances);
+    println!("{} calls for {listed}", requests.len());
+
+    let mut rounds = Vec::new();
+    for round in 0..arguments.rounds {
+        let mut parts = [Part::Bare, Part::Sweeps, Part::Custodian];
+        parts.rotate_left(round % 3);
+        let mut measured = BTreeMap::new();
+        for part in parts {
+            match part {
+                Part::Bare => {
+                    let (run, bytes) = bare::read(moto.url(), &requests).await;
+                    measured.insert("bare reader", run);
+                    println!("round {}: bare reader: {run}, {:.0} MB", round + 1, bytes as f64 / 1e6);
+                }
+                Part::Sweeps => {
+                    let data = folder.path().join(format!("round-{round}"));
+                    for name in ["first sweep", "sweep again"] {
+                        let (run, report) = sweep(&moto, &data);
+                        check(&report, arguments.instances);
+                        println!("round {}: {name}: {run}", round + 1);
+                        measured.insert(name, run);
+                    }
+                    let database = std::fs::metadata(data.join("sweeper.db")).map_or(0, |file| file.len());
+                    println!("round {}: the database holds {:.0} MB", round + 1, database as f64 / 1e6);
+                }
+                Part::Custodian => {
+                    let run =
+                        custodian::list(&moto, &folder.path().join(format!("custodian-{round}")), arguments.instances);
+                    println!("round {}: Cloud Custodian: {run}", round + 1);
+                    measured.insert("Cloud Custodian", run);
+                }
+            }
+        }
+        rounds.push(measured);
+    }
+    tell(&rounds);
+    write(&arguments, &rounds);
+}
+
+/// One sweep by the release build, and what it reported.
+fn sweep(moto: &Moto, data: &Path) -> (Run, Value) {
+    let program = binaries::release_sweeper();
+    let mut command = Command::new(program);
+    command
+        .args(["sweep", "--output", "json"])
+        .envs(moto.environment())
+        .env("SWEEPER_DATA_DIR", data)
+        .env("SWEEPER_AWS__ENABLED", "yes")
+        .env("SWEEPER_AWS__REGIONS", REGION)
+        .env("SWEEPER_PRICING__SOURCE", "none");
+    let (run, output) = timed::run(&mut command, data);
+    let report = serde_json::from_str(&output).unwrap_or_else(|error| panic!("the sweep's report: {error}: {output}"));
+    (run, report)
+}
+
+/// A sweep that did not see everything is not measured.
+fn check(report: &Value, instances: usize) -> String {
+    assert_eq!(report["complete"], true, "{:#}", report["scopes"]);
+    let lines = report["scopes"].as_array().expect("a report has scopes");
+    let listed =
+        |kind: &str| lines.iter().find(|line| line["kind"] == kind).map_or(&Value::Null, |line| &line["listed"]);
+    assert_eq!(*listed("instance"), instances, "{lines:#?}");
+    assert_eq!(report["blind_spots"].as_array().map(Vec::len), Some(instances));
+    let told = lines.iter().filter(|line| line["listed"] != 0);
+    told.map(|line| format!("{} × {}", line["listed"], line["kind"].as_str().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn tell(rounds: &[BTreeMap<&str, Run>]) {
+    let names = ["bare reader", "first sweep", "sweep again", "Cloud Custodian"];
+    println!("\n{:<16} {:>10} {:>14} {:>10} {:>10}", "", "median s", "× bare reader", "CPU s", "peak MB");
+    for name in names {
+        let of = |figure: &dyn Fn(&Run) -> f64| median(rounds.iter().map(|round| figure(&round[name])).collect());
+        let ratio = median(rounds.iter().map(|round| round[name].wall_s() / round["bare reader"].wall_s()).collect());
+        println!(
+            "{name:<16} {:>10.2} {ratio:>14.3} {:>10.2} {:>10.0}",
+            of(&Run::wall_s),
+            of(&Run::cpu_s),
+            of(&Run::peak_mb)
+        );
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match figures.len() % 2 {
+        1 => figures[middle],
+        _ => f64::midpoint(figures[middle - 1], figures[middle]),
+    }
+}
+
+fn write(arguments: &Arguments, rounds: &[BTreeMap<&str, Run>]) {
+    let figures = json!({ "instances": arguments.instances, "rounds": rounds });
+    std::fs::write(&arguments.raw, format!("{figures:#}\n")).expect("the figures can be written");
+    println!("\nevery single figure: {}", arguments.raw.display());
+}
