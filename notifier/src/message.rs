@@ -119,6 +119,7 @@ pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, c
     let state = match verdict {
         "unknown" => "has been a blind spot",
         "idle" => "has been idle",
+        "quiet" => "has looked unused from outside",
         "stuck" => "has been stuck",
         "waiting" => "has been waiting",
         "active" => "has been active",

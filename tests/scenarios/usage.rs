@@ -257,3 +257,46 @@ async fn twelve_hundred_machines_are_eight_calls() {
     let sizes: Vec<usize> = calls.iter().map(|c| c.parameters["MetricDataQueries"].as_array().unwrap().len()).collect();
     assert_eq!((sizes.len(), sizes.iter().max(), sizes.iter().sum()), (8, Some(&498), 3_600));
 }
+
+#[tokio::test]
+async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_works() {
+    let site = Site::new("cloudwatch_every = \"1ms\"").await;
+    let ids = site.run(&["quiet", "busy", "young"]).await;
+    let steady = |n: usize, hours: usize, cpu| Series::steady(&ids[n..=n], hours_ago(hours), hours, cpu, 36_000.0);
+    site.moto.measured(REGION, &[steady(0, HOURS, 0.5), steady(1, HOURS, 30.0), steady(2, 100, 0.5)]).await;
+    let (first, _) = site.sweep().await;
+    let [finding] = first["findings"].as_array().unwrap().as_slice() else { panic!("{first:#}") };
+    assert_eq!((&finding["class"], &finding["name"]), (&"quiet_instance".into(), &"quiet".into()));
+    assert_eq!(finding["since"], hours_ago(HOURS).to_string());
+    for _ in 0..2 {
+        let (again, _) = site.sweep().await;
+        assert_eq!(again["findings"][0]["id"], finding["id"]);
+        assert_eq!(again["findings"][0]["proposal"], Value::Null, "weak evidence is nothing to act on");
+    }
+    let id = finding["id"].as_str().unwrap();
+    let explained = site.sweeper.json(&["explain", id]).await;
+    assert_eq!(explained["replays"], true);
+    assert_eq!(explained["finding"]["confirmed_sweeps"], 3);
+    let text = String::from_utf8(site.sweeper.run(&["explain", id]).await.stdout).unwrap();
+    for words in
+        ["quiet has looked unused from outside for 14 d", "CloudWatch: no hour above 0.5 % CPU", "(floor 2.0 %)"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("No proposal") && text.contains("weak evidence"), "{text}");
+    let table = String::from_utf8(site.sweeper.run(&["sweep"]).await.stdout).unwrap();
+    assert!(table.contains("No idle machines found.") && table.contains("QUIET FOR"), "{table}");
+
+    site.fail("AccessDenied", None).await;
+    let (denied, _) = site.sweep().await;
+    assert_eq!((&denied["findings"][0]["id"], &denied["closed"]), (&finding["id"], &Value::Array(Vec::new())));
+    assert_eq!(site.sweeper.json(&["explain", id]).await["finding"]["confirmed_sweeps"], 0, "not confirmed either");
+
+    site.moto.fail(&[]).await;
+    site.moto.measured(REGION, &[steady(0, HOURS, 80.0)]).await;
+    let (busy, _) = site.sweep().await;
+    assert_eq!((&busy["closed"][0], busy["findings"].as_array().unwrap().len()), (&finding["id"], 0));
+    let closed = site.sweeper.json(&["findings", "--closed"]).await;
+    let because = closed[0]["status"]["because"].as_str().unwrap();
+    assert!(because.starts_with("busy: CPU in the busiest period: 80.0 %"), "{because}");
+}

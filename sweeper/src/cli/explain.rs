@@ -3,7 +3,7 @@
 use super::{FAILED, Output, open_existing, plan, screen};
 use crate::{
     config::Config,
-    findings::{Cost, Finding, Status, charge, window_end},
+    findings::{Class, Cost, Finding, Quietness, Status, charge, window_end},
     verdict::{Decision, judge, words},
 };
 use jiff::Timestamp;
@@ -33,7 +33,9 @@ pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow
             return Ok(ExitCode::from(FAILED));
         }
     };
-    let replays = judge(&finding.evidence.case) == finding.evidence.judgement;
+    let outside = finding.evidence.outside.as_ref();
+    let replays = judge(&finding.evidence.case) == finding.evidence.judgement
+        && outside.is_none_or(|case| case.judge() == Quietness::Quiet);
     match output {
         Output::Json => screen::json(&Explanation { finding, replays })?,
         Output::Table => screen::print(&text(finding, replays)),
@@ -69,7 +71,9 @@ fn head(out: &mut String, finding: &Finding) {
     let lasted = until.duration_since(finding.since);
     let span = words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX));
     let name = finding.name().map_or_else(String::new, |name| format!("{} ", plain(name)));
-    let _ = writeln!(out, "{BOLD}{name}has been idle for {span}{BOLD:#}");
+    let state =
+        if finding.class == Class::QuietInstance { "has looked unused from outside for" } else { "has been idle for" };
+    let _ = writeln!(out, "{BOLD}{name}{state} {span}{BOLD:#}");
     let mut fact = |label: &str, value: String| {
         let _ = writeln!(out, "  {label:<10}{value}");
     };
@@ -102,8 +106,12 @@ fn head(out: &mut String, finding: &Finding) {
 
 fn why(out: &mut String, finding: &Finding, replays: bool) {
     let (case, judgement) = (&finding.evidence.case, &finding.evidence.judgement);
-    heading(out, &format!("Why {}", judgement.verdict.as_str()));
-    list(out, &[words::decision(judgement, case)]);
+    let outside = finding.evidence.outside.as_ref();
+    heading(out, &format!("Why {}", outside.map_or(judgement.verdict.as_str(), |_| "quiet")));
+    list(out, &[finding.why()]);
+    if let Some(outside) = outside {
+        list(out, &outside.floors());
+    }
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
         Decision::Above { observation, .. } => Some(observation),
@@ -145,7 +153,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
 }
 
 fn present(out: &mut String, finding: &Finding) {
-    let Some(node) = &finding.evidence.case.node else { return };
+    let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.outside.is_none()) else { return };
     heading(out, "Workloads that were there, below every floor");
     if node.workloads.is_empty() {
         list(out, &["none: only housekeeping, kernel threads and the agent".to_owned()]);

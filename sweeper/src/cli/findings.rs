@@ -31,7 +31,13 @@ pub(super) async fn list(config: &Config, closed: bool, output: Output) -> anyho
         }
         Output::Table => {
             let lines: Vec<_> = found.iter().map(FindingLine::from).collect();
-            screen::print(&sweep::findings(&lines, Timestamp::now()));
+            let (quiet, idle): (Vec<_>, Vec<_>) = lines.into_iter().partition(sweep::is_quiet);
+            if !idle.is_empty() {
+                screen::print(&sweep::findings(&idle, Timestamp::now()));
+            }
+            if !quiet.is_empty() {
+                screen::print(&format!("{}\n{}", sweep::QUIET, sweep::findings(&quiet, Timestamp::now())));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
-    findings::in_words,
+    findings::{Class, Seen},
     outbox,
     sweep::{self, Context, Counts, FindingLine, MachineLine, Report, ScopeLine},
     verdict::words,
@@ -60,11 +60,15 @@ fn table(report: &Report) -> String {
         );
         return out;
     }
-    if report.findings.is_empty() {
+    let (quiet, idle): (Vec<_>, Vec<_>) = report.findings.iter().cloned().partition(is_quiet);
+    if idle.is_empty() {
         let _ = writeln!(out, "{BOLD}No idle machines found.{BOLD:#}");
     } else {
-        let _ = writeln!(out, "{}", findings(&report.findings, report.started_at));
-        let _ = writeln!(out, "{}", total(&report.findings));
+        let _ = writeln!(out, "{}", findings(&idle, report.started_at));
+        let _ = writeln!(out, "{}", total(&idle));
+    }
+    if !quiet.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}{QUIET}{BOLD:#}\n{}", findings(&quiet, report.started_at));
     }
     section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
     section(&mut out, "No verdict yet", &report.unknown);
@@ -113,9 +117,18 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
     (!words.is_empty()).then(|| format!("Listed: {}.", words.join(", ")))
 }
 
-/// A table of findings.
+/// Above those that a provider's outside view alone shows.
+pub(super) const QUIET: &str =
+    "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
+
+pub(super) fn is_quiet(finding: &FindingLine) -> bool {
+    finding.class == Class::QuietInstance.as_str()
+}
+
+/// A table of findings, all of them quiet or none.
 pub(super) fn findings(findings: &[FindingLine], now: Timestamp) -> String {
-    let mut table = bare_table(["FINDING", "IDLE FOR", "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
+    let lasts = if findings.iter().all(is_quiet) { "QUIET FOR" } else { "IDLE FOR" };
+    let mut table = bare_table(["FINDING", lasts, "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
     for finding in findings {
         let lasted = now.duration_since(finding.since);
         let so_far = finding.cost_micro_usd_per_hour.map(recommender::money::HourlyRate::from_micros);
@@ -189,7 +202,7 @@ fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
 
 /// Why there is no verdict, and what the provider tells.
 fn why(machine: &MachineLine) -> String {
-    let seen = machine.usage.as_ref().map(in_words);
+    let seen = machine.usage.as_ref().map(|usage| Seen::from(usage).in_words());
     let launched = machine.launched_by.as_ref().map(|by| format!("launched by {by}"));
     [Some(machine.why.clone()), seen, launched].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

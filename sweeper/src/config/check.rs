@@ -106,6 +106,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "verdict.unattributed_births_per_s",
         "must be a number from 0 on",
     )?;
+    require(
+        verdict.quiet_after <= aws.cloudwatch_lookback,
+        "verdict.quiet_after",
+        "must not be longer than `aws.cloudwatch_lookback`",
+    )?;
     require(sweep.proposal_after_sweeps > 0, "sweep.proposal_after_sweeps", "must be at least 1")?;
     require(
         (SHORTEST_LEASE..=LONGEST_LEASE).contains(&sweep.lease),

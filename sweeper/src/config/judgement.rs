@@ -174,6 +174,13 @@ pub struct VerdictConfig {
     pub kernel_cpu_floor_ns_per_s: u64,
     /// Likewise disk traffic that nobody accounts for, in bytes a second.
     pub unattributed_disk_floor_bytes_per_s: u64,
+    /// An instance without an agent is `quiet` only if its provider measured it over so long a look-back.
+    #[serde(with = "duration")]
+    pub quiet_after: Duration,
+    /// No hour of it had more CPU than this, in millionths of what the machine has.
+    pub quiet_cpu_floor_millionths: u32,
+    /// Nor more network traffic, in bytes a second.
+    pub quiet_network_floor_bytes_per_s: u64,
 }
 
 impl Default for VerdictConfig {
@@ -193,6 +200,9 @@ impl Default for VerdictConfig {
             unattributed_cpu_floor_ns_per_s: 200_000_000,
             kernel_cpu_floor_ns_per_s: 200_000_000,
             unattributed_disk_floor_bytes_per_s: 10 << 20,
+            quiet_after: Duration::from_secs(7 * 86_400),
+            quiet_cpu_floor_millionths: 20_000,
+            quiet_network_floor_bytes_per_s: 5_000,
         }
     }
 }

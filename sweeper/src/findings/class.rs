@@ -12,11 +12,14 @@ pub enum Class {
     /// An idle node: if and only if the verdict on the node is `idle` and no provider's inventory covers it (on
     /// premises, or an account that the sweeper may not read).
     IdleNode,
+    /// A quiet instance: see [`super::QuietCase`]. Weak evidence, never a proposal; of an instance that an agent reports from it is
+    /// never said.
+    QuietInstance,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::IdleInstance, Self::IdleNode];
+    pub const ALL: [Self; 3] = [Self::IdleInstance, Self::IdleNode, Self::QuietInstance];
 
     /// The word for it, everywhere.
     #[must_use]
@@ -24,6 +27,7 @@ impl Class {
         match self {
             Self::IdleInstance => "idle_instance",
             Self::IdleNode => "idle_node",
+            Self::QuietInstance => "quiet_instance",
         }
     }
 

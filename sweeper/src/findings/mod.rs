@@ -11,11 +11,11 @@ mod quiet;
 pub use class::Class;
 pub use lifecycle::{Change, Sighting, next};
 pub use notice::{charge, notice, window_end};
-pub use quiet::in_words;
+pub use quiet::{QuietCase, QuietPolicy, Quietness, Seen};
 
 use crate::{
     inventory::{Instance, LaunchedBy},
-    verdict::{Case, Judgement},
+    verdict::{Case, Judgement, words},
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
@@ -125,6 +125,9 @@ pub struct Evidence {
     pub judgement: Judgement,
     /// What the provider said of the machine, or `None` for a node that no provider vouches for.
     pub machine: Option<Machine>,
+    /// What a quiet instance rests on; none for every other class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<QuietCase>,
 }
 
 /// What a provider said of a machine, as far as people want to read it in a finding.
@@ -172,6 +175,16 @@ fn owner(tags: &BTreeMap<String, String>) -> Option<String> {
 }
 
 impl Finding {
+    /// What decided, in one sentence.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let Evidence { case, judgement, outside, .. } = &self.evidence;
+        match outside {
+            Some(outside) => format!("no agent reports from it; as seen from outside, {}", outside.seen.in_words()),
+            None => words::decision(judgement, case),
+        }
+    }
+
     /// What people call the resource.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

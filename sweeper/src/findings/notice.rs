@@ -1,6 +1,6 @@
 //! What people are told of a new finding.
 
-use super::{Cost, Finding};
+use super::{Class, Cost, Finding};
 use crate::verdict::{Decision, words};
 use heartbeat::NodeId;
 use jiff::Timestamp;
@@ -15,22 +15,20 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     let as_of = window_end(finding);
     let rate = finding.cost.rate().map(|rate| rate.to_string());
     let resource = finding.resource.to_string();
-    let head = headline(
-        finding.name().unwrap_or(&resource),
-        judgement.verdict.as_str(),
-        finding.since,
-        as_of,
-        rate.as_deref(),
-    );
+    let state = if finding.class == Class::QuietInstance { "quiet" } else { judgement.verdict.as_str() };
+    let head = headline(finding.name().unwrap_or(&resource), state, finding.since, as_of, rate.as_deref());
     let mut notice =
         FindingNotice::new(&finding.id.0, head, &resource, judgement.verdict.as_str(), finding.since, as_of);
     notice.resource_name = finding.name().map(str::to_owned);
     notice.resource_kind = Some(kind(finding));
     notice.place = Some(place(&finding.resource));
     notice.owner = finding.evidence.machine.as_ref().and_then(|machine| machine.owner.clone());
-    notice.certainty = Some(capitalised(&words::decision(judgement, case)));
+    notice.certainty = Some(capitalised(&finding.why()));
     if let Decision::AllQuiet { total, .. } = &judgement.decision {
         notice.evidence = words::counters(total, case);
+    }
+    if let Some(outside) = &finding.evidence.outside {
+        notice.evidence = outside.floors();
     }
     match &finding.cost {
         Cost::Known { per_hour } => {
@@ -56,6 +54,9 @@ pub fn notice(finding: &Finding) -> FindingNotice {
 /// End of the window that last confirmed the finding.
 #[must_use]
 pub fn window_end(finding: &Finding) -> Timestamp {
+    if let Some(outside) = &finding.evidence.outside {
+        return outside.seen.until;
+    }
     let node = finding.evidence.case.node.as_ref();
     node.and_then(|node| Timestamp::from_millisecond(node.last_heartbeat_unix_ms).ok()).unwrap_or(finding.confirmed_at)
 }

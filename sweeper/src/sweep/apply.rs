@@ -137,6 +137,7 @@ fn judge_one(
     open: &mut HashMap<(Class, NodeId), Finding>,
     outcome: &mut Outcome,
 ) {
+    quiet::judge(context, now, &judged, open, outcome);
     let id = &judged.subject.id;
     let mut class = judged.subject.class();
     let mut sighting = sighting(&judged);
@@ -163,7 +164,7 @@ fn judge_one(
                 sighting = Sighting::NotKnown;
             }
         }
-        Class::IdleNode => {}
+        Class::IdleNode | Class::QuietInstance => {}
     }
     let existing = open.remove(&(class, judged.subject.id.clone()));
     let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
@@ -188,20 +189,27 @@ fn judge_one(
     }
 }
 
-/// What this sweep saw of the subject's class of waste.
-fn sighting(judged: &Judged) -> Sighting {
+/// What follows for every class from whether the machine is there and runs; none if that speaks against no class.
+fn presence(judged: &Judged) -> Option<Sighting> {
     let Subject { instance, coverage, .. } = &judged.subject;
     match (instance, coverage) {
         (Some(instance), _) => match is_running(instance) {
-            Some(true) => {}
-            Some(false) => return Sighting::Refuted { because: format!("the instance is {}", instance.state) },
-            None => return Sighting::NotKnown,
+            Some(true) => None,
+            Some(false) => Some(Sighting::Refuted { because: format!("the instance is {}", instance.state) }),
+            None => Some(Sighting::NotKnown),
         },
         (None, Coverage::Complete) => {
-            return Sighting::Refuted { because: "the provider lists the instance no more".to_owned() };
+            Some(Sighting::Refuted { because: "the provider lists the instance no more".to_owned() })
         }
-        (None, Coverage::Failed) => return Sighting::NotKnown,
-        (None, Coverage::NotAsked) => {}
+        (None, Coverage::Failed) => Some(Sighting::NotKnown),
+        (None, Coverage::NotAsked) => None,
+    }
+}
+
+/// What this sweep saw of the subject's class of waste.
+fn sighting(judged: &Judged) -> Sighting {
+    if let Some(sighting) = presence(judged) {
+        return sighting;
     }
     let since = judged.judgement.since_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     match (judged.judgement.verdict, since) {
@@ -278,6 +286,7 @@ fn evidence(judged: &Judged) -> Evidence {
             .instance
             .as_ref()
             .map(|instance| Machine { launched_by: judged.outside.launched_by.clone(), ..Machine::of(instance) }),
+        outside: None,
     }
 }
 
@@ -373,5 +382,6 @@ fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {
     inventory.listings.iter().map(line).collect()
 }
 
+mod quiet;
 #[cfg(test)]
 mod tests;

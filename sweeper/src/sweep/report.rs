@@ -5,7 +5,6 @@ use crate::{
     findings::{Cost, Finding},
     inventory::{Kind, LaunchedBy, Usage},
     store::Held,
-    verdict::words,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -225,7 +224,7 @@ impl From<&Finding> for FindingLine {
             cost_micro_usd_per_hour,
             cost_per_hour,
             cost_unknown_because,
-            why: words::decision(&evidence.judgement, &evidence.case),
+            why: finding.why(),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
             launched_by: evidence.machine.as_ref().and_then(|machine| machine.launched_by.clone()),
         }

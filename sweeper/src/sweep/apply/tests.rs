@@ -4,11 +4,12 @@ use super::*;
 use crate::{
     config::Config,
     findings::Cost,
-    inventory::{Instance, InstanceState, sample},
+    inventory::{Instance, InstanceState, Usage, UsageSource, sample},
     store::{Node, Store},
     sweep::outside::Outside,
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
+use jiff::SignedDuration;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -161,4 +162,81 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
     let (unconfirmed, _) = outcomes[2].updated.first().expect("a finding");
     assert_eq!((unconfirmed.confirmed_sweeps, &unconfirmed.proposal), (0, &None));
     assert_eq!(unconfirmed.not_proposed.as_deref(), Some("no longer confirmed"));
+}
+
+/// A machine that no agent reports from, and whose provider saw this much CPU, in millionths.
+fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Judged {
+    let from = at(0);
+    let usage = cpu.map(|cpu| Usage {
+        id: sample::instance().resource().expect("an EC2 instance"),
+        source: UsageSource::CloudWatch,
+        from,
+        until: from + SignedDuration::from_hours(24 * 14),
+        period_s: 3_600,
+        periods: 336,
+        busiest_cpu_millionths: Some(cpu),
+        busiest_network_bytes_per_s: Some(100),
+    });
+    let judgement =
+        Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(Unknown::NoAgent) };
+    let known = judged(instance, coverage);
+    let subject = Subject { node: None, ..known.subject };
+    Judged { subject, judgement, outside: Outside { usage, ..Outside::default() }, ..known }
+}
+
+const QUIET: Option<u32> = Some(10_000);
+const BUSY: Option<u32> = Some(900_000);
+
+#[tokio::test]
+async fn a_quiet_instance_is_found_by_its_outside_view_and_never_gets_a_proposal() {
+    let quiet = || blind(running(), Coverage::Complete, QUIET);
+    let (open, outcomes) = sweeps(vec![quiet(), quiet(), quiet()]).await;
+    assert_eq!(open, [Class::QuietInstance]);
+    let [found] = outcomes[0].opened.as_slice() else { panic!("{:?}", outcomes[0].opened) };
+    assert_eq!((found.since, window_end(found)), (at(0), at(0) + SignedDuration::from_hours(24 * 14)));
+    let mut all = outcomes.iter().flat_map(|o| o.opened.iter().chain(o.updated.iter().map(|(finding, _)| finding)));
+    assert!(
+        all.all(|finding| finding.proposal.is_none() && finding.not_proposed.as_deref().unwrap_or("").contains("weak"))
+    );
+    assert_eq!(outcomes[2].updated.first().map(|(finding, _)| finding.confirmed_sweeps), Some(3));
+    assert_eq!(outcomes[2].counts.unknown, 1, "it is a blind spot all the same");
+}
+
+#[tokio::test]
+async fn a_quiet_instance_ends_with_its_quiet_its_running_or_the_silence_of_its_agent() {
+    let stopped = Some(Instance { state: InstanceState::Stopped, ..sample::instance() });
+    for (after, because, left) in [
+        (blind(running(), Coverage::Complete, BUSY), "busy: CPU in the busiest period: 90.0 %", None),
+        (blind(stopped, Coverage::Complete, QUIET), "the instance is stopped", None),
+        (blind(None, Coverage::Complete, None), "the provider lists the instance no more", None),
+        (judged(running(), Coverage::Complete), "an agent reports from it", Some(Class::IdleInstance)),
+    ] {
+        let (open, outcomes) = sweeps(vec![blind(running(), Coverage::Complete, QUIET), after]).await;
+        assert_eq!(open, left.into_iter().collect::<Vec<_>>(), "one finding on a machine at most");
+        let Status::Closed { because: said, .. } = &outcomes[1].updated[0].0.status else { panic!("{because}") };
+        assert!(said.starts_with(because), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_keeps_a_quiet_instance_open_and_unconfirmed() {
+    for after in [
+        blind(running(), Coverage::Complete, None),
+        blind(None, Coverage::Failed, None),
+        blind(None, Coverage::NotAsked, None),
+    ] {
+        let (open, outcomes) = sweeps(vec![blind(running(), Coverage::Complete, QUIET), after]).await;
+        assert_eq!(open, [Class::QuietInstance]);
+        assert_eq!(outcomes[1].updated[0].0.confirmed_sweeps, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_proved_stands_when_it_falls_silent() {
+    let (open, _) =
+        sweeps(vec![judged(running(), Coverage::Complete), blind(running(), Coverage::Complete, QUIET)]).await;
+    assert_eq!(open, [Class::IdleInstance]);
+    let (open, _) =
+        sweeps(vec![blind(running(), Coverage::Complete, BUSY), blind(None, Coverage::Failed, QUIET)]).await;
+    assert_eq!(open, []);
 }
