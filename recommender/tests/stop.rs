@@ -10,8 +10,8 @@ use recommender::{
     HourlyRate, Proposal,
     proposal::{Call, Charge, Loss, Plan, Saving, Step},
     rules::stop::{
-        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Price, PublicIpv4, Root, StopInput,
-        Verdict, propose,
+        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, PublicIpv4, Root,
+        Scheduler, StopInput, Verdict, propose,
     },
 };
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ fn facts() -> Ec2Facts {
         ],
         tags: Some(BTreeMap::from([("Name".to_owned(), "align-7".to_owned())])),
         autoscaling: AutoScaling::NotListed,
+        scheduler: Scheduler::NotListed,
         operator: None,
     }
 }
@@ -137,6 +138,24 @@ fn a_member_of_something_larger_is_its_owners_to_stop() {
     );
     let unknown = refusal(|f| f.autoscaling = AutoScaling::Unknown);
     assert_eq!(unknown, json!({"not_proposed": "groups_unreadable"}), "any group may list it");
+    let owner =
+        Owner { kind: "ECS cluster".into(), name: Some("web".into()), known_by: "its ECS cluster's own list".into() };
+    assert_eq!(
+        refusal(|f| f.scheduler = Scheduler::Has(owner.clone())),
+        json!({"not_proposed": "member_of", "owner": owner}),
+        "a machine that was registered by hand"
+    );
+    let why = "batch:ListJobs: denied: AccessDeniedException: no";
+    assert_eq!(
+        refusal(|f| f.scheduler = Scheduler::Unknown { why: why.into() }),
+        json!({"not_proposed": "schedulers_unreadable", "why": why}),
+        "any job may run on it"
+    );
+    let both = refusal(|f| {
+        f.scheduler = Scheduler::Unknown { why: why.into() };
+        f.autoscaling = AutoScaling::Member("workers".into());
+    });
+    assert_eq!(both["owner"]["name"], "workers", "what is known of it comes first");
     let both = refusal(|f| {
         f.autoscaling = AutoScaling::Member("eks-nodes".into());
         tag(f, "eks:cluster-name", "k");

@@ -6,6 +6,7 @@ pub mod config;
 pub mod findings;
 pub mod ingest;
 pub mod inventory;
+pub mod jobs;
 pub mod outbox;
 pub mod pricing;
 pub mod rules;

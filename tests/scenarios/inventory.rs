@@ -79,7 +79,7 @@ async fn every_page_of_every_enabled_region_is_read() {
     let calls = moto.calls().await;
     let pages = |region| calls.iter().filter(|c| c.action == "DescribeInstances" && c.region == region).count();
     assert_eq!(REGIONS.map(pages), [2, 4, 1]);
-    assert!(calls.iter().all(|c| c.action.starts_with("Describe") || c.action.starts_with("Get")), "read-only");
+    assert!(calls.iter().all(|c| ["Describe", "Get", "List"].iter().any(|to| c.action.starts_with(to))), "read-only");
 }
 
 #[tokio::test]
@@ -301,7 +301,12 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
             finding: "f-1".into(),
             resource: instance.id.to_string(),
             verdict: stop::Verdict::Idle,
-            machine: instance.stop_facts(inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1")).unwrap(),
+            machine: instance
+                .stop_facts(
+                    inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1"),
+                    &inventory.schedulers(Provider::Aws, ACCOUNT, "us-east-1"),
+                )
+                .unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
             now,
         })

@@ -101,6 +101,8 @@ pub struct Ec2Facts {
     pub tags: Option<BTreeMap<String, String>>,
     /// What the Auto Scaling groups say of it; a tag may be missing on a machine that was attached by hand.
     pub autoscaling: AutoScaling,
+    /// What ECS and AWS Batch say of it; a machine that was registered by hand has no tag of theirs.
+    pub scheduler: Scheduler,
     /// The service that EC2 itself names as the operator of the instance.
     pub operator: Option<String>,
 }
@@ -138,6 +140,20 @@ pub enum AutoScaling {
     NotListed,
     /// The groups, or the members of one, could not be read: any of them may.
     Unknown,
+}
+
+/// Whether a scheduler of containers, ECS or AWS Batch, may place work on an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// This one.
+    Has(Owner),
+    /// None of those that there are.
+    NotListed,
+    /// A list of theirs could not be read: any of them may.
+    Unknown {
+        /// The call and what it was refused with, which names the permission that it needs.
+        why: String,
+    },
 }
 
 /// Whether an instance has disks that do not outlive a stop.

@@ -51,7 +51,7 @@ struct Answer {
 }
 
 #[derive(Serialize)]
-struct NotKnown {
+pub(super) struct NotKnown {
     provider: String,
     account: String,
     region: String,
@@ -77,7 +77,7 @@ impl From<Version> for Line {
 }
 
 impl NotKnown {
-    fn of(span: Span, at: Timestamp) -> Option<Self> {
+    pub(super) fn of(span: Span, at: Timestamp) -> Option<Self> {
         let Span { provider, account, region, kind, from, until, failed } = span;
         let (since, why) = match failed {
             Some(why) => (from, why),
@@ -121,9 +121,9 @@ pub(super) async fn show(config: &Config, question: Question, output: Output) ->
     Ok(ExitCode::SUCCESS)
 }
 
-fn warnings(answer: &Answer) -> String {
+pub(super) fn warnings(not_known: &[NotKnown]) -> String {
     let mut out = String::new();
-    for one in &answer.not_known {
+    for one in not_known {
         let place = format!("{} {} {} {}", one.provider, one.account, one.region, one.kind);
         let since = words::time(one.since.as_millisecond());
         let _ = writeln!(out, "{WARN}not read since {since}:{WARN:#} {}: {}", plain(&place), plain(&one.why));
@@ -142,7 +142,7 @@ fn fact(facts: &Value, pointers: &[&str]) -> String {
 }
 
 fn list(answer: &Answer) -> String {
-    let mut out = warnings(answer);
+    let mut out = warnings(&answer.not_known);
     if answer.resources.is_empty() {
         let at = words::time(answer.at.as_millisecond());
         let _ = writeln!(out, "Nothing had been listed at {at}. `sweeper sweep` reads the inventory.");
@@ -152,8 +152,8 @@ fn list(answer: &Answer) -> String {
     for line in &answer.resources {
         table.add_row([
             plain(&line.kind),
-            fact(&line.facts, &["/state"]),
-            fact(&line.facts, &["/instance_type", "/volume_type", "/storage_tier"]),
+            fact(&line.facts, &["/state", "/status"]),
+            fact(&line.facts, &["/instance_type", "/volume_type", "/storage_tier", "/resource_type", "/launch_type"]),
             words::time(line.from.as_millisecond()),
             fact(&line.facts, &["/name", "/tags/Name"]),
             plain(&line.resource),
@@ -165,7 +165,7 @@ fn list(answer: &Answer) -> String {
 
 /// All that a resource has been: the first version whole, of each later one what is different.
 fn history(answer: &Answer) -> String {
-    let mut out = warnings(answer);
+    let mut out = warnings(&answer.not_known);
     let mut before: Option<&Line> = None;
     for line in &answer.resources {
         let until = line.until.map_or_else(|| "now".to_owned(), |until| words::time(until.as_millisecond()));

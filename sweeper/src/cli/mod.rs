@@ -3,6 +3,7 @@
 mod explain;
 mod findings;
 mod inventory;
+mod jobs;
 mod plan;
 mod progress;
 mod rules;
@@ -49,6 +50,7 @@ Examples:
   sweeper findings                   what is open
   sweeper explain f-3f9a             the evidence of one finding, in words
   sweeper inventory --at 2026-11-17  what there was that day
+  sweeper jobs --status RUNNABLE     the AWS Batch jobs that wait, and for what
 
 Exit codes:
   0  done
@@ -119,6 +121,20 @@ It shows what sweeps have read. Where a listing failed, what was seen before is 
         #[command(flatten)]
         printed: Printed,
     },
+    /// List AWS Batch jobs, down to the machine, node and container that each runs on
+    #[command(after_help = "\
+Examples:
+  sweeper jobs                                 all that live or ended within a day
+  sweeper jobs --status RUNNABLE --queue high  what waits in one queue, and for what
+  sweeper jobs --output json | jq '.jobs[] | {id: .job.id, machine: .placements[].machine}'
+
+It shows what the last sweeps have read, joined with the latest heartbeats. Where Batch or ECS could not be read, a warning says since when.")]
+    Jobs {
+        #[command(flatten)]
+        question: jobs::Question,
+        #[command(flatten)]
+        printed: Printed,
+    },
     /// Look at rules files before agents do (docs/rules.md)
     #[command(subcommand, after_help = "Example:\n  sweeper rules check /etc/cloud-sweeper/rules.toml")]
     Rules(rules::Command),
@@ -157,6 +173,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
+        Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
         Command::Rules(command) => rules::run(&command),
     };
     done.unwrap_or_else(|error| {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use recommender::rules::stop;
 use serde::Serialize;
 
-use super::LaunchTemplate;
+use super::{LaunchTemplate, Schedulers};
 
 /// What EC2 says of one instance. A fact that EC2 left out is `None`, never a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -177,7 +177,7 @@ impl Instance {
 
     /// The facts that the *stop* rule looks at; none for a machine that is not EC2's.
     #[must_use]
-    pub fn stop_facts(&self, groups_are_known: bool) -> Option<stop::Machine> {
+    pub fn stop_facts(&self, groups_are_known: bool, schedulers: &Schedulers) -> Option<stop::Machine> {
         let NodeId::Aws { account, region, instance } = &self.id else { return None };
         Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
             account: account.clone(),
@@ -212,6 +212,7 @@ impl Instance {
                 None if groups_are_known => stop::AutoScaling::NotListed,
                 None => stop::AutoScaling::Unknown,
             },
+            scheduler: schedulers.of(instance),
             operator: self.operator.clone(),
         })))
     }

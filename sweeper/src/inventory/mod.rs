@@ -6,6 +6,8 @@
 
 mod address;
 pub mod aws;
+mod batch;
+mod ecs;
 mod instance;
 mod launched;
 mod record;
@@ -13,6 +15,7 @@ mod resource;
 #[cfg(test)]
 pub(crate) mod sample;
 mod scaling;
+mod scheduler;
 mod snapshot;
 mod usage;
 mod volume;
@@ -21,11 +24,17 @@ mod words;
 use std::fmt;
 
 pub use address::Address;
+pub use batch::{
+    ArrayPart, Attempt, BatchJob, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask, NodePart, Pod,
+    QueuedEnvironment, Requirement,
+};
+pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
 pub use launched::{LaunchedBy, Trail};
 pub use record::Record;
-pub use resource::ResourceId;
+pub use resource::{NotAKey, ResourceId};
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
+pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
 pub use volume::{Volume, VolumeAttachment, VolumeState};
@@ -54,6 +63,16 @@ pub struct Inventory {
     pub snapshots: Vec<Snapshot>,
     /// All Auto Scaling groups, likewise.
     pub autoscaling_groups: Vec<AutoScalingGroup>,
+    /// All compute environments of AWS Batch, likewise.
+    pub batch_compute_environments: Vec<ComputeEnvironment>,
+    /// All its job queues, likewise.
+    pub batch_job_queues: Vec<JobQueue>,
+    /// All its jobs that live or ended within a day, likewise.
+    pub batch_jobs: Vec<BatchJob>,
+    /// The machines of ECS clusters, likewise; of a cluster that Batch manages those that live jobs name.
+    pub ecs_container_instances: Vec<EcsContainerInstance>,
+    /// The ECS tasks that live jobs of Batch run in, likewise.
+    pub ecs_tasks: Vec<EcsTask>,
     /// What the providers measured of machines, likewise.
     pub usage: Vec<Usage>,
     /// What was asked for, and how it went, ordered by account, region and kind.
@@ -102,6 +121,11 @@ impl Inventory {
         self.addresses.extend(other.addresses);
         self.snapshots.extend(other.snapshots);
         self.autoscaling_groups.extend(other.autoscaling_groups);
+        self.batch_compute_environments.extend(other.batch_compute_environments);
+        self.batch_job_queues.extend(other.batch_job_queues);
+        self.batch_jobs.extend(other.batch_jobs);
+        self.ecs_container_instances.extend(other.ecs_container_instances);
+        self.ecs_tasks.extend(other.ecs_tasks);
         self.usage.extend(other.usage);
         self.listings.extend(other.listings);
         self.instances.sort_by(|a, b| a.id.cmp(&b.id));
@@ -109,6 +133,11 @@ impl Inventory {
         self.addresses.sort_by(|a, b| a.id.cmp(&b.id));
         self.snapshots.sort_by(|a, b| a.id.cmp(&b.id));
         self.autoscaling_groups.sort_by(|a, b| a.id.cmp(&b.id));
+        self.batch_compute_environments.sort_by(|a, b| a.id.cmp(&b.id));
+        self.batch_job_queues.sort_by(|a, b| a.id.cmp(&b.id));
+        self.batch_jobs.sort_by(|a, b| a.id.cmp(&b.id));
+        self.ecs_container_instances.sort_by(|a, b| a.id.cmp(&b.id));
+        self.ecs_tasks.sort_by(|a, b| a.id.cmp(&b.id));
         self.usage.sort_by(|a, b| a.id.cmp(&b.id));
         self.listings.sort_by(|a, b| a.place().cmp(&b.place()));
     }
@@ -127,6 +156,16 @@ pub enum Kind {
     Snapshot,
     /// What keeps a number of machines alive.
     AutoScalingGroup,
+    /// Where jobs of AWS Batch may run.
+    BatchComputeEnvironment,
+    /// Where they wait.
+    BatchJobQueue,
+    /// A job of AWS Batch.
+    BatchJob,
+    /// A machine as ECS knows it.
+    EcsContainerInstance,
+    /// The containers of one attempt of a job, or of one copy of a service.
+    EcsTask,
     /// What the provider measured of machines from outside.
     Usage,
     /// Who started machines.
@@ -143,6 +182,11 @@ impl Kind {
             Self::Address => "address",
             Self::Snapshot => "snapshot",
             Self::AutoScalingGroup => "auto_scaling_group",
+            Self::BatchComputeEnvironment => "batch_compute_environment",
+            Self::BatchJobQueue => "batch_job_queue",
+            Self::BatchJob => "batch_job",
+            Self::EcsContainerInstance => "ecs_container_instance",
+            Self::EcsTask => "ecs_task",
             Self::Usage => "usage",
             Self::Launch => "launch",
         }
@@ -155,6 +199,11 @@ impl Kind {
         Self::Address,
         Self::Snapshot,
         Self::AutoScalingGroup,
+        Self::BatchComputeEnvironment,
+        Self::BatchJobQueue,
+        Self::BatchJob,
+        Self::EcsContainerInstance,
+        Self::EcsTask,
         Self::Usage,
         Self::Launch,
     ];

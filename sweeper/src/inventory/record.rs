@@ -38,7 +38,20 @@ impl Inventory {
     /// # Errors
     /// If a resource cannot be written as JSON.
     pub fn records(&self) -> Result<Vec<Record>, serde_json::Error> {
-        let Self { instances, volumes, addresses, snapshots, autoscaling_groups, usage: _, listings: _ } = self;
+        let Self {
+            instances,
+            volumes,
+            addresses,
+            snapshots,
+            autoscaling_groups,
+            batch_compute_environments,
+            batch_job_queues,
+            batch_jobs,
+            ecs_container_instances,
+            ecs_tasks,
+            usage: _,
+            listings: _,
+        } = self;
         let mut records = Vec::with_capacity(instances.len() + volumes.len() + addresses.len() + snapshots.len());
         for instance in instances {
             if let Some(id) = instance.resource() {
@@ -56,6 +69,21 @@ impl Inventory {
         }
         for group in autoscaling_groups {
             records.push(Record::of(group.id.clone(), group)?);
+        }
+        for environment in batch_compute_environments {
+            records.push(Record::of(environment.id.clone(), environment)?);
+        }
+        for queue in batch_job_queues {
+            records.push(Record::of(queue.id.clone(), queue)?);
+        }
+        for job in batch_jobs {
+            records.push(Record::of(job.id.clone(), job)?);
+        }
+        for machine in ecs_container_instances {
+            records.push(Record::of(machine.id.clone(), machine)?);
+        }
+        for task in ecs_tasks {
+            records.push(Record::of(task.id.clone(), task)?);
         }
         Ok(records)
     }

@@ -1,6 +1,6 @@
 //! Which resource is meant.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use heartbeat::NodeId;
 
@@ -30,12 +30,49 @@ impl ResourceId {
     }
 }
 
-/// All ids but a group's name show their kind, so that two resources never have one text: a group may be called `i-1`.
+/// What stands before an id that does not show its kind by itself, so that two resources never have one text: a group may be
+/// called `i-1`.
+const SHOWN: [(Kind, &str); 6] = [
+    (Kind::AutoScalingGroup, "group/"),
+    (Kind::BatchComputeEnvironment, "environment/"),
+    (Kind::BatchJobQueue, "queue/"),
+    (Kind::BatchJob, "job/"),
+    (Kind::EcsContainerInstance, "container-instance/"),
+    (Kind::EcsTask, "task/"),
+];
+
 impl fmt::Display for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, account, region, kind, id } = self;
-        let shown = if *kind == Kind::AutoScalingGroup { "group/" } else { "" };
+        let shown = SHOWN.iter().find(|(shown, _)| shown == kind).map_or("", |(_, prefix)| prefix);
         write!(f, "{provider}:{account}:{region}:{shown}{id}")
+    }
+}
+
+/// A text that is no key of a resource, or one whose kind it does not show.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` does not name a resource and its kind")]
+pub struct NotAKey(String);
+
+/// Reads back the keys whose text shows their kind: those of groups, of Batch and of ECS.
+impl FromStr for ResourceId {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let parse = || {
+            let mut parts = text.splitn(4, ':');
+            let provider = Provider::from_word(parts.next()?)?;
+            let (account, region, id) = (parts.next()?, parts.next()?, parts.next()?);
+            let (kind, id) = SHOWN.iter().find_map(|(kind, prefix)| Some((*kind, id.strip_prefix(prefix)?)))?;
+            Some(Self { provider, account: account.to_owned(), region: region.to_owned(), kind, id: id.to_owned() })
+        };
+        parse().ok_or_else(|| NotAKey(text.to_owned()))
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for ResourceId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -78,5 +115,21 @@ mod tests {
         let of = |kind| ResourceId::new(&scope, kind, "i-1").to_string();
         assert_eq!(of(Kind::Instance), "aws:123456789012:eu-central-1:i-1");
         assert_eq!(of(Kind::AutoScalingGroup), "aws:123456789012:eu-central-1:group/i-1");
+        // A provider gives ids that begin with their kind to those that have no prefix here.
+        let shown = [Kind::Instance].into_iter().chain(SHOWN.map(|(kind, _)| kind));
+        let texts: std::collections::BTreeSet<String> = shown.map(of).collect();
+        assert_eq!(texts.len(), 1 + SHOWN.len(), "{texts:?}");
+    }
+
+    #[test]
+    fn a_key_that_shows_its_kind_is_read_back() {
+        let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
+        for (kind, _) in SHOWN {
+            let key = ResourceId::new(&scope, kind, "5f0c#1:2/3");
+            assert_eq!(key.to_string().parse(), Ok(key));
+        }
+        for text in ["", "aws:1:r", "aws:1:r:i-1", "mars:1:r:job/1"] {
+            assert_eq!(text.parse::<ResourceId>(), Err(NotAKey(text.to_owned())));
+        }
     }
 }

@@ -333,7 +333,7 @@ fn propose(
             .subject
             .instance
             .as_ref()
-            .and_then(|instance| instance.stop_facts(judged.subject.groups_are_known))
+            .and_then(|instance| instance.stop_facts(judged.subject.groups_are_known, &judged.subject.schedulers))
             .unwrap_or(stop::Machine::OnPrem),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),

@@ -3,11 +3,11 @@
 use super::is_running;
 use crate::{
     findings::{Class, Finding},
-    inventory::{Instance, Inventory, Kind, Outcome, Provider},
+    inventory::{Instance, Inventory, Kind, Outcome, Provider, Schedulers},
     store::Node,
 };
 use heartbeat::NodeId;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// How much the inventory knows of the place where a resource would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) struct Subject {
     pub(super) coverage: Coverage,
     /// See [`Inventory::groups_are_known`].
     pub(super) groups_are_known: bool,
+    /// See [`Inventory::schedulers`].
+    pub(super) schedulers: Arc<Schedulers>,
 }
 
 impl Subject {
@@ -57,13 +59,22 @@ impl Subject {
 /// findings can end.
 pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
     let mut subjects: BTreeMap<NodeId, Subject> = BTreeMap::new();
+    let mut schedulers_in: BTreeMap<(String, String), Arc<Schedulers>> = BTreeMap::new();
+    let not_asked = Arc::new(Schedulers::not_asked());
     let mut at = |id: &NodeId, change: &mut dyn FnMut(&mut Subject)| {
         let groups_are_known = match id {
             NodeId::Aws { account, region, .. } => inventory.groups_are_known(Provider::Aws, account, region),
             NodeId::Gcp { .. } | NodeId::Host { .. } => false,
         };
         let coverage = coverage(inventory, id);
-        let new = || Subject { id: id.clone(), instance: None, node: None, coverage, groups_are_known };
+        let schedulers = match id {
+            NodeId::Aws { account, region, .. } => {
+                let known = schedulers_in.entry((account.clone(), region.clone()));
+                Arc::clone(known.or_insert_with(|| Arc::new(inventory.schedulers(Provider::Aws, account, region))))
+            }
+            NodeId::Gcp { .. } | NodeId::Host { .. } => Arc::clone(&not_asked),
+        };
+        let new = || Subject { id: id.clone(), instance: None, node: None, coverage, groups_are_known, schedulers };
         change(subjects.entry(id.clone()).or_insert_with(new));
     };
     for instance in &inventory.instances {

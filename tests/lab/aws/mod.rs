@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{binaries, process::Running};
 
+mod batch;
 mod cloudtrail;
 mod cloudwatch;
 mod leftovers;

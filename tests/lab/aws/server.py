@@ -9,6 +9,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
     POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
     POST   /_lab/metrics     {"account", "region", "machines": [...], "points"}  what CloudWatch has measured (cloudwatch.py)
     POST   /_lab/launches    {"account", "region", "launches": [...]}       what CloudTrail has seen (cloudtrail.py)
+    POST   /_lab/batch       {"account", "region", "put": {...}}           jobs, and where they run (see batch.py)
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -34,6 +35,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 import accounts
+import batch
 import cloudtrail
 import cloudwatch
 import ec2
@@ -100,6 +102,7 @@ class Lab:
         self.metrics, self.trail = cloudwatch.Metrics(), cloudtrail.Trail()
         self.standins.add("cloudtrail", "LookupEvents", self.trail.lookup_events)
         self.standins.add("cloudwatch", "GetMetricData", self.metrics.get_metric_data)
+        batch.register(self.standins)
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
         self.recording, self.requests = False, []
 
@@ -165,6 +168,8 @@ class Lab:
                 return self.metrics.seed(asked["account"], asked["region"], asked["machines"])
             case "POST", "launches":
                 return self.trail.seed(asked["account"], asked["region"], asked["launches"])
+            case "POST", "batch":
+                return batch.seed(asked["account"], asked["region"], asked["put"])
             case "POST", "change":
                 return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
             case "POST", "faults":

@@ -11,7 +11,7 @@ pub struct Owner {
     pub kind: String,
     /// Which one, if the tag says so.
     pub name: Option<String>,
-    /// The tag that gave it away, `the group's own list`, or `operator` where EC2 itself names one.
+    /// The tag that gave it away, `the group's own list`, `its ECS cluster's own list`, or `operator` where EC2 itself names one.
     pub known_by: String,
 }
 
@@ -43,6 +43,7 @@ const KINDS: [(Key, &str); 16] = [
 
 pub(super) fn owner(
     tags: &BTreeMap<String, String>,
+    scheduler: Option<&Owner>,
     autoscaling_group: Option<&str>,
     operator: Option<&str>,
 ) -> Option<Owner> {
@@ -63,6 +64,7 @@ pub(super) fn owner(
         known_by: known_by.to_owned(),
     };
     by_tag
+        .or_else(|| scheduler.cloned())
         .or_else(|| autoscaling_group.map(|name| named("Auto Scaling group", name, "the group's own list")))
         .or_else(|| operator.map(|name| named("AWS service", name, "operator")))
 }

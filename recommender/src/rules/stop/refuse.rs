@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AutoScaling, EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Root, StopInput, Verdict,
-    membership,
+    AutoScaling, EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Root, Scheduler, StopInput,
+    Verdict, membership,
 };
 
 /// Why a stop is not proposed.
@@ -39,6 +39,12 @@ pub enum NotProposed {
     /// A group that could not be read may replace it.
     #[error("the Auto Scaling groups could not be read, and one of them may keep it up")]
     GroupsUnreadable,
+    /// A scheduler that could not be read may have placed work on it.
+    #[error("ECS and AWS Batch could not be read, and one of them may place work on it: {why}")]
+    SchedulersUnreadable {
+        /// The call and what it was refused with.
+        why: String,
+    },
     /// EC2 left out a fact that the plan depends on.
     #[error("EC2 did not say its {fact}")]
     FactUnknown {
@@ -103,11 +109,18 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
         AutoScaling::Member(name) => Some(name.as_str()),
         AutoScaling::NotListed | AutoScaling::Unknown => None,
     };
-    if let Some(owner) = membership::owner(tags, group, facts.operator.as_deref()) {
+    let scheduler = match &facts.scheduler {
+        Scheduler::Has(owner) => Some(owner),
+        Scheduler::NotListed | Scheduler::Unknown { .. } => None,
+    };
+    if let Some(owner) = membership::owner(tags, scheduler, group, facts.operator.as_deref()) {
         return Err(NotProposed::MemberOf { owner });
     }
     if facts.autoscaling == AutoScaling::Unknown {
         return Err(NotProposed::GroupsUnreadable);
+    }
+    if let Scheduler::Unknown { why } = &facts.scheduler {
+        return Err(NotProposed::SchedulersUnreadable { why: why.clone() });
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
     match facts.state.as_deref() {

@@ -4,7 +4,7 @@ use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
 
-use super::{Accounts, Options, Session, failure::Refused, limit::Api, parse, place::Place, scaling, storage};
+use super::{Accounts, Options, Session, failure::Refused, jobs, limit::Api, parse, place::Place, scaling, storage};
 use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope};
 
 const INSTANCES: Api = Api::ec2("ec2:DescribeInstances");
@@ -40,12 +40,13 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
         return Inventory::failed(Listing { kind: None, ..Listing::of(scope, Kind::Instance, outcome) });
     };
     let list = List { place: &place, page_size: accounts.options.page_size, scope, progress };
-    let (instances, volumes, addresses, snapshots, groups) = futures::join!(
+    let (instances, volumes, addresses, snapshots, groups, jobs) = futures::join!(
         instances(&list),
         storage::volumes(&list),
         storage::addresses(&list),
         storage::snapshots(&list),
         scaling::groups(&list),
+        jobs::read(&list),
     );
     let mut inventory = Inventory::default();
     let outcomes = [
@@ -56,6 +57,7 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
         (Kind::AutoScalingGroup, keep(scaling::GROUPS, groups, &mut inventory.autoscaling_groups, |it| &it.id)),
     ];
     inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
+    inventory.absorb(jobs);
     scaling::name_members(&mut inventory.instances, &inventory.autoscaling_groups);
     progress.scope_done(scope);
     inventory
@@ -77,7 +79,7 @@ impl List<'_> {
 }
 
 /// A list that was read to its end, or nothing of it. A resource that changes while pages are read may stand on two of them.
-fn keep<T, K: Clone + Eq + Hash>(
+pub(super) fn keep<T, K: Clone + Eq + Hash>(
     api: Api,
     read: Result<Vec<T>, Failure>,
     into: &mut Vec<T>,

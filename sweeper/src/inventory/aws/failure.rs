@@ -170,7 +170,10 @@ fn by_code(code: &str) -> Option<(FailureKind, Remedy)> {
         | "InvalidPaginationToken"
         | "InvalidPaginationTokenException"
         | "ExpiredPaginationTokenException"
-        | "InvalidParameterValue" => (FailureKind::Provider, Remedy::NewList),
+        | "InvalidParameterValue"
+        // Batch and ECS say these of a page token that they do not take, and of much else.
+        | "ClientException"
+        | "InvalidParameterException" => (FailureKind::Provider, Remedy::NewList),
         "RequestTimeout" | "RequestTimeoutException" => (FailureKind::TimedOut, Remedy::Again),
         "InternalError"
         | "InternalFailure"
@@ -181,7 +184,7 @@ fn by_code(code: &str) -> Option<(FailureKind, Remedy)> {
         | "ServiceUnavailableException"
         | "Unavailable" => (FailureKind::Provider, Remedy::Again),
         // What a caller did wrong stays wrong.
-        "ClientException" | "ClusterNotFoundException" | "ValidationError" | "ValidationException" => {
+        "ClusterNotFoundException" | "ValidationError" | "ValidationException" => {
             (FailureKind::Provider, Remedy::None)
         }
         _ => return None,
@@ -216,7 +219,8 @@ mod tests {
             ("InvalidParameterValue", (FailureKind::Provider, Remedy::NewList)),
             ("InternalError", (FailureKind::Provider, Remedy::Again)),
             ("ServerException", (FailureKind::Provider, Remedy::Again)),
-            ("ClientException", (FailureKind::Provider, Remedy::None)),
+            ("ClientException", (FailureKind::Provider, Remedy::NewList)),
+            ("InvalidParameterException", (FailureKind::Provider, Remedy::NewList)),
             ("ClusterNotFoundException", (FailureKind::Provider, Remedy::None)),
         ] {
             assert_eq!(by_code(code), Some(meaning), "{code}");

@@ -43,6 +43,23 @@ impl Api {
     pub(super) const fn autoscaling(name: &'static str) -> Self {
         Self { name, bucket: "autoscaling", refill_per_s: 10, size: 50 }
     }
+
+    /// A call of Batch: all of them together are allowed 50 a second, and no burst above that is documented.
+    /// <https://repost.aws/knowledge-center/aws-batch-requests-error>
+    pub(super) const fn batch(name: &'static str) -> Self {
+        Self { name, bucket: "batch", refill_per_s: 50, size: 50 }
+    }
+
+    /// A call of ECS that reads what a cluster holds (its machines and tasks): these share a bucket.
+    /// <https://docs.aws.amazon.com/AmazonECS/latest/APIReference/request-throttling.html>
+    pub(super) const fn ecs(name: &'static str) -> Self {
+        Self { name, bucket: "ecs", refill_per_s: 20, size: 100 }
+    }
+
+    /// A call of ECS that reads clusters, which has a bucket of its own; taken for half of the other one.
+    pub(super) const fn ecs_clusters(name: &'static str) -> Self {
+        Self { name, bucket: "ecs_clusters", refill_per_s: 10, size: 50 }
+    }
 }
 
 impl Api {

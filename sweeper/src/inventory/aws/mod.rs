@@ -9,9 +9,13 @@
 //! it. Accounts and regions are read side by side, and so are the kinds of one.
 
 mod accounts;
+mod answer;
+mod batch;
 mod collect;
 mod credentials;
+mod ecs;
 pub(crate) mod failure;
+mod jobs;
 mod limit;
 mod metrics;
 mod options;

@@ -1,5 +1,7 @@
 //! AWS's records → ours. Pure; a word that this version does not know is kept as it is, and an empty text says nothing.
 
+mod batch;
+mod ecs;
 mod scaling;
 mod storage;
 
@@ -10,6 +12,10 @@ use aws_smithy_types::DateTime;
 use heartbeat::NodeId;
 use jiff::Timestamp;
 
+pub(super) use batch::{Environments, Job, Jobs, Queues, Summaries, environment, job, queue};
+pub(super) use ecs::{
+    Clusters, ContainerInstanceArns, ContainerInstances, Failure as EcsFailure, Tasks, container_instance, task,
+};
 pub(super) use scaling::{Told, group, told};
 pub(super) use storage::{address, snapshot, volume};
 

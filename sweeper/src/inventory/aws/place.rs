@@ -25,6 +25,8 @@ pub(super) struct Place {
     autoscaling: OnceLock<aws_sdk_autoscaling::Client>,
     cloudwatch: OnceLock<aws_sdk_cloudwatch::Client>,
     cloudtrail: OnceLock<aws_sdk_cloudtrail::Client>,
+    batch: OnceLock<aws_sdk_batch::Client>,
+    ecs: OnceLock<aws_sdk_ecs::Client>,
     limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
 }
 
@@ -38,6 +40,8 @@ impl Place {
             autoscaling: OnceLock::new(),
             cloudwatch: OnceLock::new(),
             cloudtrail: OnceLock::new(),
+            batch: OnceLock::new(),
+            ecs: OnceLock::new(),
             limiters: Mutex::default(),
         }
     }
@@ -60,6 +64,16 @@ impl Place {
     /// Likewise.
     pub(super) fn cloudtrail(&self) -> &aws_sdk_cloudtrail::Client {
         self.cloudtrail.get_or_init(|| self.session.cloudtrail(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn batch(&self) -> &aws_sdk_batch::Client {
+        self.batch.get_or_init(|| self.session.batch(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn ecs(&self) -> &aws_sdk_ecs::Client {
+        self.ecs.get_or_init(|| self.session.ecs(&self.region))
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

@@ -1,16 +1,9 @@
 //! The list of Auto Scaling groups, and what it says of machines.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
-
-use aws_sdk_autoscaling::{
-    config::{ConfigBag, Intercept, RuntimeComponents, interceptors::AfterDeserializationInterceptorContextRef},
-    error::BoxError,
-};
+use std::collections::HashMap;
 
 use super::{
+    answer::Answer,
     collect::List,
     failure::{self, Refused},
     limit::Api,
@@ -31,7 +24,7 @@ pub(super) async fn groups(list_of: &List<'_>) -> Result<Vec<AutoScalingGroup>, 
         let request = request.set_next_token(token).customize().interceptor(answer.clone());
         async move {
             let page = request.send().await?;
-            let told = answer.told()?;
+            let told = told(&answer)?;
             let records = page.auto_scaling_groups();
             if records.len() != told.len() {
                 return Err(Refused::malformed("an answer's Auto Scaling groups cannot be told from each other"));
@@ -61,34 +54,10 @@ pub(super) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGrou
     }
 }
 
-/// Keeps the answer of a call as it came, since the SDK's form of it cannot say which facts were left out.
-#[derive(Clone, Debug, Default)]
-struct Answer(Arc<Mutex<Vec<u8>>>);
-
-impl Answer {
-    fn told(&self) -> Result<Vec<parse::Told>, Refused> {
-        let body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = parse::told(&body).map_err(|error| Refused::malformed(failure::chain(&error)))?;
-        told.ok_or_else(|| Refused::malformed("an answer has no list of Auto Scaling groups"))
-    }
-}
-
-impl Intercept for Answer {
-    fn name(&self) -> &'static str {
-        "Answer"
-    }
-
-    /// Of several attempts the last one stays.
-    fn read_after_deserialization(
-        &self,
-        context: &AfterDeserializationInterceptorContextRef<'_>,
-        _components: &RuntimeComponents,
-        _settings: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let body = context.response().body().bytes().unwrap_or_default();
-        body.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(())
-    }
+/// Which facts an answer holds.
+fn told(answer: &Answer) -> Result<Vec<parse::Told>, Refused> {
+    let told = parse::told(&answer.body()).map_err(|error| Refused::malformed(failure::chain(&error)))?;
+    told.ok_or_else(|| Refused::malformed("an answer has no list of Auto Scaling groups"))
 }
 
 #[cfg(test)]

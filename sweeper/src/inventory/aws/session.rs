@@ -158,6 +158,22 @@ impl Session {
         aws_sdk_cloudtrail::Client::from_conf(config.build())
     }
 
+    /// Likewise.
+    pub(super) fn batch(&self, region: &str) -> aws_sdk_batch::Client {
+        let config = aws_sdk_batch::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_batch::Client::from_conf(config.build())
+    }
+
+    /// Likewise.
+    pub(super) fn ecs(&self, region: &str) -> aws_sdk_ecs::Client {
+        let config = aws_sdk_ecs::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_ecs::Client::from_conf(config.build())
+    }
+
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
         aws_sdk_pricing::Client::from_conf(
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),

@@ -10,6 +10,7 @@ use crate::{
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
+use std::sync::Arc;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -57,7 +58,14 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         last_seen_at: None,
     };
     Judged {
-        subject: Subject { id, instance, node: Some(node), coverage, groups_are_known: true },
+        subject: Subject {
+            id,
+            instance,
+            node: Some(node),
+            coverage,
+            groups_are_known: true,
+            schedulers: Arc::default(),
+        },
         case: Case::new(0, Policy::default(), Vec::new()),
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },

@@ -1,0 +1,474 @@
+//! AWS Batch's answers, read from their JSON: the SDK's own form of them says 0 for a job that never started, and an empty list for a
+//! missing one. A field that is absent, `null` or an empty text says nothing; one of a later day is passed over.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::inventory::{
+    ArrayPart, Attempt, BatchJob, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask, Kind, NodePart, Pod,
+    QueuedEnvironment, Requirement, ResourceId, Scope,
+};
+
+/// An answer of `DescribeComputeEnvironments`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Environments {
+    pub(in super::super) compute_environments: Option<Vec<Environment>>,
+}
+
+/// An answer of `DescribeJobQueues`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Queues {
+    pub(in super::super) job_queues: Option<Vec<Queue>>,
+}
+
+/// An answer of `ListJobs`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Summaries {
+    pub(in super::super) job_summary_list: Option<Vec<Job>>,
+}
+
+/// An answer of `DescribeJobs`.
+#[derive(Debug, Deserialize)]
+pub(in super::super) struct Jobs {
+    pub(in super::super) jobs: Option<Vec<Job>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Environment {
+    compute_environment_name: Option<String>,
+    compute_environment_arn: Option<String>,
+    state: Option<String>,
+    status: Option<String>,
+    status_reason: Option<String>,
+    r#type: Option<String>,
+    container_orchestration_type: Option<String>,
+    ecs_cluster_arn: Option<String>,
+    eks_configuration: Option<Eks>,
+    compute_resources: Option<Resources>,
+    tags: Option<Tags>,
+}
+
+type Tags = BTreeMap<String, Option<String>>;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Eks {
+    eks_cluster_arn: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resources {
+    r#type: Option<String>,
+    allocation_strategy: Option<String>,
+    #[serde(rename = "minvCpus")]
+    minimum: Option<i64>,
+    #[serde(rename = "desiredvCpus")]
+    desired: Option<i64>,
+    #[serde(rename = "maxvCpus")]
+    maximum: Option<i64>,
+    instance_types: Option<Vec<String>>,
+    scaling_policy: Option<ScalingPolicy>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScalingPolicy {
+    min_scale_down_delay_minutes: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Queue {
+    job_queue_name: Option<String>,
+    job_queue_arn: Option<String>,
+    state: Option<String>,
+    status: Option<String>,
+    status_reason: Option<String>,
+    priority: Option<i64>,
+    scheduling_policy_arn: Option<String>,
+    compute_environment_order: Option<Vec<Ordered>>,
+    tags: Option<Tags>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ordered {
+    order: Option<i64>,
+    compute_environment: Option<String>,
+}
+
+/// A job as either call tells it: `ListJobs` says less of the same.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct Job {
+    job_id: Option<String>,
+    job_arn: Option<String>,
+    job_name: Option<String>,
+    job_queue: Option<String>,
+    job_definition: Option<String>,
+    status: Option<String>,
+    status_reason: Option<String>,
+    created_at: Option<i64>,
+    started_at: Option<i64>,
+    stopped_at: Option<i64>,
+    array_properties: Option<ArrayProperties>,
+    node_properties: Option<NodeProperties>,
+    node_details: Option<NodeProperties>,
+    depends_on: Option<Vec<DependsOn>>,
+    is_cancelled: Option<bool>,
+    is_terminated: Option<bool>,
+    timeout: Option<Timeout>,
+    retry_strategy: Option<RetryStrategy>,
+    container: Option<Container>,
+    ecs_properties: Option<EcsProperties>,
+    eks_properties: Option<EksProperties>,
+    attempts: Option<Vec<RawAttempt>>,
+    eks_attempts: Option<Vec<EksAttempt>>,
+    tags: Option<Tags>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ArrayProperties {
+    size: Option<i64>,
+    index: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeProperties {
+    num_nodes: Option<i64>,
+    node_index: Option<i64>,
+    is_main_node: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DependsOn {
+    job_id: Option<String>,
+    r#type: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Timeout {
+    attempt_duration_seconds: Option<i64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RetryStrategy {
+    attempts: Option<i64>,
+}
+
+/// The container of a plain job, one of a multi-container job, or one of an attempt: Batch calls the fields alike.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Container {
+    name: Option<String>,
+    task_arn: Option<String>,
+    container_instance_arn: Option<String>,
+    exit_code: Option<i64>,
+    reason: Option<String>,
+    log_stream_name: Option<String>,
+    resource_requirements: Option<Vec<RawRequirement>>,
+    vcpus: Option<i64>,
+    memory: Option<i64>,
+    resources: Option<EksResources>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RawRequirement {
+    r#type: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct EksResources {
+    limits: Option<Tags>,
+    requests: Option<Tags>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EcsProperties {
+    task_properties: Option<Vec<Task>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Task {
+    task_arn: Option<String>,
+    container_instance_arn: Option<String>,
+    containers: Option<Vec<Container>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EksProperties {
+    pod_properties: Option<RawPod>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPod {
+    pod_name: Option<String>,
+    node_name: Option<String>,
+    containers: Option<Vec<Container>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAttempt {
+    container: Option<Container>,
+    task_properties: Option<Vec<Task>>,
+    started_at: Option<i64>,
+    stopped_at: Option<i64>,
+    status_reason: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EksAttempt {
+    eks_cluster_arn: Option<String>,
+    pod_name: Option<String>,
+    node_name: Option<String>,
+    started_at: Option<i64>,
+    stopped_at: Option<i64>,
+    status_reason: Option<String>,
+}
+
+pub(in super::super) fn environment(scope: &Scope, raw: Environment) -> Result<ComputeEnvironment, String> {
+    let name = said(raw.compute_environment_name).ok_or("a compute environment has no name")?;
+    let resources = raw.compute_resources.unwrap_or_default();
+    let delay = resources.scaling_policy.and_then(|policy| policy.min_scale_down_delay_minutes);
+    Ok(ComputeEnvironment {
+        id: ResourceId::new(scope, Kind::BatchComputeEnvironment, name),
+        arn: said(raw.compute_environment_arn),
+        state: said(raw.state),
+        status: said(raw.status),
+        status_reason: said(raw.status_reason),
+        management: said(raw.r#type),
+        orchestration: said(raw.container_orchestration_type),
+        ecs_cluster_arn: said(raw.ecs_cluster_arn),
+        eks_cluster_arn: raw.eks_configuration.and_then(|eks| said(eks.eks_cluster_arn)),
+        resource_type: said(resources.r#type),
+        allocation_strategy: said(resources.allocation_strategy),
+        min_vcpus: count(resources.minimum),
+        desired_vcpus: count(resources.desired),
+        max_vcpus: count(resources.maximum),
+        instance_types: resources.instance_types,
+        min_scale_down_delay_minutes: count(delay),
+        tags: tags(raw.tags),
+    })
+}
+
+pub(in super::super) fn queue(scope: &Scope, raw: Queue) -> Result<JobQueue, String> {
+    let name = said(raw.job_queue_name).ok_or("a job queue has no name")?;
+    let environment = |raw: Ordered| QueuedEnvironment { order: raw.order, arn: said(raw.compute_environment) };
+    Ok(JobQueue {
+        id: ResourceId::new(scope, Kind::BatchJobQueue, name),
+        arn: said(raw.job_queue_arn),
+        state: said(raw.state),
+        status: said(raw.status),
+        status_reason: said(raw.status_reason),
+        priority: raw.priority,
+        scheduling_policy_arn: said(raw.scheduling_policy_arn),
+        environments: raw.compute_environment_order.map(|order| order.into_iter().map(environment).collect()),
+        tags: tags(raw.tags),
+    })
+}
+
+impl Job {
+    /// Without one it cannot be told from another.
+    pub(in super::super) fn id(&self) -> Result<String, String> {
+        said(self.job_id.clone()).ok_or_else(|| "a job has no id".to_owned())
+    }
+
+    pub(in super::super) fn status(&self) -> Option<&str> {
+        self.status.as_deref()
+    }
+
+    pub(in super::super) fn stopped_at(&self) -> Option<Timestamp> {
+        moment(self.stopped_at)
+    }
+
+    /// Whether it is an array as a whole.
+    pub(in super::super) fn is_array(&self) -> bool {
+        let array = self.array_properties.as_ref();
+        parent(self.job_id.as_deref(), ':').is_none() && array.is_some_and(|array| array.size.is_some())
+    }
+
+    /// Whether it is a multi-node job as a whole.
+    pub(in super::super) fn is_multi_node(&self) -> bool {
+        let nodes = self.node_properties.as_ref();
+        parent(self.job_id.as_deref(), '#').is_none() && nodes.is_some_and(|nodes| nodes.num_nodes.is_some())
+    }
+}
+
+/// `listed_in` is the queue that was asked for it, for an answer that names none.
+pub(in super::super) fn job(scope: &Scope, raw: Job, listed_in: Option<&str>) -> Result<BatchJob, String> {
+    let id = raw.id()?;
+    let nodes = raw.node_properties.clone().unwrap_or_default();
+    let details = raw.node_details.clone().unwrap_or_default();
+    let has_nodes = raw.node_properties.is_some() || raw.node_details.is_some();
+    let array = raw.array_properties.clone().map(|array| ArrayPart {
+        parent: parent(Some(&id), ':'),
+        size: count(array.size),
+        index: count(array.index),
+    });
+    let node = has_nodes.then(|| NodePart {
+        parent: parent(Some(&id), '#'),
+        size: count(nodes.num_nodes),
+        index: count(details.node_index.or(nodes.node_index)),
+        is_main: details.is_main_node.or(nodes.is_main_node),
+    });
+    let pod = raw.eks_properties.and_then(|eks| eks.pod_properties);
+    let mut resources = requirements(raw.container.as_ref());
+    for container in raw.ecs_properties.iter().flat_map(|ecs| ecs.task_properties.iter().flatten()) {
+        resources.extend(container.containers.iter().flatten().flat_map(|container| requirements(Some(container))));
+    }
+    resources.extend(
+        pod.iter().flat_map(|pod| pod.containers.iter().flatten()).flat_map(|container| requirements(Some(container))),
+    );
+    let tasks = raw.ecs_properties.and_then(|ecs| ecs.task_properties);
+    Ok(BatchJob {
+        arn: said(raw.job_arn),
+        name: said(raw.job_name),
+        status: said(raw.status),
+        status_reason: said(raw.status_reason),
+        queue: said(raw.job_queue).or_else(|| listed_in.map(str::to_owned)),
+        definition: said(raw.job_definition),
+        created_at: moment(raw.created_at),
+        started_at: moment(raw.started_at),
+        stopped_at: moment(raw.stopped_at),
+        array,
+        node,
+        depends_on: raw
+            .depends_on
+            .unwrap_or_default()
+            .into_iter()
+            .map(|raw| Dependency { job_id: said(raw.job_id), kind: said(raw.r#type) })
+            .collect(),
+        is_cancelled: raw.is_cancelled,
+        is_terminated: raw.is_terminated,
+        timeout_s: raw.timeout.and_then(|timeout| u64::try_from(timeout.attempt_duration_seconds?).ok()),
+        attempts_allowed: raw.retry_strategy.and_then(|retry| count(retry.attempts)),
+        resources,
+        tasks: job_tasks(raw.container, tasks),
+        pod: pod
+            .map(|pod| Pod { name: said(pod.pod_name), node: said(pod.node_name), cluster_arn: None })
+            .filter(|pod| pod.name.is_some() || pod.node.is_some()),
+        attempts: attempts(raw.attempts.unwrap_or_default(), raw.eks_attempts.unwrap_or_default()),
+        tags: tags(raw.tags),
+        id: ResourceId::new(scope, Kind::BatchJob, id),
+    })
+}
+
+/// `UUID:3` → `UUID`, `UUID#0` → `UUID`.
+fn parent(id: Option<&str>, mark: char) -> Option<String> {
+    id?.split_once(mark).map(|(parent, _)| parent.to_owned())
+}
+
+/// A plain job has a container, one with several containers has tasks; both forms say where. A job that has not been placed has neither.
+fn job_tasks(container: Option<Container>, tasks: Option<Vec<Task>>) -> Vec<JobTask> {
+    let plain = container.map(|raw| JobTask {
+        arn: said(raw.task_arn.clone()),
+        container_instance_arn: said(raw.container_instance_arn.clone()),
+        containers: vec![job_container(raw)],
+    });
+    let several = tasks.unwrap_or_default().into_iter().map(|raw| JobTask {
+        arn: said(raw.task_arn),
+        container_instance_arn: said(raw.container_instance_arn),
+        containers: raw.containers.unwrap_or_default().into_iter().map(job_container).collect(),
+    });
+    let ended = |container: &JobContainer| container.exit_code.is_some() || container.reason.is_some();
+    plain
+        .into_iter()
+        .chain(several)
+        .filter(|task| task.arn.is_some() || task.container_instance_arn.is_some() || task.containers.iter().any(ended))
+        .collect()
+}
+
+fn job_container(raw: Container) -> JobContainer {
+    JobContainer {
+        name: said(raw.name),
+        exit_code: raw.exit_code,
+        reason: said(raw.reason),
+        log_stream: said(raw.log_stream_name),
+    }
+}
+
+/// The older form has two numbers, which are passed over where the newer one says the same thing.
+fn requirements(container: Option<&Container>) -> Vec<Requirement> {
+    let Some(container) = container else { return Vec::new() };
+    let of = |kind: &str, value: String| Requirement {
+        kind: kind.to_owned(),
+        value,
+        container: said(container.name.clone()),
+    };
+    let newer = container.resource_requirements.iter().flatten();
+    let mut all: Vec<_> = newer.filter_map(|raw| Some(of(raw.r#type.as_deref()?, raw.value.clone()?))).collect();
+    for (kind, older) in [("VCPU", container.vcpus), ("MEMORY", container.memory)] {
+        if let Some(value) = older
+            && !all.iter().any(|one| one.kind == kind)
+        {
+            all.push(of(kind, value.to_string()));
+        }
+    }
+    // What is asked for counts; where only a limit is set, Kubernetes asks for that.
+    let eks = container.resources.iter().flat_map(|eks| [&eks.requests, &eks.limits]);
+    for (kind, value) in eks.flatten().flatten() {
+        if let Some(value) = value
+            && !all.iter().any(|one| one.kind == *kind)
+        {
+            all.push(of(kind, value.clone()));
+        }
+    }
+    all
+}
+
+fn attempts(ecs: Vec<RawAttempt>, eks: Vec<EksAttempt>) -> Vec<Attempt> {
+    let on_ecs = ecs.into_iter().map(|raw| Attempt {
+        number: 0,
+        tasks: job_tasks(raw.container, raw.task_properties),
+        pod: None,
+        started_at: moment(raw.started_at),
+        stopped_at: moment(raw.stopped_at),
+        reason: said(raw.status_reason),
+    });
+    let on_eks = eks.into_iter().map(|raw| Attempt {
+        number: 0,
+        tasks: Vec::new(),
+        pod: Some(Pod { name: said(raw.pod_name), node: said(raw.node_name), cluster_arn: said(raw.eks_cluster_arn) }),
+        started_at: moment(raw.started_at),
+        stopped_at: moment(raw.stopped_at),
+        reason: said(raw.status_reason),
+    });
+    (1..).zip(on_ecs.chain(on_eks)).map(|(number, attempt)| Attempt { number, ..attempt }).collect()
+}
+
+fn said(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn count(number: Option<i64>) -> Option<u32> {
+    number.and_then(|number| u32::try_from(number).ok())
+}
+
+/// Batch counts milliseconds since 1970; it says 0 of what has not happened.
+fn moment(unix_ms: Option<i64>) -> Option<Timestamp> {
+    unix_ms.filter(|unix_ms| *unix_ms > 0).and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok())
+}
+
+fn tags(tags: Option<Tags>) -> BTreeMap<String, String> {
+    tags.into_iter().flatten().map(|(name, value)| (name, value.unwrap_or_default())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! AWS Batch as it describes itself: where jobs may run, where they queue, and the jobs.
+//!
+//! A fact that Batch left out is `None`, never a default, and words stay in its own spelling: one of a later day is kept as it is. What a job
+//! is told to do (command, environment, parameters) may hold secrets and is not kept.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::ResourceId;
+
+/// Where jobs may run.
+/// <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeEnvironmentDetail.html>
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComputeEnvironment {
+    /// The resource key; it ends in the environment's name, which is unique in an account and region.
+    pub id: ResourceId,
+    /// `arn:aws:batch:…`, by which queues name it.
+    pub arn: Option<String>,
+    /// `ENABLED` or `DISABLED`: whether it takes jobs. A disabled one keeps its machines down to `min_vcpus` all the same.
+    pub state: Option<String>,
+    /// `VALID`, `INVALID`, `UPDATING`, …
+    pub status: Option<String>,
+    /// Why that is its status.
+    pub status_reason: Option<String>,
+    /// `MANAGED`: Batch starts and ends the machines. `UNMANAGED`: somebody registers theirs.
+    pub management: Option<String>,
+    /// `ECS` or `EKS`.
+    pub orchestration: Option<String>,
+    /// The cluster that its machines register with.
+    pub ecs_cluster_arn: Option<String>,
+    /// The same where Kubernetes places the jobs.
+    pub eks_cluster_arn: Option<String>,
+    /// `EC2`, `SPOT`, `FARGATE`, `FARGATE_SPOT`, …
+    pub resource_type: Option<String>,
+    /// `BEST_FIT_PROGRESSIVE`, `SPOT_CAPACITY_OPTIMIZED`, …
+    pub allocation_strategy: Option<String>,
+    /// It never has fewer, even while it is disabled.
+    pub min_vcpus: Option<u32>,
+    /// What Batch wants at the moment.
+    pub desired_vcpus: Option<u32>,
+    /// Never more.
+    pub max_vcpus: Option<u32>,
+    /// Types and families that it may start: `m5.large`, `c6i`, `optimal`.
+    pub instance_types: Option<Vec<String>>,
+    /// For so long a machine without a job is kept; if left out, Batch's own pace.
+    pub min_scale_down_delay_minutes: Option<u32>,
+    /// Its own tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Where jobs wait for an environment.
+/// <https://docs.aws.amazon.com/batch/latest/APIReference/API_JobQueueDetail.html>
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobQueue {
+    /// The resource key; it ends in the queue's name, which is unique in an account and region.
+    pub id: ResourceId,
+    /// `arn:aws:batch:…`, by which jobs name it.
+    pub arn: Option<String>,
+    /// `ENABLED` or `DISABLED`: whether it takes jobs.
+    pub state: Option<String>,
+    /// `VALID`, `INVALID`, …
+    pub status: Option<String>,
+    /// Why that is its status.
+    pub status_reason: Option<String>,
+    /// The higher one is served first where queues share an environment.
+    pub priority: Option<i64>,
+    /// Present where shares decide the order of jobs instead of their age.
+    pub scheduling_policy_arn: Option<String>,
+    /// What it may use. `None`: it did not say.
+    pub environments: Option<Vec<QueuedEnvironment>>,
+    /// Its own tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An environment of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedEnvironment {
+    /// The lowest is tried first.
+    pub order: Option<i64>,
+    /// Its ARN.
+    pub arn: Option<String>,
+}
+
+/// A job: a plain one, an array or a multi-node job as a whole, or one child or node of these.
+/// <https://docs.aws.amazon.com/batch/latest/APIReference/API_JobDetail.html>
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchJob {
+    /// The resource key; its id is Batch's: a UUID, `UUID:3` for child 3 of an array, `UUID#0` for node 0 of a multi-node job.
+    pub id: ResourceId,
+    /// `arn:aws:batch:…`
+    pub arn: Option<String>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// `SUBMITTED`, `PENDING`, `RUNNABLE`, `STARTING`, `RUNNING`, `SUCCEEDED`, `FAILED`.
+    pub status: Option<String>,
+    /// Why, if Batch says: what a `RUNNABLE` one waits for, how a `FAILED` one ended.
+    pub status_reason: Option<String>,
+    /// ARN of its queue.
+    pub queue: Option<String>,
+    /// ARN of what it was made from.
+    pub definition: Option<String>,
+    /// When it was submitted.
+    pub created_at: Option<Timestamp>,
+    /// When the current or last attempt became `RUNNING`.
+    pub started_at: Option<Timestamp>,
+    /// When it ended for good.
+    pub stopped_at: Option<Timestamp>,
+    /// Present for an array and for each of its children.
+    pub array: Option<ArrayPart>,
+    /// Present for a multi-node job and for each of its nodes.
+    pub node: Option<NodePart>,
+    /// What it waits for while it is `PENDING`.
+    pub depends_on: Vec<Dependency>,
+    /// Whether somebody took it back before it started.
+    pub is_cancelled: Option<bool>,
+    /// Whether somebody ended it.
+    pub is_terminated: Option<bool>,
+    /// An attempt is ended after so many seconds.
+    pub timeout_s: Option<u64>,
+    /// So many attempts it has at most.
+    pub attempts_allowed: Option<u32>,
+    /// What it asked for.
+    pub resources: Vec<Requirement>,
+    /// Where its current or last attempt runs on ECS: one task, or none before `STARTING`.
+    pub tasks: Vec<JobTask>,
+    /// The same on EKS.
+    pub pod: Option<Pod>,
+    /// The attempts that ended; retries are one fewer.
+    pub attempts: Vec<Attempt>,
+    /// Its own tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A job's part in an array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrayPart {
+    /// The array's id, for a child.
+    pub parent: Option<String>,
+    /// So many children, for the array itself.
+    pub size: Option<u32>,
+    /// Which child, from 0.
+    pub index: Option<u32>,
+}
+
+/// A job's part in a multi-node job, whose own times, reason and exit are those of its main node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePart {
+    /// The multi-node job's id, for a node.
+    pub parent: Option<String>,
+    /// So many nodes, for the job as a whole.
+    pub size: Option<u32>,
+    /// Which node, from 0.
+    pub index: Option<u32>,
+    /// Whether it is the one that decides how the job ends.
+    pub is_main: Option<bool>,
+}
+
+/// Another job that has to end first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// Its id; in an array with `SEQUENTIAL` there is none.
+    pub job_id: Option<String>,
+    /// `N_TO_N` or `SEQUENTIAL`, between arrays.
+    pub kind: Option<String>,
+}
+
+/// What a job asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requirement {
+    /// `VCPU`, `MEMORY`, `GPU`; on EKS `cpu`, `memory`, `nvidia.com/gpu`, ….
+    pub kind: String,
+    /// Memory in MiB on ECS; on EKS in Kubernetes' words: `2`, `4096Mi`.
+    pub value: String,
+    /// For which container, where the job has several.
+    pub container: Option<String>,
+}
+
+/// The ECS task of an attempt, as Batch tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTask {
+    /// Known from `STARTING` on.
+    pub arn: Option<String>,
+    /// What it runs on; never told on Fargate.
+    pub container_instance_arn: Option<String>,
+    /// Its containers; one without a name for a plain job.
+    pub containers: Vec<JobContainer>,
+}
+
+/// A container of an attempt, as Batch tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobContainer {
+    /// In the job's definition, where it has several.
+    pub name: Option<String>,
+    /// How it ended.
+    pub exit_code: Option<i64>,
+    /// Why, if it did not end by itself.
+    pub reason: Option<String>,
+    /// Where `CloudWatch` Logs keeps what it wrote.
+    pub log_stream: Option<String>,
+}
+
+/// The pod of an attempt on EKS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pod {
+    /// Its name.
+    pub name: Option<String>,
+    /// The Kubernetes node that it runs on.
+    pub node: Option<String>,
+    /// Where that node belongs.
+    pub cluster_arn: Option<String>,
+}
+
+/// One attempt that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// From 1, in Batch's order.
+    pub number: u32,
+    /// Where it ran on ECS.
+    pub tasks: Vec<JobTask>,
+    /// Where it ran on EKS.
+    pub pod: Option<Pod>,
+    /// When it became `RUNNING`.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub stopped_at: Option<Timestamp>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl BatchJob {
+    /// Whether nothing of it will run again; a word that this version does not know may mean anything, and is no end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        is_over(self.status.as_deref())
+    }
+
+    /// Whether it is placed on a machine now, or may be.
+    #[must_use]
+    pub fn is_placed(&self) -> bool {
+        let waits = ["SUBMITTED", "PENDING", "RUNNABLE"];
+        !self.is_over() && !self.status.as_deref().is_some_and(|status| waits.contains(&status))
+    }
+
+    /// Since when it is in its status, as far as Batch tells: a running one since it started, one that is over since it stopped, any other
+    /// since it was submitted.
+    #[must_use]
+    pub fn since(&self) -> Option<Timestamp> {
+        match self.status.as_deref() {
+            Some("RUNNING") => self.started_at.or(self.created_at),
+            _ if self.is_over() => self.stopped_at,
+            _ => self.created_at,
+        }
+    }
+}
+
+pub(super) fn is_over(status: Option<&str>) -> bool {
+    matches!(status, Some("SUCCEEDED" | "FAILED"))
+}
