@@ -11,7 +11,7 @@ use crate::inventory::{Failure, FailureKind};
 
 /// What has to change before the same call is worth another try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remedy {
+pub(in crate::inventory) enum Remedy {
     /// Nothing that a program can do.
     None,
     /// Time: the server or the way to it failed.
@@ -26,14 +26,14 @@ pub(super) enum Remedy {
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) why: Failure,
-    pub(super) remedy: Remedy,
+pub(in crate::inventory) struct Refused {
+    pub(in crate::inventory) why: Failure,
+    pub(in crate::inventory) remedy: Remedy,
 }
 
 impl Refused {
     /// An answer that breaks the provider's own contract; it would be the same once more.
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
+    pub(in crate::inventory) fn malformed(message: impl Into<String>) -> Self {
         Self { why: Failure { kind: FailureKind::Malformed, message: message.into() }, remedy: Remedy::None }
     }
 }

@@ -14,11 +14,11 @@ use std::{
 
 /// A call and the provider's bucket that pays for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Api {
+pub(in crate::inventory) struct Api {
     /// As a policy names it: `ec2:DescribeInstances`.
-    pub(super) name: &'static str,
+    pub(in crate::inventory) name: &'static str,
     /// Calls with the same word here share a bucket.
-    pub(super) bucket: &'static str,
+    pub(in crate::inventory) bucket: &'static str,
     /// So many calls a second the provider allows for ever.
     refill_per_s: u32,
     /// So many at once.
@@ -59,6 +59,13 @@ impl Api {
     /// A call of ECS that reads clusters, which has a bucket of its own; taken for half of the other one.
     pub(super) const fn ecs_clusters(name: &'static str) -> Self {
         Self { name, bucket: "ecs_clusters", refill_per_s: 10, size: 50 }
+    }
+
+    /// A call of Google Cloud. What a project may ask of Compute Engine a minute is shown in its console alone, and is
+    /// shared with whoever works there; ten a second is far below every number that was ever published.
+    /// <https://docs.cloud.google.com/compute/docs/api-rate-limits>
+    pub(in crate::inventory) const fn google(name: &'static str, bucket: &'static str) -> Self {
+        Self { name, bucket, refill_per_s: 10, size: 20 }
     }
 }
 
@@ -138,10 +145,10 @@ impl Bucket {
 
 /// A bucket that many calls share.
 #[derive(Debug)]
-pub(super) struct Limiter(Mutex<Bucket>);
+pub(in crate::inventory) struct Limiter(Mutex<Bucket>);
 
 impl Limiter {
-    pub(super) fn new(api: Api) -> Self {
+    pub(in crate::inventory) fn new(api: Api) -> Self {
         Self(Mutex::new(Bucket::new(api, Instant::now())))
     }
 

@@ -6,7 +6,7 @@
 //! all, is final at once. Waits are drawn at random below a bound that doubles (full jitter). However long the list is,
 //! it is given up after [`Patience::listing_timeout`], so that a sweep ends.
 
-use std::{collections::HashSet, future::Future, time::Duration};
+use std::{collections::HashSet, fmt, future::Future, time::Duration};
 
 use notifier::retry::full_jitter;
 
@@ -18,7 +18,7 @@ use super::{
 use crate::inventory::{Failure, FailureKind};
 
 /// One page, and the token of the next one.
-pub(super) type Page<T> = (Vec<T>, Option<String>);
+pub(in crate::inventory) type Page<T> = (Vec<T>, Option<String>);
 
 /// How long something is tried.
 #[derive(Clone, Debug)]
@@ -48,15 +48,41 @@ impl Default for Patience {
 
 /// What a list is read with.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
-    pub(super) limiter: &'a Limiter,
-    pub(super) credentials: &'a Renewable,
-    pub(super) patience: &'a Patience,
+pub(in crate::inventory) struct Reader<'a> {
+    pub(in crate::inventory) limiter: &'a Limiter,
+    pub(in crate::inventory) credentials: &'a dyn Renew,
+    pub(in crate::inventory) patience: &'a Patience,
+    /// The key of [`Patience::listing_timeout`] in the configuration.
+    pub(in crate::inventory) setting: &'static str,
+}
+
+/// Credentials that a provider may call expired before their time.
+pub(in crate::inventory) trait Renew: fmt::Debug + Sync {
+    /// Which credentials a call that begins now will use.
+    fn generation(&self) -> u64;
+
+    /// Gives up the credentials of that generation; if they were given up before, nothing changes.
+    fn give_up(&self, generation: u64);
+}
+
+impl Renew for Renewable {
+    fn generation(&self) -> u64 {
+        Self::generation(self)
+    }
+
+    fn give_up(&self, generation: u64) {
+        Self::give_up(self, generation);
+    }
 }
 
 impl Reader<'_> {
     /// All items of all pages. `call` asks for one page, given its token; `told` hears of the size of each.
-    pub(super) async fn pages<T, F, Fut>(&self, api: Api, told: impl Fn(usize), mut call: F) -> Result<Vec<T>, Failure>
+    pub(in crate::inventory) async fn pages<T, F, Fut>(
+        &self,
+        api: Api,
+        told: impl Fn(usize),
+        mut call: F,
+    ) -> Result<Vec<T>, Failure>
     where
         F: FnMut(Option<String>) -> Fut,
         Fut: Future<Output = Result<Page<T>, Refused>>,
@@ -74,7 +100,7 @@ impl Reader<'_> {
             Ok(read) => read.map_err(|refused| refused.why),
             Err(_) => Err(Failure {
                 kind: FailureKind::TimedOut,
-                message: format!("not read to its end within {} s (aws.listing_timeout)", limit.as_secs_f32()),
+                message: format!("not read to its end within {} s ({})", limit.as_secs_f32(), self.setting),
             }),
         }
     }

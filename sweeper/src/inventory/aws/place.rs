@@ -87,7 +87,12 @@ impl Place {
         Fut: Future<Output = Result<Page<T>, Refused>>,
     {
         let limiter = self.limiter(api);
-        let reader = Reader { limiter: &limiter, credentials: self.session.credentials(), patience: &self.patience };
+        let reader = Reader {
+            limiter: &limiter,
+            credentials: self.session.credentials(),
+            patience: &self.patience,
+            setting: "aws.listing_timeout",
+        };
         reader.pages(api, told, call).await
     }
 

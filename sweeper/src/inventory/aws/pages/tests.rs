@@ -58,7 +58,8 @@ async fn read(answers: Vec<Result<Page<u32>, Refused>>) -> Read {
     let limiter = Limiter::new(API);
     let credentials = Renewable::new(SharedCredentialsProvider::new(Source(AtomicU64::new(0))));
     let patience = Patience { attempts: 3, base_wait: Duration::from_millis(1), ..Patience::default() };
-    let reader = Reader { limiter: &limiter, credentials: &credentials, patience: &patience };
+    let reader =
+        Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
     let call = |token: Option<String>| {
         let (answers, asked, credentials) = (&answers, &asked, &credentials);
         async move {
@@ -142,7 +143,8 @@ async fn a_list_without_an_end_is_given_up() {
     let limiter = Limiter::new(API);
     let credentials = Renewable::new(SharedCredentialsProvider::new(Source(AtomicU64::new(0))));
     let patience = Patience { listing_timeout: Duration::from_millis(50), ..Patience::default() };
-    let reader = Reader { limiter: &limiter, credentials: &credentials, patience: &patience };
+    let reader =
+        Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
     let number = RefCell::new(0);
     let call = |_| {
         *number.borrow_mut() += 1;
