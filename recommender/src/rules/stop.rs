@@ -66,6 +66,8 @@ pub enum Verdict {
 pub enum Machine {
     /// No provider: the machine is the reader's own.
     OnPrem,
+    /// A machine of a provider that this rule does not know, by the provider's name.
+    NotKnown(String),
     /// An EC2 instance.
     Ec2(Box<Ec2Facts>),
 }

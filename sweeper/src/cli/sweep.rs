@@ -55,8 +55,8 @@ fn table(report: &Report) -> String {
     if report.scopes.is_empty() && report.counts == Counts::default() {
         let _ = writeln!(
             out,
-            "{BOLD}There is nothing to look at yet.{BOLD:#} No agent has joined, and there are no AWS credentials.\n\
-             Start an agent (node-agent run), or name an account (AWS_PROFILE=… sweeper sweep)."
+            "{BOLD}There is nothing to look at yet.{BOLD:#} No agent has joined, and no cloud was asked.\n\
+             Start an agent (node-agent run), or name an account (AWS_PROFILE=… sweeper sweep) or a project (gcp.projects)."
         );
         return out;
     }

@@ -6,6 +6,7 @@
 mod check;
 pub mod duration;
 mod error;
+mod google;
 mod judgement;
 mod keys;
 mod load;
@@ -15,6 +16,7 @@ mod service;
 mod tests;
 
 pub use error::{ConfigError, Origin};
+pub use google::GcpConfig;
 pub use judgement::{
     AwsAccount, AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, ScopeSchedule, SweepConfig,
     VerdictConfig,
@@ -40,6 +42,8 @@ pub struct Config {
     pub ingest: IngestConfig,
     /// The EC2 inventory.
     pub aws: AwsConfig,
+    /// The inventory of Google Cloud.
+    pub gcp: GcpConfig,
     /// On-demand prices.
     pub pricing: PricingConfig,
     /// When a machine counts as idle.
@@ -64,6 +68,7 @@ impl Default for Config {
             api: ApiConfig::default(),
             ingest: IngestConfig::default(),
             aws: AwsConfig::default(),
+            gcp: GcpConfig::default(),
             pricing: PricingConfig::default(),
             verdict: VerdictConfig::default(),
             sweep: SweepConfig::default(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::ResourceId;
+use super::{GoogleAddress, ResourceId};
 
 /// What EC2 says of one Elastic IP address. A fact that EC2 left out is `None`; for what an address is tied to that is its
 /// only way to say *to nothing*.
@@ -32,4 +32,8 @@ pub struct Address {
     pub pool: Option<String>,
     /// All tags; EC2 returns them with the address or not the address at all.
     pub tags: BTreeMap<String, String>,
+    /// What only Google says of an address; none for one of EC2's. Where it is there, it alone tells whether the address is tied to
+    /// something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub google: Option<Box<GoogleAddress>>,
 }

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use recommender::rules::stop;
 use serde::Serialize;
 
-use super::{LaunchTemplate, Schedulers};
+use super::{GoogleInstance, LaunchTemplate, Schedulers};
 
-/// What EC2 says of one instance. A fact that EC2 left out is `None`, never a default.
+/// What its provider says of one instance; EC2's words stand for those of others where they mean the same. A fact that the provider
+/// left out is `None`, never a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
     /// The resource key; it holds account, region and instance id.
@@ -54,6 +55,9 @@ pub struct Instance {
     pub operator: Option<String>,
     /// Whether it could hibernate instead of stopping.
     pub hibernation_configured: Option<bool>,
+    /// What only Google says of an instance; none for one of EC2's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub google: Option<Box<GoogleInstance>>,
 }
 
 /// EC2's state of an instance.
@@ -70,8 +74,12 @@ pub enum InstanceState {
     Stopped,
     /// On its way to `terminated`.
     ShuttingDown,
-    /// Gone; EC2 lists it for about an hour more.
+    /// Gone; EC2 lists it for about an hour more. Google's word `TERMINATED` means stopped.
     Terminated,
+    /// Being suspended, Google's only.
+    Suspending,
+    /// Suspended: its memory is kept and billed, its volumes and addresses too. Google's only.
+    Suspended,
     /// A word of EC2's that this version does not know.
     Other(String),
     /// EC2 did not say.
@@ -116,6 +124,8 @@ pub enum RootDevice {
     Ebs,
     /// A disk of the host.
     InstanceStore,
+    /// A persistent disk of Google's.
+    PersistentDisk,
     /// EC2 did not say, or in a word that this version does not know.
     Unknown,
 }
@@ -143,7 +153,7 @@ pub struct PublicIpv4 {
 }
 
 impl InstanceState {
-    /// EC2's word for it; none if EC2 did not say.
+    /// EC2's word for it, or Google's where EC2 has none; none if the provider did not say.
     #[must_use]
     pub fn word(&self) -> Option<&str> {
         Some(match self {
@@ -153,6 +163,8 @@ impl InstanceState {
             Self::Stopped => "stopped",
             Self::ShuttingDown => "shutting-down",
             Self::Terminated => "terminated",
+            Self::Suspending => "suspending",
+            Self::Suspended => "suspended",
             Self::Other(word) => word,
             Self::Unknown => return None,
         })
@@ -175,7 +187,7 @@ impl Instance {
         }
     }
 
-    /// The facts that the *stop* rule looks at; none for a machine that is not EC2's.
+    /// The facts that the *stop* rule looks at; none for a machine that is not EC2's: it knows no other.
     #[must_use]
     pub fn stop_facts(&self, groups_are_known: bool, schedulers: &Schedulers) -> Option<stop::Machine> {
         let NodeId::Aws { account, region, instance } = &self.id else { return None };
@@ -196,7 +208,7 @@ impl Instance {
             root: match self.root_device {
                 RootDevice::Ebs => stop::Root::Ebs,
                 RootDevice::InstanceStore => stop::Root::InstanceStore,
-                RootDevice::Unknown => stop::Root::Unknown,
+                RootDevice::PersistentDisk | RootDevice::Unknown => stop::Root::Unknown,
             },
             // The instance's own record lists its volumes only, never its instance-store disks.
             instance_store: stop::InstanceStore::Unknown,

@@ -8,6 +8,8 @@ mod address;
 pub mod aws;
 mod batch;
 mod ecs;
+pub mod gcp;
+mod google;
 mod instance;
 mod launched;
 mod record;
@@ -29,6 +31,7 @@ pub use batch::{
     QueuedEnvironment, Requirement,
 };
 pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
+pub use google::{Accelerators, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
 pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
 pub use launched::{LaunchedBy, Trail};
 pub use record::Record;
@@ -39,7 +42,8 @@ pub use snapshot::{Snapshot, SnapshotState, StorageTier};
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
 pub use volume::{Volume, VolumeAttachment, VolumeState};
 
-/// One account's part of one region: what a sweep reads and judges as a whole.
+/// One account's part of one region: what a sweep reads and judges as a whole. Google answers for all regions of a project at once,
+/// so that there the account is the project and the region [`Scope::EVERYWHERE`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
     /// Who is asked.
@@ -48,6 +52,11 @@ pub struct Scope {
     pub account: String,
     /// Region.
     pub region: String,
+}
+
+impl Scope {
+    /// In the place of a region: all regions and zones of a project of Google's.
+    pub const EVERYWHERE: &'static str = "all";
 }
 
 /// Everything that one collection saw.
@@ -170,6 +179,8 @@ pub enum Kind {
     Usage,
     /// Who started machines.
     Launch,
+    /// What a machine of a type has: processors, memory, accelerators.
+    MachineType,
 }
 
 impl Kind {
@@ -189,6 +200,23 @@ impl Kind {
             Self::EcsTask => "ecs_task",
             Self::Usage => "usage",
             Self::Launch => "launch",
+            Self::MachineType => "machine_type",
+        }
+    }
+
+    /// Whether this provider is ever asked for it.
+    #[must_use]
+    pub const fn is_read_of(self, provider: Provider) -> bool {
+        match self {
+            Self::Snapshot
+            | Self::BatchComputeEnvironment
+            | Self::BatchJobQueue
+            | Self::BatchJob
+            | Self::EcsContainerInstance
+            | Self::EcsTask
+            | Self::Launch => matches!(provider, Provider::Aws),
+            Self::MachineType => matches!(provider, Provider::Gcp),
+            Self::Instance | Self::Volume | Self::Address | Self::AutoScalingGroup | Self::Usage => true,
         }
     }
 
@@ -206,6 +234,7 @@ impl Kind {
         Self::EcsTask,
         Self::Usage,
         Self::Launch,
+        Self::MachineType,
     ];
 
     /// The kind that a word names.
@@ -222,7 +251,8 @@ pub struct Listing {
     pub provider: Provider,
     /// None if the account could not be learnt.
     pub account: Option<String>,
-    /// None if the collection failed before any region was asked.
+    /// None if the collection failed before any region was asked; [`Scope::EVERYWHERE`] for all places of a Google project but those
+    /// that a listing of their own says to have failed.
     pub region: Option<String>,
     /// None if it failed before anything was listed: then nothing is known of any kind.
     pub kind: Option<Kind>,
@@ -242,10 +272,17 @@ impl Listing {
     #[must_use]
     pub fn may_speak_of(&self, provider: Provider, account: &str, region: &str, kind: Kind) -> bool {
         let may_be = |own: &Option<String>, wanted: &str| own.as_ref().is_none_or(|own| own == wanted);
+        let everywhere = provider == Provider::Gcp && self.region.as_deref() == Some(Scope::EVERYWHERE);
         self.provider == provider
             && may_be(&self.account, account)
-            && may_be(&self.region, region)
+            && (everywhere || may_be(&self.region, region))
             && self.kind.is_none_or(|own| own == kind)
+    }
+
+    /// True if it is of one zone or region of a scope that holds all of them: it wins over the listing of the scope.
+    #[must_use]
+    pub fn is_of_a_part(&self) -> bool {
+        self.provider == Provider::Gcp && self.region.as_deref().is_some_and(|region| region != Scope::EVERYWHERE)
     }
 
     fn place(&self) -> (Provider, Option<&str>, Option<&str>, Option<Kind>) {
@@ -258,17 +295,20 @@ impl Listing {
 pub enum Provider {
     /// Amazon Web Services.
     Aws,
+    /// Google Cloud.
+    Gcp,
 }
 
 impl Provider {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Aws];
+    pub const ALL: [Self; 2] = [Self::Aws, Self::Gcp];
 
     /// The word for it, everywhere.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Aws => "aws",
+            Self::Gcp => "gcp",
         }
     }
 

@@ -33,5 +33,6 @@ pub(crate) fn instance() -> Instance {
         launch_template: None,
         operator: None,
         hibernation_configured: Some(false),
+        google: None,
     }
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{ResourceId, words::open_words};
+use super::{GoogleDisk, ResourceId, words::open_words};
 
-/// What EC2 says of one EBS volume. A fact that EC2 left out is `None`, never a default.
+/// What its provider says of one disk; EC2's words stand for those of others where they mean the same. A fact that the provider
+/// left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Volume.html>
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Volume {
-    /// The resource key; it ends in `vol-…`.
+    /// The resource key; it ends in `vol-…`, or in the name of a Google disk.
     pub id: ResourceId,
     /// `gp3`, `io2`, `st1`, …: each has prices of its own.
     pub volume_type: Option<String>,
@@ -37,6 +38,9 @@ pub struct Volume {
     pub on_outpost: bool,
     /// All tags; EC2 returns them with the volume or not the volume at all.
     pub tags: BTreeMap<String, String>,
+    /// What only Google says of a disk; none for one of EC2's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub google: Option<Box<GoogleDisk>>,
 }
 
 /// A volume's tie to one machine.

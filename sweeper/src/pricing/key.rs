@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use heartbeat::NodeId;
+
 use crate::inventory::{Instance, Lifecycle, Provider, Tenancy};
 
 use super::Unpriced;
@@ -65,6 +67,9 @@ impl PriceKey {
     /// # Errors
     /// The reason why there is no on-demand list price for it, or why it cannot be told which.
     pub fn of(instance: &Instance) -> Result<Self, Unpriced> {
+        if matches!(instance.id, NodeId::Gcp { .. }) {
+            return Err(Unpriced::Google);
+        }
         match &instance.lifecycle {
             Lifecycle::OnDemand => {}
             Lifecycle::Spot => return Err(Unpriced::Spot),
@@ -184,6 +189,8 @@ mod tests {
     #[test]
     fn what_is_not_bought_on_demand_or_not_known_is_unpriced() {
         assert_eq!(key(|i| i.lifecycle = Lifecycle::Spot), Err(Unpriced::Spot));
+        let google = "gcp:omics:europe-west3-a:42".parse().expect("a node id");
+        assert_eq!(key(|i| i.id = google), Err(Unpriced::Google));
         assert_eq!(
             key(|i| i.lifecycle = Lifecycle::CapacityBlock),
             Err(Unpriced::NotOnDemand("capacity-block".into()))

@@ -23,6 +23,9 @@ pub enum Unpriced {
     /// Bought in another way, in the provider's words.
     #[error("it was bought as `{0}`, not on demand")]
     NotOnDemand(String),
+    /// Of a provider whose prices are not read.
+    #[error("no price list of Google Cloud is read yet")]
+    Google,
     /// The host is billed, not the instance.
     #[error("it lies on a dedicated host, which is billed as a whole")]
     DedicatedHost,

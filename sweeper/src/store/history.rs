@@ -5,7 +5,7 @@
 //! new writes one row per listing and none per resource.
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
-use crate::inventory::{Inventory, Kind, Outcome, Record, Scope};
+use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
 use jiff::Timestamp;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
@@ -135,15 +135,55 @@ pub(crate) async fn record(
         };
         // What failed before anything was listed says the same of every kind.
         let kinds = listing.kind.as_ref().map_or(Kind::ALL, std::slice::from_ref);
-        for kind in kinds.iter().filter(|kind| listing.may_speak_of(*provider, account, region, **kind)) {
+        let kinds = kinds.iter().filter(|kind| kind.is_read_of(*provider));
+        for kind in kinds.filter(|kind| listing.may_speak_of(*provider, account, region, **kind)) {
             let of = Of { provider: &words, account, region, kind: *kind };
             lengthen(transaction, of, failed.as_deref(), now).await?;
             if failed.is_none() {
-                renew(transaction, of, records.remove(kind).unwrap_or_default(), now).await?;
+                let parts = parts(transaction, of, inventory, now).await?;
+                renew(transaction, of, records.remove(kind).unwrap_or_default(), &parts, now).await?;
             }
         }
     }
     Ok(())
+}
+
+/// The regions and zones of a scope that holds all of them whose own listing of a kind failed, and writes down how these went: a
+/// part that failed before and is named no more is known again.
+async fn parts(
+    transaction: &impl ConnectionTrait,
+    of: Of<'_>,
+    inventory: &Inventory,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    if of.region != Scope::EVERYWHERE {
+        return Ok(Vec::new());
+    }
+    let is_part = |listing: &&Listing| {
+        listing.is_of_a_part() && listing.kind == Some(of.kind) && listing.account.as_deref() == Some(of.account)
+    };
+    let mut failed = Vec::new();
+    for listing in inventory.listings.iter().filter(is_part) {
+        let (Some(region), Outcome::Failed { what, why }) = (&listing.region, &listing.outcome) else { continue };
+        lengthen(transaction, Of { region, ..of }, Some(&format!("{what}: {why}")), now).await?;
+        failed.push(region.clone());
+    }
+    let before: Vec<String> = span::Entity::find()
+        .select_only()
+        .column(span::Column::Region)
+        .distinct()
+        .filter(span::Column::Provider.eq(of.provider))
+        .filter(span::Column::Account.eq(of.account))
+        .filter(span::Column::Region.ne(of.region))
+        .filter(span::Column::Kind.eq(of.kind.as_str()))
+        .into_tuple()
+        .all(transaction)
+        .await
+        .doing("read how listings went")?;
+    for region in before.iter().filter(|region| !failed.contains(region)) {
+        lengthen(transaction, Of { region, ..of }, None, now).await?;
+    }
+    Ok(failed)
 }
 
 /// Writes down how a listing went.
@@ -188,11 +228,12 @@ async fn lengthen(
     Ok(())
 }
 
-/// Ends the versions that last no more, and begins the new ones.
+/// Ends the versions that last no more, and begins the new ones. Of the parts that could not be listed nothing ends.
 async fn renew(
     transaction: &impl ConnectionTrait,
     of: Of<'_>,
     records: Vec<Record>,
+    not_listed: &[String],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let doing = "write the inventory's history";
@@ -223,7 +264,9 @@ async fn renew(
             None => new.push((record, sha256)),
         }
     }
-    over.extend(lasting.into_keys());
+    let not_listed: Vec<String> =
+        not_listed.iter().map(|region| format!("{}:{}:{region}:", of.provider, of.account)).collect();
+    over.extend(lasting.into_keys().filter(|key| !not_listed.iter().any(|prefix| key.starts_with(prefix))));
     let now = to_unix_ms(now);
     for keys in over.chunks(ROWS) {
         version::Entity::update_many()

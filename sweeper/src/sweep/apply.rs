@@ -334,7 +334,10 @@ fn propose(
             .instance
             .as_ref()
             .and_then(|instance| instance.stop_facts(judged.subject.groups_are_known, &judged.subject.schedulers))
-            .unwrap_or(stop::Machine::OnPrem),
+            .unwrap_or_else(|| match judged.subject.id {
+                NodeId::Gcp { .. } => stop::Machine::NotKnown("Google Cloud".to_owned()),
+                NodeId::Aws { .. } | NodeId::Host { .. } => stop::Machine::OnPrem,
+            }),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),

@@ -6,8 +6,8 @@
 
 use super::{Progress, share::Share};
 use crate::{
-    config::{AwsConfig, Enabled},
-    inventory::{Failure, FailureKind, Inventory, Kind, Listing, Outcome, Provider, Scope, aws},
+    config::{AwsConfig, Config, Enabled, GcpConfig},
+    inventory::{Failure, FailureKind, Inventory, Kind, Listing, Outcome, Provider, Scope, aws, gcp},
 };
 use std::collections::BTreeSet;
 
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(super) struct Discovery {
     accounts: Option<aws::Accounts>,
+    google: Option<gcp::Session>,
     scopes: BTreeSet<Scope>,
     failed: Vec<Failing>,
 }
@@ -30,7 +31,7 @@ struct Failing {
 #[derive(Debug, PartialEq, Eq)]
 enum Plan<'a> {
     Read(&'a Scope),
-    Failed(&'a Listing),
+    Failed(Vec<&'a Listing>),
     /// Nobody is asked.
     AskNobody,
 }
@@ -48,8 +49,9 @@ impl Discovery {
 
     fn plan<'a>(&'a self, share: &'a Share) -> Plan<'a> {
         let failing = |concerns: &dyn Fn(&Failing) -> bool| {
-            let failing = self.failed.iter().find(|failing| concerns(failing));
-            failing.map_or(Plan::AskNobody, |failing| Plan::Failed(&failing.listing))
+            let failing = self.failed.iter().filter(|failing| concerns(failing));
+            let listings: Vec<&Listing> = failing.map(|failing| &failing.listing).collect();
+            if listings.is_empty() { Plan::AskNobody } else { Plan::Failed(listings) }
         };
         match share {
             Share::Scope(scope) if self.scopes.contains(scope) => Plan::Read(scope),
@@ -63,23 +65,61 @@ impl Discovery {
     /// Where and how more can be asked of a share that AWS is read for; none if it is not.
     pub(super) fn aws<'a>(&'a self, share: &'a Share) -> Option<(&'a aws::Accounts, &'a Scope)> {
         match (self.plan(share), &self.accounts) {
-            (Plan::Read(scope), Some(accounts)) => Some((accounts, scope)),
+            (Plan::Read(scope @ Scope { provider: Provider::Aws, .. }), Some(accounts)) => Some((accounts, scope)),
             _ => None,
         }
     }
 
     /// The inventory of one share. Whatever failed is in its listings.
     pub(super) async fn inventory(&self, share: &Share, progress: &dyn Progress) -> Inventory {
-        match (self.plan(share), &self.accounts) {
-            (Plan::Read(scope), Some(accounts)) => aws::read(accounts, scope, progress).await,
-            (Plan::Failed(listing), _) => Inventory::failed(listing.clone()),
+        match (self.plan(share), &self.accounts, &self.google) {
+            (Plan::Read(scope @ Scope { provider: Provider::Aws, .. }), Some(accounts), _) => {
+                aws::read(accounts, scope, progress).await
+            }
+            (Plan::Read(scope @ Scope { provider: Provider::Gcp, .. }), _, Some(session)) => {
+                gcp::read(session, scope, progress).await
+            }
+            (Plan::Failed(listings), ..) => {
+                Inventory { listings: listings.into_iter().cloned().collect(), ..Inventory::default() }
+            }
             _ => Inventory::default(),
         }
     }
 }
 
-/// Finds credentials and, with them, the scopes.
-pub(super) async fn discover(config: &AwsConfig) -> Discovery {
+/// Finds the credentials of every provider and, with them, the scopes.
+pub(super) async fn discover(config: &Config) -> Discovery {
+    let (mut aws, gcp) = futures::join!(discover_aws(&config.aws), discover_gcp(&config.gcp));
+    aws.google = gcp.google;
+    aws.scopes.extend(gcp.scopes);
+    aws.failed.extend(gcp.failed);
+    aws
+}
+
+async fn discover_gcp(config: &GcpConfig) -> Discovery {
+    if config.enabled == Enabled::No || config.projects.is_empty() {
+        return Discovery::default();
+    }
+    let options = config.options();
+    let (why, only_known) = match gcp::Session::open(&options).await {
+        Ok(Some(session)) => {
+            let scopes = options.scopes().into_iter().collect();
+            return Discovery { google: Some(session), scopes, ..Discovery::default() };
+        }
+        Ok(None) => {
+            let message = "none found; set GOOGLE_APPLICATION_CREDENTIALS or run `gcloud auth application-default login`, or \
+                           set `gcp.enabled = \"no\"` if Google Cloud is not to be read";
+            let why = Failure { kind: FailureKind::Credentials, message: message.to_owned() };
+            (why, config.enabled == Enabled::Auto)
+        }
+        Err(why) => (why, false),
+    };
+    let outcome = Outcome::Failed { what: "finding credentials".to_owned(), why };
+    let listing = Listing { provider: Provider::Gcp, account: None, region: None, kind: None, outcome };
+    Discovery { failed: vec![Failing { listing, only_known }], ..Discovery::default() }
+}
+
+async fn discover_aws(config: &AwsConfig) -> Discovery {
     if config.enabled == Enabled::No {
         return Discovery::default();
     }
@@ -108,6 +148,7 @@ pub(super) async fn discover(config: &AwsConfig) -> Discovery {
     Discovery {
         scopes: found.scopes.into_iter().collect(),
         accounts: Some(accounts),
+        google: None,
         failed: found.failed.into_iter().map(|listing| Failing { listing, only_known: false }).collect(),
     }
 }

@@ -254,9 +254,12 @@ fn onprem_cost(config: &Config, id: &NodeId) -> Cost {
 fn is_running(instance: &Instance) -> Option<bool> {
     match &instance.state {
         InstanceState::Running => Some(true),
-        InstanceState::Stopped | InstanceState::Stopping | InstanceState::ShuttingDown | InstanceState::Terminated => {
-            Some(false)
-        }
+        InstanceState::Stopped
+        | InstanceState::Stopping
+        | InstanceState::ShuttingDown
+        | InstanceState::Terminated
+        | InstanceState::Suspending
+        | InstanceState::Suspended => Some(false),
         InstanceState::Pending | InstanceState::Other(_) | InstanceState::Unknown => None,
     }
 }

@@ -41,6 +41,12 @@ pub(super) async fn look(
     judged: &mut [Judged],
     progress: &dyn Progress,
 ) -> Result<(), SweepError> {
+    // Google's is read for a project as a whole, with its inventory.
+    let read: HashMap<&ResourceId, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
+    for judged in judged.iter_mut().filter(|judged| is_blind(judged)) {
+        let id = judged.subject.running().and_then(crate::inventory::Instance::resource);
+        judged.outside.usage = id.and_then(|id| read.get(&id).copied().cloned());
+    }
     let Some((accounts, scope)) = discovery.aws(share) else { return Ok(()) };
     // Without the list of machines there is nothing to ask about.
     if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {

@@ -69,7 +69,7 @@ impl Replica {
                 return Ok(wait);
             }
         }
-        let discovery = discover(&config.aws).await;
+        let discovery = discover(config).await;
         store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
         self.discovered_for = Some(ticks.clone());
         let (this, ticks, discovery) = (&*self, &ticks, &discovery);
@@ -203,7 +203,7 @@ async fn sweep_all(
 ) -> Result<Report, SweepError> {
     let Context { store, config, .. } = context;
     let asked = Asked { context, owner, now, at: Instant::now(), progress };
-    let discovery = discover(&config.aws).await;
+    let discovery = discover(config).await;
     store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
     let shares: Vec<Share> = store.shares().await?.states.into_iter().map(|state| state.share).collect();
     progress.scopes(discovery.to_read(&shares));

@@ -21,8 +21,12 @@ impl Share {
     /// Where a resource belongs, if these are all scopes that are known.
     #[must_use]
     pub fn home(id: &NodeId, known: &BTreeSet<Scope>) -> Self {
-        let NodeId::Aws { account, region, .. } = id else { return Self::Uncovered };
-        let scope = Scope { provider: Provider::Aws, account: account.clone(), region: region.clone() };
+        let (provider, account, region) = match id {
+            NodeId::Aws { account, region, .. } => (Provider::Aws, account, region.as_str()),
+            NodeId::Gcp { project, .. } => (Provider::Gcp, project, Scope::EVERYWHERE),
+            NodeId::Host { .. } => return Self::Uncovered,
+        };
+        let scope = Scope { provider, account: account.clone(), region: region.to_owned() };
         if known.contains(&scope) { Self::Scope(scope) } else { Self::Uncovered }
     }
 
@@ -30,6 +34,9 @@ impl Share {
     #[must_use]
     pub fn key_prefix(&self) -> Option<String> {
         match self {
+            Self::Scope(Scope { provider: Provider::Gcp, account, region }) if region == Scope::EVERYWHERE => {
+                Some(format!("{}:{account}:", Provider::Gcp))
+            }
             Self::Scope(Scope { provider, account, region }) => Some(format!("{provider}:{account}:{region}:")),
             Self::Uncovered => None,
         }
@@ -74,12 +81,16 @@ mod tests {
 
     #[test]
     fn a_resource_belongs_to_its_scope_if_that_is_known_and_else_to_the_rest() {
-        let known = BTreeSet::from([scope("eu-central-1")]);
+        let project =
+            |name: &str| Scope { provider: Provider::Gcp, account: name.into(), region: Scope::EVERYWHERE.into() };
+        let known = BTreeSet::from([scope("eu-central-1"), project("omics"), project("example.com:omics")]);
         for (id, home) in [
             ("aws:123456789012:eu-central-1:i-1", Share::Scope(scope("eu-central-1"))),
             ("aws:123456789012:us-east-1:i-1", Share::Uncovered),
             ("aws:999999999999:eu-central-1:i-1", Share::Uncovered),
             ("gcp:project:europe-west3-a:1", Share::Uncovered),
+            ("gcp:omics:europe-west3-a:1", Share::Scope(project("omics"))),
+            ("gcp:example.com:omics:us-east1-b:1", Share::Scope(project("example.com:omics"))),
             ("host:0123456789abcdef0123456789abcdef", Share::Uncovered),
         ] {
             let id: NodeId = id.parse().expect("a node id");

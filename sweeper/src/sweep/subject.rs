@@ -90,13 +90,19 @@ pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) ->
 }
 
 fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
-    let NodeId::Aws { account, region, .. } = id else { return Coverage::NotAsked };
+    let (provider, account, region) = match id {
+        NodeId::Aws { account, region, .. } => (Provider::Aws, account, region),
+        NodeId::Gcp { project, zone, .. } => (Provider::Gcp, project, zone),
+        NodeId::Host { .. } => return Coverage::NotAsked,
+    };
     let mut covered = Coverage::NotAsked;
     for listing in &inventory.listings {
-        if listing.may_speak_of(Provider::Aws, account, region, Kind::Instance) {
+        if listing.may_speak_of(provider, account, region, Kind::Instance) {
             match &listing.outcome {
-                Outcome::Complete { .. } => return Coverage::Complete,
-                Outcome::Failed { .. } => covered = Coverage::Failed,
+                Outcome::Failed { .. } if listing.is_of_a_part() => return Coverage::Failed,
+                Outcome::Complete { .. } => covered = Coverage::Complete,
+                Outcome::Failed { .. } if covered != Coverage::Complete => covered = Coverage::Failed,
+                Outcome::Failed { .. } => {}
             }
         }
     }
@@ -141,6 +147,25 @@ mod tests {
         let volumes = Listing { kind: Some(Kind::Volume), ..listing(account, Some("eu-central-1"), false) };
         let instances = listing(account, Some("eu-central-1"), true);
         assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
+    }
+
+    #[test]
+    fn a_zone_that_failed_is_unknown_although_the_rest_of_its_project_is_known() {
+        let of = |listings: &[(&str, bool)], id: &str| {
+            let google = |(region, complete): &(&str, bool)| Listing {
+                provider: Provider::Gcp,
+                ..listing(Some("omics"), Some(region), *complete)
+            };
+            let listings = listings.iter().map(google).collect();
+            coverage(&Inventory { listings, ..Inventory::default() }, &id.parse().expect("a node id"))
+        };
+        let (here, there) = ("gcp:omics:europe-west3-a:1", "gcp:omics:europe-west3-b:1");
+        let parts = [("all", true), ("europe-west3-b", false)];
+        assert_eq!(of(&parts, here), Coverage::Complete);
+        assert_eq!(of(&parts, there), Coverage::Failed);
+        assert_eq!(of(&[parts[1], parts[0]], there), Coverage::Failed, "in any order");
+        assert_eq!(of(&[("all", false)], here), Coverage::Failed);
+        assert_eq!(of(&parts, "gcp:other:europe-west3-a:1"), Coverage::NotAsked);
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub enum NotProposed {
     /// No provider's API stops it.
     #[error("the machine is on premises: no provider can be asked to stop it")]
     OnPrem,
+    /// Its provider's machines are not stopped by this rule.
+    #[error("no stop is proposed yet for machines of {provider}")]
+    ProviderNotKnown {
+        /// What it is called.
+        provider: String,
+    },
     /// An unread tag may be an exemption.
     #[error("its tags could not be read, and one of them may exempt it")]
     TagsUnreadable,
@@ -99,6 +105,7 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
     }
     let facts = match &input.machine {
         Machine::OnPrem => return Err(NotProposed::OnPrem),
+        Machine::NotKnown(provider) => return Err(NotProposed::ProviderNotKnown { provider: provider.clone() }),
         Machine::Ec2(facts) => facts.as_ref(),
     };
     let tags = facts.tags.as_ref().ok_or(NotProposed::TagsUnreadable)?;

@@ -63,6 +63,7 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
         }),
         operator: operator(record.operator()),
         hibernation_configured: record.hibernation_options().and_then(types::HibernationOptions::configured),
+        google: None,
         tags,
     })
 }

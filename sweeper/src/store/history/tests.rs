@@ -95,7 +95,48 @@ async fn what_failed_before_anything_was_listed_is_said_of_every_kind() {
     let store = after(&[(0, listed(vec![sample::instance()])), (10, Inventory::failed(nothing))]).await;
     assert_eq!(versions(&store).await, [("running".into(), at(0), None)]);
     let spans = store.listings_at(at(60)).await.expect("read");
-    assert_eq!(spans.iter().filter(|span| span.failed.is_some()).count(), Kind::ALL.len(), "{spans:?}");
+    let kinds = Kind::ALL.iter().filter(|kind| kind.is_read_of(Provider::Aws)).count();
+    assert_eq!(spans.iter().filter(|span| span.failed.is_some()).count(), kinds, "{spans:?}");
+}
+
+#[tokio::test]
+async fn a_zone_that_could_not_be_listed_ends_nothing_until_it_is_listed_again() {
+    let scope = Scope { provider: Provider::Gcp, account: "omics".into(), region: Scope::EVERYWHERE.into() };
+    let project = |places: &[&str], silent: Option<&str>| {
+        let instance = |place: &&str| Instance {
+            id: format!("gcp:omics:{place}:1").parse().expect("a node id"),
+            ..sample::instance()
+        };
+        let instances: Vec<Instance> = places.iter().map(instance).collect();
+        let outcome = Outcome::Complete { listed: instances.len() };
+        let mut listings = vec![Listing::of(&scope, Kind::Instance, outcome)];
+        if let Some(place) = silent {
+            let why = Failure { kind: FailureKind::Unreachable, message: "did not answer".into() };
+            let outcome = Outcome::Failed { what: "list".into(), why };
+            listings.push(Listing { region: Some(place.into()), ..Listing::of(&scope, Kind::Instance, outcome) });
+        }
+        Inventory { instances, listings, ..Inventory::default() }
+    };
+    let store = Store::connect("sqlite::memory:").await.expect("a database");
+    store.migrate().await.expect("a schema");
+    for (minute, inventory) in
+        [(0, project(&["a", "b"], None)), (10, project(&[], Some("b"))), (20, project(&[], None))]
+    {
+        let transaction = store.begin_write().await.expect("a transaction");
+        record(&transaction, Some(&scope), &inventory, at(minute)).await.expect("written");
+        transaction.commit().await.expect("committed");
+    }
+    let there = async |minute| {
+        let versions = store.resources_at(at(minute), None).await.expect("read");
+        versions.into_iter().map(|version| version.resource).collect::<Vec<_>>()
+    };
+    let not_known = async |minute| {
+        let spans = store.listings_at(at(minute)).await.expect("read");
+        spans.into_iter().filter(|span| span.failed.is_some()).map(|span| span.region).collect::<Vec<_>>()
+    };
+    assert_eq!((there(5).await, not_known(5).await), (vec!["gcp:omics:a:1".into(), "gcp:omics:b:1".into()], vec![]));
+    assert_eq!((there(15).await, not_known(15).await), (vec!["gcp:omics:b:1".into()], vec!["b".into()]));
+    assert_eq!((there(25).await, not_known(25).await), (Vec::<String>::new(), Vec::<String>::new()));
 }
 
 #[tokio::test]

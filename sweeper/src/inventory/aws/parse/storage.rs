@@ -24,6 +24,7 @@ pub(in super::super) fn volume(scope: &Scope, record: &types::Volume) -> Result<
         operator: operator(record.operator()),
         on_outpost: record.outpost_arn().is_some(),
         tags: tags(record.tags()),
+        google: None,
     })
 }
 
@@ -69,6 +70,7 @@ pub(in super::super) fn address(scope: &Scope, record: &types::Address) -> Resul
         service_managed: said(record.service_managed().map(types::ServiceManaged::as_str)),
         pool: said(record.public_ipv4_pool()),
         tags: tags(record.tags()),
+        google: None,
         allocation_id,
         public_ipv4,
     })

@@ -63,6 +63,7 @@ fn a_full_volume_keeps_every_fact() {
             operator: Some("ecs.amazonaws.com".into()),
             on_outpost: false,
             tags: [("owner".to_owned(), "genomics".to_owned())].into(),
+            google: None,
         }
     );
     assert_eq!(volume.id.to_string(), "aws:123456789012:eu-central-1:vol-1");

@@ -1,0 +1,54 @@
+//! What is read of Google Cloud, and how patiently.
+
+use std::time::Duration;
+
+use crate::inventory::{Provider, Scope, aws::Patience};
+
+/// How to read Google Cloud.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The projects, by id.
+    pub projects: Vec<String>,
+    /// Where Compute Engine is asked, without a path; none: Google's own.
+    pub compute_endpoint: Option<String>,
+    /// Where Cloud Monitoring is asked; likewise.
+    pub monitoring_endpoint: Option<String>,
+    /// Whether Cloud Monitoring is asked: Google bills what it answers, by the time series.
+    pub monitoring: bool,
+    /// Resources per page; Compute Engine allows up to 500.
+    pub page_size: u32,
+    /// How long a list is tried.
+    pub patience: Patience,
+    /// For one attempt of one call. The clients have none of their own.
+    pub attempt_timeout: Duration,
+    /// For finding credentials. Off Google's machines the last place to look is a metadata service that nobody answers for.
+    pub credentials_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            projects: Vec::new(),
+            compute_endpoint: None,
+            monitoring_endpoint: None,
+            monitoring: false,
+            page_size: 500,
+            patience: Patience::default(),
+            attempt_timeout: Duration::from_secs(60),
+            credentials_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Options {
+    /// One scope for each project.
+    #[must_use]
+    pub fn scopes(&self) -> Vec<Scope> {
+        let scope = |project: &String| Scope {
+            provider: Provider::Gcp,
+            account: project.clone(),
+            region: Scope::EVERYWHERE.to_owned(),
+        };
+        self.projects.iter().map(scope).collect()
+    }
+}

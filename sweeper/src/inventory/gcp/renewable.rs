@@ -1,0 +1,79 @@
+//! Credentials that can be given up before they expire.
+//!
+//! Google's library keeps a token until shortly before its end, and has no way to be told that it is not taken any more (it was
+//! revoked, or a clock is off). So what is given up here is the whole of its credentials, cache included: the next call finds them
+//! anew.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use axum::http::{Extensions, HeaderMap};
+use google_cloud_auth::{
+    build_errors::Error as BuildError,
+    credentials::{CacheableResource, Credentials, CredentialsProvider},
+    errors::CredentialsError,
+};
+
+use crate::inventory::aws::pages::Renew;
+
+/// Finds credentials; called within a runtime, for they renew themselves in the background.
+pub type Source = fn() -> Result<Credentials, BuildError>;
+
+/// Cheap to clone; all clones share the same credentials.
+#[derive(Clone, Debug)]
+pub(super) struct Renewable(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    source: Source,
+    held: Mutex<Held>,
+    /// Grows each time that credentials are given up.
+    generation: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Held {
+    credentials: Credentials,
+    generation: u64,
+}
+
+impl Renewable {
+    pub(super) fn new(source: Source) -> Result<Self, BuildError> {
+        let held = Mutex::new(Held { credentials: source()?, generation: 0 });
+        Ok(Self(Arc::new(Inner { source, held, generation: AtomicU64::new(0) })))
+    }
+
+    fn credentials(&self) -> Result<Credentials, CredentialsError> {
+        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.generation();
+        if held.generation != generation {
+            let credentials = (self.0.source)().map_err(|error| CredentialsError::from_source(false, error))?;
+            *held = Held { credentials, generation };
+        }
+        Ok(held.credentials.clone())
+    }
+}
+
+impl Renew for Renewable {
+    fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::SeqCst)
+    }
+
+    fn give_up(&self, generation: u64) {
+        let next = generation.saturating_add(1);
+        // A lost race means that another call has given them up.
+        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+impl CredentialsProvider for Renewable {
+    async fn headers(&self, extensions: Extensions) -> Result<CacheableResource<HeaderMap>, CredentialsError> {
+        self.credentials()?.headers(extensions).await
+    }
+
+    async fn universe_domain(&self) -> Option<String> {
+        self.credentials().ok()?.universe_domain().await
+    }
+}
