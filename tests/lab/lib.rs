@@ -8,6 +8,7 @@ pub mod agent;
 pub mod aws;
 pub mod binaries;
 pub mod enclosure;
+pub mod gcp;
 pub mod hostile;
 pub mod imds;
 pub mod initramfs;

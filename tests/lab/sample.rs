@@ -80,6 +80,48 @@ pub fn envelope(node: &NodeId, boot: BootId, sequences: &[u64], now: Timestamp) 
     }
 }
 
+/// Ten minutes of heartbeats up to `now` from a node that booted an hour before, and on which nothing happened.
+///
+/// # Panics
+///
+/// When `now` is not a time of this age.
+#[must_use]
+pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
+    const BEATS: u64 = 20;
+    let zero = Some(0);
+    let began_ms = now.as_millisecond() - i64::try_from(BEATS).expect("a small number") * INTERVAL_MS;
+    let beat = |sequence: u64| {
+        let end_ms = began_ms + i64::try_from(sequence).expect("a small sequence") * INTERVAL_MS;
+        let end_s = 3_600 + sequence * 30;
+        let mut beat = heartbeat(sequence, Timestamp::from_millisecond(end_ms).expect("a time"));
+        beat.interval = Some(wire::Interval {
+            start_unix_ms: end_ms - INTERVAL_MS,
+            end_unix_ms: end_ms,
+            start_boottime_ns: (end_s - 30) * 1_000_000_000,
+            end_boottime_ns: end_s * 1_000_000_000,
+            observed_since_unix_ms: began_ms,
+            counters_since_boottime_ns: 3_600_000_000_000,
+        });
+        beat.counters = Some(wire::HostCounters {
+            network_received_bytes: zero,
+            network_sent_bytes: zero,
+            oom_kills: zero,
+            ..Default::default()
+        });
+        let workload = &mut beat.workloads[0];
+        (workload.cpu_ns, workload.disk_read_bytes, workload.disk_written_bytes) = (zero, zero, zero);
+        (workload.forks, workload.execs, workload.exits) = (zero, zero, zero);
+        (workload.oom_kills, workload.peak_resident_bytes) = (zero, zero);
+        beat.agent = None;
+        beat
+    };
+    wire::Envelope {
+        heartbeats: (1..=BEATS).map(beat).collect(),
+        oldest_retained_sequence: 1,
+        ..envelope(node, boot, &[], now)
+    }
+}
+
 /// The same envelope as the sweeper sees it after decoding.
 ///
 /// # Panics

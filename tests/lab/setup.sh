@@ -133,18 +133,24 @@ python_environment() {
     cp "tests/lab/$2" ".setup/$1/requirements.txt"
 }
 
-# What AWS once answered. botocore keeps it in its source package only; libcloud among its tests, which it installs.
+# What AWS and Google once answered, and Google's description of its APIs. botocore keeps answers in its source package only; libcloud
+# among its tests, which it installs.
 recorded_answers() {
     cmp -s tests/lab/recorded.txt .setup/recorded/requirements.txt && return 0
-    say "recorded answers of AWS, as tests/lab/recorded.txt pins them, into .setup/recorded"
+    say "recorded answers of AWS and Google, as tests/lab/recorded.txt pins them, into .setup/recorded"
     rm -rf .setup/recorded .setup/recorded.part
-    mkdir -p .setup/recorded.part .setup/recorded/botocore .setup/recorded/libcloud
+    mkdir -p .setup/recorded.part .setup/recorded/botocore .setup/recorded/libcloud .setup/recorded/gce .setup/recorded/google
     .setup/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary botocore \
         --dest .setup/recorded.part -r tests/lab/recorded.txt
     tar -xzf .setup/recorded.part/botocore-*.tar.gz -C .setup/recorded/botocore --strip-components=6 --wildcards \
         '*/tests/unit/response_parsing/xml/responses/*-describe-*.xml'
     .setup/venv/bin/python -m zipfile -e .setup/recorded.part/apache_libcloud-*.whl .setup/recorded.part
     cp .setup/recorded.part/libcloud/test/compute/fixtures/ec2/describe_*.xml .setup/recorded/libcloud/
+    cp .setup/recorded.part/libcloud/test/compute/fixtures/gce/aggregated_*.json .setup/recorded/gce/
+    .setup/venv/bin/python -m zipfile -e .setup/recorded.part/google_api_python_client-*.whl .setup/recorded.part
+    for api in compute.v1 monitoring.v3; do
+        cp ".setup/recorded.part/googleapiclient/discovery_cache/documents/$api.json" .setup/recorded/google/
+    done
     rm -rf .setup/recorded.part
     # Last, so that an interrupted run is taken up again.
     cp tests/lab/recorded.txt .setup/recorded/requirements.txt

@@ -5,8 +5,8 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use heartbeat::{BootId, NodeId, wire};
-use jiff::{SignedDuration, Timestamp};
+use heartbeat::NodeId;
+use jiff::Timestamp;
 use lab::{
     aws::{ACCOUNT, Call, Fault, Instance, Moto, REGIONS, Role as Assumable},
     sample,
@@ -266,42 +266,9 @@ impl Site {
 
 /// Ten minutes of heartbeats, up to now, from a node on which nothing happens.
 async fn rest(store: &Store, node: &NodeId) {
-    let boot = BootId(uuid::Uuid::from_u128(7));
-    let interval = SignedDuration::from_secs(30);
-    let (now, zero) = (Timestamp::now(), Some(0));
-    let began = now - interval * 20;
-    store.join_node(&sample::join(node, boot), &TokenHash::of("token"), began).await.unwrap();
-    let heartbeat = |sequence: u64| {
-        let end = began + interval * i32::try_from(sequence).unwrap();
-        // It booted an hour before.
-        let end_s = 3_600 + sequence * 30;
-        let mut heartbeat = sample::heartbeat(sequence, end);
-        heartbeat.interval = Some(wire::Interval {
-            start_boottime_ns: (end_s - 30) * 1_000_000_000,
-            end_boottime_ns: end_s * 1_000_000_000,
-            observed_since_unix_ms: began.as_millisecond(),
-            counters_since_boottime_ns: 3_600_000_000_000,
-            ..heartbeat.interval.unwrap()
-        });
-        heartbeat.counters = Some(wire::HostCounters {
-            network_received_bytes: zero,
-            network_sent_bytes: zero,
-            oom_kills: zero,
-            ..Default::default()
-        });
-        let workload = &mut heartbeat.workloads[0];
-        (workload.cpu_ns, workload.disk_read_bytes, workload.disk_written_bytes) = (zero, zero, zero);
-        (workload.forks, workload.execs, workload.exits) = (zero, zero, zero);
-        (workload.oom_kills, workload.peak_resident_bytes) = (zero, zero);
-        heartbeat.agent = None;
-        heartbeat
-    };
-    let envelope = wire::Envelope {
-        heartbeats: (1..=20).map(heartbeat).collect(),
-        oldest_retained_sequence: 1,
-        ..sample::envelope(node, boot, &[], now)
-    };
-    store.store_heartbeats(&sample::checked(&envelope), now).await.unwrap();
+    let (boot, now) = (sample::boot(7), Timestamp::now());
+    store.join_node(&sample::join(node, boot), &TokenHash::of("token"), now).await.unwrap();
+    store.store_heartbeats(&sample::checked(&sample::rest(node, boot, now)), now).await.unwrap();
 }
 
 #[tokio::test]
