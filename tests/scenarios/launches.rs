@@ -8,6 +8,10 @@ use lab::{
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
+use sweeper::inventory::{
+    Failure, FailureKind, Provider, Scope, Silent,
+    aws::{self, Accounts, Launches, Options, Patience, Session},
+};
 use tempfile::TempDir;
 
 const REGION: &str = "us-east-1";
@@ -169,4 +173,59 @@ async fn a_denied_trail_is_a_failed_listing_and_only_where_it_is_asked_for() {
     std::fs::write(site.sweeper.folder().join("sweeper.toml"), CONFIG.replace("cloudtrail = true\n", "")).unwrap();
     let (_, exit) = site.sweep().await;
     assert_eq!((exit, site.asked().await.len()), (Some(0), before), "nobody asks, nobody is refused");
+}
+
+/// One attempt, with fresh clients and buckets.
+async fn read(moto: &Moto, ids: &[String]) -> Result<Launches, Failure> {
+    let patience = Patience { attempts: 1, ..Patience::default() };
+    let options = Options { regions: vec![REGION.into()], patience, ..Options::default() };
+    let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
+    let accounts = Accounts::open(&session, &options).await;
+    let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
+    let listed = ids.iter().cloned().collect();
+    aws::launches(&accounts, &scope, &listed, &listed, None, Timestamp::now(), &Silent).await
+}
+
+#[tokio::test]
+async fn an_event_of_a_later_day_breaks_no_list_and_invents_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let ids = ["i-1".to_owned(), "i-2".to_owned()];
+    let events = [Launch::by(role("Admin"), ago(50), &ids[..1]), Launch::by(role("Ops"), ago(40), &ids[1..])];
+    moto.launched(REGION, &events).await;
+    let whole = read(&moto, &ids).await.unwrap().found;
+    assert_eq!(whole.len(), 2);
+    let places = moto.places("cloudtrail", ASKED).await;
+    assert!(places.len() > 20, "{places:?}");
+    for place in &places {
+        for how in ["remove", "word", "extra"] {
+            if (how == "extra") != (place.holds == "structure") || (how != "extra" && place.path.is_empty()) {
+                continue;
+            }
+            moto.change_answers("cloudtrail", ASKED, place, how).await;
+            let later = read(&moto, &ids).await;
+            let case = format!("{how} {:?}: {later:?}", place.path);
+            let found = match later {
+                Ok(later) => later.found,
+                // No list of events, or something that is not of its type.
+                Err(why) => {
+                    let no_list = how == "remove" && place.path == ["Events"];
+                    assert!(no_list || (how == "word" && place.holds != "text"), "{case}");
+                    assert_eq!(why.kind, FailureKind::Malformed, "{case}");
+                    continue;
+                }
+            };
+            if how == "extra" {
+                assert_eq!(found, whole, "{case}");
+            }
+            for (id, by) in found {
+                let known = whole.get(&id).unwrap_or_else(|| panic!("{case}"));
+                let fits = |now: &Option<String>, then: &Option<String>| {
+                    now.is_none() || now == then || now.as_deref() == Some("brand-new")
+                };
+                assert!(fits(&by.principal, &known.principal) && fits(&by.via, &known.via), "{case}");
+                assert!(fits(&by.event, &known.event) && (by.at.is_none() || by.at == known.at), "{case}");
+            }
+        }
+    }
 }

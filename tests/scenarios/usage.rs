@@ -6,11 +6,22 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{Call, Fault, Instance, Moto, Series},
+    aws::{ACCOUNT, Call, Fault, Instance, Moto, Series},
     sweeper::Sweeper,
 };
 use serde_json::Value;
+use sweeper::{
+    inventory::{
+        Kind, LaunchedBy, Provider, ResourceId, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource, UsageWindow,
+        aws::{self, Accounts, Measured, Options, Patience, Session},
+    },
+    store::Store,
+};
 use tempfile::TempDir;
+
+lab::on_both_databases! {
+    what_providers_told_is_kept_and_replaced,
+}
 
 const REGION: &str = "us-east-1";
 const HOURS: usize = 14 * 24;
@@ -299,4 +310,88 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     let closed = site.sweeper.json(&["findings", "--closed"]).await;
     let because = closed[0]["status"]["because"].as_str().unwrap();
     assert!(because.starts_with("busy: CPU in the busiest period: 80.0 %"), "{because}");
+}
+
+async fn what_providers_told_is_kept_and_replaced(url: String) {
+    let store = Store::connect(&url).await.unwrap();
+    store.migrate().await.unwrap();
+    let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
+    let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).unwrap();
+    let answer = |number: u32, asked: i64| {
+        let id = ResourceId::new(&scope, Kind::Instance, format!("i-{number:04}"));
+        let usage = Usage {
+            id: id.clone(),
+            source: UsageSource::CloudWatch,
+            from: at(0),
+            until: at(7_200),
+            period_s: 3_600,
+            periods: 2,
+            busiest_cpu_millionths: Some(number),
+            busiest_network_bytes_per_s: None,
+        };
+        let usage = number.is_multiple_of(2).then_some(usage);
+        UsageAnswer { id, source: UsageSource::CloudWatch, asked_at: at(asked), usage }
+    };
+    // More than one statement takes.
+    let first: Vec<_> = (0..2_500).map(|number| answer(number, 1)).collect();
+    store.put_usage_answers(&scope, &first, at(0)).await.unwrap();
+    store.put_usage_answers(&scope, &[answer(7, 2), answer(8, 2)], at(0)).await.unwrap();
+    let mut kept = store.usage_answers(&scope, at(0)).await.unwrap();
+    kept.sort_by(|a, b| a.id.cmp(&b.id));
+    let newer = |number| if number == 7 || number == 8 { answer(number, 2) } else { answer(number, 1) };
+    assert!(kept == (0..2_500).map(newer).collect::<Vec<_>>());
+    store.put_usage_answers(&scope, &[answer(9, 3)], at(2)).await.unwrap();
+    assert_eq!(store.usage_answers(&scope, at(0)).await.unwrap().len(), 3, "the others were asked too long ago");
+
+    let by = |name: &str| LaunchedBy { principal: Some(name.into()), at: Some(at(1)), ..LaunchedBy::default() };
+    let found = (0..2_500).map(|number| (format!("i-{number:04}"), by("ada"))).collect();
+    store.put_launches(&scope, &found, Trail { from: at(0), until: at(9) }, &[].into()).await.unwrap();
+    let again = [("i-0001".to_owned(), by("eve"))].into();
+    let gone = (100..2_500).map(|number| format!("i-{number:04}")).collect();
+    store.put_launches(&scope, &again, Trail { from: at(-9), until: at(19) }, &gone).await.unwrap();
+    let (kept, trail) = store.launches(&scope).await.unwrap();
+    assert_eq!((kept.len(), trail), (100, Some(Trail { from: at(-9), until: at(19) })));
+    assert_eq!(kept["i-0001"], by("ada"), "a machine is started once");
+}
+
+/// One attempt, with fresh clients and buckets.
+async fn measure(moto: &Moto, ids: &[String], now: Timestamp) -> Measured {
+    let patience = Patience { attempts: 1, ..Patience::default() };
+    let options = Options { regions: vec![REGION.into()], patience, ..Options::default() };
+    let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
+    let accounts = Accounts::open(&session, &options).await;
+    let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
+    let machines: Vec<_> = ids.iter().map(|id| ResourceId::new(&scope, Kind::Instance, id)).collect();
+    let window = UsageWindow::hours_before(now, SignedDuration::from_hours(24));
+    aws::usage(&accounts, &scope, &machines, &window, now, &Silent).await
+}
+
+#[tokio::test]
+async fn an_answer_of_a_later_day_makes_a_machine_unknown_or_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let (ids, now) = (["i-1".to_owned(), "i-2".to_owned()], Timestamp::now());
+    moto.measured(REGION, &[Series::steady(&ids[..1], hours_ago(3), 2, 7.0, 7_200.0)]).await;
+    let whole = measure(&moto, &ids, now).await;
+    assert_eq!((whole.answers.len(), &whole.failed), (2, &None));
+    let places = moto.places("cloudwatch", ASKED).await;
+    assert!(places.len() > 40, "{places:?}");
+    let mut unknown = 0;
+    for place in &places {
+        for how in ["remove", "word", "extra"] {
+            if (how == "extra") != (place.holds == "structure") || (how != "extra" && place.path.is_empty()) {
+                continue;
+            }
+            moto.change_answers("cloudwatch", ASKED, place, how).await;
+            let later = measure(&moto, &ids, now).await;
+            let case = format!("{how} {:?}: {later:?}", place.path);
+            assert!(later.answers.iter().all(|answer| whole.answers.contains(answer)), "nothing is invented: {case}");
+            assert_eq!(later.failed.is_none(), later.answers.len() == 2, "what lacks is said: {case}");
+            if how == "extra" || place.path.last().is_some_and(|name| name == "Label") {
+                assert_eq!(later, whole, "{case}");
+            }
+            unknown += usize::from(later.failed.is_some());
+        }
+    }
+    assert!(unknown > 20, "{unknown}");
 }

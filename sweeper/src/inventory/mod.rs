@@ -237,6 +237,12 @@ impl Kind {
         Self::MachineType,
     ];
 
+    /// Whether it is a resource of its own, with a history, and not something that is told of machines.
+    #[must_use]
+    pub const fn is_resource(self) -> bool {
+        !matches!(self, Self::Usage | Self::Launch)
+    }
+
     /// The kind that a word names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {

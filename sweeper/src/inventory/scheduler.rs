@@ -10,7 +10,7 @@ use super::{Inventory, Kind, Listing, Outcome, Provider, ResourceId, last_part};
 const KINDS: [Kind; 4] = [Kind::BatchComputeEnvironment, Kind::BatchJob, Kind::EcsContainerInstance, Kind::EcsTask];
 
 /// What is known of the schedulers in one account's part of one region.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedulers {
     owners: HashMap<String, stop::Owner>,
     unknown: Option<String>,
@@ -46,7 +46,7 @@ impl Inventory {
                 environment_of.insert(last_part(cluster), environment.id.id.as_str());
             }
         }
-        let mut known = Schedulers::default();
+        let mut known = Schedulers { owners: HashMap::new(), unknown: None };
         for machine in self.ecs_container_instances.iter().filter(|machine| is_here(&machine.id)) {
             let Some(instance) = &machine.instance_id else {
                 known.unknown = Some(format!("the container instance {} does not say its machine", machine.id.id));

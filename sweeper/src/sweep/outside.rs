@@ -129,9 +129,16 @@ async fn launches(
     let machines = inventory.instances.iter().filter_map(|instance| Some(instance.resource()?.id));
     let listed: HashSet<String> = machines.collect();
     let (mut known, trail) = context.store.launches(scope).await?;
-    let missing = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
-    let outcome = match aws::launches(accounts, scope, &listed, &missing, trail, now, progress).await {
-        Ok(read) => {
+    let missing: HashSet<String> = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
+    let read = if missing.is_empty() {
+        Ok(None)
+    } else {
+        aws::launches(accounts, scope, &listed, &missing, trail, now, progress).await.map(Some)
+    };
+    let outcome = match read {
+        // Whoever started each is known: nobody is asked.
+        Ok(None) => Outcome::Complete { listed: listed.len() },
+        Ok(Some(read)) => {
             let gone = known.keys().filter(|id| !listed.contains(*id)).cloned().collect();
             context.store.put_launches(scope, &read.found, read.trail, &gone).await?;
             for (id, by) in read.found {

@@ -18,10 +18,12 @@ mod batch;
 mod cloudtrail;
 mod cloudwatch;
 mod leftovers;
+mod mutate;
 
 pub use cloudtrail::Launch;
 pub use cloudwatch::Series;
 pub use leftovers::{Address, Group, Member, Snapshot, Volume};
+pub use mutate::Place;
 
 /// Importing moto takes most of it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);

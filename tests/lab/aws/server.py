@@ -10,6 +10,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
     POST   /_lab/metrics     {"account", "region", "machines": [...], "points"}  what CloudWatch has measured (cloudwatch.py)
     POST   /_lab/launches    {"account", "region", "launches": [...]}       what CloudTrail has seen (cloudtrail.py)
     POST   /_lab/batch       {"account", "region", "put": {...}}           jobs, and where they run (see batch.py)
+    POST   /_lab/mutate      {"change": {"service", "action", "path", "how"}}      answers of a later day; /_lab/places (mutate.py)
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -40,6 +41,7 @@ import cloudtrail
 import cloudwatch
 import ec2
 import leftovers
+import mutate
 import prices
 import scale
 import standin
@@ -103,6 +105,7 @@ class Lab:
         self.standins.add("cloudtrail", "LookupEvents", self.trail.lookup_events)
         self.standins.add("cloudwatch", "GetMetricData", self.metrics.get_metric_data)
         batch.register(self.standins)
+        self.mutations = mutate.Mutations()
         self.faults, self.accounts, self.calls = Faults(), accounts.Accounts(), []
         self.recording, self.requests = False, []
 
@@ -149,7 +152,8 @@ class Lab:
                 return answer(fault.get("status") or 400, *told)
         if self.standins.has(asked):
             try:
-                return answer(200, *wire.answer(asked, self.standins.answer(asked, account, region)))
+                told = wire.answer(asked, self.standins.answer(asked, account, region))
+                return answer(200, *self.mutations.apply(asked, *told))
             except standin.Refused as refused:
                 return answer(refused.status, *wire.error(asked, refused.code, str(refused)))
         return self.moto(environ, start_response)
@@ -166,6 +170,10 @@ class Lab:
             case "POST", "metrics":
                 self.metrics.points = asked.get("points") or self.metrics.points
                 return self.metrics.seed(asked["account"], asked["region"], asked["machines"])
+            case "POST", "mutate":
+                return self.mutations.set(asked["change"])
+            case "POST", "places":
+                return self.mutations.paths(asked["service"], asked["action"])
             case "POST", "launches":
                 return self.trail.seed(asked["account"], asked["region"], asked["launches"])
             case "POST", "batch":

@@ -194,6 +194,8 @@ fn by_code(code: &str) -> Option<(FailureKind, Remedy)> {
 /// A code of a later day: its status says whose fault it is.
 fn by_status(status: u16) -> (FailureKind, Remedy) {
     match status {
+        // Not refused, and yet not to be read: the SDK calls it an error of the service where the answer is JSON or CBOR. Cut off, perhaps.
+        200..300 => (FailureKind::Malformed, Remedy::Again),
         401 | 403 => (FailureKind::Denied, Remedy::None),
         429 => (FailureKind::Throttled, Remedy::Slower),
         500.. => (FailureKind::Provider, Remedy::Again),
@@ -228,6 +230,7 @@ mod tests {
         assert_eq!(by_code("brand-new"), None);
         assert_eq!(by_status(503), (FailureKind::Provider, Remedy::Again));
         assert_eq!(by_status(400), (FailureKind::Provider, Remedy::None));
+        assert_eq!(by_status(200), (FailureKind::Malformed, Remedy::Again), "an answer that nobody understands");
     }
 
     #[test]

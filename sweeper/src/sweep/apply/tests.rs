@@ -202,6 +202,12 @@ async fn a_quiet_instance_is_found_by_its_outside_view_and_never_gets_a_proposal
     assert_eq!(open, [Class::QuietInstance]);
     let [found] = outcomes[0].opened.as_slice() else { panic!("{:?}", outcomes[0].opened) };
     assert_eq!((found.since, window_end(found)), (at(0), at(0) + SignedDuration::from_hours(24 * 14)));
+    let told = notice(found);
+    assert!(told.headline.contains("has looked unused from outside for 14 days"), "{}", told.headline);
+    let words =
+        "No agent reports from it; as seen from outside, CloudWatch: no hour above 1.0 % CPU and 100 B/s network";
+    assert!(told.certainty.as_deref().unwrap_or_default().starts_with(words), "{:?}", told.certainty);
+    assert_eq!((told.proposal_summary, told.evidence.len()), (None, 3));
     let mut all = outcomes.iter().flat_map(|o| o.opened.iter().chain(o.updated.iter().map(|(finding, _)| finding)));
     assert!(
         all.all(|finding| finding.proposal.is_none() && finding.not_proposed.as_deref().unwrap_or("").contains("weak"))

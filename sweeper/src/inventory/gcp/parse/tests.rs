@@ -46,7 +46,10 @@ fn a_full_instance_arrives_whole() {
     assert_eq!(google.created_at, "2025-02-03T12:05:06.789Z".parse().ok());
     assert_eq!((google.deletion_protection, google.local_ssds), (Some(true), 1));
     assert_eq!(google.accelerators, [Accelerators { kind: Some("nvidia-l4".into()), count: Some(2) }]);
-    assert!(instance.stop_facts(true, &Schedulers::default()).is_none(), "no stop is proposed for it");
+    assert!(
+        instance.stop_facts(true, &crate::inventory::Schedulers::not_asked()).is_none(),
+        "no stop is proposed for it"
+    );
 }
 
 #[test]
