@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use screen::plain;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write as _,
     process::ExitCode,
 };
@@ -116,9 +116,9 @@ async fn reported(
     store: &Store,
     jobs: &[Chain],
     seen: &HashMap<NodeId, Timestamp>,
-) -> anyhow::Result<HashMap<NodeId, Vec<Workload>>> {
+) -> anyhow::Result<BTreeMap<NodeId, Vec<Workload>>> {
     let on = jobs.iter().flat_map(|chain| &chain.placements).filter_map(|placement| placement.node.as_ref());
-    let mut reported = HashMap::new();
+    let mut reported = BTreeMap::new();
     for node in on.collect::<BTreeSet<_>>() {
         let Some(seen_at) = seen.get(node) else { continue };
         let (from, to) = (seen_at.saturating_sub(AROUND)?, seen_at.saturating_add(AROUND)?);

@@ -92,7 +92,7 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{AttachedVolume, sample};
+    use crate::inventory::{AttachedVolume, EcsContainerInstance, sample};
 
     #[test]
     fn equal_facts_are_equal_text_in_any_order_and_any_other_fact_is_another() {
@@ -104,5 +104,17 @@ mod tests {
         assert_eq!(of(one.clone()), of(other.clone()));
         other.tags.insert("owner".into(), "genomics".into());
         assert_ne!(of(one)[0].json, of(other)[0].json);
+    }
+
+    #[test]
+    fn what_changes_at_each_look_makes_no_other_text() {
+        let of = |running| {
+            let facts = r#"{"id": "aws:1:r:container-instance/web/a", "arn": "a", "cluster": "web"}"#;
+            let machine: EcsContainerInstance = serde_json::from_str(facts).expect("a container instance");
+            let machine = EcsContainerInstance { running_tasks: Some(running), ..machine };
+            Inventory { ecs_container_instances: vec![machine], ..Inventory::default() }.records().expect("JSON")
+        };
+        assert_eq!(of(1), of(2));
+        assert_eq!(of(1)[0].id.to_string(), "aws:1:r:container-instance/web/a");
     }
 }

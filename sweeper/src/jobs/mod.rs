@@ -124,6 +124,10 @@ impl Ledger {
             ecs_not_read: &ecs_not_read,
         };
         let placements = |job: &BatchJob| {
+            if !job.is_placed() && !job.is_over() {
+                // Set back for a retry: what is told of a task is of the attempt before.
+                return Vec::new();
+            }
             let on_ecs = job.tasks.iter().map(|task| links.of_task(job, task));
             on_ecs.chain(job.pod.iter().map(|pod| links.of_pod(job, pod))).collect()
         };
@@ -132,7 +136,7 @@ impl Ledger {
 }
 
 /// Ties containers to what the agents on their machines reported last.
-pub fn tie(chains: &mut [Chain], reported: &HashMap<NodeId, Vec<Workload>>) {
+pub fn tie(chains: &mut [Chain], reported: &BTreeMap<NodeId, Vec<Workload>>) {
     for placement in chains.iter_mut().flat_map(|chain| &mut chain.placements) {
         let Some(workloads) = placement.node.as_ref().and_then(|node| reported.get(node)) else { continue };
         let task = placement.task.as_deref().map(last_part);

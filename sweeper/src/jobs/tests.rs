@@ -100,6 +100,8 @@ fn a_link_that_is_missing_is_unknown_with_its_reason() {
     assert!(text(of("FAILED", told(Some("t-9"), Some("c-9")))).starts_with("it is over"));
     assert_eq!(of("RUNNING", told(None, Some("c-4"))).machine, Machine::External { id: "mi-4".into() });
     assert!(ledger(job("RUNNABLE", None)).join()[0].placements.is_empty(), "it waits, which is no error");
+    let retried = job("RUNNABLE", Some(told(Some("t-1"), Some("c-1"))));
+    assert!(ledger(retried).join()[0].placements.is_empty(), "the attempt before is over");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub(super) async fn tasks(
                 }
                 let page = answer.json::<parse::Tasks>()?;
                 let raw = list(page.tasks, "tasks")?;
-                all_told(asked, raw.len(), page.failures.unwrap_or_default())?;
+                all_told(asked, raw.len(), &page.failures.unwrap_or_default())?;
                 let tasks = raw.into_iter().map(|raw| parse::task(scope, cluster, raw));
                 Ok((tasks.collect::<Result<Vec<_>, _>>().map_err(Refused::malformed)?, None))
             }
@@ -117,7 +117,7 @@ pub(super) async fn container_instances(
                 }
                 let page = answer.json::<parse::ContainerInstances>()?;
                 let raw = list(page.container_instances, "container instances")?;
-                all_told(asked, raw.len(), page.failures.unwrap_or_default())?;
+                all_told(asked, raw.len(), &page.failures.unwrap_or_default())?;
                 let read = raw.into_iter().map(|raw| parse::container_instance(scope, cluster, raw));
                 Ok((read.collect::<Result<Vec<_>, _>>().map_err(Refused::malformed)?, None))
             }
@@ -215,7 +215,7 @@ where
 }
 
 /// Whatever is asked for is told of, or named as gone: a list that lacks one in silence is no list.
-fn all_told(asked: usize, told: usize, failures: Vec<parse::EcsFailure>) -> Result<(), Refused> {
+fn all_told(asked: usize, told: usize, failures: &[parse::EcsFailure]) -> Result<(), Refused> {
     if let Some(why) = failures.iter().find_map(parse::EcsFailure::why) {
         return Err(Refused::malformed(why));
     }
