@@ -16,8 +16,8 @@ use lab::{
 use serde_json::{Value, json};
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Provider, Scope, Silent, UsageSource,
-        VolumeState,
+        FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Provider, Schedulers,
+        Scope, Silent, UsageSource, VolumeState,
         aws::Patience,
         gcp::{Options, Session, read},
     },
@@ -160,7 +160,9 @@ async fn every_page_of_every_kind_is_read_and_arrives_unchanged() {
     assert_eq!((shape.vcpus, shape.memory_mib), (Some(8), Some(32_768)));
     assert_eq!(first.launched_at, "2026-02-03T12:05:06.789Z".parse().ok());
     assert_eq!((&spot.lifecycle, spot.autoscaling_group.as_deref()), (&Lifecycle::Spot, Some("workers")));
-    assert!(inventory.instances.iter().all(|instance| instance.stop_facts(true).is_none()), "no stop is proposed");
+    let schedulers = Schedulers::not_asked();
+    let facts = |instance: &Instance| instance.stop_facts(true, &schedulers);
+    assert!(inventory.instances.iter().all(|instance| facts(instance).is_none()), "no stop is proposed");
 
     let [used, free] = inventory.volumes.as_slice() else { panic!("{:?}", inventory.volumes) };
     assert_eq!((&used.state, &free.state), (&Some(VolumeState::InUse), &Some(VolumeState::Available)));

@@ -32,6 +32,12 @@ impl Schedulers {
     pub fn not_asked() -> Self {
         Self { owners: HashMap::new(), unknown: Some("nobody asked them".to_owned()) }
     }
+
+    /// All were read, and have no machine.
+    #[cfg(test)]
+    pub(crate) fn of_no_machine() -> Self {
+        Self { owners: HashMap::new(), unknown: None }
+    }
 }
 
 impl Inventory {

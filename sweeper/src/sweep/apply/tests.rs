@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     config::Config,
     findings::Cost,
-    inventory::{Instance, InstanceState, Usage, UsageSource, sample},
+    inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
     sweep::outside::Outside,
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -64,7 +64,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
             node: Some(node),
             coverage,
             groups_are_known: true,
-            schedulers: Arc::default(),
+            schedulers: Arc::new(Schedulers::of_no_machine()),
         },
         case: Case::new(0, Policy::default(), Vec::new()),
         judgement: idle_since(0),
