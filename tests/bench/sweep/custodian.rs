@@ -1,4 +1,5 @@
-//! Cloud Custodian 0.9, asked the nearest question that it answers: which machines are there.
+//! Cloud Custodian 0.9, asked the nearest questions that it answers: which machines, volumes and compute environments are there. Of jobs it
+//! knows nothing.
 
 use crate::{
     REGION,
@@ -8,9 +9,17 @@ use lab::{aws::Moto, binaries};
 use serde_json::Value;
 use std::{fs, path::Path, process::Command};
 
-const POLICY: &str = "policies:\n  - name: machines\n    resource: aws.ec2\n";
+const POLICY: &str = "\
+policies:
+  - name: machines
+    resource: aws.ec2
+  - name: volumes
+    resource: aws.ebs
+  - name: environments
+    resource: aws.batch-compute
+";
 
-/// Lists all machines, without its cache.
+/// Lists all of them, without its cache.
 pub(crate) fn list(moto: &Moto, folder: &Path, instances: usize) -> Run {
     fs::create_dir_all(folder).expect("a folder for its output");
     let policy = folder.join("policy.yml");
@@ -25,8 +34,11 @@ pub(crate) fn list(moto: &Moto, folder: &Path, instances: usize) -> Run {
         .envs(moto.environment())
         .env("AWS_DEFAULT_REGION", REGION);
     let (run, _) = timed::run(&mut command, folder);
-    let found = fs::read_to_string(output.join("machines/resources.json")).expect("Custodian writes what it found");
-    let found: Vec<Value> = serde_json::from_str(&found).expect("a list of machines");
-    assert_eq!(found.len(), instances, "Custodian did not see everything");
+    for policy in ["machines", "volumes"] {
+        let found = output.join(policy).join("resources.json");
+        let found = fs::read_to_string(found).expect("Custodian writes what it found");
+        let found: Vec<Value> = serde_json::from_str(&found).expect("a list");
+        assert_eq!(found.len(), instances, "Custodian did not see all {policy}");
+    }
     run
 }

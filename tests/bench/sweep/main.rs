@@ -36,6 +36,12 @@ struct Arguments {
     /// So many machines.
     #[arg(long, default_value_t = 50_000)]
     instances: usize,
+    /// On so many of them runs a job of AWS Batch.
+    #[arg(long, default_value_t = 10_000)]
+    jobs: usize,
+    /// How far back CloudWatch is asked about all machines, once, in hours (24 or more); 0 leaves it out.
+    #[arg(long, default_value_t = 24)]
+    cloudwatch_hours: u32,
     /// How often each is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -58,15 +64,15 @@ async fn main() {
     let arguments = Arguments::parse();
     let folder = tempfile::tempdir().expect("a folder for logs");
     let moto = Moto::start(folder.path()).await;
-    eprintln!("making {} machines", arguments.instances);
-    moto.estate(REGION, arguments.instances).await;
+    eprintln!("making {} machines and {} jobs", arguments.instances, arguments.jobs);
+    moto.estate(REGION, arguments.instances, arguments.jobs, arguments.cloudwatch_hours).await;
 
     eprintln!("a first sweep, which also tells what the bare reader is to ask");
     moto.record(true).await;
-    let (_, report) = sweep(&moto, &folder.path().join("first"));
+    let (_, report) = sweep(&moto, &folder.path().join("first"), 0);
     let requests: Vec<Request> = moto.requests().await;
     moto.record(false).await;
-    let listed = check(&report, arguments.instances);
+    let listed = check(&report, &arguments);
     println!("{} calls for {listed}", requests.len());
 
     let mut rounds = Vec::new();
@@ -84,8 +90,8 @@ async fn main() {
                 Part::Sweeps => {
                     let data = folder.path().join(format!("round-{round}"));
                     for name in ["first sweep", "sweep again"] {
-                        let (run, report) = sweep(&moto, &data);
-                        check(&report, arguments.instances);
+                        let (run, report) = sweep(&moto, &data, 0);
+                        check(&report, &arguments);
                         println!("round {}: {name}: {run}", round + 1);
                         measured.insert(name, run);
                     }
@@ -103,11 +109,22 @@ async fn main() {
         rounds.push(measured);
     }
     tell(&rounds);
-    write(&arguments, &rounds);
+    let cloudwatch = (arguments.cloudwatch_hours > 0).then(|| cloudwatch(&moto, &arguments, folder.path()));
+    write(&arguments, &rounds, cloudwatch);
+}
+
+/// The last sweep's question about every machine, which no other sweep of that day repeats: once, since the sweeper keeps far below the
+/// rate at which AWS answers.
+fn cloudwatch(moto: &Moto, arguments: &Arguments, folder: &Path) -> Run {
+    let (run, report) = sweep(moto, &folder.join("round-0"), arguments.cloudwatch_hours);
+    let seen = report["blind_spots"].as_array().into_iter().flatten().filter(|line| line["usage"].is_object()).count();
+    println!("\nwith CloudWatch, {} h of each machine: {run}; it tells of {seen} machines", arguments.cloudwatch_hours);
+    assert_eq!(seen, arguments.instances, "CloudWatch has measured all of them");
+    run
 }
 
 /// One sweep by the release build, and what it reported.
-fn sweep(moto: &Moto, data: &Path) -> (Run, Value) {
+fn sweep(moto: &Moto, data: &Path, cloudwatch_hours: u32) -> (Run, Value) {
     let program = binaries::release_sweeper();
     let mut command = Command::new(program);
     command
@@ -116,19 +133,26 @@ fn sweep(moto: &Moto, data: &Path) -> (Run, Value) {
         .env("SWEEPER_DATA_DIR", data)
         .env("SWEEPER_AWS__ENABLED", "yes")
         .env("SWEEPER_AWS__REGIONS", REGION)
+        .env("SWEEPER_AWS__LISTING_TIMEOUT", "1h")
         .env("SWEEPER_PRICING__SOURCE", "none");
+    if cloudwatch_hours > 0 {
+        command.env("SWEEPER_AWS__CLOUDWATCH", "true");
+        command.env("SWEEPER_AWS__CLOUDWATCH_LOOKBACK", format!("{cloudwatch_hours}h"));
+        command.env("SWEEPER_VERDICT__QUIET_AFTER", format!("{cloudwatch_hours}h"));
+    }
     let (run, output) = timed::run(&mut command, data);
     let report = serde_json::from_str(&output).unwrap_or_else(|error| panic!("the sweep's report: {error}: {output}"));
     (run, report)
 }
 
 /// A sweep that did not see everything is not measured.
-fn check(report: &Value, instances: usize) -> String {
+fn check(report: &Value, arguments: &Arguments) -> String {
+    let Arguments { instances, jobs, .. } = *arguments;
     assert_eq!(report["complete"], true, "{:#}", report["scopes"]);
     let lines = report["scopes"].as_array().expect("a report has scopes");
     let listed =
         |kind: &str| lines.iter().find(|line| line["kind"] == kind).map_or(&Value::Null, |line| &line["listed"]);
-    assert_eq!(*listed("instance"), instances, "{lines:#?}");
+    assert_eq!((listed("instance"), listed("batch_job")), (&json!(instances), &json!(jobs)), "{lines:#?}");
     assert_eq!(report["blind_spots"].as_array().map(Vec::len), Some(instances));
     let told = lines.iter().filter(|line| line["listed"] != 0);
     told.map(|line| format!("{} × {}", line["listed"], line["kind"].as_str().unwrap_or_default()))
@@ -160,8 +184,9 @@ fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-fn write(arguments: &Arguments, rounds: &[BTreeMap<&str, Run>]) {
-    let figures = json!({ "instances": arguments.instances, "rounds": rounds });
+fn write(arguments: &Arguments, rounds: &[BTreeMap<&str, Run>], cloudwatch: Option<Run>) {
+    let Arguments { instances, jobs, .. } = arguments;
+    let figures = json!({ "instances": instances, "jobs": jobs, "rounds": rounds, "cloudwatch": cloudwatch });
     std::fs::write(&arguments.raw, format!("{figures:#}\n")).expect("the figures can be written");
     println!("\nevery single figure: {}", arguments.raw.display());
 }

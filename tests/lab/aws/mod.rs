@@ -218,12 +218,13 @@ impl Moto {
         self.made("instances", json!({"account": account, "region": region, "instances": instances})).await
     }
 
-    /// Starts tens of thousands of instances of several types in a region.
+    /// Starts tens of thousands of instances of several types in a region. On so many of them runs a job of AWS Batch; all of them
+    /// were busy for the last `hours`, as CloudWatch saw it.
     ///
     /// # Panics
     ///
     /// When the server refuses.
-    pub async fn estate(&self, region: &str, instances: usize) {
+    pub async fn estate(&self, region: &str, instances: usize, jobs: usize, hours: u32) {
         const TYPES: [&str; 5] = ["m5.large", "c5.4xlarge", "r5.2xlarge", "t3.micro", "g4dn.xlarge"];
         let team = |n: usize| Instance {
             instance_type: Some(TYPES[n].into()),
@@ -232,7 +233,17 @@ impl Moto {
             ..Instance::default()
         };
         let instances: Vec<_> = (0..TYPES.len()).map(team).collect();
-        self.post("estate", json!({"account": ACCOUNT, "region": region, "instances": instances})).await;
+        let hour = Timestamp::now().as_second() / 3_600;
+        let from = Timestamp::from_second((hour - i64::from(hours)) * 3_600).expect("a time");
+        let of = |value: f64| vec![value; usize::try_from(hours).expect("some hours")];
+        let metrics = json!({
+            "from": from,
+            "period_s": 3_600,
+            "metrics": { "CPUUtilization": of(40.0), "NetworkIn": of(90_000.0), "NetworkOut": of(60_000.0) },
+        });
+        let estate =
+            json!({"account": ACCOUNT, "region": region, "instances": instances, "jobs": jobs, "metrics": metrics});
+        self.post("estate", estate).await;
     }
 
     /// Keeps requests as they come from now on, or no more.

@@ -16,7 +16,8 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
                                           "delay_s", "expire", "after", "times"}]}
     POST   /_lab/roles       {"roles": [{"arn", "external_id", "account"}]}  the only ones that may be assumed (see accounts.py)
     POST   /_lab/paging      {"page_size", "repeat_token"}
-    POST   /_lab/estate      as instances, for tens of thousands of them (scale.py) -> {"started"}
+    POST   /_lab/estate      as instances, for tens of thousands of them (scale.py), and "jobs": on so many of them runs one of Batch;
+                             "metrics": what CloudWatch measured of each -> {"started"}
     POST   /_lab/record      {"on"}                                        keep requests as they came, from now on or no more
     GET    /_lab/requests    what was kept, to be sent again: [{"service", "action", "method", "path", "headers", "body"}]
     GET    /_lab/calls       every AWS call so far; DELETE forgets them
@@ -164,7 +165,13 @@ class Lab:
             case "POST", "instances":
                 return {"ids": ec2.seed(asked["account"], asked["region"], asked["instances"])}
             case "POST", "estate":
-                return {"started": len(scale.seed(asked["account"], asked["region"], asked["instances"]))}
+                account, region = asked["account"], asked["region"]
+                ids = scale.seed(account, region, asked["instances"])
+                fleet = {"environment": "workers", "instances": ids[: asked["jobs"]]}
+                batch.seed(account, region, {"fleets": [fleet]} if asked["jobs"] else {})
+                if asked.get("metrics"):
+                    self.metrics.seed(account, region, [asked["metrics"] | {"ids": ids}])
+                return {"started": len(ids)}
             case "POST", "volumes" | "addresses" | "snapshots" | "groups":
                 return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
             case "POST", "metrics":

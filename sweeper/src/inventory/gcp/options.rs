@@ -13,7 +13,7 @@ pub struct Options {
     pub compute_endpoint: Option<String>,
     /// Where Cloud Monitoring is asked; likewise.
     pub monitoring_endpoint: Option<String>,
-    /// Whether Cloud Monitoring is asked: Google bills what it answers, by the time series.
+    /// Whether Cloud Monitoring is asked: Google may bill what it answers.
     pub monitoring: bool,
     /// Resources per page; Compute Engine allows up to 500.
     pub page_size: u32,
