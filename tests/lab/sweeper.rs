@@ -170,6 +170,18 @@ impl Sweeper {
         command.args(arguments).stdin(Stdio::null()).output().await.expect("the sweeper starts")
     }
 
+    /// Sweeps once, on demand. Returns the exit code and the report.
+    ///
+    /// # Panics
+    ///
+    /// When there is no report.
+    pub async fn sweep(&self) -> (i32, serde_json::Value) {
+        let output = self.run(&["sweep", "--output", "json"]).await;
+        let report = serde_json::from_slice(&output.stdout);
+        let report = report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        (output.status.code().expect("no signal ends it"), report)
+    }
+
     /// Runs one command with `--output json` and reads its answer.
     ///
     /// # Panics

@@ -224,18 +224,10 @@ impl Site {
         let store = Store::connect(&url).await.unwrap();
         rest(&store, &format!("aws:{OTHER}:{REGION}:{instance}").parse().unwrap()).await;
         let mut site = Self { moto, sweeper, store, instance, finding: String::new() };
-        let (code, report) = site.sweep().await;
+        let (code, report) = site.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report}");
         site.finding = report["opened"][0].as_str().expect("a finding").to_owned();
         site
-    }
-
-    /// Exit code and report of `sweeper sweep`.
-    async fn sweep(&self) -> (i32, Value) {
-        let output = self.sweeper.run(&["sweep", "--output", "json"]).await;
-        let report = serde_json::from_slice(&output.stdout);
-        let report = report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        (output.status.code().unwrap(), report)
     }
 
     async fn terminate(&self) {
@@ -245,7 +237,7 @@ impl Site {
 
     /// A sweep does not close the finding and says that it could not read the place.
     async fn stays_open(&self, because: &str) {
-        let (code, report) = self.sweep().await;
+        let (code, report) = self.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (3, Some(false)), "{because}: {report}");
         assert_eq!(report["closed"], Value::Array(Vec::new()), "{because}");
         let scopes = report["scopes"].as_array().unwrap();
@@ -258,7 +250,7 @@ impl Site {
     }
 
     async fn closes(&self) {
-        let (code, report) = self.sweep().await;
+        let (code, report) = self.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report}");
         assert_eq!(report["closed"], Value::Array(vec![self.finding.clone().into()]));
     }
@@ -277,7 +269,7 @@ async fn credentials_that_expire_during_a_sweep_confirm_the_finding_if_renewed_a
     let site = Site::new(folder.path()).await;
     let expiring = Fault { expire: true, ..fault("", Some("after-3")) };
     site.moto.fail(&[Fault { times: Some(1), ..expiring.clone() }]).await;
-    let (code, report) = site.sweep().await;
+    let (code, report) = site.sweeper.sweep().await;
     assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report}");
     assert_eq!(site.store.open_findings().await.unwrap()[0].confirmed_sweeps, 2);
     let asked = tokens(&site.moto).await;

@@ -424,18 +424,10 @@ impl Site {
         store.join_node(&sample::join(&node, boot), &TokenHash::of("token"), now).await.unwrap();
         store.store_heartbeats(&sample::checked(&sample::rest(&node, boot, now)), now).await.unwrap();
         let mut site = Self { google, sweeper, store, finding: String::new() };
-        let (code, report) = site.sweep().await;
+        let (code, report) = site.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report}");
         site.finding = report["opened"][0].as_str().expect("a finding").to_owned();
         site
-    }
-
-    /// Exit code and report of `sweeper sweep`.
-    async fn sweep(&self) -> (i32, Value) {
-        let output = self.sweeper.run(&["sweep", "--output", "json"]).await;
-        let report = serde_json::from_slice(&output.stdout);
-        let report = report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        (output.status.code().unwrap(), report)
     }
 
     /// The machine of the finding, and nothing else of its zone, is there no more.
@@ -445,7 +437,7 @@ impl Site {
 
     /// A sweep closes nothing and says what it could not read.
     async fn stays_open(&self, because: &str) {
-        let (code, report) = self.sweep().await;
+        let (code, report) = self.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (3, Some(false)), "{because}: {report}");
         assert_eq!(report["closed"], json!([]), "{because}");
         let failed = report["scopes"].as_array().unwrap().iter().filter_map(|scope| scope["failed"].as_str());
@@ -464,7 +456,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     let cpu = json!({"metric": "compute.googleapis.com/instance/cpu/utilization", "zone": "europe-west3-b", "instance": "2000",
         "points": [[hour, 0.25]]});
     site.google.series(PROJECT, &[cpu]).await;
-    let (code, report) = site.sweep().await;
+    let (code, report) = site.sweeper.sweep().await;
     assert_eq!(code, 0, "{report}");
     let [finding] = report["findings"].as_array().unwrap().as_slice() else { panic!("{report}") };
     assert_eq!(finding["resource"], format!("gcp:{PROJECT}:europe-west3-a:1000"));
@@ -497,7 +489,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     assert_eq!(inventory["not_known"], json!([]));
 
     site.delete().await;
-    let (code, report) = site.sweep().await;
+    let (code, report) = site.sweeper.sweep().await;
     assert_eq!((code, &report["closed"]), (0, &json!([site.finding])), "{report}");
 }
 
@@ -539,11 +531,11 @@ async fn what_a_sweep_cannot_read_closes_no_finding_and_ends_no_history() {
     // Another zone's silence is another matter.
     let silent = Unreachable { kind: "instances".into(), place: THERE.into(), how: "unreachables".into() };
     site.google.unreachable(&[silent]).await;
-    let (code, report) = site.sweep().await;
+    let (code, report) = site.sweeper.sweep().await;
     assert_eq!((code, &report["closed"]), (3, &json!([site.finding])), "{report}");
     assert_eq!(lasts().await, (false, vec!["europe-west3-b".to_owned()]));
     site.google.unreachable(&[]).await;
-    assert_eq!(site.sweep().await.0, 0);
+    assert_eq!(site.sweeper.sweep().await.0, 0);
     assert_eq!(lasts().await, (false, vec![]), "the zone that answers again is known again");
 }
 
@@ -562,9 +554,8 @@ async fn without_credentials_nobody_is_asked_unless_that_is_demanded() {
         let environment = [("HOME", home.as_str()), ("GCE_METADATA_HOST", "127.0.0.1:1")];
         let mut sweeper = Sweeper::start(&folder, &config, &environment).await;
         sweeper.stop().await;
-        let output = sweeper.run(&["sweep", "--output", "json"]).await;
-        assert_eq!(output.status.code(), Some(code), "{enabled}: {}", String::from_utf8_lossy(&output.stderr));
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (exit, report) = sweeper.sweep().await;
+        assert_eq!(exit, code, "{enabled}: {report}");
         let failed = report["scopes"].as_array().unwrap().iter().filter_map(|scope| scope["failed"].as_str());
         assert_eq!(failed.filter(|failed| failed.contains("credentials")).count(), usize::from(code == 3), "{report}");
     }

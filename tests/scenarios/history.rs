@@ -16,8 +16,7 @@ lab::on_both_databases! {
 }
 
 async fn sweep(sweeper: &Sweeper) -> String {
-    let output = sweeper.run(&["sweep", "--output", "json"]).await;
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, report) = sweeper.sweep().await;
     report["finished_at"].as_str().unwrap().to_owned()
 }
 

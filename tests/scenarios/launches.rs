@@ -44,13 +44,6 @@ impl Site {
         self.moto.run(REGION, &instances).await
     }
 
-    async fn sweep(&self) -> (Value, Option<i32>) {
-        let output = self.sweeper.run(&["sweep", "--output", "json"]).await;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
-        (report, output.status.code())
-    }
-
     async fn asked(&self) -> Vec<Call> {
         self.moto.calls().await.into_iter().filter(|call| call.action == ASKED).collect()
     }
@@ -100,8 +93,8 @@ async fn whoever_started_a_machine_is_named_with_the_service_that_did_it() {
         [by_role, Launch::by(user, ago(90), of(1)), Launch::by(root, ago(80), of(2)), group, failed, odd, too_old];
     site.moto.launched(REGION, &events).await;
 
-    let (report, exit) = site.sweep().await;
-    assert_eq!(exit, Some(0), "{report:#}");
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!(exit, 0, "{report:#}");
     assert_eq!(listing(&report)["listed"], 5, "{report:#}");
     let principal = |name| launched_by(&report, name)["principal"].clone();
     assert_eq!(principal("by-role"), format!("arn:aws:sts::{ACCOUNT}:assumed-role/Admin/alice"));
@@ -127,7 +120,7 @@ async fn the_trail_is_read_on_from_the_latest_event_and_never_for_one_machine() 
     events.push(Launch::by(role("Admin"), ago(5_000), &ids));
     site.moto.launched(REGION, &events).await;
 
-    let (report, _) = site.sweep().await;
+    let (_, report) = site.sweeper.sweep().await;
     assert_eq!(launched_by(&report, "second")["principal"], format!("arn:aws:sts::{ACCOUNT}:assumed-role/Admin/alice"));
     let first = site.asked().await;
     assert_eq!(first.len(), 3, "121 events");
@@ -135,7 +128,7 @@ async fn the_trail_is_read_on_from_the_latest_event_and_never_for_one_machine() 
 
     let third = site.run(&["third"]).await;
     site.moto.launched(REGION, &[Launch::by(role("Ops"), ago(0), &third)]).await;
-    let (report, _) = site.sweep().await;
+    let (_, report) = site.sweeper.sweep().await;
     assert_eq!(launched_by(&report, "third")["principal"], format!("arn:aws:sts::{ACCOUNT}:assumed-role/Ops/alice"));
     assert!(launched_by(&report, "first")["principal"].is_string(), "what was read once is known");
     let calls = site.asked().await;
@@ -149,8 +142,8 @@ async fn a_denied_trail_is_a_failed_listing_and_only_where_it_is_asked_for() {
     let site = Site::new().await;
     let ids = site.run(&["known", "new"]).await;
     site.moto.launched(REGION, &[Launch::by(role("Admin"), ago(9), &ids[..1])]).await;
-    let (report, exit) = site.sweep().await;
-    assert_eq!((exit, &listing(&report)["listed"]), (Some(0), &1.into()));
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!((exit, &listing(&report)["listed"]), (0, &1.into()));
 
     site.moto.launched(REGION, &[Launch::by(role("Admin"), ago(8), &ids[1..])]).await;
     let denied = Fault {
@@ -160,8 +153,8 @@ async fn a_denied_trail_is_a_failed_listing_and_only_where_it_is_asked_for() {
         ..Fault::default()
     };
     site.moto.fail(&[denied]).await;
-    let (report, exit) = site.sweep().await;
-    assert_eq!((exit, &report["complete"]), (Some(3), &false.into()));
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!((exit, &report["complete"]), (3, &false.into()));
     let failed = listing(&report)["failed"].as_str().unwrap();
     assert!(failed.starts_with("cloudtrail:LookupEvents: denied: AccessDeniedException"), "{failed}");
     let others: Vec<_> = report["scopes"].as_array().unwrap().iter().filter(|s| s["kind"] != "launch").collect();
@@ -171,8 +164,8 @@ async fn a_denied_trail_is_a_failed_listing_and_only_where_it_is_asked_for() {
 
     let before = site.asked().await.len();
     std::fs::write(site.sweeper.folder().join("sweeper.toml"), CONFIG.replace("cloudtrail = true\n", "")).unwrap();
-    let (_, exit) = site.sweep().await;
-    assert_eq!((exit, site.asked().await.len()), (Some(0), before), "nobody asks, nobody is refused");
+    let (exit, _) = site.sweeper.sweep().await;
+    assert_eq!((exit, site.asked().await.len()), (0, before), "nobody asks, nobody is refused");
 }
 
 /// One attempt, with fresh clients and buckets.

@@ -334,10 +334,8 @@ async fn a_sweep_says_what_it_listed_and_judges_machines_whatever_else_is_denied
     let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let sweeper = Sweeper::start(&folder.path().join("sweeper"), config, &environment).await;
 
-    let output = sweeper.run(&["sweep", "--output", "json"]).await;
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["complete"], false);
+    let (code, report) = sweeper.sweep().await;
+    assert_eq!((code, &report["complete"]), (3, &false.into()));
     let scopes = report["scopes"].as_array().unwrap();
     let listed: Vec<_> = scopes.iter().map(|s| (s["kind"].as_str().unwrap(), s["listed"].as_u64())).collect();
     let expected = [

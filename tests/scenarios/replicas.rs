@@ -274,9 +274,8 @@ async fn a_scope_whose_replica_is_killed_is_taken_over() {
     let others = [site.replica("two", YEARLY).await, site.replica("three", YEARLY).await];
 
     // Who sweeps on demand meanwhile waits for a lease's length, and is then told who has the scope.
-    let demanded = others[0].run(&["sweep", "--output", "json"]).await;
-    assert_eq!(demanded.status.code(), Some(3), "{demanded:?}");
-    let report: Value = serde_json::from_slice(&demanded.stdout).unwrap();
+    let (code, report) = others[0].sweep().await;
+    assert_eq!(code, 3, "{report:#}");
     let failed: Vec<_> =
         report["scopes"].as_array().unwrap().iter().filter(|line| line["failed"].is_string()).collect();
     assert_eq!((failed.len(), &failed[0]["region"]), (1, &Value::from(SLOW)), "{report:#}");
@@ -343,9 +342,8 @@ async fn findings_pass_to_the_scopes_of_their_machines_and_outlive_credentials_t
     let refused =
         Fault { service: Some("sts".into()), status: Some(403), code: Some("AccessDenied".into()), ..Fault::default() };
     site.moto.fail(&[refused]).await;
-    let demanded = replica.run(&["sweep", "--output", "json"]).await;
-    assert_eq!(demanded.status.code(), Some(3), "{demanded:?}");
-    let report: Value = serde_json::from_slice(&demanded.stdout).unwrap();
+    let (code, report) = replica.sweep().await;
+    assert_eq!(code, 3, "{report:#}");
     assert_eq!(report["scopes"].as_array().unwrap().len(), 1, "one failure, told once: {report:#}");
     assert_eq!((classes(&report, "idle_instance"), &report["closed"]), (REGIONS.len(), &Value::Array(vec![])));
     assert!(report["findings"].as_array().unwrap().iter().all(|finding| finding["proposal"].is_null()), "{report:#}");

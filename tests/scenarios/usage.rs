@@ -61,14 +61,6 @@ impl Site {
         self.moto.run(REGION, &instances).await
     }
 
-    /// The report of a sweep, and its exit code.
-    async fn sweep(&self) -> (Value, Option<i32>) {
-        let output = self.sweeper.run(&["sweep", "--output", "json"]).await;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
-        (report, output.status.code())
-    }
-
     /// How CloudWatch was asked so far.
     async fn asked(&self) -> Vec<Call> {
         self.moto.calls().await.into_iter().filter(|call| call.action == ASKED).collect()
@@ -118,8 +110,8 @@ async fn what_was_measured_of_a_blind_spot_is_shown_and_what_was_not_stays_unkno
     // Pages that end in the midst of a series.
     site.moto.metrics_page(500).await;
 
-    let (report, code) = site.sweep().await;
-    assert_eq!(code, Some(0), "{report:#}");
+    let (code, report) = site.sweeper.sweep().await;
+    assert_eq!(code, 0, "{report:#}");
     assert_eq!(listing(&report)["listed"], 3, "{report:#}");
     let usage = |name| line(&report, "blind_spots", name)["usage"].clone();
     assert_eq!(usage("quiet")["busiest_cpu_millionths"], 11_900);
@@ -147,16 +139,16 @@ async fn a_machine_is_asked_of_once_in_the_time_however_often_is_swept() {
     let site = Site::new("").await;
     let ids = site.run(&["one", "two"]).await;
     site.moto.measured(REGION, &[Series::steady(&ids[..1], hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
-    let (first, _) = site.sweep().await;
+    let (_, first) = site.sweeper.sweep().await;
     assert_eq!(site.asked().await.len(), 1);
-    let (second, _) = site.sweep().await;
+    let (_, second) = site.sweeper.sweep().await;
     assert_eq!(site.asked().await.len(), 1, "what is known is not paid for again, nor what is known to be nothing");
     let usage = |report: &Value, name| line(report, "blind_spots", name)["usage"].clone();
     assert_eq!((usage(&second, "one"), usage(&second, "two")), (usage(&first, "one"), Value::Null));
     assert_eq!(listing(&second)["listed"], 1);
 
     site.run(&["three"]).await;
-    site.sweep().await;
+    site.sweeper.sweep().await;
     let calls = site.asked().await;
     assert_eq!(
         (calls.len(), calls[1].parameters["MetricDataQueries"].as_array().unwrap().len()),
@@ -166,8 +158,8 @@ async fn a_machine_is_asked_of_once_in_the_time_however_often_is_swept() {
 
     let hasty = Site::new("cloudwatch_every = \"1ms\"").await;
     hasty.run(&["one"]).await;
-    hasty.sweep().await;
-    hasty.sweep().await;
+    hasty.sweeper.sweep().await;
+    hasty.sweeper.sweep().await;
     assert_eq!(hasty.asked().await.len(), 2);
 }
 
@@ -176,8 +168,8 @@ async fn nobody_is_asked_unless_it_is_switched_on() {
     let site = Site::new("").await;
     site.run(&["one"]).await;
     site.configure(&CONFIG.replace("cloudwatch = true", ""));
-    let (report, code) = site.sweep().await;
-    assert_eq!((code, site.asked().await.len()), (Some(0), 0));
+    let (code, report) = site.sweeper.sweep().await;
+    assert_eq!((code, site.asked().await.len()), (0, 0));
     assert!(report["scopes"].as_array().unwrap().iter().all(|scope| scope["kind"] != "usage"));
 }
 
@@ -188,8 +180,8 @@ async fn a_denied_question_is_a_failed_listing_and_leaves_all_else_alone() {
     site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
     for (code, why) in [("AccessDenied", "denied"), ("InvalidClientTokenId", "credentials")] {
         site.fail(code, None).await;
-        let (report, exit) = site.sweep().await;
-        assert_eq!((exit, &report["complete"]), (Some(3), &false.into()));
+        let (exit, report) = site.sweeper.sweep().await;
+        assert_eq!((exit, &report["complete"]), (3, &false.into()));
         let failed = listing(&report)["failed"].as_str().unwrap();
         assert!(failed.starts_with(&format!("cloudwatch:GetMetricData: {why}: {code}")), "{failed}");
         let others: Vec<_> = report["scopes"].as_array().unwrap().iter().filter(|s| s["kind"] != "usage").collect();
@@ -199,8 +191,8 @@ async fn a_denied_question_is_a_failed_listing_and_leaves_all_else_alone() {
     let table = String::from_utf8(site.sweeper.run(&["sweep"]).await.stdout).unwrap();
     assert!(table.contains("us-east-1 usage: cloudwatch:GetMetricData: credentials"), "{table}");
     site.moto.fail(&[]).await;
-    let (report, exit) = site.sweep().await;
-    assert_eq!(exit, Some(0));
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!(exit, 0);
     assert_eq!(line(&report, "blind_spots", "one")["usage"]["busiest_cpu_millionths"], 10_000);
 }
 
@@ -211,16 +203,16 @@ async fn too_many_calls_are_waited_out_and_silence_is_not() {
     site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(HOURS), HOURS, 1.0, 3_600.0)]).await;
     let slow = Fault { action: Some(ASKED.into()), delay_s: Some(12), times: Some(1), ..Fault::default() };
     site.moto.fail(&[slow]).await;
-    let (report, exit) = site.sweep().await;
-    assert_eq!(exit, Some(3));
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!(exit, 3);
     let failed = listing(&report)["failed"].as_str().unwrap();
     assert!(failed.contains("timed out: not read to its end within 8 s"), "{failed}");
 
     site.configure(CONFIG);
     let before = site.asked().await.len();
     site.fail("ThrottlingException", Some(1)).await;
-    let (report, exit) = site.sweep().await;
-    assert_eq!(exit, Some(0), "{report:#}");
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!(exit, 0, "{report:#}");
     assert_eq!(line(&report, "blind_spots", "one")["usage"]["busiest_cpu_millionths"], 10_000);
     assert_eq!(site.asked().await.len() - before, 2, "one was refused");
 }
@@ -236,8 +228,8 @@ async fn a_metric_that_is_not_complete_makes_its_machine_unknown_and_no_other() 
             ..Series::steady(&ids[1..], hours_ago(HOURS), HOURS, 1.0, 3_600.0)
         };
         site.moto.measured(REGION, &[whole, partly]).await;
-        let (report, exit) = site.sweep().await;
-        assert_eq!(exit, Some(3));
+        let (exit, report) = site.sweeper.sweep().await;
+        assert_eq!(exit, 3);
         let failed = listing(&report)["failed"].as_str().unwrap();
         let expected = format!(
             "cloudwatch:GetMetricData: {why}: not known of 1 of 2 machines: NetworkOut of {}: {status}",
@@ -246,7 +238,7 @@ async fn a_metric_that_is_not_complete_makes_its_machine_unknown_and_no_other() 
         assert_eq!(failed, expected);
         assert_eq!(line(&report, "blind_spots", "whole")["usage"]["busiest_cpu_millionths"], 10_000);
         assert_eq!(line(&report, "blind_spots", "partly")["usage"], Value::Null);
-        site.sweep().await;
+        site.sweeper.sweep().await;
         let calls = site.asked().await;
         let again = calls[1].parameters["MetricDataQueries"].as_array().unwrap().len();
         assert_eq!(again, 3, "only what is not known is asked and paid for again");
@@ -260,8 +252,8 @@ async fn twelve_hundred_machines_are_eight_calls() {
     let ids = site.moto.run(REGION, &[many]).await;
     site.moto.measured(REGION, &[Series::steady(&ids, hours_ago(24), 24, 1.0, 3_600.0)]).await;
     let began = std::time::Instant::now();
-    let (report, exit) = site.sweep().await;
-    assert_eq!(exit, Some(0), "{report:#}");
+    let (exit, report) = site.sweeper.sweep().await;
+    assert_eq!(exit, 0, "{report:#}");
     assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     assert_eq!(listing(&report)["listed"], 1_200);
     let calls = site.asked().await;
@@ -275,12 +267,12 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     let ids = site.run(&["quiet", "busy", "young"]).await;
     let steady = |n: usize, hours: usize, cpu| Series::steady(&ids[n..=n], hours_ago(hours), hours, cpu, 36_000.0);
     site.moto.measured(REGION, &[steady(0, HOURS, 0.5), steady(1, HOURS, 30.0), steady(2, 100, 0.5)]).await;
-    let (first, _) = site.sweep().await;
+    let (_, first) = site.sweeper.sweep().await;
     let [finding] = first["findings"].as_array().unwrap().as_slice() else { panic!("{first:#}") };
     assert_eq!((&finding["class"], &finding["name"]), (&"quiet_instance".into(), &"quiet".into()));
     assert_eq!(finding["since"], hours_ago(HOURS).to_string());
     for _ in 0..2 {
-        let (again, _) = site.sweep().await;
+        let (_, again) = site.sweeper.sweep().await;
         assert_eq!(again["findings"][0]["id"], finding["id"]);
         assert_eq!(again["findings"][0]["proposal"], Value::Null, "weak evidence is nothing to act on");
     }
@@ -299,13 +291,13 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     assert!(table.contains("No idle machines found.") && table.contains("QUIET FOR"), "{table}");
 
     site.fail("AccessDenied", None).await;
-    let (denied, _) = site.sweep().await;
+    let (_, denied) = site.sweeper.sweep().await;
     assert_eq!((&denied["findings"][0]["id"], &denied["closed"]), (&finding["id"], &Value::Array(Vec::new())));
     assert_eq!(site.sweeper.json(&["explain", id]).await["finding"]["confirmed_sweeps"], 0, "not confirmed either");
 
     site.moto.fail(&[]).await;
     site.moto.measured(REGION, &[steady(0, HOURS, 80.0)]).await;
-    let (busy, _) = site.sweep().await;
+    let (_, busy) = site.sweeper.sweep().await;
     assert_eq!((&busy["closed"][0], busy["findings"].as_array().unwrap().len()), (&finding["id"], 0));
     let closed = site.sweeper.json(&["findings", "--closed"]).await;
     let because = closed[0]["status"]["because"].as_str().unwrap();
