@@ -10,8 +10,8 @@ use recommender::{
     HourlyRate, Proposal,
     proposal::{Call, Charge, Loss, Plan, Saving, Step},
     rules::stop::{
-        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, PublicIpv4, Root,
-        Scheduler, StopInput, Verdict, propose,
+        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, Protection, PublicIpv4,
+        Root, Scheduler, StopInput, Verdict, propose,
     },
 };
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ fn facts() -> Ec2Facts {
         autoscaling: AutoScaling::NotListed,
         scheduler: Scheduler::NotListed,
         operator: None,
+        protection: Protection::Unknown,
     }
 }
 
@@ -68,6 +69,16 @@ fn tag(facts: &mut Ec2Facts, key: &str, value: &str) {
 #[test]
 fn the_whole_proposal() {
     insta::assert_json_snapshot!(propose(&input(|_| ())).unwrap());
+}
+
+#[test]
+fn a_machine_that_somebody_has_protected_is_never_proposed() {
+    let refused = refusal(|facts| facts.protection = Protection::On { by: "stop protection".into() });
+    assert_eq!(refused, json!({ "not_proposed": "protected", "by": "stop protection" }));
+    // Known or not, it is looked up again before anything is done.
+    assert_eq!(plan(|facts| facts.protection = Protection::Off), plan(|_| ()));
+    let steps = serde_json::to_string(&plan(|_| ()).steps).unwrap();
+    assert!(steps.contains("not_protected"), "{steps}");
 }
 
 #[test]

@@ -283,6 +283,42 @@ async fn credentials_that_expire_during_a_sweep_confirm_the_finding_if_renewed_a
 }
 
 #[tokio::test]
+async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    let protect = async |stop, termination| {
+        let change = Instance {
+            disable_api_stop: Some(stop),
+            disable_api_termination: Some(termination),
+            ..Instance::default()
+        };
+        site.moto.change_in(OTHER, REGION, &site.instance, &change).await;
+    };
+    let proposed = async || {
+        let (code, report) = site.sweeper.sweep().await;
+        let finding = site.store.open_findings().await.unwrap().remove(0);
+        assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
+        (code, finding.proposal.is_some(), finding.not_proposed.unwrap_or_default())
+    };
+    protect(true, false).await;
+    let why = "it is under stop protection, which is never switched off to get there";
+    assert_eq!(proposed().await, (0, false, why.to_owned()));
+    protect(false, true).await;
+    assert_eq!(proposed().await, (0, false, why.replace("stop", "termination")));
+    protect(false, false).await;
+    assert_eq!(proposed().await, (0, true, String::new()));
+
+    // Of machines at work nobody asks it: one finding, two attributes.
+    let asked = |calls: Vec<Call>| calls.into_iter().filter(|call| call.action == "DescribeInstanceAttribute").count();
+    assert_eq!(asked(site.moto.calls().await), 2 * 4);
+    // Where it cannot be read the report says so, and whoever acts has to look.
+    site.moto
+        .fail(&[Fault { action: Some("DescribeInstanceAttribute".into()), ..fault("UnauthorizedOperation", None) }])
+        .await;
+    assert_eq!(proposed().await, (3, true, String::new()));
+}
+
+#[tokio::test]
 async fn what_a_sweep_cannot_read_closes_no_finding() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;

@@ -12,7 +12,7 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, Inventory, Kind, Lifecycle, Outcome, Provider, RootDevice, Silent,
+        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Provider, RootDevice, Silent,
         aws::{Options, Patience, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -287,12 +287,48 @@ async fn a_price_list_that_cannot_be_read_makes_prices_unknown() {
 }
 
 #[tokio::test]
+async fn whether_a_machine_has_disks_of_its_host_is_told_by_its_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(folder.path()).await;
+    let types = ["m5.large", "g4dn.xlarge", "i3.large", "m5.large"];
+    let machines = types.map(|instance_type| Instance::named(instance_type, instance_type));
+    moto.run("us-east-1", &machines).await;
+    let stores = |inventory: &Inventory| {
+        let mut stores: Vec<_> =
+            inventory.instances.iter().map(|it| (it.instance_type.clone().unwrap(), it.instance_store)).collect();
+        stores.sort_by_key(|(instance_type, _)| instance_type.clone());
+        stores.dedup();
+        stores.into_iter().map(|(_, store)| store).collect::<Vec<_>>()
+    };
+    let of_types = |inventory: &Inventory| {
+        let listing = inventory.listings.iter().find(|listing| listing.kind == Some(Kind::MachineType)).unwrap();
+        match &listing.outcome {
+            Outcome::Complete { listed } => Ok(*listed),
+            Outcome::Failed { why, .. } => Err(why.kind),
+        }
+    };
+    let read = inventory(&moto, &options(&["us-east-1"])).await;
+    assert_eq!(stores(&read), [InstanceStore::Present, InstanceStore::Present, InstanceStore::Absent]);
+    assert_eq!(of_types(&read), Ok(3));
+
+    moto.fail(&[Fault {
+        action: Some("DescribeInstanceTypes".into()),
+        ..describe_fault(None, Some("UnauthorizedOperation"))
+    }])
+    .await;
+    let denied = inventory(&moto, &options(&["us-east-1"])).await;
+    assert_eq!(stores(&denied), [InstanceStore::Unknown; 3]);
+    assert_eq!((of_types(&denied), outcomes(&denied)), (Err(FailureKind::Denied), vec![(Some("us-east-1"), Ok(4))]));
+}
+
+#[tokio::test]
 async fn a_stop_is_proposed_from_what_ec2_says() {
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(folder.path()).await;
     let mut member = Instance::named("m5.large", "member");
     member.tags.insert("aws:autoscaling:groupName".into(), "workers".into());
-    let ids = moto.run("us-east-1", &[Instance::named("m5.large", "align-7"), member]).await;
+    let with_disks = Instance::named("g4dn.xlarge", "train-1");
+    let ids = moto.run("us-east-1", &[Instance::named("m5.large", "align-7"), member, with_disks]).await;
     let inventory = inventory(&moto, &options(&["us-east-1"])).await;
     let now = Timestamp::now();
     let propose = |id: &str| {
@@ -315,6 +351,7 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
     assert_eq!(proposal.plan().title, format!("Stop the idle m5.large instance {} (align-7) in us-east-1", ids[0]));
     assert_eq!(proposal.plan().expires_at, now + 24.hours());
     assert!(propose(&ids[1]).unwrap_err().to_string().contains("Auto Scaling group workers"));
+    assert_eq!(propose(&ids[2]).unwrap_err(), stop::NotProposed::HasInstanceStore);
 }
 
 #[tokio::test]

@@ -54,6 +54,11 @@ impl Site {
             recorded.say(action, recording(name));
         }
         recorded.say("GetCallerIdentity", IDENTITY.replace("ACCOUNT", ACCOUNT));
+        // No recording tells of types: what theirs have is not known of these machines.
+        recorded.say(
+            "DescribeInstanceTypes",
+            "<DescribeInstanceTypesResponse><instanceTypeSet/></DescribeInstanceTypesResponse>",
+        );
         // Of Batch and ECS there is nothing here; `published` is about them.
         recorded.say("/v1/describecomputeenvironments", "{\"computeEnvironments\": []}");
         recorded.say("/v1/describejobqueues", "{\"jobQueues\": []}");

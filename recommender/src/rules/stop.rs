@@ -107,6 +107,8 @@ pub struct Ec2Facts {
     pub scheduler: Scheduler,
     /// The service that EC2 itself names as the operator of the instance.
     pub operator: Option<String>,
+    /// Whether somebody has protected it.
+    pub protection: Protection,
 }
 
 /// How an instance was bought.
@@ -166,6 +168,20 @@ pub enum InstanceStore {
     /// At least one.
     Present,
     /// Not looked up.
+    Unknown,
+}
+
+/// Whether somebody has protected an instance from being stopped or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Neither is on.
+    Off,
+    /// It is.
+    On {
+        /// Which: `stop protection`, `termination protection`.
+        by: String,
+    },
+    /// Not looked up, or it could not be read. Whoever acts looks again, whatever was known when this was proposed.
     Unknown,
 }
 

@@ -39,6 +39,8 @@ pub struct Instance {
     pub tenancy: Tenancy,
     /// What it boots from.
     pub root_device: RootDevice,
+    /// Whether it has disks of its host.
+    pub instance_store: InstanceStore,
     /// Attached EBS volumes.
     pub volumes: Vec<AttachedVolume>,
     /// Its network interfaces, `eni-…`.
@@ -130,6 +132,40 @@ pub enum RootDevice {
     Unknown,
 }
 
+/// Whether a machine has disks of its host, whose data do not outlive a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InstanceStore {
+    /// Its type has none.
+    Absent,
+    /// Its type has at least one.
+    Present,
+    /// The type could not be read, or does not say.
+    Unknown,
+}
+
+/// What protects a machine, as far as its provider says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// From being stopped.
+    pub stop: Option<bool>,
+    /// From being ended.
+    pub termination: Option<bool>,
+}
+
+impl Protection {
+    /// The same in the words of the *stop* rule. What is not known is unknown, unless the other one is on.
+    #[must_use]
+    pub fn stop_fact(&self) -> stop::Protection {
+        match self {
+            Self { stop: Some(true), .. } => stop::Protection::On { by: "stop protection".to_owned() },
+            Self { termination: Some(true), .. } => stop::Protection::On { by: "termination protection".to_owned() },
+            Self { stop: Some(false), termination: Some(false) } => stop::Protection::Off,
+            Self { .. } => stop::Protection::Unknown,
+        }
+    }
+}
+
 /// An EBS volume of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttachedVolume {
@@ -210,8 +246,11 @@ impl Instance {
                 RootDevice::InstanceStore => stop::Root::InstanceStore,
                 RootDevice::PersistentDisk | RootDevice::Unknown => stop::Root::Unknown,
             },
-            // The instance's own record lists its volumes only, never its instance-store disks.
-            instance_store: stop::InstanceStore::Unknown,
+            instance_store: match self.instance_store {
+                InstanceStore::Absent => stop::InstanceStore::Absent,
+                InstanceStore::Present => stop::InstanceStore::Present,
+                InstanceStore::Unknown => stop::InstanceStore::Unknown,
+            },
             volumes: self.volumes.iter().map(|volume| volume.id.clone()).collect(),
             public_ipv4: self
                 .public_ipv4
@@ -226,6 +265,8 @@ impl Instance {
             },
             scheduler: schedulers.of(instance),
             operator: self.operator.clone(),
+            // EC2 tells it of one machine a call, so only of those that are idle: see `aws::protection`.
+            protection: stop::Protection::Unknown,
         })))
     }
 }

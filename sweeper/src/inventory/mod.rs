@@ -32,7 +32,9 @@ pub use batch::{
 };
 pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
 pub use google::{Accelerators, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
-pub use instance::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+pub use instance::{
+    AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, Protection, PublicIpv4, RootDevice, Tenancy,
+};
 pub use launched::{LaunchedBy, Trail};
 pub use record::Record;
 pub use resource::{NotAKey, ResourceId};
@@ -179,8 +181,10 @@ pub enum Kind {
     Usage,
     /// Who started machines.
     Launch,
-    /// What a machine of a type has: processors, memory, accelerators.
+    /// What a machine of a type has: processors, memory, accelerators, disks of the host.
     MachineType,
+    /// What protects machines from being stopped or ended.
+    Protection,
 }
 
 impl Kind {
@@ -201,6 +205,7 @@ impl Kind {
             Self::Usage => "usage",
             Self::Launch => "launch",
             Self::MachineType => "machine_type",
+            Self::Protection => "protection",
         }
     }
 
@@ -214,9 +219,14 @@ impl Kind {
             | Self::BatchJob
             | Self::EcsContainerInstance
             | Self::EcsTask
-            | Self::Launch => matches!(provider, Provider::Aws),
-            Self::MachineType => matches!(provider, Provider::Gcp),
-            Self::Instance | Self::Volume | Self::Address | Self::AutoScalingGroup | Self::Usage => true,
+            | Self::Launch
+            | Self::Protection => matches!(provider, Provider::Aws),
+            Self::Instance
+            | Self::Volume
+            | Self::Address
+            | Self::AutoScalingGroup
+            | Self::Usage
+            | Self::MachineType => true,
         }
     }
 
@@ -235,12 +245,13 @@ impl Kind {
         Self::Usage,
         Self::Launch,
         Self::MachineType,
+        Self::Protection,
     ];
 
     /// Whether it is a resource of its own, with a history, and not something that is told of machines.
     #[must_use]
     pub const fn is_resource(self) -> bool {
-        !matches!(self, Self::Usage | Self::Launch)
+        !matches!(self, Self::Usage | Self::Launch | Self::MachineType | Self::Protection)
     }
 
     /// The kind that a word names.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{AttachedVolume, Instance, InstanceState, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+use super::{AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy};
 
 /// Running, on demand, EBS root, nothing special.
 pub(crate) fn instance() -> Instance {
@@ -20,6 +20,7 @@ pub(crate) fn instance() -> Instance {
         usage_operation: Some("RunInstances".into()),
         tenancy: Tenancy::Shared,
         root_device: RootDevice::Ebs,
+        instance_store: InstanceStore::Unknown,
         volumes: vec![AttachedVolume {
             id: "vol-1".into(),
             device: Some("/dev/xvda".into()),

@@ -316,6 +316,16 @@ fn confirmed(context: &Context, now: Timestamp, since: Timestamp, judged: Judged
     finding
 }
 
+/// What the *stop* rule looks at; none for a machine without an instance that it knows.
+fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
+    let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
+    let mut machine = instance.as_ref()?.stop_facts(*groups_are_known, schedulers)?;
+    if let (stop::Machine::Ec2(facts), Some(protection)) = (&mut machine, judged.outside.protection) {
+        facts.protection = protection.stop_fact();
+    }
+    Some(machine)
+}
+
 fn propose(
     finding: &Finding,
     judged: &Judged,
@@ -329,15 +339,10 @@ fn propose(
             Verdict::Idle => stop::Verdict::Idle,
             Verdict::Unknown => stop::Verdict::Unknown,
         },
-        machine: judged
-            .subject
-            .instance
-            .as_ref()
-            .and_then(|instance| instance.stop_facts(judged.subject.groups_are_known, &judged.subject.schedulers))
-            .unwrap_or_else(|| match judged.subject.id {
-                NodeId::Gcp { .. } => stop::Machine::NotKnown("Google Cloud".to_owned()),
-                NodeId::Aws { .. } | NodeId::Host { .. } => stop::Machine::OnPrem,
-            }),
+        machine: stop_facts(judged).unwrap_or_else(|| match judged.subject.id {
+            NodeId::Gcp { .. } => stop::Machine::NotKnown("Google Cloud".to_owned()),
+            NodeId::Aws { .. } | NodeId::Host { .. } => stop::Machine::OnPrem,
+        }),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),

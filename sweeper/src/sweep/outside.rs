@@ -6,10 +6,11 @@
 use super::{Context, Judged, Progress, SweepError, discover::Discovery, share::Share};
 use crate::{
     inventory::{
-        Inventory, Kind, LaunchedBy, Listing, Outcome, ResourceId, Scope, Usage, UsageAnswer, UsageWindow, aws,
+        Inventory, Kind, LaunchedBy, Listing, Outcome, Protection, ResourceId, Scope, Usage, UsageAnswer, UsageWindow,
+        aws,
     },
     store::Store,
-    verdict::{Decision, Unknown},
+    verdict::{Decision, Unknown, Verdict},
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{
@@ -22,6 +23,8 @@ use std::{
 pub(super) struct Outside {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub(super) usage: Option<Usage>,
+    /// What protects it; none if nobody asked, or it could not be read.
+    pub(super) protection: Option<Protection>,
     /// Who started it; none if nobody asked, or no event that was read says so.
     pub(super) launched_by: Option<LaunchedBy>,
 }
@@ -53,6 +56,18 @@ pub(super) async fn look(
         return Ok(());
     }
     let at = At { accounts, scope, now };
+    let idle = |judged: &Judged| {
+        let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
+        Some(instance.resource()?.id)
+    };
+    let machines: Vec<String> = judged.iter().filter_map(idle).collect();
+    if !machines.is_empty() {
+        let (known, listing) = aws::protection(accounts, scope, machines, progress).await;
+        for judged in judged.iter_mut() {
+            judged.outside.protection = idle(judged).and_then(|id| known.get(&id).copied());
+        }
+        inventory.listings.push(listing);
+    }
     if context.config.aws.cloudtrail {
         let read = launches(context, &at, inventory, judged, progress).await?;
         inventory.listings.push(read);

@@ -132,6 +132,6 @@ def apply(instance, wanted):
         instance._state = InstanceState(wanted["state"], STATES[wanted["state"]])
     if "tenancy" in wanted:
         instance.placement.tenancy = wanted["tenancy"]
-    for name in ("lifecycle", "usage_operation", "platform_details", "root_device_type"):
+    for name in ("disable_api_stop", "disable_api_termination", "lifecycle", "usage_operation", "platform_details", "root_device_type"):
         if name in wanted:
             setattr(instance, name, wanted[name])

@@ -73,6 +73,12 @@ pub struct Instance {
     /// `dedicated`, `host`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenancy: Option<String>,
+    /// Stop protection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_api_stop: Option<bool>,
+    /// Termination protection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_api_termination: Option<bool>,
     /// `instance-store`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_device_type: Option<String>,

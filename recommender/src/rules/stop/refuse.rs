@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AutoScaling, EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Root, Scheduler, StopInput,
-    Verdict, membership,
+    AutoScaling, EXEMPTION_TAG, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Protection, Root, Scheduler,
+    StopInput, Verdict, membership,
 };
 
 /// Why a stop is not proposed.
@@ -50,6 +50,12 @@ pub enum NotProposed {
     SchedulersUnreadable {
         /// The call and what it was refused with.
         why: String,
+    },
+    /// Someone said not this one.
+    #[error("it is under {by}, which is never switched off to get there")]
+    Protected {
+        /// Which.
+        by: String,
     },
     /// EC2 left out a fact that the plan depends on.
     #[error("EC2 did not say its {fact}")]
@@ -128,6 +134,9 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
     }
     if let Scheduler::Unknown { why } = &facts.scheduler {
         return Err(NotProposed::SchedulersUnreadable { why: why.clone() });
+    }
+    if let Protection::On { by } = &facts.protection {
+        return Err(NotProposed::Protected { by: by.clone() });
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
     match facts.state.as_deref() {

@@ -4,7 +4,9 @@ use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
 
-use super::{Accounts, Options, Session, failure::Refused, jobs, limit::Api, parse, place::Place, scaling, storage};
+use super::{
+    Accounts, Options, Session, failure::Refused, jobs, limit::Api, parse, place::Place, scaling, storage, types,
+};
 use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope};
 
 const INSTANCES: Api = Api::ec2("ec2:DescribeInstances");
@@ -58,6 +60,7 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
     ];
     inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
     inventory.absorb(jobs);
+    types::add(&list, &mut inventory).await;
     scaling::name_members(&mut inventory.instances, &inventory.autoscaling_groups);
     progress.scope_done(scope);
     inventory

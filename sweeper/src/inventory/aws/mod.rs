@@ -2,7 +2,8 @@
 //! bills in them: machines, and what outlives machines or keeps them alive.
 //!
 //! Needs `sts:GetCallerIdentity` (always granted), `sts:AssumeRole` for other accounts, and in each account `ec2:DescribeRegions`
-//! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
+//! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
+//! `ec2:DescribeInstanceAttribute` (of idle machines), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
 //! `ec2:DescribeSnapshots`, `autoscaling:DescribeAutoScalingGroups`, `batch:DescribeComputeEnvironments`, `batch:DescribeJobQueues`,
 //! `batch:ListJobs`, `batch:DescribeJobs`, `ecs:ListClusters`, `ecs:ListContainerInstances`, `ecs:DescribeContainerInstances` and
 //! `ecs:DescribeTasks`; what is not allowed is a kind that is not known, and leaves all alone that does not rest on it. One call per 1,000 instances, volumes or snapshots, per 100 groups, and one for all addresses of a
@@ -23,17 +24,20 @@ mod options;
 pub(super) mod pages;
 mod parse;
 mod place;
+mod protection;
 mod role;
 mod scaling;
 mod session;
 mod storage;
 mod trail;
+mod types;
 
 pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
 pub use metrics::{Measured, usage};
 pub use options::Options;
 pub use pages::Patience;
+pub use protection::protection;
 pub use role::{Role, RoleArn};
 pub use session::Session;
 pub use trail::{LOOKUP, Launches, launches};

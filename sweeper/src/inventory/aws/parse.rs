@@ -20,7 +20,7 @@ pub(super) use scaling::{Told, group, told};
 pub(super) use storage::{address, snapshot, volume};
 
 use crate::inventory::{
-    AttachedVolume, Instance, InstanceState, LaunchTemplate, Lifecycle, PublicIpv4, RootDevice, Tenancy,
+    AttachedVolume, Instance, InstanceState, InstanceStore, LaunchTemplate, Lifecycle, PublicIpv4, RootDevice, Tenancy,
 };
 
 /// The only fact that a record must have is its id, for without one it cannot be told from another.
@@ -48,6 +48,8 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
             Some(DeviceType::InstanceStore) => RootDevice::InstanceStore,
             _ => RootDevice::Unknown,
         },
+        // The record lists volumes only: its type tells.
+        instance_store: InstanceStore::Unknown,
         volumes: volumes(record),
         network_interfaces: record
             .network_interfaces()

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use crate::inventory::{
     Accelerators, Address, AttachedVolume, AutoScalingGroup, GoogleAddress, GoogleDisk, GoogleInstance, Instance,
-    InstanceState, Kind, Launch, LaunchTemplate, Lifecycle, MachineShape, Provider, PublicIpv4, ResourceId, RootDevice,
-    Scope, Tenancy, Volume, VolumeAttachment, VolumeState,
+    InstanceState, InstanceStore, Kind, Launch, LaunchTemplate, Lifecycle, MachineShape, Provider, PublicIpv4,
+    ResourceId, RootDevice, Scope, Tenancy, Volume, VolumeAttachment, VolumeState,
 };
 
 /// The only facts that a record must have are its place and its id, for without them it cannot be told from another.
@@ -47,6 +47,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
         // It names the hosts that it must lie on; without such names it says nothing.
         tenancy: if scheduling.node_affinities.is_empty() { Tenancy::Unknown } else { Tenancy::Host },
         root_device: root_device(&record.disks),
+        instance_store: if local_ssds > 0 { InstanceStore::Present } else { InstanceStore::Absent },
         volumes: record.disks.iter().filter_map(attached_volume).collect(),
         network_interfaces: record.network_interfaces.iter().filter_map(|one| said(one.name.as_deref())).collect(),
         public_ipv4: public_ipv4(&record.network_interfaces),

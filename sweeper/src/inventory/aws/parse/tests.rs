@@ -116,6 +116,7 @@ fn a_record_with_nothing_but_an_id_has_no_invented_facts() {
             usage_operation: None,
             tenancy: Tenancy::Unknown,
             root_device: RootDevice::Unknown,
+            instance_store: InstanceStore::Unknown,
             volumes: Vec::new(),
             network_interfaces: Vec::new(),
             public_ipv4: Vec::new(),
