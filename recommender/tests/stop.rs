@@ -37,7 +37,7 @@ fn facts() -> Ec2Facts {
         autoscaling: AutoScaling::NotListed,
         scheduler: Scheduler::NotListed,
         operator: None,
-        protection: Protection::Unknown,
+        protection: Protection::Off,
     }
 }
 
@@ -75,8 +75,9 @@ fn the_whole_proposal() {
 fn a_machine_that_somebody_has_protected_is_never_proposed() {
     let refused = refusal(|facts| facts.protection = Protection::On { by: "stop protection".into() });
     assert_eq!(refused, json!({ "not_proposed": "protected", "by": "stop protection" }));
-    // Known or not, it is looked up again before anything is done.
-    assert_eq!(plan(|facts| facts.protection = Protection::Off), plan(|_| ()));
+    let unread = refusal(|facts| facts.protection = Protection::Unknown);
+    assert_eq!(unread, json!({ "not_proposed": "protection_unreadable" }));
+    // It is looked up again before anything is done.
     let steps = serde_json::to_string(&plan(|_| ()).steps).unwrap();
     assert!(steps.contains("not_protected"), "{steps}");
 }

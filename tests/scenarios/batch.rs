@@ -18,13 +18,14 @@ use recommender::rules::stop;
 use serde_json::{Value, json};
 use sweeper::{
     inventory::{
-        BatchJob, FailureKind, Inventory, Kind, Outcome, Provider, Silent,
+        BatchJob, FailureKind, Inventory, Kind, Outcome, Protection, Provider, Silent,
         aws::{Options, Patience, Session, collect},
     },
     jobs::{Chain, Ledger, Machine, Placement},
     store::{Store, TokenHash},
 };
 
+const UNPROTECTED: Protection = Protection { stop: Some(false), termination: Some(false) };
 const REGION: &str = "us-east-1";
 const KINDS: [Kind; 5] =
     [Kind::BatchComputeEnvironment, Kind::BatchJobQueue, Kind::BatchJob, Kind::EcsContainerInstance, Kind::EcsTask];
@@ -435,7 +436,9 @@ async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
             finding: "f-1".into(),
             resource: instance.id.to_string(),
             verdict: stop::Verdict::Idle,
-            machine: instance.stop_facts(known, &inventory.schedulers(Provider::Aws, ACCOUNT, REGION)).unwrap(),
+            machine: instance
+                .stop_facts(known, &inventory.schedulers(Provider::Aws, ACCOUNT, REGION), UNPROTECTED)
+                .unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
             now: Timestamp::now(),
         };

@@ -311,11 +311,12 @@ async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
     // Of machines at work nobody asks it: one finding, two attributes.
     let asked = |calls: Vec<Call>| calls.into_iter().filter(|call| call.action == "DescribeInstanceAttribute").count();
     assert_eq!(asked(site.moto.calls().await), 2 * 4);
-    // Where it cannot be read the report says so, and whoever acts has to look.
+    // Where it cannot be read the report says so, and it may be protected.
     site.moto
         .fail(&[Fault { action: Some("DescribeInstanceAttribute".into()), ..fault("UnauthorizedOperation", None) }])
         .await;
-    assert_eq!(proposed().await, (3, true, String::new()));
+    let why = "whether it is protected could not be read (ec2:DescribeInstanceAttribute)";
+    assert_eq!(proposed().await, (3, false, why.to_owned()));
 }
 
 #[tokio::test]

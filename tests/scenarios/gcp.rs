@@ -16,8 +16,8 @@ use lab::{
 use serde_json::{Value, json};
 use sweeper::{
     inventory::{
-        FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Provider, Schedulers,
-        Scope, Silent, UsageSource, VolumeState,
+        FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Protection, Provider,
+        Schedulers, Scope, Silent, UsageSource, VolumeState,
         aws::Patience,
         gcp::{Options, Session, read},
     },
@@ -161,7 +161,7 @@ async fn every_page_of_every_kind_is_read_and_arrives_unchanged() {
     assert_eq!(first.launched_at, "2026-02-03T12:05:06.789Z".parse().ok());
     assert_eq!((&spot.lifecycle, spot.autoscaling_group.as_deref()), (&Lifecycle::Spot, Some("workers")));
     let schedulers = Schedulers::not_asked();
-    let facts = |instance: &Instance| instance.stop_facts(true, &schedulers);
+    let facts = |instance: &Instance| instance.stop_facts(true, &schedulers, Protection::default());
     assert!(inventory.instances.iter().all(|instance| facts(instance).is_none()), "no stop is proposed");
 
     let [used, free] = inventory.volumes.as_slice() else { panic!("{:?}", inventory.volumes) };

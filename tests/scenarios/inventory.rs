@@ -12,7 +12,8 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Provider, RootDevice, Silent,
+        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Protection, Provider,
+        RootDevice, Silent,
         aws::{Options, Patience, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -341,6 +342,7 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
                 .stop_facts(
                     inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1"),
                     &inventory.schedulers(Provider::Aws, ACCOUNT, "us-east-1"),
+                    Protection { stop: Some(false), termination: Some(false) },
                 )
                 .unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),

@@ -9,8 +9,8 @@ use lab::{
 };
 use recommender::rules::stop;
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Launch, Outcome, Provider, Silent, SnapshotState, StorageTier, VolumeAttachment,
-    VolumeState,
+    FailureKind, Inventory, Kind, Launch, Outcome, Protection, Provider, Silent, SnapshotState, StorageTier,
+    VolumeAttachment, VolumeState,
     aws::{Options, Patience, Session, collect},
 };
 
@@ -237,7 +237,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
         let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
         let known = inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1");
         let schedulers = inventory.schedulers(Provider::Aws, ACCOUNT, "us-east-1");
-        (instance.autoscaling_group.clone(), instance.stop_facts(known, &schedulers).unwrap())
+        (instance.autoscaling_group.clone(), instance.stop_facts(known, &schedulers, Protection::default()).unwrap())
     };
 
     let listed = inventory(&moto, &["us-east-1"]).await;

@@ -181,7 +181,7 @@ pub enum Protection {
         /// Which: `stop protection`, `termination protection`.
         by: String,
     },
-    /// Not looked up, or it could not be read. Whoever acts looks again, whatever was known when this was proposed.
+    /// Not looked up, or it could not be read.
     Unknown,
 }
 

@@ -144,7 +144,7 @@ pub enum InstanceStore {
     Unknown,
 }
 
-/// What protects a machine, as far as its provider says.
+/// What protects a machine, as far as its provider says; EC2 tells it of one machine a call, so only idle ones are asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// From being stopped.
@@ -155,8 +155,7 @@ pub struct Protection {
 
 impl Protection {
     /// The same in the words of the *stop* rule. What is not known is unknown, unless the other one is on.
-    #[must_use]
-    pub fn stop_fact(&self) -> stop::Protection {
+    fn stop_fact(self) -> stop::Protection {
         match self {
             Self { stop: Some(true), .. } => stop::Protection::On { by: "stop protection".to_owned() },
             Self { termination: Some(true), .. } => stop::Protection::On { by: "termination protection".to_owned() },
@@ -225,7 +224,12 @@ impl Instance {
 
     /// The facts that the *stop* rule looks at; none for a machine that is not EC2's: it knows no other.
     #[must_use]
-    pub fn stop_facts(&self, groups_are_known: bool, schedulers: &Schedulers) -> Option<stop::Machine> {
+    pub fn stop_facts(
+        &self,
+        groups_are_known: bool,
+        schedulers: &Schedulers,
+        protection: Protection,
+    ) -> Option<stop::Machine> {
         let NodeId::Aws { account, region, instance } = &self.id else { return None };
         Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
             account: account.clone(),
@@ -265,8 +269,7 @@ impl Instance {
             },
             scheduler: schedulers.of(instance),
             operator: self.operator.clone(),
-            // EC2 tells it of one machine a call, so only of those that are idle: see `aws::protection`.
-            protection: stop::Protection::Unknown,
+            protection: protection.stop_fact(),
         })))
     }
 }

@@ -319,11 +319,7 @@ fn confirmed(context: &Context, now: Timestamp, since: Timestamp, judged: Judged
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
 fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
     let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
-    let mut machine = instance.as_ref()?.stop_facts(*groups_are_known, schedulers)?;
-    if let (stop::Machine::Ec2(facts), Some(protection)) = (&mut machine, judged.outside.protection) {
-        facts.protection = protection.stop_fact();
-    }
-    Some(machine)
+    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.outside.protection)
 }
 
 fn propose(

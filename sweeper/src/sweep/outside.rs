@@ -13,6 +13,7 @@ use crate::{
     verdict::{Decision, Unknown, Verdict},
 };
 use jiff::{SignedDuration, Timestamp};
+use recommender::rules::stop::Scheduler;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -23,8 +24,8 @@ use std::{
 pub(super) struct Outside {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub(super) usage: Option<Usage>,
-    /// What protects it; none if nobody asked, or it could not be read.
-    pub(super) protection: Option<Protection>,
+    /// What protects it, as far as it was asked for and could be read.
+    pub(super) protection: Protection,
     /// Who started it; none if nobody asked, or no event that was read says so.
     pub(super) launched_by: Option<LaunchedBy>,
 }
@@ -56,15 +57,11 @@ pub(super) async fn look(
         return Ok(());
     }
     let at = At { accounts, scope, now };
-    let idle = |judged: &Judged| {
-        let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
-        Some(instance.resource()?.id)
-    };
-    let machines: Vec<String> = judged.iter().filter_map(idle).collect();
+    let machines: Vec<String> = judged.iter().filter_map(stoppable).collect();
     if !machines.is_empty() {
         let (known, listing) = aws::protection(accounts, scope, machines, progress).await;
         for judged in judged.iter_mut() {
-            judged.outside.protection = idle(judged).and_then(|id| known.get(&id).copied());
+            judged.outside.protection = stoppable(judged).and_then(|id| known.get(&id).copied()).unwrap_or_default();
         }
         inventory.listings.push(listing);
     }
@@ -77,6 +74,16 @@ pub(super) async fn look(
         inventory.listings.push(read);
     }
     Ok(())
+}
+
+/// The instance id of an idle machine that nothing larger is known to have: of others no stop is proposed, whatever protects them.
+fn stoppable(judged: &Judged) -> Option<String> {
+    let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
+    let id = instance.resource()?.id;
+    let is_alone = instance.autoscaling_group.is_none()
+        && judged.subject.groups_are_known
+        && judged.subject.schedulers.of(&id) == Scheduler::NotListed;
+    is_alone.then_some(id)
 }
 
 /// Where is asked, and when.

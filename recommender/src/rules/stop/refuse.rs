@@ -57,6 +57,9 @@ pub enum NotProposed {
         /// Which.
         by: String,
     },
+    /// Someone may have said not this one.
+    #[error("whether it is protected could not be read (ec2:DescribeInstanceAttribute)")]
+    ProtectionUnreadable,
     /// EC2 left out a fact that the plan depends on.
     #[error("EC2 did not say its {fact}")]
     FactUnknown {
@@ -135,8 +138,10 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
     if let Scheduler::Unknown { why } = &facts.scheduler {
         return Err(NotProposed::SchedulersUnreadable { why: why.clone() });
     }
-    if let Protection::On { by } = &facts.protection {
-        return Err(NotProposed::Protected { by: by.clone() });
+    match &facts.protection {
+        Protection::Off => {}
+        Protection::On { by } => return Err(NotProposed::Protected { by: by.clone() }),
+        Protection::Unknown => return Err(NotProposed::ProtectionUnreadable),
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
     match facts.state.as_deref() {

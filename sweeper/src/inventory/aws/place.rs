@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use super::{
@@ -74,6 +75,11 @@ impl Place {
     /// Likewise.
     pub(super) fn ecs(&self) -> &aws_sdk_ecs::Client {
         self.ecs.get_or_init(|| self.session.ecs(&self.region))
+    }
+
+    /// So long a list may take.
+    pub(super) fn listing_timeout(&self) -> Duration {
+        self.patience.listing_timeout
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

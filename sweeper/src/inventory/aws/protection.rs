@@ -1,12 +1,13 @@
 //! What protects machines from being stopped or ended. EC2 tells it of one machine and one attribute a call (50,000 machines would
 //! be 100,000 calls, 83 minutes), so it is asked of those alone that are named: the idle ones.
 //!
-//! Needs `ec2:DescribeInstanceAttribute`.
+//! Needs `ec2:DescribeInstanceAttribute`. Given up after `aws.listing_timeout` (5 minutes: some 1,200 machines); of the rest it is not known.
 
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
 use futures::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
 
 use super::{Accounts, limit::Api, place::Place};
 use crate::inventory::{Failure, FailureKind, Kind, Listing, Outcome, Progress, Protection, Scope};
@@ -37,7 +38,15 @@ pub async fn protection(
                 })
                 .buffer_unordered(AT_ONCE);
             let mut failed = None;
-            while let Some((machine, read)) = reading.next().await {
+            let limit = place.listing_timeout();
+            let deadline = Instant::now() + limit;
+            loop {
+                let Ok(next) = timeout_at(deadline, reading.next()).await else {
+                    let message = format!("not read of all within {} s (aws.listing_timeout)", limit.as_secs_f32());
+                    failed = Some(Failure { kind: FailureKind::TimedOut, message });
+                    break;
+                };
+                let Some((machine, read)) = next else { break };
                 match read {
                     Ok(protection) => {
                         known.insert(machine, protection);

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     config::Config,
     findings::Cost,
-    inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
+    inventory::{Instance, InstanceState, Protection, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
     sweep::outside::Outside,
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -69,7 +69,10 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         case: Case::new(0, Policy::default(), Vec::new()),
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
-        outside: Outside::default(),
+        outside: Outside {
+            protection: Protection { stop: Some(false), termination: Some(false) },
+            ..Outside::default()
+        },
     }
 }
 

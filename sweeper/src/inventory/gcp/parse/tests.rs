@@ -47,7 +47,9 @@ fn a_full_instance_arrives_whole() {
     assert_eq!((google.deletion_protection, google.local_ssds), (Some(true), 1));
     assert_eq!(google.accelerators, [Accelerators { kind: Some("nvidia-l4".into()), count: Some(2) }]);
     assert!(
-        instance.stop_facts(true, &crate::inventory::Schedulers::not_asked()).is_none(),
+        instance
+            .stop_facts(true, &crate::inventory::Schedulers::not_asked(), crate::inventory::Protection::default())
+            .is_none(),
         "no stop is proposed for it"
     );
 }
