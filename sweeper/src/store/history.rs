@@ -4,9 +4,12 @@
 //! What is not listed because a listing failed goes on lasting; the listing's own spans tell that nobody looked. A sweep that sees nothing
 //! new writes one row per listing and none per resource.
 
+mod rows;
+
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
 use jiff::Timestamp;
+use rows::{span, version};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
     QueryOrder as _, QuerySelect as _, sea_query::Expr, sea_query::OnConflict,
@@ -16,61 +19,6 @@ use std::collections::HashMap;
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has ten.
 const ROWS: usize = 1_000;
-
-#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
-mod version {
-    use sea_orm::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-    #[sea_orm(table_name = "resource_versions")]
-    pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub kind: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub resource: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub from_unix_ms: i64,
-        pub provider: String,
-        pub account: String,
-        pub region: String,
-        pub until_unix_ms: Option<i64>,
-        pub lasting_key: Option<String>,
-        pub sha256: String,
-        pub record: String,
-    }
-
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-}
-
-#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
-mod span {
-    use sea_orm::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-    #[sea_orm(table_name = "listing_spans")]
-    pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub provider: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub account: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub region: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub kind: String,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub from_unix_ms: i64,
-        pub until_unix_ms: i64,
-        pub failed: Option<String>,
-    }
-
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-}
 
 /// What a resource was for a while.
 #[derive(Clone, Debug, PartialEq)]
