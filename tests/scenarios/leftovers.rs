@@ -15,6 +15,8 @@ use sweeper::inventory::{
 };
 
 const KINDS: [Kind; 5] = [Kind::Instance, Kind::Volume, Kind::Address, Kind::Snapshot, Kind::AutoScalingGroup];
+/// What EC2 says of a machine that nothing protects.
+const OPEN: Protection = Protection { stop: Some(false), termination: Some(false) };
 
 /// The call that lists a kind.
 fn call(kind: Kind) -> (&'static str, &'static str) {
@@ -237,7 +239,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
         let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
         let known = inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1");
         let schedulers = inventory.schedulers(Provider::Aws, ACCOUNT, "us-east-1");
-        (instance.autoscaling_group.clone(), instance.stop_facts(known, &schedulers, Protection::default()).unwrap())
+        (instance.autoscaling_group.clone(), instance.stop_facts(known, &schedulers, OPEN).unwrap())
     };
 
     let listed = inventory(&moto, &["us-east-1"]).await;
