@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS, Role as Assumable};
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, Silent,
-    aws::{Options, Patience, Role, Session, collect},
+    FailureKind, Inventory, Kind, Outcome, Patience, Silent,
+    aws::{Options, Role, Session, collect},
 };
 
 const GENOMICS: &str = "111122223333";

@@ -18,8 +18,8 @@ use recommender::rules::stop;
 use serde_json::{Value, json};
 use sweeper::{
     inventory::{
-        BatchJob, FailureKind, Inventory, Kind, Outcome, Protection, Provider, Silent,
-        aws::{Options, Patience, Session, collect},
+        BatchJob, FailureKind, Inventory, Kind, Outcome, Patience, Protection, Provider, Silent,
+        aws::{Options, Session, collect},
     },
     jobs::{Chain, Ledger, Machine, Placement},
     store::{Store, TokenHash},

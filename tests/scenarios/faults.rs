@@ -15,8 +15,8 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        FailureKind, Inventory, Kind, Listing, Outcome, Silent,
-        aws::{Options, Patience, Role, Session, collect},
+        FailureKind, Inventory, Kind, Listing, Outcome, Patience, Silent,
+        aws::{Options, Role, Session, collect},
     },
     store::{Store, TokenHash},
 };

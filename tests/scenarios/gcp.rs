@@ -16,9 +16,8 @@ use lab::{
 use serde_json::{Value, json};
 use sweeper::{
     inventory::{
-        FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Protection, Provider,
-        Schedulers, Scope, Silent, UsageSource, VolumeState,
-        aws::Patience,
+        FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Patience, Protection,
+        Provider, Schedulers, Scope, Silent, UsageSource, VolumeState,
         gcp::{Options, Session, read},
     },
     store::{Store, TokenHash},

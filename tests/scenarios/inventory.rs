@@ -12,9 +12,9 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Protection, Provider,
+        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Patience, Protection, Provider,
         RootDevice, Silent,
-        aws::{Options, Patience, Session, collect},
+        aws::{Options, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
 };

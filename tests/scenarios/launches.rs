@@ -9,8 +9,8 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    Failure, FailureKind, Provider, Scope, Silent,
-    aws::{self, Accounts, Launches, Options, Patience, Session},
+    Failure, FailureKind, Patience, Provider, Scope, Silent,
+    aws::{self, Accounts, Launches, Options, Session},
 };
 use tempfile::TempDir;
 

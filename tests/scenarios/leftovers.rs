@@ -9,9 +9,9 @@ use lab::{
 };
 use recommender::rules::stop;
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Launch, Outcome, Protection, Provider, Silent, SnapshotState, StorageTier,
+    FailureKind, Inventory, Kind, Launch, Outcome, Patience, Protection, Provider, Silent, SnapshotState, StorageTier,
     VolumeAttachment, VolumeState,
-    aws::{Options, Patience, Session, collect},
+    aws::{Options, Session, collect},
 };
 
 const KINDS: [Kind; 5] = [Kind::Instance, Kind::Volume, Kind::Address, Kind::Snapshot, Kind::AutoScalingGroup];

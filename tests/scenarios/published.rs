@@ -11,8 +11,8 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    Inventory, Kind, Outcome, Silent,
-    aws::{Options, Patience, Session, collect},
+    Inventory, Kind, Outcome, Patience, Silent,
+    aws::{Options, Session, collect},
 };
 
 const BATCH: &str = "batch/2016-08-10";

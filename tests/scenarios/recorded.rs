@@ -13,8 +13,8 @@ use lab::{
     xml::{elements, with},
 };
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, RootDevice, Silent, VolumeState,
-    aws::{Options, Patience, Session, collect},
+    FailureKind, Inventory, Kind, Outcome, Patience, RootDevice, Silent, VolumeState,
+    aws::{Options, Session, collect},
 };
 
 /// One way of asking, with an answer to it.

@@ -12,8 +12,9 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        Kind, LaunchedBy, Provider, ResourceId, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource, UsageWindow,
-        aws::{self, Accounts, Measured, Options, Patience, Session},
+        Kind, LaunchedBy, Patience, Provider, ResourceId, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource,
+        UsageWindow,
+        aws::{self, Accounts, Measured, Options, Session},
     },
     store::Store,
 };

@@ -1,7 +1,10 @@
 //! Settings of what the sweeper looks at and how it judges: providers, prices, verdicts, the schedule.
 
 use super::duration;
-use crate::inventory::aws::{Options, Patience, Role, RoleArn};
+use crate::inventory::{
+    Patience,
+    aws::{Options, Role, RoleArn},
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 

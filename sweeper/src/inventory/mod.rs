@@ -13,6 +13,7 @@ mod google;
 mod instance;
 mod kind;
 mod launched;
+mod reader;
 mod record;
 mod resource;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use instance::{
 };
 pub use kind::Kind;
 pub use launched::{LaunchedBy, Trail};
+pub use reader::Patience;
 pub use record::Record;
 pub use resource::{NotAKey, ResourceId};
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
@@ -61,6 +63,12 @@ pub struct Scope {
 impl Scope {
     /// In the place of a region: all regions and zones of a project of Google's.
     pub const EVERYWHERE: &'static str = "all";
+
+    /// Provider, account and region as words.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, &str, &str) {
+        (self.provider.as_str(), &self.account, &self.region)
+    }
 }
 
 /// Everything that one collection saw.

@@ -10,13 +10,11 @@ use std::{
 
 use futures::{StreamExt, stream};
 
-use super::{
-    Options, Role, Session,
-    failure::{self, Refused},
-    limit::Api,
-    place::Place,
+use super::{Options, Role, Session, failure, place::Place};
+use crate::inventory::{
+    Failure, FailureKind, Listing, Outcome, Provider, Scope,
+    reader::{Api, Refused},
 };
-use crate::inventory::{Failure, FailureKind, Listing, Outcome, Provider, Scope};
 
 const REGIONS: Api = Api::ec2("ec2:DescribeRegions");
 

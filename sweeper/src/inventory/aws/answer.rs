@@ -11,7 +11,7 @@ use aws_sdk_ec2::{
 };
 use serde::de::DeserializeOwned;
 
-use super::failure::{self, Refused};
+use crate::inventory::reader::Refused;
 
 /// Keeps the answer of one call, for whoever put it on that call.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl Answer {
     /// An answer in JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
         let body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        serde_json::from_slice(&body).map_err(|error| Refused::malformed(failure::chain(&error)))
+        serde_json::from_slice(&body).map_err(|error| Refused::malformed(crate::chain(&error)))
     }
 }
 

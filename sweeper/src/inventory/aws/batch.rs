@@ -17,11 +17,13 @@ use aws_sdk_batch::types::JobStatus;
 use super::{
     answer::Answer,
     collect::{List, list},
-    failure::Refused,
-    limit::Api,
     parse,
 };
-use crate::inventory::{BatchJob, ComputeEnvironment, Failure, JobQueue, Kind, batch::is_over};
+use crate::inventory::{
+    BatchJob, ComputeEnvironment, Failure, JobQueue, Kind,
+    batch::is_over,
+    reader::{Api, Refused},
+};
 
 pub(super) const ENVIRONMENTS: Api = Api::batch("batch:DescribeComputeEnvironments");
 pub(super) const QUEUES: Api = Api::batch("batch:DescribeJobQueues");

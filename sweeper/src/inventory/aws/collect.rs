@@ -4,10 +4,11 @@ use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
 
-use super::{
-    Accounts, Options, Session, failure::Refused, jobs, limit::Api, parse, place::Place, scaling, storage, types,
+use super::{Accounts, Options, Session, jobs, parse, place::Place, scaling, storage, types};
+use crate::inventory::{
+    Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope,
+    reader::{Api, Refused},
 };
-use crate::inventory::{Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope};
 
 const INSTANCES: Api = Api::ec2("ec2:DescribeInstances");
 

@@ -18,6 +18,8 @@ use aws_credential_types::{
 };
 use tokio::sync::Mutex;
 
+use crate::inventory::reader::Renew;
+
 /// Fetched anew so long before they expire: two attempts of a call fit into it.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
@@ -44,18 +46,6 @@ impl Renewable {
         Self(Arc::new(Inner { source, held: Mutex::new(None), generation: AtomicU64::new(0) }))
     }
 
-    /// Which credentials a call that begins now will use.
-    pub(super) fn generation(&self) -> u64 {
-        self.0.generation.load(Ordering::SeqCst)
-    }
-
-    /// Gives up the credentials of that generation; if they were given up before, nothing changes.
-    pub(super) fn give_up(&self, generation: u64) {
-        let next = generation.saturating_add(1);
-        // A lost race means that another call has given them up.
-        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
-    }
-
     async fn credentials(&self) -> Found {
         let mut held = self.0.held.lock().await;
         let generation = self.generation();
@@ -74,6 +64,18 @@ impl Renewable {
             (Err(_), Some(good)) => Ok(good.credentials.clone()),
             (Err(error), None) => Err(error),
         }
+    }
+}
+
+impl Renew for Renewable {
+    fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::SeqCst)
+    }
+
+    fn give_up(&self, generation: u64) {
+        let next = generation.saturating_add(1);
+        // A lost race means that another call has given them up.
+        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 

@@ -11,12 +11,11 @@ use super::{
     answer::Answer,
     batch::Failed,
     collect::{List, list},
-    failure::Refused,
-    limit::Api,
     parse,
 };
 use crate::inventory::{
     BatchJob, ComputeEnvironment, EcsContainerInstance, EcsTask, Failure, JobQueue, Kind, cluster_of, last_part,
+    reader::{Api, Refused},
 };
 
 const CLUSTERS: Api = Api::ecs_clusters("ecs:ListClusters");

@@ -7,36 +7,13 @@ use aws_sdk_ec2::{config::http::HttpResponse, error::SdkError};
 use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-use crate::inventory::{Failure, FailureKind};
-
-/// What has to change before the same call is worth another try.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::inventory) enum Remedy {
-    /// Nothing that a program can do.
-    None,
-    /// Time: the server or the way to it failed.
-    Again,
-    /// Time, and fewer calls.
-    Slower,
-    /// Fresh credentials.
-    NewCredentials,
-    /// A list from its first page on, if the call had a page token.
-    NewList,
-}
-
-/// A call that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::inventory) struct Refused {
-    pub(in crate::inventory) why: Failure,
-    pub(in crate::inventory) remedy: Remedy,
-}
-
-impl Refused {
-    /// An answer that breaks the provider's own contract; it would be the same once more.
-    pub(in crate::inventory) fn malformed(message: impl Into<String>) -> Self {
-        Self { why: Failure { kind: FailureKind::Malformed, message: message.into() }, remedy: Remedy::None }
-    }
-}
+use crate::{
+    chain,
+    inventory::{
+        Failure, FailureKind,
+        reader::{Refused, Remedy},
+    },
+};
 
 impl<E> From<SdkError<E, HttpResponse>> for Refused
 where
@@ -98,21 +75,6 @@ where
         _ => chain(error),
     };
     Refused { why: Failure { kind, message }, remedy }
-}
-
-/// An error and its causes, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let next = cause.to_string();
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// The first of an error and its causes that is of this type.
@@ -231,12 +193,5 @@ mod tests {
         assert_eq!(by_status(503), (FailureKind::Provider, Remedy::Again));
         assert_eq!(by_status(400), (FailureKind::Provider, Remedy::None));
         assert_eq!(by_status(200), (FailureKind::Malformed, Remedy::Again), "an answer that nobody understands");
-    }
-
-    #[test]
-    fn an_error_and_its_causes_stand_in_one_line() {
-        let cause = CredentialsError::not_loaded("no file");
-        let text = chain(&cause);
-        assert!(text.contains("no file") && !text.contains('\n'), "{text}");
     }
 }

@@ -18,10 +18,11 @@ use aws_sdk_cloudwatch::{
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
-use super::{Accounts, collect::list, failure::Refused, limit::Api, place::Place};
+use super::{Accounts, collect::list, place::Place};
 use crate::inventory::{
     Failure, FailureKind, Kind, Listing, Outcome, Progress, ResourceId, Scope, Usage, UsageAnswer, UsageSource,
     UsageWindow,
+    reader::{Api, Refused},
 };
 
 const METRICS: Api = Api::cloudwatch("cloudwatch:GetMetricData");

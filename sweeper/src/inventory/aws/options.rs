@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Patience, Role};
+use super::Role;
+use crate::inventory::Patience;
 
 /// How to read AWS.
 #[derive(Clone, Debug)]

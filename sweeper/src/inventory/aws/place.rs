@@ -1,20 +1,13 @@
 //! One account's part of one region, ready to be asked: a client for each service and a bucket for each of the
 //! provider's own, made at first use and kept, so that whatever is listed there shares them.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, sync::OnceLock, time::Duration};
 
-use super::{
-    Session,
-    failure::Refused,
-    limit::{Api, Limiter},
-    pages::{Page, Patience, Reader},
+use super::Session;
+use crate::inventory::{
+    Failure,
+    reader::{Api, Limiters, Page, Patience, Reader, Refused},
 };
-use crate::inventory::Failure;
 
 /// Where to ask.
 #[derive(Debug)]
@@ -28,7 +21,7 @@ pub(super) struct Place {
     cloudtrail: OnceLock<aws_sdk_cloudtrail::Client>,
     batch: OnceLock<aws_sdk_batch::Client>,
     ecs: OnceLock<aws_sdk_ecs::Client>,
-    limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
+    limiters: Limiters,
 }
 
 impl Place {
@@ -43,7 +36,7 @@ impl Place {
             cloudtrail: OnceLock::new(),
             batch: OnceLock::new(),
             ecs: OnceLock::new(),
-            limiters: Mutex::default(),
+            limiters: Limiters::default(),
         }
     }
 
@@ -92,18 +85,12 @@ impl Place {
         F: FnMut(Option<String>) -> Fut,
         Fut: Future<Output = Result<Page<T>, Refused>>,
     {
-        let limiter = self.limiter(api);
         let reader = Reader {
-            limiter: &limiter,
+            limiter: &self.limiters.of(api),
             credentials: self.session.credentials(),
             patience: &self.patience,
             setting: "aws.listing_timeout",
         };
         reader.pages(api, told, call).await
-    }
-
-    fn limiter(&self, api: Api) -> Arc<Limiter> {
-        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(limiters.entry(api.bucket).or_insert_with(|| Arc::new(Limiter::new(api))))
     }
 }

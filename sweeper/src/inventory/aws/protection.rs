@@ -9,8 +9,8 @@ use aws_sdk_ec2::types::InstanceAttributeName;
 use futures::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Accounts, limit::Api, place::Place};
-use crate::inventory::{Failure, FailureKind, Kind, Listing, Outcome, Progress, Protection, Scope};
+use super::{Accounts, place::Place};
+use crate::inventory::{Failure, FailureKind, Kind, Listing, Outcome, Progress, Protection, Scope, reader::Api};
 
 const ATTRIBUTE: Api = Api::ec2_in_one("ec2:DescribeInstanceAttribute");
 /// More would only wait for the same bucket.

@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{
-    answer::Answer,
-    collect::List,
-    failure::{self, Refused},
-    limit::Api,
-    parse,
+use super::{answer::Answer, collect::List, parse};
+use crate::inventory::{
+    AutoScalingGroup, Failure, Instance, Kind,
+    reader::{Api, Refused},
 };
-use crate::inventory::{AutoScalingGroup, Failure, Instance, Kind};
 
 pub(super) const GROUPS: Api = Api::autoscaling("autoscaling:DescribeAutoScalingGroups");
 /// Auto Scaling refuses to tell of more groups at once.
@@ -56,7 +53,7 @@ pub(super) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGrou
 
 /// Which facts an answer holds.
 fn told(answer: &Answer) -> Result<Vec<parse::Told>, Refused> {
-    let told = parse::told(&answer.body()).map_err(|error| Refused::malformed(failure::chain(&error)))?;
+    let told = parse::told(&answer.body()).map_err(|error| Refused::malformed(crate::chain(&error)))?;
     told.ok_or_else(|| Refused::malformed("an answer has no list of Auto Scaling groups"))
 }
 

@@ -2,11 +2,12 @@
 
 use super::{
     collect::{List, list},
-    failure::Refused,
-    limit::Api,
     parse,
 };
-use crate::inventory::{Address, Failure, Kind, Snapshot, Volume};
+use crate::inventory::{
+    Address, Failure, Kind, Snapshot, Volume,
+    reader::{Api, Refused},
+};
 
 pub(super) const VOLUMES: Api = Api::ec2("ec2:DescribeVolumes");
 pub(super) const ADDRESSES: Api = Api::ec2_in_one("ec2:DescribeAddresses");

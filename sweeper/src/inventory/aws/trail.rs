@@ -23,8 +23,11 @@ use heartbeat::text;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Accounts, collect::list, failure::Refused, limit::Api, place::Place};
-use crate::inventory::{Failure, FailureKind, Kind, LaunchedBy, Progress, Scope, Trail};
+use super::{Accounts, collect::list, place::Place};
+use crate::inventory::{
+    Failure, FailureKind, Kind, LaunchedBy, Progress, Scope, Trail,
+    reader::{Api, Refused},
+};
 
 /// The call, as a policy names it.
 pub const LOOKUP: &str = "cloudtrail:LookupEvents";

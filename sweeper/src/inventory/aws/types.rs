@@ -6,11 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_ec2::types::{InstanceType, InstanceTypeInfo};
 
-use super::{
-    collect::{List, list},
-    limit::Api,
-};
-use crate::inventory::{Failure, InstanceStore, Inventory, Kind, Listing, Outcome};
+use super::collect::{List, list};
+use crate::inventory::{Failure, InstanceStore, Inventory, Kind, Listing, Outcome, reader::Api};
 
 /// Types that are named take no `MaxResults`.
 const TYPES: Api = Api::ec2_in_one("ec2:DescribeInstanceTypes");

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::inventory::{
     Failure, Inventory, Kind, Listing, Outcome, Progress, Scope,
-    aws::{failure::Refused, limit::Api},
+    reader::{Api, Refused},
 };
 
 const INSTANCES: Api = Api::google("compute.instances.aggregatedList", "compute");

@@ -2,10 +2,12 @@
 
 use google_cloud_gax::error::{Error, rpc::StatusDetails};
 
-pub(super) use crate::inventory::aws::failure::chain;
-use crate::inventory::{
-    Failure, FailureKind,
-    aws::failure::{Refused, Remedy},
+use crate::{
+    chain,
+    inventory::{
+        Failure, FailureKind,
+        reader::{Refused, Remedy},
+    },
 };
 
 impl From<Error> for Refused {

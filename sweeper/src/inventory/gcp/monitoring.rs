@@ -19,10 +19,7 @@ use super::{collect::machines_failed, place::Place};
 use crate::inventory::{
     Failure, FailureKind, InstanceState, Inventory, Kind, Listing, Outcome, Provider, ResourceId, Scope, Usage,
     UsageSource,
-    aws::{
-        failure::{Refused, Remedy},
-        limit::Api,
-    },
+    reader::{Api, Refused, Remedy},
 };
 
 const LIST: Api = Api::google("monitoring.timeSeries.list", "monitoring");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::inventory::{Provider, Scope, aws::Patience};
+use crate::inventory::{Patience, Provider, Scope};
 
 /// How to read Google Cloud.
 #[derive(Clone, Debug)]

@@ -1,32 +1,33 @@
 //! One project, ready to be asked: the clients, and a bucket for each of the provider's own that all its lists share.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::future::Future;
 
 use super::{Options, Session, session::Clients};
 use crate::inventory::{
     Failure, Kind, Progress, Scope,
-    aws::{
-        failure::Refused,
-        limit::{Api, Limiter},
-        pages::{Page, Reader},
-    },
+    reader::{Api, Limiters, Page, Reader, Refused},
 };
+
+impl Api {
+    /// A call of Google Cloud. What a project may ask of Compute Engine a minute is shown in its console alone, and is
+    /// shared with whoever works there; ten a second is far below every number that was ever published.
+    /// <https://docs.cloud.google.com/compute/docs/api-rate-limits>
+    pub(super) const fn google(name: &'static str, bucket: &'static str) -> Self {
+        Self::new(name, bucket, 10, 20)
+    }
+}
 
 /// Where to ask, and who is told.
 pub(super) struct Place<'a> {
     pub(super) session: &'a Session,
     pub(super) scope: &'a Scope,
     progress: &'a dyn Progress,
-    limiters: Mutex<BTreeMap<&'static str, Arc<Limiter>>>,
+    limiters: Limiters,
 }
 
 impl<'a> Place<'a> {
     pub(super) fn new(session: &'a Session, scope: &'a Scope, progress: &'a dyn Progress) -> Self {
-        Self { session, scope, progress, limiters: Mutex::default() }
+        Self { session, scope, progress, limiters: Limiters::default() }
     }
 
     pub(super) fn project(&self) -> &str {
@@ -55,12 +56,8 @@ impl<'a> Place<'a> {
         F: FnMut(Option<String>) -> Fut,
         Fut: Future<Output = Result<Page<T>, Refused>>,
     {
-        let limiter = {
-            let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(limiters.entry(api.bucket).or_insert_with(|| Arc::new(Limiter::new(api))))
-        };
         let reader = Reader {
-            limiter: &limiter,
+            limiter: &self.limiters.of(api),
             credentials: &self.session.credentials,
             patience: &self.options().patience,
             setting: "gcp.listing_timeout",

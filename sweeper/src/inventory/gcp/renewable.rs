@@ -16,7 +16,7 @@ use google_cloud_auth::{
     errors::CredentialsError,
 };
 
-use crate::inventory::aws::pages::Renew;
+use crate::inventory::reader::Renew;
 
 /// Finds credentials; called within a runtime, for they renew themselves in the background.
 pub type Source = fn() -> Result<Credentials, BuildError>;

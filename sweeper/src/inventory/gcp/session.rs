@@ -12,10 +12,13 @@ use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_monitoring_v3::client::MetricService;
 
 use super::{
-    Options, failure,
+    Options,
     renewable::{Renewable, Source},
 };
-use crate::inventory::{Failure, FailureKind};
+use crate::{
+    chain,
+    inventory::{Failure, FailureKind},
+};
 
 /// Credentials that were found, and how to call with them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -47,10 +50,7 @@ macro_rules! client {
             Some(endpoint) => builder.with_endpoint(endpoint.clone()),
             None => builder,
         };
-        builder
-            .build()
-            .await
-            .map_err(|error| Failure { kind: FailureKind::Credentials, message: failure::chain(&error) })?
+        builder.build().await.map_err(|error| Failure { kind: FailureKind::Credentials, message: chain(&error) })?
     }};
 }
 
@@ -67,11 +67,11 @@ impl Session {
         };
         let credentials = match Renewable::new(|| Builder::default().build()) {
             Ok(credentials) => credentials,
-            Err(error) => return refused(failure::chain(&error)),
+            Err(error) => return refused(chain(&error)),
         };
         match tokio::time::timeout(options.credentials_timeout, credentials.headers(Extensions::new())).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => return refused(failure::chain(&error)),
+            Ok(Err(error)) => return refused(chain(&error)),
             Err(_) => return refused(format!("no token within {} s", options.credentials_timeout.as_secs_f32())),
         }
         Self::with(credentials, options).await.map(Some)
@@ -83,7 +83,7 @@ impl Session {
     /// The credentials cannot be had, or a client cannot be made.
     pub async fn open_with(source: Source, options: &Options) -> Result<Self, Failure> {
         let credentials = Renewable::new(source)
-            .map_err(|error| Failure { kind: FailureKind::Credentials, message: failure::chain(&error) })?;
+            .map_err(|error| Failure { kind: FailureKind::Credentials, message: chain(&error) })?;
         Self::with(credentials, options).await
     }
 

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream};
 use heartbeat::NodeId;
 
 use super::{collect::machines_failed, parse, place::Place};
-use crate::inventory::{Failure, Instance, Inventory, Kind, Listing, MachineShape, Outcome, aws::limit::Api};
+use crate::inventory::{Failure, Instance, Inventory, Kind, Listing, MachineShape, Outcome, reader::Api};
 
 const GET: Api = Api::google("compute.machineTypes.get", "compute");
 /// More would only wait for the same bucket.

@@ -6,19 +6,20 @@
 //! all, is final at once. Waits are drawn at random below a bound that doubles (full jitter). However long the list is,
 //! it is given up after [`Patience::listing_timeout`], so that a sweep ends.
 
+mod limit;
+mod refused;
+
 use std::{collections::HashSet, fmt, future::Future, time::Duration};
 
 use notifier::retry::full_jitter;
 
-use super::{
-    credentials::Renewable,
-    failure::{Refused, Remedy},
-    limit::{Api, Limiter},
-};
-use crate::inventory::{Failure, FailureKind};
+use super::{Failure, FailureKind};
+
+pub(super) use limit::{Api, Limiter, Limiters};
+pub(super) use refused::{Refused, Remedy};
 
 /// One page, and the token of the next one.
-pub(in crate::inventory) type Page<T> = (Vec<T>, Option<String>);
+pub(super) type Page<T> = (Vec<T>, Option<String>);
 
 /// How long something is tried.
 #[derive(Clone, Debug)]
@@ -48,16 +49,16 @@ impl Default for Patience {
 
 /// What a list is read with.
 #[derive(Debug)]
-pub(in crate::inventory) struct Reader<'a> {
-    pub(in crate::inventory) limiter: &'a Limiter,
-    pub(in crate::inventory) credentials: &'a dyn Renew,
-    pub(in crate::inventory) patience: &'a Patience,
+pub(super) struct Reader<'a> {
+    pub(super) limiter: &'a Limiter,
+    pub(super) credentials: &'a dyn Renew,
+    pub(super) patience: &'a Patience,
     /// The key of [`Patience::listing_timeout`] in the configuration.
-    pub(in crate::inventory) setting: &'static str,
+    pub(super) setting: &'static str,
 }
 
 /// Credentials that a provider may call expired before their time.
-pub(in crate::inventory) trait Renew: fmt::Debug + Sync {
+pub(super) trait Renew: fmt::Debug + Sync {
     /// Which credentials a call that begins now will use.
     fn generation(&self) -> u64;
 
@@ -65,24 +66,9 @@ pub(in crate::inventory) trait Renew: fmt::Debug + Sync {
     fn give_up(&self, generation: u64);
 }
 
-impl Renew for Renewable {
-    fn generation(&self) -> u64 {
-        Self::generation(self)
-    }
-
-    fn give_up(&self, generation: u64) {
-        Self::give_up(self, generation);
-    }
-}
-
 impl Reader<'_> {
     /// All items of all pages. `call` asks for one page, given its token; `told` hears of the size of each.
-    pub(in crate::inventory) async fn pages<T, F, Fut>(
-        &self,
-        api: Api,
-        told: impl Fn(usize),
-        mut call: F,
-    ) -> Result<Vec<T>, Failure>
+    pub(super) async fn pages<T, F, Fut>(&self, api: Api, told: impl Fn(usize), mut call: F) -> Result<Vec<T>, Failure>
     where
         F: FnMut(Option<String>) -> Fut,
         Fut: Future<Output = Result<Page<T>, Refused>>,

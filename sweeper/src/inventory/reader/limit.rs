@@ -1,14 +1,15 @@
 //! A token bucket for each of the provider's own, which asks less than the provider would allow.
 //!
-//! AWS counts calls in token buckets per account, region and API; whoever else works in the account pays from the same
-//! ones. So a bucket here starts half full and refills at 80 % of the documented rate, is emptied and refills at half of
+//! Providers count calls in token buckets (AWS: per account, region and API); whoever else works in the account pays from the
+//! same ones. So a bucket here starts half full and refills at 80 % of the documented rate, is emptied and refills at half of
 //! that once the provider refuses a call, and recovers by 1 % of its full rate a second: 50 s from the half to the whole.
 //! A waiting call costs one timer; a bucket is 64 bytes.
 //!
 //! Why no crate: `governor` 0.10 cannot change the rate of a limiter (<https://github.com/boinkor-net/governor/issues/273>).
 
 use std::{
-    sync::{Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,61 +27,14 @@ pub(in crate::inventory) struct Api {
 }
 
 impl Api {
-    /// A call of EC2 that lists: each has a bucket of its own of 100, refilled by 20 a second, provided that it sends
-    /// `MaxResults` or a filter; a plain one has half of both.
-    /// <https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html>
-    pub(super) const fn ec2(name: &'static str) -> Self {
-        Self { name, bucket: name, refill_per_s: 20, size: 100 }
-    }
-
-    /// One that lists everything in one answer, for which there is no `MaxResults`.
-    pub(super) const fn ec2_in_one(name: &'static str) -> Self {
-        Self { name, bucket: name, refill_per_s: 10, size: 50 }
-    }
-
-    /// A call of Auto Scaling: all of them share one bucket, whose numbers are not published; taken for half of EC2's.
-    /// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/Welcome.html>
-    pub(super) const fn autoscaling(name: &'static str) -> Self {
-        Self { name, bucket: "autoscaling", refill_per_s: 10, size: 50 }
-    }
-
-    /// A call of Batch: all of them together are allowed 50 a second, and no burst above that is documented.
-    /// <https://repost.aws/knowledge-center/aws-batch-requests-error>
-    pub(super) const fn batch(name: &'static str) -> Self {
-        Self { name, bucket: "batch", refill_per_s: 50, size: 50 }
-    }
-
-    /// A call of ECS that reads what a cluster holds (its machines and tasks): these share a bucket.
-    /// <https://docs.aws.amazon.com/AmazonECS/latest/APIReference/request-throttling.html>
-    pub(super) const fn ecs(name: &'static str) -> Self {
-        Self { name, bucket: "ecs", refill_per_s: 20, size: 100 }
-    }
-
-    /// A call of ECS that reads clusters, which has a bucket of its own; taken for half of the other one.
-    pub(super) const fn ecs_clusters(name: &'static str) -> Self {
-        Self { name, bucket: "ecs_clusters", refill_per_s: 10, size: 50 }
-    }
-
-    /// A call of Google Cloud. What a project may ask of Compute Engine a minute is shown in its console alone, and is
-    /// shared with whoever works there; ten a second is far below every number that was ever published.
-    /// <https://docs.cloud.google.com/compute/docs/api-rate-limits>
-    pub(in crate::inventory) const fn google(name: &'static str, bucket: &'static str) -> Self {
-        Self { name, bucket, refill_per_s: 10, size: 20 }
-    }
-}
-
-impl Api {
-    /// `GetMetricData` of CloudWatch: 50 calls a second, but at most 90,000 data points, and a page may hold 100,800 of them. So
-    /// one page a second; AWS does not say how many may come at once.
-    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html>
-    pub(super) const fn cloudwatch(name: &'static str) -> Self {
-        Self { name, bucket: name, refill_per_s: 1, size: 10 }
-    }
-
-    /// `LookupEvents` of CloudTrail: two calls a second, which nobody may have raised.
-    /// <https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html>
-    pub(super) const fn cloudtrail(name: &'static str) -> Self {
-        Self { name, bucket: name, refill_per_s: 2, size: 2 }
+    /// A call that may be made so often a second for ever, and so often at once, as its provider documents.
+    pub(in crate::inventory) const fn new(
+        name: &'static str,
+        bucket: &'static str,
+        refill_per_s: u32,
+        size: u32,
+    ) -> Self {
+        Self { name, bucket, refill_per_s, size }
     }
 }
 
@@ -153,7 +107,7 @@ impl Limiter {
     }
 
     /// Waits until one more call may be made.
-    pub(super) async fn ready(&self) {
+    pub(in crate::inventory) async fn ready(&self) {
         let wait = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
@@ -161,8 +115,20 @@ impl Limiter {
     }
 
     /// The provider says that there were too many.
-    pub(super) fn refused(&self) {
+    pub(in crate::inventory) fn refused(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).refused(Instant::now());
+    }
+}
+
+/// The buckets of one place, each made at first use and kept, so that all that is read there shares them.
+#[derive(Debug, Default)]
+pub(in crate::inventory) struct Limiters(Mutex<BTreeMap<&'static str, Arc<Limiter>>>);
+
+impl Limiters {
+    /// The bucket that pays for this call.
+    pub(in crate::inventory) fn of(&self, api: Api) -> Arc<Limiter> {
+        let mut limiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(limiters.entry(api.bucket).or_insert_with(|| Arc::new(Limiter::new(api))))
     }
 }
 
@@ -171,7 +137,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const API: Api = Api::ec2("ec2:DescribeInstances");
+    const API: Api = Api::new("ec2:DescribeInstances", "ec2:DescribeInstances", 20, 100);
 
     /// So many calls are let through from `start` on, in so long; each call comes as soon as the one before was let through.
     fn let_through(bucket: &mut Bucket, start: Instant, within: Duration) -> u32 {

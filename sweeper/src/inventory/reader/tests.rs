@@ -5,26 +5,21 @@ use std::{
     time::Instant,
 };
 
-use aws_credential_types::{
-    Credentials,
-    provider::{ProvideCredentials, SharedCredentialsProvider, future},
-};
-
 use super::*;
 
-const API: Api = Api::ec2("ec2:DescribeInstances");
+const API: Api = Api::new("ec2:DescribeInstances", "ec2:DescribeInstances", 20, 100);
 
-/// Credentials whose key is a number that grows.
-#[derive(Debug)]
-struct Source(AtomicU64);
+/// Credentials that are nothing but a number that grows.
+#[derive(Debug, Default)]
+struct Keys(AtomicU64);
 
-impl ProvideCredentials for Source {
-    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
-    where
-        Self: 'a,
-    {
-        let number = self.0.fetch_add(1, Ordering::SeqCst);
-        future::ProvideCredentials::ready(Ok(Credentials::new(number.to_string(), "", None, None, "test")))
+impl Renew for Keys {
+    fn generation(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn give_up(&self, generation: u64) {
+        assert_eq!(generation, self.0.fetch_add(1, Ordering::SeqCst), "those that the refused call was made with");
     }
 }
 
@@ -39,7 +34,7 @@ fn page(items: &[u32], next: Option<&str>) -> Result<Page<u32>, Refused> {
 /// What a list came to, with each page's token and the credentials that it was asked with.
 struct Read {
     listed: Result<Vec<u32>, String>,
-    asked: Vec<(Option<String>, String)>,
+    asked: Vec<(Option<String>, u64)>,
 }
 
 impl Read {
@@ -47,8 +42,8 @@ impl Read {
         self.asked.iter().map(|(token, _)| token.as_deref().unwrap_or("-")).collect()
     }
 
-    fn keys(&self) -> Vec<&str> {
-        self.asked.iter().map(|(_, key)| key.as_str()).collect()
+    fn keys(&self) -> Vec<u64> {
+        self.asked.iter().map(|(_, key)| *key).collect()
     }
 }
 
@@ -56,17 +51,13 @@ async fn read(answers: Vec<Result<Page<u32>, Refused>>) -> Read {
     let answers = RefCell::new(VecDeque::from(answers));
     let asked = RefCell::new(Vec::new());
     let limiter = Limiter::new(API);
-    let credentials = Renewable::new(SharedCredentialsProvider::new(Source(AtomicU64::new(0))));
+    let credentials = Keys::default();
     let patience = Patience { attempts: 3, base_wait: Duration::from_millis(1), ..Patience::default() };
     let reader =
         Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
     let call = |token: Option<String>| {
-        let (answers, asked, credentials) = (&answers, &asked, &credentials);
-        async move {
-            let key = credentials.provide_credentials().await.expect("credentials").access_key_id().to_owned();
-            asked.borrow_mut().push((token, key));
-            answers.borrow_mut().pop_front().expect("no more calls than answers")
-        }
+        asked.borrow_mut().push((token, credentials.generation()));
+        std::future::ready(answers.borrow_mut().pop_front().expect("no more calls than answers"))
     };
     let listed = reader.pages(API, |_| (), call).await.map_err(|why| why.to_string());
     assert!(answers.borrow().is_empty(), "answers are left: {answers:?}");
@@ -93,7 +84,7 @@ async fn what_time_may_heal_is_asked_again_with_the_same_token() {
     .await;
     assert_eq!(read.listed, Ok(vec![1, 2, 3]), "attempts are counted for each page");
     assert_eq!(read.tokens(), ["-", "a", "a", "a", "b", "b"]);
-    assert!(read.keys().iter().all(|key| *key == "0"));
+    assert!(read.keys().iter().all(|key| *key == 0));
 }
 
 #[tokio::test]
@@ -106,7 +97,7 @@ async fn attempts_end() {
 async fn expired_credentials_are_renewed_once_for_the_same_page() {
     let first = read(vec![page(&[1], Some("a")), refused(Remedy::NewCredentials), page(&[2], None)]).await;
     assert_eq!(first.listed, Ok(vec![1, 2]));
-    assert_eq!((first.tokens(), first.keys()), (vec!["-", "a", "a"], vec!["0", "0", "1"]));
+    assert_eq!((first.tokens(), first.keys()), (vec!["-", "a", "a"], vec![0, 0, 1]));
 
     let never = read(vec![refused(Remedy::NewCredentials), refused(Remedy::NewCredentials)]).await;
     assert_eq!(never.listed, Err("provider error: NewCredentials".to_owned()));
@@ -141,7 +132,7 @@ async fn a_token_that_comes_twice_ends_the_list() {
 #[tokio::test]
 async fn a_list_without_an_end_is_given_up() {
     let limiter = Limiter::new(API);
-    let credentials = Renewable::new(SharedCredentialsProvider::new(Source(AtomicU64::new(0))));
+    let credentials = Keys::default();
     let patience = Patience { listing_timeout: Duration::from_millis(50), ..Patience::default() };
     let reader =
         Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
