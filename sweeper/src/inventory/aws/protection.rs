@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata as _;
 use futures::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
@@ -52,7 +53,7 @@ pub async fn protection(
                         known.insert(machine, protection);
                         progress.page(scope, Kind::Protection, 1);
                     }
-                    // The others would be refused alike; of one that is gone nothing needs to be known.
+                    // The others would be refused alike.
                     Err(why) if why.kind == FailureKind::Denied => {
                         failed = Some(why);
                         break;
@@ -77,7 +78,7 @@ async fn ask(place: &Place, machine: &str) -> Result<Protection, Failure> {
     })
 }
 
-/// None if EC2 did not say.
+/// None if EC2 did not say, or the machine is no longer there.
 async fn attribute(place: &Place, machine: &str, name: &InstanceAttributeName) -> Result<Option<bool>, Failure> {
     let told = place.pages(
         ATTRIBUTE,
@@ -85,10 +86,12 @@ async fn attribute(place: &Place, machine: &str, name: &InstanceAttributeName) -
         |_| {
             let request = place.ec2().describe_instance_attribute().instance_id(machine).attribute(name.clone());
             async move {
-                let answer = request.send().await?;
-                let value = match name {
-                    InstanceAttributeName::DisableApiStop => answer.disable_api_stop,
-                    _ => answer.disable_api_termination,
+                let value = match request.send().await {
+                    Ok(answer) if *name == InstanceAttributeName::DisableApiStop => answer.disable_api_stop,
+                    Ok(answer) => answer.disable_api_termination,
+                    // It was ended since it was listed, so that nothing is wrong with the sweep.
+                    Err(error) if error.code() == Some("InvalidInstanceID.NotFound") => None,
+                    Err(error) => return Err(error.into()),
                 };
                 Ok((vec![value.and_then(|value| value.value)], None))
             }
