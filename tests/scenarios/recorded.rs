@@ -1,7 +1,8 @@
 //! What AWS really answered once is read as it stands; what it leaves out, adds or renames tomorrow breaks no list.
 //!
 //! Every element of every answer is cut out once, and every place that holds elements gets one more that nobody knows:
-//! these are all cases, not some. Groups are *made*, by moto: the recorded answer has none.
+//! these are all cases, not some. Groups and machine types are *made*, by moto: the recorded answer has no group, and no recording
+//! of EC2 tells of types.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,6 +41,16 @@ const RECORDINGS: [(Kind, &str, &str); 8] = [
 const IDENTITY: &str = "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><GetCallerIdentityResult>\
     <Account>ACCOUNT</Account></GetCallerIdentityResult></GetCallerIdentityResponse>";
 
+const TYPES: &str = "DescribeInstanceTypes";
+
+/// What is said where nothing is changed. Of types nothing is known then.
+fn at_first(action: &str) -> String {
+    match RECORDINGS.iter().find(|known| known.1 == action) {
+        Some((_, _, name)) => recording(name),
+        None => format!("<{action}Response><instanceTypeSet/></{action}Response>"),
+    }
+}
+
 /// Answers to all lists, of which some are then changed, and a session that asks there.
 struct Site {
     recorded: Recorded,
@@ -50,15 +61,11 @@ struct Site {
 impl Site {
     async fn new() -> Self {
         let recorded = Recorded::start().await;
-        for (_, action, name) in &RECORDINGS[..5] {
-            recorded.say(action, recording(name));
+        for (_, action, _) in &RECORDINGS[..5] {
+            recorded.say(action, at_first(action));
         }
         recorded.say("GetCallerIdentity", IDENTITY.replace("ACCOUNT", ACCOUNT));
-        // No recording tells of types: what theirs have is not known of these machines.
-        recorded.say(
-            "DescribeInstanceTypes",
-            "<DescribeInstanceTypesResponse><instanceTypeSet/></DescribeInstanceTypesResponse>",
-        );
+        recorded.say(TYPES, at_first(TYPES));
         // Of Batch and ECS there is nothing here; `published` is about them.
         recorded.say("/v1/describecomputeenvironments", "{\"computeEnvironments\": []}");
         recorded.say("/v1/describejobqueues", "{\"jobQueues\": []}");
@@ -85,7 +92,7 @@ impl Site {
     }
 }
 
-/// All recorded answers, and a made one of groups.
+/// All recorded answers, and made ones of groups and of the types of the recorded machines.
 async fn answers() -> Vec<Answer> {
     let mut answers: Vec<Answer> = RECORDINGS
         .into_iter()
@@ -104,13 +111,17 @@ async fn answers() -> Vec<Answer> {
         tags: [("team".to_owned(), "omics".to_owned())].into(),
     };
     moto.groups("us-east-1", &[group]).await;
-    let request = reqwest::Client::new()
-        .post(moto.url())
-        .header("authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261121/us-east-1/autoscaling/aws4_request")
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body("Action=DescribeAutoScalingGroups&Version=2011-01-01");
-    let xml = request.send().await.unwrap().text().await.unwrap();
-    answers.push(Answer { kind: Kind::AutoScalingGroup, action: "DescribeAutoScalingGroups", name: "moto", xml });
+    let made = async |kind, service: &str, action: &'static str, more: &str| {
+        let scope = format!("AWS4-HMAC-SHA256 Credential=AKIA/20261121/us-east-1/{service}/aws4_request");
+        let request = reqwest::Client::new().post(moto.url()).header("authorization", scope);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(format!("Action={action}&{more}")).send().await.unwrap();
+        Answer { kind, action, name: "moto", xml: answer.text().await.unwrap() }
+    };
+    let groups = "DescribeAutoScalingGroups";
+    answers.push(made(Kind::AutoScalingGroup, "autoscaling", groups, "Version=2011-01-01").await);
+    let types = "Version=2016-11-15&InstanceType.1=m1.small&InstanceType.2=m1.medium";
+    answers.push(made(Kind::MachineType, "ec2", TYPES, types).await);
     answers
 }
 
@@ -122,7 +133,7 @@ fn words(inventory: &Inventory) -> BTreeSet<String> {
 }
 
 /// Without these nothing can be told from nothing else: their lack is a failure of the list.
-const NEEDED: [&str; 12] = [
+const NEEDED: [&str; 13] = [
     "reservationSet",
     "instancesSet",
     "instancesSet/item/instanceId",
@@ -131,6 +142,7 @@ const NEEDED: [&str; 12] = [
     "snapshotSet",
     "snapshotSet/item/snapshotId",
     "addressesSet",
+    "instanceTypeSet",
     "DescribeAutoScalingGroupsResult",
     "AutoScalingGroups",
     "AutoScalingGroups/member/AutoScalingGroupName",
@@ -138,12 +150,15 @@ const NEEDED: [&str; 12] = [
 ];
 
 /// One more or less of these is one resource more or less.
-const ITEMS: [&str; 6] = [
+const ITEMS: [&str; 8] = [
     "reservationSet/item",
     "instancesSet/item",
     "volumeSet/item",
     "snapshotSet/item",
     "addressesSet/item",
+    "instanceTypeSet/item",
+    // A type without its name is none.
+    "instanceTypeSet/item/instanceType",
     "AutoScalingGroups/member",
 ];
 
@@ -213,7 +228,7 @@ async fn an_element_that_is_left_out_is_not_known_and_breaks_no_list() {
             let invented: Vec<_> = words(&less).difference(&known).cloned().collect();
             assert!(invented.is_empty(), "{case}: {invented:?}");
         }
-        site.recorded.say(answer.action, recording(RECORDINGS.iter().find(|known| known.0 == answer.kind).unwrap().2));
+        site.recorded.say(answer.action, at_first(answer.action));
     }
 }
 
@@ -231,7 +246,7 @@ async fn an_element_of_a_later_day_changes_nothing() {
             let (more, _) = site.read_with(&answer, with(&answer.xml, &(inner.end..inner.end), later)).await;
             assert!(more == whole, "{} with more in {}: {:?}", answer.name, element.path, more.listings);
         }
-        site.recorded.say(answer.action, recording(RECORDINGS.iter().find(|known| known.0 == answer.kind).unwrap().2));
+        site.recorded.say(answer.action, at_first(answer.action));
     }
 }
 
@@ -266,7 +281,7 @@ async fn a_word_of_a_later_day_is_kept_and_breaks_no_list() {
             assert_eq!(words(&later).contains("brand-new"), *kept, "{} {}", answer.name, element.path);
             met.insert(*word);
         }
-        site.recorded.say(answer.action, recording(RECORDINGS.iter().find(|known| known.0 == answer.kind).unwrap().2));
+        site.recorded.say(answer.action, at_first(answer.action));
     }
     assert_eq!(met.len(), WORDS.len(), "{met:?}");
 }
