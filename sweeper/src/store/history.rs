@@ -6,12 +6,12 @@
 
 mod rows;
 
-use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
 use jiff::Timestamp;
 use rows::{span, version};
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
     QueryOrder as _, QuerySelect as _, sea_query::Expr, sea_query::OnConflict,
 };
 use sha2::{Digest as _, Sha256};
@@ -61,6 +61,12 @@ struct Of<'a> {
     account: &'a str,
     region: &'a str,
     kind: Kind,
+}
+
+impl<'a> Of<'a> {
+    fn words(&self) -> (&'a str, &'a str, &'a str) {
+        (self.provider, self.account, self.region)
+    }
 }
 
 /// Takes what was read of one scope into the history; of no scope there is nothing to keep.
@@ -142,11 +148,8 @@ async fn lengthen(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let doing = "write how a listing went";
-    let mine = Condition::all()
-        .add(span::Column::Provider.eq(of.provider))
-        .add(span::Column::Account.eq(of.account))
-        .add(span::Column::Region.eq(of.region))
-        .add(span::Column::Kind.eq(of.kind.as_str()));
+    let place = place([span::Column::Provider, span::Column::Account, span::Column::Region], of.words());
+    let mine = place.add(span::Column::Kind.eq(of.kind.as_str()));
     let last = span::Entity::find().filter(mine.clone()).order_by_desc(span::Column::FromUnixMs).one(transaction);
     let now = to_unix_ms(now);
     match last.await.doing(doing)? {
@@ -189,9 +192,7 @@ async fn renew(
         .select_only()
         .column(version::Column::Resource)
         .column(version::Column::Sha256)
-        .filter(version::Column::Provider.eq(of.provider))
-        .filter(version::Column::Account.eq(of.account))
-        .filter(version::Column::Region.eq(of.region))
+        .filter(place([version::Column::Provider, version::Column::Account, version::Column::Region], of.words()))
         .filter(version::Column::Kind.eq(of.kind.as_str()))
         .filter(version::Column::UntilUnixMs.is_null())
         .into_tuple()

@@ -1,10 +1,8 @@
 //! Who started the machines that are listed, and how far each scope's trail was read.
 
-use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{LaunchedBy, Scope, Trail};
-use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, Condition, EntityTrait as _, QueryFilter as _, sea_query::OnConflict,
-};
+use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, sea_query::OnConflict};
 use std::collections::{BTreeMap, HashSet};
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has eight.
@@ -60,22 +58,31 @@ mod trail {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// What says of which scope a row is.
+const PLACE: [row::Column; 3] = [row::Column::Provider, row::Column::Account, row::Column::Region];
+
+/// The same of a trail.
+const TRAIL_PLACE: [trail::Column; 3] = [trail::Column::Provider, trail::Column::Account, trail::Column::Region];
+
 impl Store {
     /// Who started the machines of a scope, by instance id, and how much of its trail was read.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn launches(&self, scope: &Scope) -> Result<(BTreeMap<String, LaunchedBy>, Option<Trail>), StoreError> {
-        let rows = row::Entity::find().filter(of(scope)).all(self.connection()).await.doing("read launches")?;
+        let rows = row::Entity::find()
+            .filter(place(PLACE, scope.words()))
+            .all(self.connection())
+            .await
+            .doing("read launches")?;
         let mut launches = BTreeMap::new();
         for row in rows {
             let at = row.launched_unix_ms.map(from_unix_ms).transpose()?;
             let by = LaunchedBy { principal: row.principal, via: row.via, at, event: row.event };
             launches.insert(row.instance, by);
         }
-        let words = (scope.provider.as_str().to_owned(), scope.account.clone(), scope.region.clone());
-        let read =
-            trail::Entity::find_by_id(words).one(self.connection()).await.doing("read how far a trail was read")?;
+        let read = trail::Entity::find().filter(place(TRAIL_PLACE, scope.words())).one(self.connection());
+        let read = read.await.doing("read how far a trail was read")?;
         let read = read.map(|row| {
             Ok::<_, StoreError>(Trail {
                 from: from_unix_ms(row.from_unix_ms)?,
@@ -100,7 +107,7 @@ impl Store {
         let gone: Vec<&String> = gone.iter().collect();
         for gone in gone.chunks(ROWS) {
             row::Entity::delete_many()
-                .filter(of(scope))
+                .filter(place(PLACE, scope.words()))
                 .filter(row::Column::Instance.is_in(gone.iter().copied()))
                 .exec(&transaction)
                 .await
@@ -115,8 +122,7 @@ impl Store {
                 .doing("keep launches")?;
         }
         let Scope { provider, account, region } = scope;
-        let place = [trail::Column::Provider, trail::Column::Account, trail::Column::Region];
-        let replace = OnConflict::columns(place)
+        let replace = OnConflict::columns(TRAIL_PLACE)
             .update_columns([trail::Column::FromUnixMs, trail::Column::UntilUnixMs])
             .to_owned();
         trail::Entity::insert(trail::ActiveModel {
@@ -132,13 +138,6 @@ impl Store {
         .doing("keep how far a trail was read")?;
         transaction.commit().await.doing("commit launches")
     }
-}
-
-fn of(scope: &Scope) -> Condition {
-    Condition::all()
-        .add(row::Column::Provider.eq(scope.provider.as_str()))
-        .add(row::Column::Account.eq(&scope.account))
-        .add(row::Column::Region.eq(&scope.region))
 }
 
 fn to_row(scope: &Scope, instance: &str, by: &LaunchedBy) -> row::ActiveModel {

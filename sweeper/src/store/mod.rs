@@ -12,6 +12,7 @@ pub(crate) mod history;
 mod launches;
 mod nodes;
 pub(crate) mod outbox;
+mod place;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;

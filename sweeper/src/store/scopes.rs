@@ -5,7 +5,7 @@
 //! from being written twice is the epoch, which grows with each claim and is compared under the lock of the row, in the
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
-use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::{inventory::Scope, sweep::Share};
 use jiff::Timestamp;
 use sea_orm::{
@@ -130,11 +130,7 @@ fn ms(length: Duration) -> i64 {
 }
 
 fn is(share: &Share) -> Condition {
-    let (provider, account, region) = share.words();
-    Condition::all()
-        .add(row::Column::Provider.eq(provider))
-        .add(row::Column::Account.eq(account))
-        .add(row::Column::Region.eq(region))
+    place([row::Column::Provider, row::Column::Account, row::Column::Region], share.words())
 }
 
 /// The row of a share under this very claim.

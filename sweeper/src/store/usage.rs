@@ -1,11 +1,9 @@
 //! What providers answered when they were asked how busy machines were: kept, since each question costs money.
 
-use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Kind, ResourceId, Scope, Usage, UsageAnswer, UsageSource};
 use jiff::Timestamp;
-use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, Condition, EntityTrait as _, QueryFilter as _, sea_query::OnConflict,
-};
+use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, sea_query::OnConflict};
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has twelve.
 const ROWS: usize = 1_000;
@@ -41,6 +39,9 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// What says of which scope a row is.
+const PLACE: [row::Column; 3] = [row::Column::Provider, row::Column::Account, row::Column::Region];
+
 impl Store {
     /// What is kept of a scope and was asked after this moment.
     ///
@@ -48,7 +49,7 @@ impl Store {
     /// If the database does not answer or holds an answer of another version.
     pub async fn usage_answers(&self, scope: &Scope, asked_after: Timestamp) -> Result<Vec<UsageAnswer>, StoreError> {
         let rows = row::Entity::find()
-            .filter(of(scope))
+            .filter(place(PLACE, scope.words()))
             .filter(row::Column::AskedUnixMs.gt(to_unix_ms(asked_after)))
             .all(self.connection())
             .await
@@ -68,29 +69,24 @@ impl Store {
     ) -> Result<(), StoreError> {
         let transaction = self.begin_write().await?;
         row::Entity::delete_many()
-            .filter(of(scope))
+            .filter(place(PLACE, scope.words()))
             .filter(row::Column::AskedUnixMs.lt(to_unix_ms(forget)))
             .exec(&transaction)
             .await
             .doing("forget what providers measured")?;
         for answers in answers.chunks(ROWS) {
-            let replace = OnConflict::columns([
-                row::Column::Provider,
-                row::Column::Account,
-                row::Column::Region,
-                row::Column::Instance,
-            ])
-            .update_columns([
-                row::Column::AskedUnixMs,
-                row::Column::Source,
-                row::Column::FromUnixMs,
-                row::Column::UntilUnixMs,
-                row::Column::PeriodS,
-                row::Column::Periods,
-                row::Column::BusiestCpuMillionths,
-                row::Column::BusiestNetworkBytesPerS,
-            ])
-            .to_owned();
+            let replace = OnConflict::columns([PLACE.as_slice(), &[row::Column::Instance]].concat())
+                .update_columns([
+                    row::Column::AskedUnixMs,
+                    row::Column::Source,
+                    row::Column::FromUnixMs,
+                    row::Column::UntilUnixMs,
+                    row::Column::PeriodS,
+                    row::Column::Periods,
+                    row::Column::BusiestCpuMillionths,
+                    row::Column::BusiestNetworkBytesPerS,
+                ])
+                .to_owned();
             row::Entity::insert_many(answers.iter().map(to_row))
                 .on_conflict(replace)
                 .exec_without_returning(&transaction)
@@ -99,13 +95,6 @@ impl Store {
         }
         transaction.commit().await.doing("commit what providers measured")
     }
-}
-
-fn of(scope: &Scope) -> Condition {
-    Condition::all()
-        .add(row::Column::Provider.eq(scope.provider.as_str()))
-        .add(row::Column::Account.eq(&scope.account))
-        .add(row::Column::Region.eq(&scope.region))
 }
 
 fn to_row(answer: &UsageAnswer) -> row::ActiveModel {

@@ -46,7 +46,7 @@ impl Share {
     #[must_use]
     pub fn words(&self) -> (&'static str, &str, &str) {
         match self {
-            Self::Scope(scope) => (scope.provider.as_str(), &scope.account, &scope.region),
+            Self::Scope(scope) => scope.words(),
             Self::Uncovered => (Self::NO_PROVIDER, "", ""),
         }
     }
