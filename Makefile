@@ -61,7 +61,7 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
 
-bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Cloud Custodian (20 minutes; ARGS="--instances 5000")
+bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Cloud Custodian (40 minutes; ARGS="--instances 5000")
 	@tests/lab/setup.sh bench
 	cargo build --locked --release --workspace --bin sweeper
 	cargo build --locked --workspace --bin bench-sweep
