@@ -57,6 +57,27 @@ impl Kind {
         }
     }
 
+    /// What one of it, and what several of it are called before people.
+    #[must_use]
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Instance => ("instance", "instances"),
+            Self::Volume => ("volume", "volumes"),
+            Self::Address => ("address", "addresses"),
+            Self::Snapshot => ("snapshot", "snapshots"),
+            Self::AutoScalingGroup => ("Auto Scaling group", "Auto Scaling groups"),
+            Self::BatchComputeEnvironment => ("Batch compute environment", "Batch compute environments"),
+            Self::BatchJobQueue => ("Batch job queue", "Batch job queues"),
+            Self::BatchJob => ("Batch job", "Batch jobs"),
+            Self::EcsContainerInstance => ("ECS container instance", "ECS container instances"),
+            Self::EcsTask => ("ECS task", "ECS tasks"),
+            Self::Usage => ("machine's usage", "machines' usage"),
+            Self::Launch => ("machine's launch", "machines' launches"),
+            Self::MachineType => ("machine type", "machine types"),
+            Self::Protection => ("machine's protection", "machines' protection"),
+        }
+    }
+
     /// Whether this provider is ever asked for it.
     #[must_use]
     pub const fn is_read_of(self, provider: Provider) -> bool {

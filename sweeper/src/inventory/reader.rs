@@ -9,7 +9,12 @@
 mod limit;
 mod refused;
 
-use std::{collections::HashSet, fmt, future::Future, time::Duration};
+use std::{
+    collections::HashSet,
+    future::Future,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use notifier::retry::full_jitter;
 
@@ -51,19 +56,28 @@ impl Default for Patience {
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) limiter: &'a Limiter,
-    pub(super) credentials: &'a dyn Renew,
+    pub(super) credentials: &'a Generation,
     pub(super) patience: &'a Patience,
     /// The key of [`Patience::listing_timeout`] in the configuration.
     pub(super) setting: &'static str,
 }
 
-/// Credentials that a provider may call expired before their time.
-pub(super) trait Renew: fmt::Debug + Sync {
-    /// Which credentials a call that begins now will use.
-    fn generation(&self) -> u64;
+/// How often credentials were given up, because a provider called them expired before their time.
+#[derive(Debug, Default)]
+pub(super) struct Generation(AtomicU64);
 
-    /// Gives up the credentials of that generation; if they were given up before, nothing changes.
-    fn give_up(&self, generation: u64);
+impl Generation {
+    /// Which credentials a call that begins now will use.
+    pub(super) fn current(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Gives up those credentials; if they were given up before, nothing changes.
+    pub(super) fn give_up(&self, generation: u64) {
+        let next = generation.saturating_add(1);
+        // A lost race means that another call has given them up.
+        let _ = self.0.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
+    }
 }
 
 impl Reader<'_> {
@@ -120,7 +134,7 @@ impl Reader<'_> {
         let (mut failed, mut renewed) = (0, false);
         loop {
             self.limiter.ready().await;
-            let credentials = self.credentials.generation();
+            let credentials = self.credentials.current();
             let refused = match call(token.clone()).await {
                 Ok(page) => return Ok(page),
                 Err(refused) => refused,

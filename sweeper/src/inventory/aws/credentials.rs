@@ -5,10 +5,7 @@
 //! one copy. However many calls find them expired at once, they are fetched anew once.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -18,7 +15,7 @@ use aws_credential_types::{
 };
 use tokio::sync::Mutex;
 
-use crate::inventory::reader::Renew;
+use crate::inventory::reader::Generation;
 
 /// Fetched anew so long before they expire: two attempts of a call fit into it.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
@@ -31,8 +28,7 @@ pub(super) struct Renewable(Arc<Inner>);
 struct Inner {
     source: SharedCredentialsProvider,
     held: Mutex<Option<Held>>,
-    /// Grows each time that credentials are given up.
-    generation: AtomicU64,
+    generation: Generation,
 }
 
 #[derive(Debug)]
@@ -43,12 +39,17 @@ struct Held {
 
 impl Renewable {
     pub(super) fn new(source: SharedCredentialsProvider) -> Self {
-        Self(Arc::new(Inner { source, held: Mutex::new(None), generation: AtomicU64::new(0) }))
+        Self(Arc::new(Inner { source, held: Mutex::new(None), generation: Generation::default() }))
+    }
+
+    /// Which credentials are in use, and the way to give them up.
+    pub(super) fn generation(&self) -> &Generation {
+        &self.0.generation
     }
 
     async fn credentials(&self) -> Found {
         let mut held = self.0.held.lock().await;
-        let generation = self.generation();
+        let generation = self.0.generation.current();
         let lasting = |held: &Held, time: SystemTime| held.credentials.expiry().is_none_or(|expiry| expiry > time);
         let now = SystemTime::now();
         let good = held.as_ref().filter(|held| held.generation == generation && lasting(held, now));
@@ -67,18 +68,6 @@ impl Renewable {
     }
 }
 
-impl Renew for Renewable {
-    fn generation(&self) -> u64 {
-        self.0.generation.load(Ordering::SeqCst)
-    }
-
-    fn give_up(&self, generation: u64) {
-        let next = generation.saturating_add(1);
-        // A lost race means that another call has given them up.
-        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
-    }
-}
-
 impl ProvideCredentials for Renewable {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
@@ -92,6 +81,7 @@ impl ProvideCredentials for Renewable {
 mod tests {
     use super::*;
     use aws_credential_types::provider::error::CredentialsError;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Numbers the credentials that it gives out, each of which lasts so long.
     #[derive(Debug)]
@@ -139,7 +129,7 @@ mod tests {
         let renewable = Renewable::new(SharedCredentialsProvider::new(source));
         assert_eq!(key(&renewable).await, "KEY0");
         assert_eq!(key(&renewable).await, "KEY0");
-        renewable.give_up(renewable.generation());
+        renewable.generation().give_up(renewable.generation().current());
         assert!(renewable.provide_credentials().await.is_err(), "the provider called them expired");
     }
 
@@ -147,12 +137,12 @@ mod tests {
     async fn calls_that_find_them_expired_at_once_renew_them_once() {
         let renewable = renewable(None);
         assert_eq!(key(&renewable).await, "KEY0");
-        let generation = renewable.generation();
+        let generation = renewable.generation().current();
         for _ in 0..8 {
-            renewable.clone().give_up(generation);
+            renewable.clone().generation().give_up(generation);
         }
         assert_eq!(key(&renewable).await, "KEY1");
-        renewable.give_up(generation);
+        renewable.generation().give_up(generation);
         assert_eq!(key(&renewable).await, "KEY1", "a call that began before the renewal came late");
     }
 }

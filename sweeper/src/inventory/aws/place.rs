@@ -87,7 +87,7 @@ impl Place {
     {
         let reader = Reader {
             limiter: &self.limiters.of(api),
-            credentials: self.session.credentials(),
+            credentials: self.session.credentials().generation(),
             patience: &self.patience,
             setting: "aws.listing_timeout",
         };

@@ -58,7 +58,7 @@ impl<'a> Place<'a> {
     {
         let reader = Reader {
             limiter: &self.limiters.of(api),
-            credentials: &self.session.credentials,
+            credentials: self.session.credentials.generation(),
             patience: &self.options().patience,
             setting: "gcp.listing_timeout",
         };

@@ -4,10 +4,7 @@
 //! revoked, or a clock is off). So what is given up here is the whole of its credentials, cache included: the next call finds them
 //! anew.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{Extensions, HeaderMap};
 use google_cloud_auth::{
@@ -16,7 +13,7 @@ use google_cloud_auth::{
     errors::CredentialsError,
 };
 
-use crate::inventory::reader::Renew;
+use crate::inventory::reader::Generation;
 
 /// Finds credentials; called within a runtime, for they renew themselves in the background.
 pub type Source = fn() -> Result<Credentials, BuildError>;
@@ -29,8 +26,7 @@ pub(super) struct Renewable(Arc<Inner>);
 struct Inner {
     source: Source,
     held: Mutex<Held>,
-    /// Grows each time that credentials are given up.
-    generation: AtomicU64,
+    generation: Generation,
 }
 
 #[derive(Debug)]
@@ -42,29 +38,22 @@ struct Held {
 impl Renewable {
     pub(super) fn new(source: Source) -> Result<Self, BuildError> {
         let held = Mutex::new(Held { credentials: source()?, generation: 0 });
-        Ok(Self(Arc::new(Inner { source, held, generation: AtomicU64::new(0) })))
+        Ok(Self(Arc::new(Inner { source, held, generation: Generation::default() })))
+    }
+
+    /// Which credentials are in use, and the way to give them up.
+    pub(super) fn generation(&self) -> &Generation {
+        &self.0.generation
     }
 
     fn credentials(&self) -> Result<Credentials, CredentialsError> {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let generation = self.generation();
+        let generation = self.0.generation.current();
         if held.generation != generation {
             let credentials = (self.0.source)().map_err(|error| CredentialsError::from_source(false, error))?;
             *held = Held { credentials, generation };
         }
         Ok(held.credentials.clone())
-    }
-}
-
-impl Renew for Renewable {
-    fn generation(&self) -> u64 {
-        self.0.generation.load(Ordering::SeqCst)
-    }
-
-    fn give_up(&self, generation: u64) {
-        let next = generation.saturating_add(1);
-        // A lost race means that another call has given them up.
-        let _ = self.0.generation.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 

@@ -1,27 +1,8 @@
-use std::{
-    cell::RefCell,
-    collections::VecDeque,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
-};
+use std::{cell::RefCell, collections::VecDeque, time::Instant};
 
 use super::*;
 
 const API: Api = Api::new("ec2:DescribeInstances", "ec2:DescribeInstances", 20, 100);
-
-/// Credentials that are nothing but a number that grows.
-#[derive(Debug, Default)]
-struct Keys(AtomicU64);
-
-impl Renew for Keys {
-    fn generation(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn give_up(&self, generation: u64) {
-        assert_eq!(generation, self.0.fetch_add(1, Ordering::SeqCst), "those that the refused call was made with");
-    }
-}
 
 fn refused(remedy: Remedy) -> Result<Page<u32>, Refused> {
     Err(Refused { why: Failure { kind: FailureKind::Provider, message: format!("{remedy:?}") }, remedy })
@@ -51,12 +32,12 @@ async fn read(answers: Vec<Result<Page<u32>, Refused>>) -> Read {
     let answers = RefCell::new(VecDeque::from(answers));
     let asked = RefCell::new(Vec::new());
     let limiter = Limiter::new(API);
-    let credentials = Keys::default();
+    let credentials = Generation::default();
     let patience = Patience { attempts: 3, base_wait: Duration::from_millis(1), ..Patience::default() };
     let reader =
         Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
     let call = |token: Option<String>| {
-        asked.borrow_mut().push((token, credentials.generation()));
+        asked.borrow_mut().push((token, credentials.current()));
         std::future::ready(answers.borrow_mut().pop_front().expect("no more calls than answers"))
     };
     let listed = reader.pages(API, |_| (), call).await.map_err(|why| why.to_string());
@@ -132,7 +113,7 @@ async fn a_token_that_comes_twice_ends_the_list() {
 #[tokio::test]
 async fn a_list_without_an_end_is_given_up() {
     let limiter = Limiter::new(API);
-    let credentials = Keys::default();
+    let credentials = Generation::default();
     let patience = Patience { listing_timeout: Duration::from_millis(50), ..Patience::default() };
     let reader =
         Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
