@@ -352,6 +352,6 @@ async fn a_sweep_says_what_it_listed_and_judges_machines_whatever_else_is_denied
     assert_eq!(report["blind_spots"].as_array().unwrap().len(), 2, "the machines are judged: {report}");
 
     let table = String::from_utf8(sweeper.run(&["sweep"]).await.stdout).unwrap();
-    let line = "Listed: 2 instances, volumes not known, 4 addresses, 5 snapshots, 4 auto scaling groups";
+    let line = "Listed: 2 instances, volumes not known, 4 addresses, 5 snapshots, 4 Auto Scaling groups";
     assert!(table.contains(line) && table.contains("not read: aws 123456789012 us-east-1 volume:"), "{table}");
 }

@@ -37,7 +37,7 @@ impl inventory::Progress for Bar {
     }
 
     fn page(&self, scope: &Scope, kind: Kind, listed: usize) {
-        self.0.set_message(format!("{} {}: {listed} more of {}", scope.account, scope.region, kind.as_str()));
+        self.0.set_message(format!("{} {}: {listed} more {}", scope.account, scope.region, kind.names().1));
     }
 
     fn scope_done(&self, scope: &Scope) {

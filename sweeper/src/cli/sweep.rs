@@ -4,6 +4,7 @@ use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress:
 use crate::{
     config::Config,
     findings::{Class, Seen},
+    inventory::Kind,
     outbox,
     sweep::{self, Context, Counts, FindingLine, MachineLine, Report, ScopeLine},
     verdict::words,
@@ -88,7 +89,8 @@ fn table(report: &Report) -> String {
     out
 }
 
-/// What the providers listed of each kind, everywhere together: `Listed: 12 instances, 30 or more volumes.` None if nothing was.
+/// What the providers listed of each kind, everywhere together: `Listed: 12 instances, 30 or more volumes; no snapshots.` None if no
+/// kind was asked for.
 fn listed(scopes: &[ScopeLine]) -> Option<String> {
     let mut kinds: Vec<(&str, Option<usize>, bool)> = Vec::new();
     for scope in scopes {
@@ -103,18 +105,21 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
             None => *everywhere = false,
         }
     }
-    let words = kinds.into_iter().map(|(kind, sum, everywhere)| {
-        let one = kind.replace('_', " ");
-        let many = format!("{one}{}", if one.ends_with('s') { "es" } else { "s" });
+    let (mut some, mut none) = (Vec::new(), Vec::new());
+    for (kind, sum, everywhere) in kinds {
+        let (one, many) = Kind::from_word(kind).map_or((kind, kind), |kind| kind.names());
         match sum {
-            None => format!("{many} not known"),
-            Some(sum) if !everywhere => format!("{sum} or more {many}"),
-            Some(1) => format!("1 {one}"),
-            Some(sum) => format!("{sum} {many}"),
+            None => some.push(format!("{many} not known")),
+            Some(sum) if !everywhere => some.push(format!("{sum} or more {many}")),
+            Some(0) => none.push(many),
+            Some(1) => some.push(format!("1 {one}")),
+            Some(sum) => some.push(format!("{sum} {many}")),
         }
-    });
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| format!("Listed: {}.", words.join(", ")))
+    }
+    let none = (!none.is_empty()).then(|| format!("no {}", none.join(", ")));
+    let some = (!some.is_empty()).then(|| some.join(", "));
+    let said: Vec<String> = [some, none].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("Listed: {}.", said.join("; ")))
 }
 
 /// Above those that a provider's outside view alone shows.
@@ -229,14 +234,20 @@ mod tests {
             line(Some("volume"), Some(4)),
             line(Some("address"), None),
             line(Some("auto_scaling_group"), Some(0)),
+            line(Some("ecs_task"), Some(0)),
+            line(Some("launch"), None),
             line(Some("instance"), Some(11)),
             line(Some("volume"), None),
         ];
         assert_eq!(
             listed(&scopes).as_deref(),
-            Some("Listed: 12 instances, 4 or more volumes, addresses not known, 0 auto scaling groups.")
+            Some(
+                "Listed: 12 instances, 4 or more volumes, addresses not known, machines' launches not known; \
+                 no Auto Scaling groups, ECS tasks."
+            )
         );
         assert_eq!(listed(&scopes[..1]).as_deref(), Some("Listed: 1 instance."));
+        assert_eq!(listed(&scopes[3..4]).as_deref(), Some("Listed: no Auto Scaling groups."));
         assert_eq!(listed(&[line(None, None)]), None, "it failed before anything was listed");
     }
 }

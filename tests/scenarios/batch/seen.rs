@@ -57,7 +57,7 @@ async fn a_person_sees_each_job_down_to_its_node_and_container_and_what_could_no
     let swept = sweeper.run(&["sweep"]).await;
     let table = String::from_utf8_lossy(&swept.stdout);
     assert_eq!(swept.status.code(), Some(0), "{table}{}", String::from_utf8_lossy(&swept.stderr));
-    let line = "4 batch compute environments, 4 batch job queues, 16 batch jobs, 3 ecs container instances, 5 ecs tasks, 1 machine type.";
+    let line = "4 Batch compute environments, 4 Batch job queues, 16 Batch jobs, 3 ECS container instances, 5 ECS tasks, 1 machine type;";
     assert!(table.contains(line), "{table}");
 
     let answer = sweeper.json(&["jobs"]).await;
