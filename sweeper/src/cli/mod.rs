@@ -185,7 +185,11 @@ pub async fn main(cli: Cli) -> ExitCode {
 /// Logs go to standard error, so that standard output holds nothing but what was asked for. The service says what it
 /// does; a command for people only what is wrong.
 fn start_logging(service: bool) {
-    let default = if service { "info,sea_orm_migration=warn,tokio_cron_scheduler=warn" } else { "warn" };
+    // That the AWS SDK finds no credentials in one place says nothing of the next; that there are none is told by the report.
+    let default = match service {
+        true => "info,sea_orm_migration=warn,tokio_cron_scheduler=warn,aws_config=error",
+        false => "warn,aws_config=error",
+    };
     let filter = EnvFilter::try_from_env("SWEEPER_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()

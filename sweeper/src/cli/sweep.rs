@@ -6,7 +6,7 @@ use crate::{
     findings::{Class, Seen},
     inventory::Kind,
     outbox,
-    sweep::{self, Context, Counts, FindingLine, MachineLine, Report, ScopeLine},
+    sweep::{self, Context, Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine},
     verdict::words,
 };
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -59,6 +59,7 @@ fn table(report: &Report) -> String {
             "{BOLD}There is nothing to look at yet.{BOLD:#} No agent has joined, and no cloud was asked.\n\
              Start an agent (node-agent run), or name an account (AWS_PROFILE=… sweeper sweep) or a project (gcp.projects)."
         );
+        not_asked(&mut out, report);
         return out;
     }
     let (quiet, idle): (Vec<_>, Vec<_>) = report.findings.iter().cloned().partition(is_quiet);
@@ -86,7 +87,14 @@ fn table(report: &Report) -> String {
     if let Some(listed) = listed(&report.scopes) {
         let _ = writeln!(out, "{DIM}{}{DIM:#}", plain(&listed));
     }
+    not_asked(&mut out, report);
     out
+}
+
+fn not_asked(out: &mut String, report: &Report) {
+    for NotAsked { provider, why } in &report.not_asked {
+        let _ = writeln!(out, "{DIM}not asked: {}: {}{DIM:#}", plain(provider), plain(why));
+    }
 }
 
 /// What the providers listed of each kind, everywhere together: `Listed: 12 instances, 30 or more volumes; no snapshots.` None if no

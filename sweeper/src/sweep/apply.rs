@@ -79,6 +79,7 @@ pub(super) async fn apply(
         finished_at: Timestamp::now(),
         complete: inventory.is_complete(),
         scopes: lines,
+        not_asked: Vec::new(),
         counts: outcome.counts,
         findings: still_open().await?.iter().map(FindingLine::from).collect(),
         opened,

@@ -4,7 +4,7 @@
 //! gone. A scope that was found once and is named no more (a narrower `aws.regions`, another account) is asked of nobody:
 //! its nodes are judged by their heartbeats alone.
 
-use super::{Progress, share::Share};
+use super::{NotAsked, Progress, share::Share};
 use crate::{
     config::{AwsConfig, Config, Enabled, GcpConfig},
     inventory::{Failure, FailureKind, Inventory, Kind, Listing, Outcome, Provider, Scope, aws, gcp},
@@ -45,6 +45,19 @@ impl Discovery {
     /// How many of these shares are read from a provider.
     pub(super) fn to_read<'a>(&self, shares: impl IntoIterator<Item = &'a Share>) -> usize {
         shares.into_iter().filter(|share| matches!(self.plan(share), Plan::Read(_))).count()
+    }
+
+    /// Who is not asked, for want of credentials that nobody demands. Of a provider that was read before, its shares fail instead.
+    pub(super) fn not_asked(&self, shares: &[Share]) -> Vec<NotAsked> {
+        let is_known = |listing: &Listing| {
+            shares.iter().any(|share| matches!(share, Share::Scope(scope) if scope.provider == listing.provider))
+        };
+        let unasked = self.failed.iter().filter(|failing| failing.only_known && !is_known(&failing.listing));
+        let why = |failing: &Failing| match &failing.listing.outcome {
+            Outcome::Failed { what, why } => format!("{what}: {}", why.message),
+            Outcome::Complete { .. } => String::new(),
+        };
+        unasked.map(|it| NotAsked { provider: it.listing.provider.as_str().to_owned(), why: why(it) }).collect()
     }
 
     fn plan<'a>(&'a self, share: &'a Share) -> Plan<'a> {
@@ -129,18 +142,12 @@ async fn discover_aws(config: &AwsConfig) -> Discovery {
         let listing = Listing { provider: Provider::Aws, account: None, region: None, kind: None, outcome };
         Discovery { failed: vec![Failing { listing, only_known }], ..Discovery::default() }
     };
-    let none = |message: &str| Failure { kind: FailureKind::Credentials, message: message.to_owned() };
+    let message = "none found; set AWS_PROFILE or another standard variable, or `aws.enabled = \"no\"` if AWS is not to be read \
+                   (SWEEPER_LOG=aws_config=debug tells where they were looked for)";
+    let none = Failure { kind: FailureKind::Credentials, message: message.to_owned() };
     let session = match aws::Session::open(&options).await {
         Ok(Some(session)) => session,
-        Ok(None) if config.enabled == Enabled::Auto => {
-            let message = "none found any more; set AWS_PROFILE or another standard variable as before, or \
-                           `aws.enabled = \"no\"` if AWS is to be read no more";
-            return no_credentials(none(message), true);
-        }
-        Ok(None) => {
-            let message = "none found; set AWS_PROFILE or another standard variable, or `aws.enabled = \"no\"`";
-            return no_credentials(none(message), false);
-        }
+        Ok(None) => return no_credentials(none, config.enabled == Enabled::Auto),
         Err(why) => return no_credentials(why, false),
     };
     let accounts = aws::Accounts::open(&session, &options).await;
@@ -196,5 +203,9 @@ mod tests {
         let went = failed(None, true);
         assert!(matches!(went.plan(&Share::Scope(scope("123456789012"))), Plan::Failed(_)));
         assert_eq!(went.plan(&Share::Uncovered), Plan::AskNobody);
+
+        assert_eq!(went.not_asked(&[Share::Uncovered]).len(), 1);
+        assert_eq!(went.not_asked(&[Share::Scope(scope("123456789012"))]), [], "its scopes fail");
+        assert_eq!(failed(None, false).not_asked(&[]), [], "credentials are demanded, or were refused");
     }
 }

@@ -18,7 +18,7 @@ mod subject;
 mod timetable;
 
 pub use lease::owner;
-pub use report::{Counts, FindingLine, MachineLine, Report, ScopeLine};
+pub use report::{Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::ScheduleError;
 pub use share::Share;

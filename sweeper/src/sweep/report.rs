@@ -22,6 +22,8 @@ pub struct Report {
     pub complete: bool,
     /// What was asked, and how it went.
     pub scopes: Vec<ScopeLine>,
+    /// Who was not asked, because nobody gave credentials for it and none are demanded.
+    pub not_asked: Vec<NotAsked>,
     /// How many machines are what.
     pub counts: Counts,
     /// All open findings after this sweep.
@@ -34,6 +36,15 @@ pub struct Report {
     pub blind_spots: Vec<MachineLine>,
     /// Other machines on which there is no verdict yet.
     pub unknown: Vec<MachineLine>,
+}
+
+/// A provider that nobody gave credentials for. What there is at it is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotAsked {
+    /// For example `aws`.
+    pub provider: String,
+    /// What was looked for, and what to do about it.
+    pub why: String,
 }
 
 /// One kind of resource in one part of the inventory.
@@ -134,6 +145,7 @@ impl Report {
         Self {
             sweep: self.sweep.clone(),
             scopes: self.scopes.clone(),
+            not_asked: self.not_asked.clone(),
             findings: self.findings.clone(),
             opened: self.opened.clone(),
             closed: self.closed.clone(),
@@ -150,6 +162,7 @@ impl Report {
             started_at: now,
             finished_at: Timestamp::now(),
             complete: held.is_empty() && shares.iter().all(|share| share.complete),
+            not_asked: Vec::new(),
             scopes: held.iter().map(|(share, held)| ScopeLine::held(share, held)).collect(),
             counts: Counts::default(),
             findings: open.iter().map(FindingLine::from).collect(),

@@ -206,6 +206,7 @@ async fn sweep_all(
     let discovery = discover(config).await;
     store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
     let shares: Vec<Share> = store.shares().await?.states.into_iter().map(|state| state.share).collect();
+    let not_asked = discovery.not_asked(&shares);
     progress.scopes(discovery.to_read(&shares));
     let swept: Vec<_> = stream::iter(shares)
         .map(|share| asked.sweep(&discovery, share))
@@ -219,7 +220,7 @@ async fn sweep_all(
             Err(by) => held.push((share, by)),
         }
     }
-    Ok(Report::union(now, reports, &held, &store.open_findings().await?))
+    Ok(Report { not_asked, ..Report::union(now, reports, &held, &store.open_findings().await?) })
 }
 
 /// A sweep of everything that was asked for.

@@ -167,20 +167,36 @@ async fn what_a_sweep_cannot_read_closes_no_finding_and_ends_no_history() {
 async fn without_credentials_nobody_is_asked_unless_that_is_demanded() {
     let folder = tempfile::tempdir().unwrap();
     let scope = Scope { provider: Provider::Gcp, account: PROJECT.into(), region: Scope::EVERYWHERE.into() };
-    for (enabled, code) in [("auto", 0), ("yes", 3), ("no", 0)] {
+    for (enabled, code, not_asked) in [("auto", 0, &["aws", "gcp"][..]), ("yes", 3, &[]), ("no", 0, &[])] {
         let folder = folder.path().join(enabled);
         let config = format!(
-            "[aws]\nenabled = \"no\"\n[gcp]\nenabled = \"{enabled}\"\nprojects = [\"{}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n",
+            "[aws]\nenabled = \"{enabled}\"\n[gcp]\nenabled = \"{enabled}\"\nprojects = [\"{}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n",
             scope.account
         );
         let home = folder.display().to_string();
         // No metadata service listens there.
-        let environment = [("HOME", home.as_str()), ("GCE_METADATA_HOST", "127.0.0.1:1")];
+        let environment = [
+            ("HOME", home.as_str()),
+            ("GCE_METADATA_HOST", "127.0.0.1:1"),
+            ("AWS_EC2_METADATA_DISABLED", "false"),
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1"),
+        ];
         let mut sweeper = Sweeper::start(&folder, &config, &environment).await;
         sweeper.stop().await;
         let (exit, report) = sweeper.sweep().await;
         assert_eq!(exit, code, "{enabled}: {report}");
         let failed = report["scopes"].as_array().unwrap().iter().filter_map(|scope| scope["failed"].as_str());
-        assert_eq!(failed.filter(|failed| failed.contains("credentials")).count(), usize::from(code == 3), "{report}");
+        let of_credentials = failed.filter(|failed| failed.starts_with("finding credentials: "));
+        assert_eq!(of_credentials.count(), if code == 3 { 2 } else { 0 }, "{report}");
+        let named = report["not_asked"].as_array().unwrap().iter().map(|one| one["provider"].as_str().unwrap());
+        assert_eq!(named.collect::<Vec<_>>(), not_asked, "{report}");
+
+        let swept = sweeper.run(&["sweep"]).await;
+        let (told, errors) = (String::from_utf8_lossy(&swept.stdout), String::from_utf8_lossy(&swept.stderr));
+        assert_eq!(errors, "", "what the report says is not said a second time, in the words of a library");
+        for provider in ["aws", "gcp"] {
+            let line = format!("not asked: {provider}: finding credentials: none found; set ");
+            assert_eq!(told.contains(&line), not_asked.contains(&provider), "{told}");
+        }
     }
 }
