@@ -149,7 +149,7 @@ impl Podman {
 
 #[tokio::test]
 async fn the_container_counts_the_hosts_processes_exactly() {
-    const COUNT: u32 = 1_000;
+    const COUNT: u32 = Lives::ON_A_SHARED_HOST;
     let podman = Podman::new();
     podman.build("node-agent");
     let lives = Lives { agent: podman.run("node-agent", "bpf,perfmon"), ..Lives::programs(COUNT) };

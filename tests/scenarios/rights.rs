@@ -38,7 +38,7 @@ fn assert_powerless(threads: &str) {
 
 #[tokio::test]
 async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
-    const COUNT: u32 = 1_000;
+    const COUNT: u32 = Lives::ON_A_SHARED_HOST;
     let lives = Lives { agent: unprivileged("+bpf,+perfmon"), ..Lives::programs(COUNT) };
     let proof = Proof::on_this_host(&lives).await;
     proof.assert_exact(COUNT);
