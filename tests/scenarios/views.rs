@@ -39,6 +39,11 @@ async fn until_ended(terminal: &mut Terminal) -> ExitStatus {
     .await
 }
 
+/// What the program wrote at its end may be read a moment after it.
+async fn until_given_back(terminal: &Terminal) {
+    wait::until("the terminal back", PATIENCE, || async { terminal.is_given_back().then_some(()) }).await;
+}
+
 #[tokio::test]
 async fn top_shows_the_machine_obeys_keys_and_gives_the_terminal_back() {
     let (_scratch, agent) = agent();
@@ -70,7 +75,7 @@ async fn top_shows_the_machine_obeys_keys_and_gives_the_terminal_back() {
     terminal.press("q");
     let status = until_ended(&mut terminal).await;
     assert!(status.success(), "{status}");
-    assert!(terminal.is_given_back());
+    until_given_back(&terminal).await;
     assert_eq!(terminal.modes().local_modes, before.local_modes, "the terminal edits lines again");
 }
 
@@ -88,7 +93,7 @@ async fn a_signal_and_ctrl_c_end_top_and_give_the_terminal_back() {
         }
         let status = until_ended(&mut terminal).await;
         assert!(status.success(), "{status}");
-        wait::until("the terminal back", PATIENCE, || async { terminal.is_given_back().then_some(()) }).await;
+        until_given_back(&terminal).await;
         assert_eq!(terminal.modes().local_modes, before.local_modes);
     }
 }
