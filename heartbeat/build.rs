@@ -8,6 +8,8 @@ fn main() {
         .type_attribute(".", "#[derive(serde::Serialize)]")
         .field_attribute("WorkloadActivity.class", with_name("class"))
         .field_attribute("Listener.class", with_name("class"))
+        .field_attribute("PeerGroup.class", with_name("class"))
+        .field_attribute("PeerGroup.protocol", with_name("protocol"))
         .field_attribute("Coverage.collector", with_name("collector"))
         .field_attribute("Probe.status", with_name("probe_status"))
         .compile_fds(descriptors)

@@ -1,10 +1,15 @@
 //! Paths, bodies and headers of the agent-facing HTTP interface.
 
-use crate::{BootId, NodeId};
+use crate::{BootId, NodeId, attestation::Proof};
 use serde::{Deserialize, Serialize};
 
-/// `POST` of a [`JoinRequest`] with the join token as bearer token; answers with a [`JoinResponse`].
+/// `POST` of a [`ChallengeRequest`], without a token; answers with a [`Challenge`].
+pub const CHALLENGE_PATH: &str = "/v1/nodes/challenge";
+/// `POST` of a [`JoinRequest`]; answers with a [`JoinResponse`]. A node that has no bound key sends a join secret (a fleet token or a join
+/// token) as bearer token; one that has proves that key ([`Proof`]) and needs none.
 pub const JOIN_PATH: &str = "/v1/nodes/join";
+/// Header of a join with a [`Proof`]: the Ed25519 signature of [`crate::attestation::signed_text`] of the body, in hexadecimal digits.
+pub const SIGNATURE_HEADER: &str = "x-node-signature";
 /// `POST` of an encoded [`crate::wire::Envelope`] with the node token as bearer token; answers with an [`Ack`].
 pub const HEARTBEATS_PATH: &str = "/v1/heartbeats";
 /// `GET` with the node token as bearer token: the rules file that an [`Ack`] offers, as TOML. Its `ETag` is the file's
@@ -19,6 +24,23 @@ pub const CONTENT_ENCODING: &str = "zstd-heartbeat-v1";
 /// Content type of a [`Problem`].
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 
+/// A node asks for a challenge that its next join answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChallengeRequest {
+    /// Who will answer it.
+    pub node_id: NodeId,
+}
+
+/// A text that one join of one node must carry, so that a recorded join is worth nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Challenge {
+    /// To be repeated in [`Proof::challenge`], once.
+    pub challenge: String,
+    /// How long it is good for, in seconds.
+    pub expires_in_s: u64,
+}
+
 /// A node asks to be known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,13 +53,19 @@ pub struct JoinRequest {
     pub hostname: String,
     /// Version of the agent.
     pub agent_version: String,
+    /// The node's key and what it proves; absent from agents that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// The node is known from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinResponse {
-    /// Bearer token for this node and no other. An earlier token of the same node is void.
+    /// Bearer token for this node and no other. An earlier token of the same node is void, unless both of them expire.
     pub node_token: String,
+    /// After how many seconds the token expires; absent if it does not, because the node has no key to renew it with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_s: Option<u64>,
     /// Highest sequence of this boot that is already stored; 0 if none. The agent goes on from there.
     pub last_sequence: u64,
 }

@@ -32,6 +32,8 @@ pub const MAX_SYSCALL_CLASSES: usize = 16;
 pub const MAX_GPUS: usize = 64;
 /// Most listening ports.
 pub const MAX_LISTENERS: usize = 64;
+/// Most groups of peers.
+pub const MAX_PEER_GROUPS: usize = 64;
 /// Most probes, and most drop counters.
 pub const MAX_PROBES: usize = 128;
 /// Longest name, key or reason, in bytes.
@@ -182,6 +184,7 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
     let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| [&gpu.uuid, &gpu.model]));
     let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| &gpu.workloads));
     let names = names.chain(heartbeat.callers.iter().flat_map(|callers| &callers.listeners).map(|port| &port.command));
+    let names = names.chain(heartbeat.peers.iter().flat_map(|peers| &peers.groups).map(|group| &group.command));
     let names = names.chain(coverage.probes.iter().flat_map(|probe| [&probe.name, &probe.reason]));
     let names = names.chain(coverage.drops.iter().map(|drop| &drop.name));
     let names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
@@ -226,6 +229,7 @@ fn check_counts(heartbeat: &wire::Heartbeat, coverage: &wire::Coverage) -> Resul
         ("gpus", heartbeat.gpus.len(), MAX_GPUS),
         ("gpus.workloads", longest(&mut heartbeat.gpus.iter().map(|gpu| gpu.workloads.len())), MAX_WORKLOADS),
         ("listeners", listeners, MAX_LISTENERS),
+        ("peers", heartbeat.peers.as_ref().map_or(0, |peers| peers.groups.len()), MAX_PEER_GROUPS),
         ("probes", coverage.probes.len(), MAX_PROBES),
         ("drops", coverage.drops.len(), MAX_PROBES),
     ] {

@@ -1,6 +1,6 @@
 //! Names instead of numbers for the enums of a heartbeat that is shown as JSON.
 
-use crate::wire::{Class, Collector, ProbeStatus};
+use crate::wire::{Class, Collector, ProbeStatus, Protocol};
 use serde::Serializer;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's serialize_with passes a reference")]
@@ -16,4 +16,9 @@ pub(crate) fn collector<S: Serializer>(value: &i32, serializer: S) -> Result<S::
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's serialize_with passes a reference")]
 pub(crate) fn probe_status<S: Serializer>(value: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(ProbeStatus::try_from(*value).map_or("UNKNOWN", |status| status.as_str_name()))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's serialize_with passes a reference")]
+pub(crate) fn protocol<S: Serializer>(value: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(Protocol::try_from(*value).map_or("UNKNOWN", |protocol| protocol.as_str_name()))
 }

@@ -4,6 +4,7 @@
 //! cost at most stands in [`envelope`]. The contract's text is `proto/heartbeat.proto`.
 
 pub mod api;
+pub mod attestation;
 pub mod envelope;
 pub mod identity;
 mod json;

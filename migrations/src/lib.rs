@@ -12,6 +12,7 @@ mod m0005_sweeps;
 mod m0006_scopes;
 mod m0007_history;
 mod m0008_outside;
+mod m0009_node_identity;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -32,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_scopes::Migration),
             Box::new(m0007_history::Migration),
             Box::new(m0008_outside::Migration),
+            Box::new(m0009_node_identity::Migration),
         ]
     }
 }

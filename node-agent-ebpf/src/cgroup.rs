@@ -9,7 +9,7 @@ use crate::{
     maps::CGROUPS,
 };
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_probe_read_kernel_str_bytes};
-use node_agent_ebpf::{CGROUP_NAME_BYTES, CgroupId, CgroupName, Key, MAX_CGROUP_DEPTH, hierarchy};
+use node_agent_ebpf::{ABSENT, CGROUP_NAME_BYTES, CgroupId, CgroupName, Key, MAX_CGROUP_DEPTH, hierarchy};
 
 /// The root of every kernfs tree has inode number 1.
 const ROOT_ID: u64 = 1;
@@ -34,34 +34,42 @@ fn id<const TYPED: bool>(node: Option<Address<TYPED>>) -> u64 {
     node.and_then(|node| node.read(offset!(kn_id))).unwrap_or(ROOT_ID)
 }
 
-/// Fills the key's cgroup: the version 2 tree if the task is below its root there, else a version 1 tree.
+/// Fills the key's cgroups: in the version 2 tree, and where there are version 1 trees in the one that knows more. A host may have both: then a
+/// container's own path may stand in one tree alone, behind its engine's in the other.
 #[inline(always)]
 pub(crate) fn place<const TYPED: bool>(task: Address<TYPED>, key: &mut Key) {
     let Some(css_set) = task.follow(offset!(task_cgroups)) else { return };
-    let mut tree = hierarchy::V2;
-    let mut found = id(node(css_set, hierarchy::V2));
-    if found <= ROOT_ID {
-        tree = hierarchy::V1_CPUACCT;
-        found = id(node(css_set, hierarchy::V1_CPUACCT));
+    let unified = id(node(css_set, hierarchy::V2));
+    if unified > ROOT_ID {
+        key.cgroup_id = unified;
     }
-    if found <= ROOT_ID {
+    let mut tree = hierarchy::V1_CPUACCT;
+    let mut found = if offset!(css_set_cpuacct) == ABSENT { ROOT_ID } else { id(node(css_set, tree)) };
+    if found <= ROOT_ID && offset!(css_set_pids) != ABSENT {
         tree = hierarchy::V1_PIDS;
-        found = id(node(css_set, hierarchy::V1_PIDS));
+        found = id(node(css_set, tree));
     }
     if found > ROOT_ID {
-        key.cgroup_id = found;
+        key.cgroup_v1_id = found;
         key.hierarchy = tree;
     }
 }
 
-/// Remembers the names from the task's cgroup up to the root, or up to the first that is known.
+/// Remembers the names from the task's cgroups up to the root, or up to the first that is known.
 #[inline(always)]
 pub(crate) fn remember_names<const TYPED: bool>(task: Address<TYPED>, key: &Key) {
-    if key.hierarchy == hierarchy::ROOT {
-        return;
+    if key.cgroup_id != 0 {
+        remember_names_in(task, hierarchy::V2, key.cgroup_id);
     }
-    let mut next = task.follow(offset!(task_cgroups)).and_then(|css_set| node(css_set, key.hierarchy));
-    let mut at = CgroupId { id: key.cgroup_id, hierarchy: u64::from(key.hierarchy) };
+    if key.cgroup_v1_id != 0 {
+        remember_names_in(task, key.hierarchy, key.cgroup_v1_id);
+    }
+}
+
+#[inline(always)]
+fn remember_names_in<const TYPED: bool>(task: Address<TYPED>, tree: u8, own_id: u64) {
+    let mut next = task.follow(offset!(task_cgroups)).and_then(|css_set| node(css_set, tree));
+    let mut at = CgroupId { id: own_id, hierarchy: u64::from(tree) };
     for _ in 0..MAX_CGROUP_DEPTH {
         let Some(node) = next else { return };
         if at.id <= ROOT_ID || CGROUPS.get_ptr(&at).is_some() {

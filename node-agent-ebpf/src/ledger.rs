@@ -4,7 +4,7 @@ use crate::{
     cost::timed,
     fields::{Address, offset, zero},
     fold::{add, count_drop},
-    identity::{control, key_of},
+    identity::{control, keep_remembered, key_of},
     lineage::{self, now_ns},
     maps::{ACCOUNTED, CONTROL, RECORD},
     resident::{Resident, resident},
@@ -73,6 +73,9 @@ fn show<const TYPED: bool>(seq: *mut seq_file, task: Address<TYPED>) {
         let _ = CONTROL.set(control::OWN_TGID, &u64::from(reader), 0);
     }
     let (Some(mut key), Some(now)) = (key_of(task), sums(task)) else { return count_drop(dropped::UNREADABLE) };
+    if pid == tgid {
+        keep_remembered(task, tgid, &key);
+    }
     lineage::place(task, lineage::entry_of(task), &mut key);
     let Some(record) = RECORD.get_ptr_mut(0) else { return };
     // SAFETY: this CPU's own value, and no other program uses it. One reader runs at a time, and a program does not move

@@ -14,9 +14,9 @@ pub use offsets::Offsets;
 /// Length of a task's name in the kernel (`TASK_COMM_LEN`), the closing zero included.
 pub const COMM_BYTES: usize = 16;
 /// Distinct keys that both buffers of the fold hold together; what comes beyond goes to the rest rows.
-/// 8,192 × (56 + 232 bytes + about 48 of the kernel's own) is 2.8 MB, allocated once.
+/// 8,192 × (72 + 232 bytes + about 48 of the kernel's own) is 2.9 MB, allocated once.
 pub const MAX_FOLDED: u32 = 8_192;
-/// Distinct pairs of key and way to end that both buffers hold together. 2,048 × (64 + 8 + about 48 bytes) is 0.25 MB,
+/// Distinct pairs of key and way to end that both buffers hold together. 2,048 × (80 + 8 + about 48 bytes) is 0.3 MB,
 /// allocated once.
 pub const MAX_FAILURES: u32 = 2_048;
 /// Living tasks whose accounted share is remembered, so that their death adds only what is new. Memory is taken
@@ -32,6 +32,9 @@ pub const MAX_VICTIMS: u32 = 1_024;
 /// Cgroups whose names are remembered, so that a workload that came and went between two readings still has its path.
 /// 4,096 × (16 + 104 bytes + about 60 of the kernel's own) is 0.7 MB, allocated once.
 pub const MAX_CGROUPS: u32 = 4_096;
+/// Processes that are remembered until they are freed, by the lowest bits of their ids: 16,384 × 56 bytes are 0.9 MB, allocated
+/// once. A younger process takes an older one's place; of that one it is then not known what it executed, which makes it workload.
+pub const MAX_PROCESSES: u32 = 16_384;
 /// Longest part of a cgroup's path that is remembered, the closing zero included; a container's has 77 bytes.
 pub const CGROUP_NAME_BYTES: usize = 96;
 /// Deepest path that is remembered. Kubernetes on systemd needs five levels.
@@ -71,28 +74,61 @@ pub struct CgroupName {
     pub name: [u8; CGROUP_NAME_BYTES],
 }
 
-/// By what the books of the dead are kept.
+/// Which file a process executes. Two files that exist at the same time never share it, and a file that was changed or
+/// replaced has another one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Executable {
+    /// Inode number (`i_ino`); 0 if the file is not known, or there is none.
+    pub inode: u64,
+    /// When the inode last changed (`ctime`), in nanoseconds since 1970-01-01 UTC, modulo 2 to the 64th.
+    pub changed_ns: u64,
+    /// The file system's device as the kernel writes it (`s_dev`): the major number times 2 to the 20th, and the minor number.
+    pub device: u32,
+    /// Always 0.
+    pub padding: u32,
+}
+
+/// By what the counters of processes are kept.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The kernel's id of the cgroup; equal to the inode number of its directory.
+    /// The kernel's id of its cgroup in the unified tree; equal to the inode number of its directory. 0 for the root.
     pub cgroup_id: u64,
+    /// Likewise in the version 1 tree that `hierarchy` names; 0 for the root, and where there is no such tree.
+    pub cgroup_v1_id: u64,
     /// The task of a pipeline's run that it belongs to; 0 if it belongs to none.
     pub task_id: u64,
+    /// What it executes.
+    pub executable: Executable,
     /// The real user.
     pub uid: u32,
-    /// See [`hierarchy`].
+    /// The tree of `cgroup_v1_id`; see [`hierarchy`].
     pub hierarchy: u8,
-    /// 1 for a kernel thread; see also [`runs::INTERPRETED`].
+    /// 1 for a kernel thread.
     pub kernel_thread: u8,
-    /// 1 for a task of the agent.
+    /// 1 for a task of the agent or of its helper.
     pub own: u8,
     /// Which of the two buffers this entry belongs to; see [`control::BUFFER`].
     pub buffer: u8,
-    /// Name of the process (its first thread), zero-padded.
+    /// Name of the process (its first thread), zero-padded. Anybody may choose it: it is for people, and decides nothing.
     pub comm: [u8; COMM_BYTES],
-    /// Name of the parent process, zero-padded.
-    pub parent_comm: [u8; COMM_BYTES],
+}
+
+/// What is remembered of a process until its last thread is freed: its memory, and so the file that it executes, is gone by then.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// When it began, in nanoseconds since boot; 0 while the entry is being written.
+    pub start_boottime_ns: u64,
+    /// What it executes.
+    pub executable: Executable,
+    /// Its name, zero-padded.
+    pub comm: [u8; COMM_BYTES],
+    /// Its id in the first pid namespace.
+    pub tgid: u32,
+    /// Always 0.
+    pub padding: u32,
 }
 
 /// Indices into the cumulative counters of a task and of a key.
@@ -258,8 +294,11 @@ pub mod control {
     /// No task that began after this moment (nanoseconds since boot) has been accounted while it lived: its death need not look
     /// for what was. All may have been, while a reading runs.
     pub const SHOWN_BOOTTIME_NS: u32 = 3;
+    /// Process id of the agent's helper, as the first pid namespace sees it; 0 while there is none. Whatever the agent starts is its helper;
+    /// one that is older than the programs is written by the agent.
+    pub const HELPER_TGID: u32 = 4;
     /// Length of the array.
-    pub const LEN: u32 = 4;
+    pub const LEN: u32 = 5;
 }
 
 /// Indices into the array of drop counters.
@@ -284,7 +323,7 @@ pub mod dropped {
 
 #[cfg(feature = "user")]
 mod user {
-    use super::{Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Task, Totals};
+    use super::{Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Process, Task, Totals};
 
     macro_rules! plain {
         ($($name:ty),*) => { $(
@@ -292,17 +331,19 @@ mod user {
             unsafe impl aya::Pod for $name {}
         )* };
     }
-    plain!(Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Task, Totals);
+    plain!(Accounted, CgroupId, CgroupName, Cost, Failure, Key, Observed, Offsets, Process, Task, Totals);
 }
 
 // Padding would make equal keys differ.
 const _: () = {
-    assert!(size_of::<Key>() == 2 * 8 + 4 + 4 + 2 * COMM_BYTES);
+    assert!(size_of::<Executable>() == 2 * 8 + 2 * 4);
+    assert!(size_of::<Key>() == 3 * 8 + size_of::<Executable>() + 4 + 4 + COMM_BYTES);
+    assert!(size_of::<Process>() == 8 + size_of::<Executable>() + COMM_BYTES + 2 * 4);
     assert!(size_of::<CgroupId>() == 2 * 8);
     assert!(size_of::<CgroupName>() == 8 + CGROUP_NAME_BYTES);
     assert!(size_of::<Totals>() == (counter::LEN + 6) * 8);
     assert!(size_of::<Failure>() == size_of::<Key>() + 2 * 4);
     assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 3) * 8 + 4 * 4);
     assert!(size_of::<Accounted>() == (1 + counter::KEPT) * 8);
-    assert!(size_of::<Offsets>() == 52 * 4 + 8);
+    assert!(size_of::<Offsets>() == 58 * 4 + 8);
 };

@@ -10,9 +10,9 @@ use crate::{
     cost::timed,
     fields::{Address, offset},
     fold::{add, count_drop, failure, row},
-    identity::{control, key_of},
+    identity::{control, is_kernel_thread, key_of, key_of_freed, remember},
     lineage,
-    maps::ACCOUNTED,
+    maps::{ACCOUNTED, CONTROL},
     memory::was_victim,
     programs,
     resident::resident,
@@ -40,8 +40,14 @@ fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
     if pid != tgid {
         return;
     }
+    if parent.read::<u32>(offset!(task_tgid)).map(u64::from) == Some(control(control::OWN_TGID)) {
+        let _ = CONTROL.set(control::HELPER_TGID, &u64::from(tgid), 0);
+    }
     let task_id = lineage::born(parent, child, tgid);
     let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
+    remember(child, &key);
+    // The kernel itself starts a program now and then (a module's loader): that is the kernel's doing until the program begins.
+    key.kernel_thread |= u8::from(is_kernel_thread(parent));
     key.task_id = task_id;
     if let Some(row) = row(&mut key) {
         // SAFETY: the row is a live map value.
@@ -62,6 +68,7 @@ fn process_exec(context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn begun<const TYPED: bool>(task: Address<TYPED>, task_id: u64) {
     let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+    remember(task, &key);
     key.task_id = task_id;
     remember_names(task, &key);
     if let Some(row) = row(&mut key) {
@@ -111,6 +118,9 @@ pub(crate) fn wait_status<const TYPED: bool>(task: Address<TYPED>) -> Option<u32
     let flags: u32 = signal.read(offset!(signal_flags)).unwrap_or(0);
     let wait_status: Option<u32> = if flags & SIGNAL_GROUP_EXIT != 0 {
         signal.read(offset!(signal_group_exit_code))
+    } else if is_end_told_here() {
+        // Asked of the first thread alone, which holds no reference to anybody any more.
+        task.read(offset!(task_exit_code))
     } else {
         task.follow(offset!(task_group_leader)).and_then(|leader| leader.read(offset!(task_exit_code)))
     };
@@ -135,7 +145,14 @@ fn process_free(context: BtfTracePointContext) -> i32 {
         let entry = lineage::entry_of(task);
         freed(task, entry);
         // The first thread's end is the process's: after an exec by another thread, that one has taken over its place.
-        if is_end_told_here() && task.read::<u32>(offset!(task_pid)) == task.read::<u32>(offset!(task_tgid)) {
+        let tgid = task.read::<u32>(offset!(task_tgid));
+        if task.read::<u32>(offset!(task_pid)) != tgid {
+            return;
+        }
+        if tgid.map(u64::from) == Some(control(control::HELPER_TGID)) {
+            let _ = CONTROL.set(control::HELPER_TGID, &0, 0);
+        }
+        if is_end_told_here() {
             lineage::ended(task, entry);
         }
     });
@@ -150,7 +167,7 @@ fn is_end_told_here() -> bool {
 
 #[inline(always)]
 fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
-    let (Some(mut key), Some(now)) = (key_of(task), sums(task)) else {
+    let (Some(mut key), Some(now)) = (key_of_freed(task), sums(task)) else {
         count_drop(dropped::UNREADABLE);
         let _ = ACCOUNTED.remove(&task.number());
         return;

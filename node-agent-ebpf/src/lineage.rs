@@ -17,8 +17,8 @@ use aya_ebpf::{
 use node_agent_ebpf::{
     Key,
     runs::{
-        Death, EVENTS_BYTES, Event, INTERPRETED, LATE_DEATHS, Lineage, MAX_LINEAGE, MAX_RUNS, MAX_TOOLS, OTHERS,
-        RunCounts, TASKS_PER_READING, Tool, budget, engine_id, entries, event, lost, role, run_of,
+        Death, EVENTS_BYTES, Event, LATE_DEATHS, Lineage, MAX_LINEAGE, MAX_RUNS, MAX_TOOLS, OTHERS, RunCounts,
+        TASKS_PER_READING, Tool, budget, engine_id, entries, event, lost, role, run_of,
     },
 };
 
@@ -135,7 +135,6 @@ pub(crate) fn place<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut 
         if (*tool).start_boottime_ns == start {
             // Word by word: the compiler would call `memcpy`, a loop.
             key.comm = name(core::ptr::read_volatile((&raw const (*tool).name).cast()));
-            key.kernel_thread |= INTERPRETED;
         }
     }
 }

@@ -16,8 +16,6 @@ pub struct Offsets {
     pub task_comm: u32,
     /// `task_struct.group_leader`
     pub task_group_leader: u32,
-    /// `task_struct.real_parent`
-    pub task_real_parent: u32,
     /// `task_struct.cred`
     pub task_cred: u32,
     /// `task_struct.signal`
@@ -38,6 +36,20 @@ pub struct Offsets {
     pub delays_blkio: u32,
     /// `task_struct.mm`
     pub task_mm: u32,
+    /// `mm_struct.exe_file`
+    pub mm_exe_file: u32,
+    /// `file.f_inode`
+    pub file_inode: u32,
+    /// `inode.i_ino`
+    pub inode_number: u32,
+    /// `inode.i_sb`
+    pub inode_super_block: u32,
+    /// The seconds of the inode's last change
+    pub inode_changed_s: u32,
+    /// The nanoseconds of the inode's last change
+    pub inode_changed_ns: u32,
+    /// `super_block.s_dev`
+    pub super_block_device: u32,
     /// `task_struct.cgroups`
     pub task_cgroups: u32,
     /// `cred.uid`
@@ -56,9 +68,9 @@ pub struct Offsets {
     pub mm_rss_stride: u32,
     /// `css_set.dfl_cgrp`
     pub css_set_v2: u32,
-    /// The pointer of `cpuacct` in `css_set.subsys`
+    /// The pointer of `cpuacct` in `css_set.subsys`; absent where no version 1 tree with it is mounted
     pub css_set_cpuacct: u32,
-    /// The pointer of `pids` in `css_set.subsys`
+    /// The pointer of `pids` in `css_set.subsys`, likewise
     pub css_set_pids: u32,
     /// `cgroup_subsys_state.cgroup`
     pub css_cgroup: u32,

@@ -28,8 +28,6 @@ pub const TASKS_PER_READING: u64 = 512;
 pub const SCRIPT_TASKS_PER_READING: u64 = 256;
 /// Program starts of a task's first process that are told, since a launcher may come first.
 pub const PROGRAMS_PER_TASK: u32 = 4;
-/// Bit of [`super::Key::kernel_thread`]: the name is that of what an interpreter runs.
-pub const INTERPRETED: u8 = 2;
 /// Lower half of the id that tasks beyond the budget share.
 pub const OTHERS: u32 = u32::MAX;
 /// Ids that user space gives out bear this CPU number in bits 20 to 31.

@@ -26,10 +26,18 @@ pub(crate) fn sums<const TYPED: bool>(task: Address<TYPED>) -> Option<Accounted>
     Some(now)
 }
 
-/// Whether what is remembered is an older task's, whose death was not shown; counts it.
+/// Whether what was remembered under a task's address is that task's own. A thread that starts a program in place of its process takes over
+/// the start of the first thread, which is earlier (<https://github.com/torvalds/linux/blob/v6.12/fs/exec.c#L1107-L1121>); a task that was given the
+/// address of one that is gone began later.
+#[inline(always)]
+fn is_same_task(start_now: u64, start_before: u64) -> bool {
+    start_now <= start_before
+}
+
+/// Whether what is remembered is an older task's, whose end was not shown; counts it.
 #[inline(always)]
 pub(crate) fn was_missed(now: &Accounted, before: Option<&Accounted>) -> bool {
-    let missed = before.is_some_and(|before| before.start_boottime_ns != now.start_boottime_ns);
+    let missed = before.is_some_and(|before| !is_same_task(now.start_boottime_ns, before.start_boottime_ns));
     if missed {
         count_drop(dropped::MISSED_DEATH);
     }
@@ -50,7 +58,7 @@ pub(crate) fn not_below_zero(number: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn since(now: &Accounted, before: Option<&Accounted>, index: usize) -> u64 {
     match before {
-        Some(before) if before.start_boottime_ns == now.start_boottime_ns => {
+        Some(before) if is_same_task(now.start_boottime_ns, before.start_boottime_ns) => {
             not_below_zero(now.counters[index].wrapping_sub(before.counters[index]))
         }
         _ => now.counters[index],
@@ -80,7 +88,7 @@ pub(crate) fn observed<const TYPED: bool>(task: Address<TYPED>, start_boottime_n
     }
     let observed = OBSERVED.get_ptr_mut(&task.number())?;
     // SAFETY: a live map value. What an older task at this address left behind is nobody's activity.
-    (unsafe { (*observed).start_boottime_ns } == start_boottime_ns).then_some(observed)
+    is_same_task(start_boottime_ns, unsafe { (*observed).start_boottime_ns }).then_some(observed)
 }
 
 /// Adds to a counter of the running task; `index` is one from [`counter::KEPT`] on.

@@ -7,6 +7,7 @@
 mod book;
 mod options;
 mod reading;
+mod whose;
 
 pub use options::{CollectError, CollectorOptions, Mode};
 pub use reading::Reading;
@@ -20,6 +21,7 @@ use crate::{
         clock::Moment,
         facts::Facts,
         process,
+        shipped::Shipped,
         signals::{Seen, Signals},
     },
     kernel::{
@@ -30,11 +32,12 @@ use crate::{
     },
     privileges::{self, Rights},
     rules::Keeper,
-    workload::{Names, Rows, classify, runs::Runs},
+    workload::{Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
 use rustix::thread::CapabilitySet;
 use std::{path::Path, sync::Arc, time::Duration};
+use whose::Known;
 use workload_rules::Rules;
 
 /// Why a probe does not measure that was given up.
@@ -69,6 +72,7 @@ pub struct Collector {
     /// What had been lost when the rows' counters were zero.
     drops_before: Vec<(&'static str, u64)>,
     signals: Signals,
+    shipped: Shipped,
     rows: Rows,
     names: Names,
     runs: Runs,
@@ -129,11 +133,12 @@ impl Collector {
             hidden_host,
             ebpf_refusal,
             cgroups: Cgroups::new(Mounts::read()),
-            facts: Facts::read(signals.bus().any()),
+            facts: Facts::read(signals.bus().any_gpu()),
             rules: options.rules.rules(),
             keeper: Arc::clone(&options.rules),
             drops_before: Vec::new(),
             signals,
+            shipped: Shipped::read(&options.host_root),
             rows: Rows::default(),
             names: Names::default(),
             runs: Runs::default(),
@@ -155,6 +160,10 @@ impl Collector {
             (key, Share { totals: node_agent_ebpf::Totals { peak_resident_bytes, ..Default::default() }, ..share })
         });
         collector.book(&Ledger { shares: quiet.collect(), paths: baseline.paths, ..Ledger::default() });
+        // It began before the programs did, which know the agent's later children by themselves.
+        if let (Books::Ebpf(object), Some(helper)) = (&mut collector.books, collector.signals.helper()) {
+            object.know_helper(helper)?;
+        }
         let mut probes = Probes::default();
         let _ = books::read(collector.hidden_host.as_deref(), &mut probes);
         let _ = collector.look(collector.counters_since, &mut probes);
@@ -260,8 +269,14 @@ impl Collector {
 
     /// Looks for GPUs' work, people and callers.
     fn look(&mut self, now: Moment, probes: &mut Probes) -> Seen {
-        let rules = &self.rules.housekeeping;
-        self.signals.read(now, &|process| classify(rules, process), probes)
+        let mut known = Known {
+            rules: &self.rules.housekeeping,
+            shipped: &mut self.shipped,
+            books: &self.books,
+            cgroups: &self.cgroups,
+            rows: &self.rows,
+        };
+        self.signals.read(now, &mut known, probes)
     }
 
     /// Says for each probe of the tasks' books how it stands, and which columns hold a measurement.
@@ -269,6 +284,7 @@ impl Collector {
         let standing = self.standing();
         standing.state(probes);
         self.keeper.report(probes);
+        self.shipped.state(probes);
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }
@@ -294,6 +310,7 @@ impl Collector {
 
     /// Detaches every program; nothing is counted until [`Collector::resume`].
     pub fn pause(&mut self) {
+        self.signals.pause();
         match &mut self.books {
             Books::Ebpf(object) => object.detach(),
             Books::Proc(fallback) => fallback.pause(),

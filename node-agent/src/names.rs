@@ -72,6 +72,9 @@ fn for_each_text(heartbeat: &mut wire::Heartbeat, with: &mut impl FnMut(&mut Str
     for listener in heartbeat.callers.iter_mut().flat_map(|callers| &mut callers.listeners) {
         with(&mut listener.command);
     }
+    for group in heartbeat.peers.iter_mut().flat_map(|peers| &mut peers.groups) {
+        with(&mut group.command);
+    }
     if let Some(coverage) = &mut heartbeat.coverage {
         for probe in &mut coverage.probes {
             with(&mut probe.name);
@@ -147,6 +150,10 @@ mod tests {
             callers: Some(wire::Callers {
                 listeners: vec![wire::Listener { command: HOSTILE.into(), ..wire::Listener::default() }],
                 ..wire::Callers::default()
+            }),
+            peers: Some(wire::Peers {
+                groups: vec![wire::PeerGroup { command: HOSTILE.into(), ..wire::PeerGroup::default() }],
+                ..wire::Peers::default()
             }),
             coverage: Some(wire::Coverage {
                 probes: vec![wire::Probe { name: HOSTILE.into(), reason: HOSTILE.into(), ..wire::Probe::default() }],

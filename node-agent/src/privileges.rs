@@ -1,6 +1,7 @@
 //! What the agent may do, and how it gives that up once everything is attached, before it touches the network.
 //!
-//! Loading and attaching need `CAP_BPF` and `CAP_PERFMON`, the kernel's records of the dead `CAP_NET_ADMIN`. Reading what was
+//! Loading and attaching need `CAP_BPF` and `CAP_PERFMON`, the kernel's records of processes that ended `CAP_NET_ADMIN`, and to see whether
+//! users have crontabs takes `CAP_DAC_READ_SEARCH`. Reading what was
 //! attached needs nothing: with a map's or an iterator's descriptor in hand, every system call of a reading works without any
 //! capability (tried on Linux 6.1 with `kernel.unprivileged_bpf_disabled` at 0, 1 and 2, and on 6.18 with it at 2; since
 //! <https://git.kernel.org/linus/c8644cd0efe7> only loading and creating are refused). An older kernel may refuse; so a rehearsal
@@ -16,10 +17,11 @@ use rustix::thread::{
 use std::{fs, io};
 
 /// What the agent asks for at one time or another; others have numbers.
-const NAMES: [(CapabilitySet, &str); 5] = [
+const NAMES: [(CapabilitySet, &str); 6] = [
     (CapabilitySet::BPF, "CAP_BPF"),
     (CapabilitySet::PERFMON, "CAP_PERFMON"),
     (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
+    (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
     (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
 ];

@@ -1,12 +1,12 @@
-//! The state directory: one agent at a time, and the node token that no other user may read.
+//! The state directory: one agent at a time, and the node's key and token, which no other user may read.
 //!
-//! The lock is the kernel's (`flock`), so that it ends with the process however that ends. The token is `fsync`ed: it is
-//! written once per join and losing it needs a join token again.
+//! The lock is the kernel's (`flock`), so that it ends with the process however that ends. Key and token are `fsync`ed: the token is
+//! written once per join, the key once for good. Who loses the key needs `sweeper nodes revoke` to join again.
 //!
 //! A disk that is mounted read-only does not keep the agent from measuring: the lock is taken on what is there, and where nothing is, the agent goes
 //! on without one and says so.
 
-use crate::config::Secret;
+use crate::{config::Secret, identity::key::NodeKey};
 use heartbeat::NodeId;
 use std::{
     fs::{self, File, OpenOptions},
@@ -17,6 +17,7 @@ use std::{
 
 const LOCK: &str = "lock";
 const TOKEN: &str = "node-token";
+const KEY: &str = "node-key";
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +47,27 @@ pub struct StateDir {
     _lock: Option<File>,
 }
 
+/// The token that the sweeper gave to this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeToken {
+    /// The token.
+    pub secret: Secret,
+    /// When it expires, in milliseconds since 1970-01-01 UTC by this host's clock; `None` if it does not.
+    pub expires_unix_ms: Option<i64>,
+}
+
 #[derive(serde::Serialize, serde::Deserialize)]
 struct StoredToken {
     node_id: NodeId,
     node_token: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_unix_ms: Option<i64>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredKey {
+    node_id: NodeId,
+    private_key_pkcs8: String,
 }
 
 impl StateDir {
@@ -94,10 +112,12 @@ impl StateDir {
 
     /// The token that the sweeper gave to this node; one of another node (a copied disk) is none.
     #[must_use]
-    pub fn token(&self, node: &NodeId) -> Option<Secret> {
+    pub fn token(&self, node: &NodeId) -> Option<NodeToken> {
         let text = fs::read_to_string(self.path.join(TOKEN)).ok()?;
         match serde_json::from_str::<StoredToken>(&text) {
-            Ok(stored) if stored.node_id == *node => Some(Secret::new(stored.node_token)),
+            Ok(stored) if stored.node_id == *node => {
+                Some(NodeToken { secret: Secret::new(stored.node_token), expires_unix_ms: stored.expires_unix_ms })
+            }
             Ok(stored) => {
                 tracing::warn!(of = %stored.node_id, "the kept node token is another node's; this one joins anew");
                 None
@@ -113,14 +133,47 @@ impl StateDir {
     ///
     /// # Errors
     /// If the disk does not take it; then the node joins anew after a restart.
-    pub fn keep_token(&self, node: &NodeId, token: &Secret) -> io::Result<()> {
-        let stored = StoredToken { node_id: node.clone(), node_token: token.reveal().to_owned() };
-        let new = self.path.join("node-token.new");
+    pub fn keep_token(&self, node: &NodeId, token: &NodeToken) -> io::Result<()> {
+        let node_token = token.secret.reveal().to_owned();
+        let stored = StoredToken { node_id: node.clone(), node_token, expires_unix_ms: token.expires_unix_ms };
+        self.keep(TOKEN, &serde_json::to_string(&stored)?)
+    }
+
+    /// The key of this node; one of another node (a copied disk) is none.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read: a new one in its place would make the node disputed.
+    pub fn key(&self, node: &NodeId) -> io::Result<Option<NodeKey>> {
+        let text = match fs::read_to_string(self.path.join(KEY)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it holds no key");
+        let stored: StoredKey = serde_json::from_str(&text).map_err(|_| damaged())?;
+        if stored.node_id != *node {
+            tracing::warn!(of = %stored.node_id, "the kept key is another node's; this one makes a key of its own");
+            return Ok(None);
+        }
+        NodeKey::from_text(&stored.private_key_pkcs8).map(Some).map_err(|_| damaged())
+    }
+
+    /// Keeps the key, readable for this user alone.
+    ///
+    /// # Errors
+    /// If the disk does not take it: then it must not be bound, or the node could never join again.
+    pub fn keep_key(&self, node: &NodeId, key: &NodeKey) -> io::Result<()> {
+        let private_key_pkcs8 = key.to_text().map_err(io::Error::other)?.reveal().to_owned();
+        self.keep(KEY, &serde_json::to_string(&StoredKey { node_id: node.clone(), private_key_pkcs8 })?)
+    }
+
+    fn keep(&self, name: &str, text: &str) -> io::Result<()> {
+        let new = self.path.join(format!("{name}.new"));
         let _ = fs::remove_file(&new);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(serde_json::to_string(&stored)?.as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, self.path.join(TOKEN))?;
+        fs::rename(&new, self.path.join(name))?;
         File::open(&self.path)?.sync_all()
     }
 }
@@ -155,18 +208,40 @@ mod tests {
         StateDir::open(directory.path()).unwrap();
     }
 
+    fn nodes() -> [NodeId; 2] {
+        ["host:0123456789abcdef0123456789abcdef", "aws:123456789012:eu-central-1:i-0123456789abcdef0"]
+            .map(|text| text.parse().unwrap())
+    }
+
     #[test]
     fn the_token_is_kept_for_this_user_and_this_node_alone() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::open(&directory.path().join("agent")).unwrap();
-        let node: NodeId = "host:0123456789abcdef0123456789abcdef".parse().unwrap();
-        let other: NodeId = "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().unwrap();
+        let [node, other] = nodes();
+        let token = |text: &str, expires_unix_ms| NodeToken { secret: Secret::new(text), expires_unix_ms };
         assert_eq!(state.token(&node), None);
-        state.keep_token(&node, &Secret::new("first")).unwrap();
-        state.keep_token(&node, &Secret::new("second")).unwrap();
-        assert_eq!(state.token(&node), Some(Secret::new("second")));
+        state.keep_token(&node, &token("first", None)).unwrap();
+        state.keep_token(&node, &token("second", Some(7))).unwrap();
+        assert_eq!(state.token(&node), Some(token("second", Some(7))));
         assert_eq!(state.token(&other), None);
         let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("agent"), mode("agent/node-token")), (0o700, 0o600));
+    }
+
+    #[test]
+    fn the_key_is_kept_for_this_user_and_this_node_alone_and_never_replaced_by_mistake() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::open(directory.path()).unwrap();
+        let [node, other] = nodes();
+        assert!(state.key(&node).unwrap().is_none());
+        let key = NodeKey::generate().unwrap();
+        state.keep_key(&node, &key).unwrap();
+        let kept = state.key(&node).unwrap().unwrap();
+        assert_eq!((kept.public(), kept.sign_join(b"{}")), (key.public(), key.sign_join(b"{}")));
+        assert!(state.key(&other).unwrap().is_none());
+        let file = directory.path().join("node-key");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&file, "{").unwrap();
+        assert!(state.key(&node).is_err());
     }
 }

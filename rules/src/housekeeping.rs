@@ -1,11 +1,11 @@
 //! `[housekeeping]`: who would run on a machine that nobody uses.
+//!
+//! These lists alone make nobody housekeeping: the agent also asks where an executable and a unit come from, see
+//! `node-agent/src/workload/classify.rs`.
 
 use crate::{
     RulesError,
-    floor::{
-        MAX_FIRST_PERSONAL_UID, MAX_PROGRAM_BYTES, MIN_PREFIX_BYTES, NEVER_UNITS, Programs, SCHEDULER_WRAPPERS,
-        SCHEDULERS,
-    },
+    guardrails::{MAX_FIRST_PERSONAL_UID, MIN_PREFIX_BYTES, NEVER_UNITS, Programs, SCHEDULER_UNITS},
     read::{MAX_ENTRIES, Section, Text},
 };
 use serde::Serialize;
@@ -13,80 +13,82 @@ use std::collections::BTreeSet;
 
 /// Beginnings are compared with every name, one after the other: so they are few.
 const MAX_PREFIXES: usize = 64;
+/// Each of them is looked at on disk.
+const MAX_PATHS: usize = 256;
 const UNIT_SUFFIXES: [&str; 5] = [".service", ".scope", ".mount", ".swap", ".socket"];
 
 /// Who is housekeeping, and where nobody is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Housekeeping {
-    /// Executable names, as the kernel cuts them.
+    /// Names of executable files, as they lie on disk.
     pub names: BTreeSet<String>,
-    /// Beginnings of executable names.
+    /// Beginnings of such names.
     pub name_prefixes: BTreeSet<String>,
-    /// Units in which everything is housekeeping.
+    /// Executables that no package database holds, by their whole path.
+    pub paths: BTreeSet<String>,
+    /// Units in which everything of the distribution's is housekeeping.
     pub units: BTreeSet<String>,
     /// Where those units must lie to count.
     pub unit_parents: BTreeSet<String>,
-    /// Parents whose own wrapper is part of them.
-    pub schedulers: BTreeSet<String>,
-    /// Names of such wrappers.
-    pub scheduler_wrappers: BTreeSet<String>,
+    /// Units of schedulers: like `units` as long as the distribution ships every table that they work from.
+    pub scheduler_units: BTreeSet<String>,
     /// First user id of people; below are the system's own. At 0 nothing is housekeeping.
     pub first_personal_uid: u32,
-    /// Segments of cgroup paths that mean people, containers or batch systems.
-    pub foreign_segments: BTreeSet<String>,
+    /// Segments of cgroup paths that mean people, containers or batch systems: nobody below is housekeeping.
+    pub excluded_cgroups: BTreeSet<String>,
     /// Beginnings of such segments.
-    pub foreign_prefixes: BTreeSet<String>,
+    pub excluded_cgroup_prefixes: BTreeSet<String>,
 }
 
 impl Housekeeping {
     /// Whether a segment of a cgroup path means people, containers or batch systems.
     #[must_use]
-    pub fn is_foreign(&self, segment: &str) -> bool {
-        self.foreign_segments.contains(segment)
-            || self.foreign_prefixes.iter().any(|prefix| segment.starts_with(prefix.as_str()))
+    pub fn is_excluded(&self, segment: &str) -> bool {
+        self.excluded_cgroups.contains(segment)
+            || self.excluded_cgroup_prefixes.iter().any(|prefix| segment.starts_with(prefix.as_str()))
     }
 
     pub(crate) fn read(
         &mut self,
         section: Option<&Section<'_>>,
-        floor: &Self,
+        guardrail: &Self,
         programs: &Programs<'_>,
     ) -> Result<(), RulesError> {
-        // First of all: what a file leaves out or forgets stays foreign.
-        self.foreign_segments.extend(floor.foreign_segments.iter().cloned());
-        self.foreign_prefixes.extend(floor.foreign_prefixes.iter().cloned());
+        // First of all: what a file leaves out or forgets stays excluded.
+        self.excluded_cgroups.extend(guardrail.excluded_cgroups.iter().cloned());
+        self.excluded_cgroup_prefixes.extend(guardrail.excluded_cgroup_prefixes.iter().cloned());
         let Some(section) = section else { return Ok(()) };
         section.only(&[
             "names",
             "name_prefixes",
+            "paths",
             "units",
             "unit_parents",
-            "schedulers",
-            "scheduler_wrappers",
+            "scheduler_units",
             "first_personal_uid",
-            "foreign_segments",
-            "foreign_prefixes",
+            "excluded_cgroups",
+            "excluded_cgroup_prefixes",
         ])?;
         if let Some(uid) = section.number("first_personal_uid", MAX_FIRST_PERSONAL_UID)? {
             self.first_personal_uid = uid;
         }
         for (key, most, known, check) in [
-            ("foreign_segments", MAX_ENTRIES, &mut self.foreign_segments, &segment as &dyn Fn(&Text<'_>) -> _),
-            ("foreign_prefixes", MAX_ENTRIES, &mut self.foreign_prefixes, &segment_prefix),
+            ("excluded_cgroups", MAX_ENTRIES, &mut self.excluded_cgroups, &segment as &dyn Fn(&Text<'_>) -> _),
+            ("excluded_cgroup_prefixes", MAX_ENTRIES, &mut self.excluded_cgroup_prefixes, &segment_prefix),
             ("names", MAX_ENTRIES, &mut self.names, &|text| name(text, programs)),
             ("name_prefixes", MAX_PREFIXES, &mut self.name_prefixes, &|text| name_prefix(text, programs)),
-            ("schedulers", MAX_ENTRIES, &mut self.schedulers, &|text| one_of(text, SCHEDULERS, "scheduler")),
-            ("scheduler_wrappers", MAX_ENTRIES, &mut self.scheduler_wrappers, &|text| {
-                one_of(text, SCHEDULER_WRAPPERS, "wrapper of schedulers")
+            ("paths", MAX_PATHS, &mut self.paths, &|text| path(text, programs)),
+            ("scheduler_units", MAX_ENTRIES, &mut self.scheduler_units, &|text| {
+                one_of(text, SCHEDULER_UNITS, "unit of a scheduler")
             }),
         ] {
             extend(section, key, most, known, check)?;
         }
-        // A unit that is foreign would never count: better said than ignored.
-        let foreign = Self { foreign_segments: self.foreign_segments.clone(), ..Self::default() };
-        let foreign = Self { foreign_prefixes: self.foreign_prefixes.clone(), ..foreign };
-        extend(section, "units", MAX_ENTRIES, &mut self.units, &|text| unit(text, &foreign))?;
-        extend(section, "unit_parents", MAX_PREFIXES, &mut self.unit_parents, &|text| unit_parent(text, &foreign))
+        // A unit in an excluded cgroup would never count: better said than ignored.
+        let excluded = Self { excluded_cgroups: self.excluded_cgroups.clone(), ..Self::default() };
+        let excluded = Self { excluded_cgroup_prefixes: self.excluded_cgroup_prefixes.clone(), ..excluded };
+        extend(section, "units", MAX_ENTRIES, &mut self.units, &|text| unit(text, &excluded))?;
+        extend(section, "unit_parents", MAX_PREFIXES, &mut self.unit_parents, &|text| unit_parent(text, &excluded))
     }
 }
 
@@ -105,25 +107,37 @@ fn extend(
 }
 
 fn program(text: &Text<'_>) -> Result<(), RulesError> {
-    if text.value.len() > MAX_PROGRAM_BYTES {
-        let cut = (0..=MAX_PROGRAM_BYTES).rev().find(|end| text.value.is_char_boundary(*end)).unwrap_or(0);
-        let what = format!("{} has {} bytes, and the kernel keeps 15 of a name", text.shown(), text.value.len());
-        return Err(text.refuse(&what, &format!("write it as the kernel does: `{}`", &text.value[..cut])));
-    }
     if text.value.contains(['*', '?', '/']) {
-        let what = format!("{} is no name of a program", text.shown());
-        return Err(text.refuse(&what, "names are taken as they are; beginnings belong into `name_prefixes`"));
+        let what = format!("{} is no name of an executable file", text.shown());
+        return Err(text.refuse(
+            &what,
+            "names are taken as they are; beginnings belong into `name_prefixes`, whole paths into `paths`",
+        ));
     }
     Ok(())
 }
 
 fn name(text: &Text<'_>, programs: &Programs<'_>) -> Result<(), RulesError> {
     program(text)?;
-    if programs.include(text.value) {
+    never(text, text.value, programs)
+}
+
+fn never(text: &Text<'_>, name: &str, programs: &Programs<'_>) -> Result<(), RulesError> {
+    if programs.include(name) {
         let what = format!("{} runs what others wrote and is never housekeeping by its name", text.shown());
         return Err(text.refuse(&what, "take it away; name the unit in `units` if it runs in one of its own"));
     }
     Ok(())
+}
+
+fn path(text: &Text<'_>, programs: &Programs<'_>) -> Result<(), RulesError> {
+    let parts = text.value.strip_prefix('/').map(|path| path.split('/'));
+    let is_whole = parts.is_some_and(|mut parts| parts.all(|part| !matches!(part, "" | "." | "..")));
+    if !is_whole || text.value.contains(['*', '?']) {
+        let what = format!("{} is no whole path of a file", text.shown());
+        return Err(text.refuse(&what, "write it from the root on, as in \"/opt/acme/bin/acme-monitor\""));
+    }
+    never(text, text.value.rsplit('/').next().unwrap_or_default(), programs)
 }
 
 fn name_prefix(text: &Text<'_>, programs: &Programs<'_>) -> Result<(), RulesError> {
@@ -164,7 +178,7 @@ fn segment_prefix(text: &Text<'_>) -> Result<(), RulesError> {
     Ok(())
 }
 
-fn unit(text: &Text<'_>, foreign: &Housekeeping) -> Result<(), RulesError> {
+fn unit(text: &Text<'_>, excluded: &Housekeeping) -> Result<(), RulesError> {
     segment(text)?;
     let Some(name) = UNIT_SUFFIXES.iter().find_map(|suffix| text.value.strip_suffix(suffix)) else {
         let what = format!("{} is no unit that holds processes", text.shown());
@@ -175,20 +189,20 @@ fn unit(text: &Text<'_>, foreign: &Housekeeping) -> Result<(), RulesError> {
         let what = format!("{} is no name of one unit", text.shown());
         return Err(text.refuse(&what, "write the unit's name; a template as name@.service"));
     }
-    if NEVER_UNITS.contains(&base) || foreign.is_foreign(text.value) {
+    if NEVER_UNITS.contains(&base) || excluded.is_excluded(text.value) {
         let what = format!("{} holds what people, containers or batch systems run", text.shown());
         return Err(text.refuse(&what, "take it away; it never counts as upkeep"));
     }
     Ok(())
 }
 
-fn unit_parent(text: &Text<'_>, foreign: &Housekeeping) -> Result<(), RulesError> {
+fn unit_parent(text: &Text<'_>, excluded: &Housekeeping) -> Result<(), RulesError> {
     let parent = text.value;
     let slices =
         parent.strip_prefix('/').and_then(|inner| if inner.is_empty() { Some("") } else { inner.strip_suffix('/') });
     let is_slice = |segment: &str| segment.ends_with(".slice") && segment.len() > ".slice".len();
     let fits = slices.is_some_and(|slices| slices.is_empty() || slices.split('/').all(is_slice));
-    if !fits || parent.split('/').any(|segment| foreign.is_foreign(segment)) {
+    if !fits || parent.split('/').any(|segment| excluded.is_excluded(segment)) {
         let what = format!("{} is no slice of the system", text.shown());
         return Err(text.refuse(&what, "write \"/\", or slices as in \"/system.slice/\""));
     }

@@ -1,14 +1,14 @@
 //! The rules file: who is housekeeping, how tools are shown, how cgroup paths name workloads, how engines are known.
 //!
 //! Pure: text in, data or one error out. Agent and sweeper share this parser, so that both refuse the same files for the
-//! same reasons. Rules decide what an idle machine is; so a file may say much, and some things never: see [`floor`]. It
+//! same reasons. Rules decide what an idle machine is; so a file may say much, and some things never: see [`guardrails`]. It
 //! reads what strangers may have written, and is bounded: 256 KiB a file, 4,096 entries a list, 256 patterns of cgroup
 //! paths, no regular expressions. `docs/rules.md` documents the format.
 
 pub mod attribution;
 pub mod engine;
 pub mod error;
-pub mod floor;
+pub mod guardrails;
 pub mod housekeeping;
 pub mod name;
 pub mod path;
@@ -62,8 +62,8 @@ pub fn built_in() -> Arc<Rules> {
 
 /// Reads a rules file.
 ///
-/// A file with `base = "built-in"` adds to the built-in rules, any other stands for itself; what is foreign by the built-in
-/// rules stays foreign either way.
+/// A file with `base = "built-in"` adds to the built-in rules, any other stands for itself; cgroups that the built-in
+/// rules exclude stay excluded either way.
 ///
 /// # Errors
 /// For the first fault, in the order of the file's sections; nothing of a refused file may be used.
@@ -108,7 +108,7 @@ fn parse_over(file: &[u8], built_in: &Rules) -> Result<Rules, RulesError> {
         ));
     }
     let mut judged = std::mem::take(&mut rules.housekeeping);
-    judged.read(housekeeping.as_ref(), &built_in.housekeeping, &floor::Programs::of([&rules, built_in]))?;
+    judged.read(housekeeping.as_ref(), &built_in.housekeeping, &guardrails::Programs::of([&rules, built_in]))?;
     rules.housekeeping = judged;
     Ok(rules)
 }

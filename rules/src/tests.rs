@@ -33,7 +33,7 @@ fn a_file_stands_for_itself_unless_it_adds_to_the_built_in_rules() -> Result<(),
     assert_eq!(added.attribution[0].kind, "acme", "a file's own patterns come first");
     assert_eq!(added.version, "1");
     for rules in [alone, added] {
-        assert!(rules.housekeeping.is_foreign("docker"), "what is foreign stays foreign");
+        assert!(rules.housekeeping.is_excluded("docker"), "what is excluded stays excluded");
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn a_refusal_says_where_what_and_what_to_do() {
         in_housekeeping("first_personal_uid = 1001"),
         in_housekeeping("first_personal_uid = -1"),
         in_housekeeping("first_personal_uid = \"0\""),
-        name("amazon-ssm-agent"),
+        name("../bin/vector"),
         name("bash"),
         name("python3.11"),
         name("snakemake"),
@@ -71,15 +71,21 @@ fn a_refusal_says_where_what_and_what_to_do() {
         in_housekeeping("name_prefixes = [\"sy\"]"),
         in_housekeeping("name_prefixes = [\"pyt\"]"),
         in_housekeeping("name_prefixes = [\"python3.1\"]"),
-        in_housekeeping("schedulers = [\"bash\"]"),
-        in_housekeeping("scheduler_wrappers = [\"python3\"]"),
+        name("containerd-shim-runc-v2"),
+        in_housekeeping("paths = [\"opt/acme/monitor\"]"),
+        in_housekeeping("paths = [\"/opt/../home/me/monitor\"]"),
+        in_housekeeping("paths = [\"/opt/acme/*\"]"),
+        in_housekeeping("paths = [\"/opt/conda/bin/python3.11\"]"),
+        in_housekeeping("schedulers = [\"cron\"]"),
+        in_housekeeping("scheduler_units = [\"docker.service\"]"),
+        in_housekeeping("scheduler_units = [\"atd.service\"]"),
         in_housekeeping("units = [\"docker.service\"]"),
         in_housekeeping("units = [\"cron\"]"),
         in_housekeeping("units = [\"session-1.scope\"]"),
         in_housekeeping("unit_parents = [\"/user.slice/\"]"),
         in_housekeeping("unit_parents = [\"system.slice\"]"),
-        in_housekeeping("foreign_prefixes = [\"a\"]"),
-        in_housekeeping("foreign_segments = [\"a/b\"]"),
+        in_housekeeping("excluded_cgroup_prefixes = [\"a\"]"),
+        in_housekeeping("excluded_cgroups = [\"a/b\"]"),
         pattern("a//b"),
         pattern("{id}*"),
         pattern("{id}/{id}"),
@@ -194,14 +200,19 @@ fn holds(rules: &Rules) {
         let prefixed = housekeeping.name_prefixes.iter().find(|prefix| never.starts_with(prefix.as_str()));
         assert_eq!(prefixed, None, "{never}");
     }
-    assert!(housekeeping.name_prefixes.iter().chain(&housekeeping.foreign_prefixes).all(|prefix| prefix.len() >= 3));
-    assert!(housekeeping.names.iter().all(|name| !name.is_empty() && name.len() <= 15));
+    assert!(
+        housekeeping.name_prefixes.iter().chain(&housekeeping.excluded_cgroup_prefixes).all(|prefix| prefix.len() >= 3)
+    );
+    assert!(housekeeping.names.iter().all(|name| !name.is_empty() && !name.contains('/')));
+    assert!(
+        housekeeping.paths.iter().all(|path| path.starts_with('/') && !path.contains("..") && !path.ends_with("/bash"))
+    );
     assert!(housekeeping.first_personal_uid <= 1_000);
-    let floor = &built_in().housekeeping;
-    assert!(housekeeping.foreign_segments.is_superset(&floor.foreign_segments));
-    assert!(housekeeping.foreign_prefixes.is_superset(&floor.foreign_prefixes));
+    let guardrail = &built_in().housekeeping;
+    assert!(housekeeping.excluded_cgroups.is_superset(&guardrail.excluded_cgroups));
+    assert!(housekeeping.excluded_cgroup_prefixes.is_superset(&guardrail.excluded_cgroup_prefixes));
     assert!(!housekeeping.units.iter().any(|unit| unit.starts_with("cron.") || unit.starts_with("docker.")));
-    assert!(!housekeeping.schedulers.contains("bash") && !housekeeping.scheduler_wrappers.contains("python3"));
+    assert!(housekeeping.scheduler_units.iter().all(|unit| unit.contains("cron")));
     let told = rules.engines.iter().flat_map(|engine| engine.pipeline_options.iter().chain(&engine.task_options));
     assert!(!told.into_iter().any(|option| option.contains("password")));
     assert!(rules.attribution.len() <= attribution::MAX_PATTERNS && rules.version.len() <= MAX_VERSION_BYTES);
@@ -258,7 +269,7 @@ proptest! {
     #[test]
     fn a_file_of_any_words_is_refused_or_keeps_what_every_file_must_keep(
         key in prop::sample::select(vec![
-            "names", "name_prefixes", "units", "unit_parents", "schedulers", "scheduler_wrappers", "foreign_segments", "foreign_prefixes",
+            "names", "name_prefixes", "paths", "units", "unit_parents", "scheduler_units", "excluded_cgroups", "excluded_cgroup_prefixes",
         ]),
         words in prop::collection::vec(word(), 1..4),
         uid in any::<i64>(),

@@ -2,7 +2,7 @@
 
 use crate::{
     NamePattern, RulesError,
-    floor::is_secret,
+    guardrails::is_secret,
     name,
     read::{MAX_ENTRIES, Section},
 };

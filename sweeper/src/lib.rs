@@ -4,6 +4,7 @@ pub mod api;
 pub mod cli;
 pub mod config;
 pub mod findings;
+pub mod identity;
 pub mod ingest;
 pub mod inventory;
 pub mod jobs;

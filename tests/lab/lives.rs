@@ -13,7 +13,8 @@ use std::{
     time::Duration,
 };
 
-const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("short_lives.sh"));
+/// What brings them to life beside an agent; a shell's script, with its arguments at its top.
+pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("short_lives.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How many lives, of what kind, and how the agent is to look.
@@ -69,7 +70,13 @@ pub enum Machine {
 }
 
 impl Proof {
-    fn of(heartbeat: &str, books: &str, threads: &str, machine: Machine) -> Self {
+    /// Reads what the script left behind.
+    ///
+    /// # Panics
+    ///
+    /// When the heartbeat is none, or the books are not whole.
+    #[must_use]
+    pub fn of(heartbeat: &str, books: &str, threads: &str, machine: Machine) -> Self {
         let mut lines = books.lines();
         Self {
             heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),

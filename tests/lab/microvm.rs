@@ -1,6 +1,6 @@
-//! A micro-VM: Debian's cloud kernel under software emulation, with our static binaries and busybox, and nothing else.
+//! A micro-VM: a kernel of Debian's cloud images under software emulation, with our static binaries and busybox, and nothing else.
 //!
-//! It is the only machine here that is truly idle, the only pure cgroup v2 host, and a second kernel. It takes about six
+//! It is the only machine here that is truly idle, the only pure cgroup v2 host, and every other kernel. It takes about six
 //! seconds from start to power-off; several run at once. KVM is never used: where it is offered inside another virtual
 //! machine, it may hang.
 //!
@@ -8,11 +8,12 @@
 //! test, so that no kernel message can tear it apart. Inside, the script has these commands:
 //!
 //! - `say WORDS` tells the test something ([`MicroVm::said`]);
-//! - `give NAME FILE` hands a text file to the test ([`MicroVm::given`]).
+//! - `give NAME FILE` hands a text file to the test ([`MicroVm::given`]);
+//! - `modprobe NAME` inserts a module that the guest was made with ([`Guest::with_module`]).
 //!
 //! The host's loopback interface answers at [`HOST`].
 
-use crate::{binaries, initramfs::Initramfs, process::Running};
+use crate::{binaries, initramfs::Initramfs, kernels::Kernel, process::Running};
 use std::{
     fmt::Write as _,
     fs,
@@ -24,17 +25,8 @@ use std::{
 /// Address under which a guest reaches the loopback interface of this host.
 pub const HOST: &str = "10.0.2.2";
 
-/// Modules that bring up the network, each after those that it needs.
-const MODULES: [&str; 8] = [
-    "drivers/virtio/virtio_ring",
-    "drivers/virtio/virtio",
-    "drivers/virtio/virtio_pci_legacy_dev",
-    "drivers/virtio/virtio_pci_modern_dev",
-    "drivers/virtio/virtio_pci",
-    "net/core/failover",
-    "drivers/net/net_failover",
-    "drivers/net/virtio_net",
-];
+/// Modules that bring up the network, where they are not built into the kernel.
+const NETWORK: [&str; 2] = ["virtio_pci", "virtio_net"];
 
 /// PID 1 until it becomes busybox's own init: mounts, names for busybox's programs, network.
 const INIT: &str = r#"#!/bin/busybox sh
@@ -47,7 +39,8 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 stty -F /dev/ttyS1 raw
-for module in $(cat /lab/modules); do insmod "/lab/$module.ko"; done
+modprobe -q virtio_pci
+modprobe virtio_net
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
@@ -65,6 +58,8 @@ poweroff -f
 /// What a guest is made of. Every file lies where its name says; the script is run once, by init, as root.
 #[derive(Clone, Debug, Default)]
 pub struct Guest {
+    kernel: Kernel,
+    modules: Vec<String>,
     programs: Vec<(String, PathBuf)>,
     texts: Vec<(String, String)>,
     script: String,
@@ -77,6 +72,12 @@ impl Guest {
         Self { script: script.into(), ..Self::default() }
     }
 
+    /// The same guest with another kernel.
+    #[must_use]
+    pub fn on(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
     /// Adds a static binary of this host as /bin/`name`.
     #[must_use]
     pub fn with_program(mut self, name: &str, source: &Path) -> Self {
@@ -84,15 +85,11 @@ impl Guest {
         self
     }
 
-    /// Adds a module of the guest's kernel (`drivers/block/loop`) as /bin/loop.ko, for the script to insert.
-    ///
-    /// # Panics
-    ///
-    /// When the kernel has no such module.
+    /// Adds a module of the guest's kernel (`null_blk`) and what it needs, for the script to insert by `modprobe`.
     #[must_use]
-    pub fn with_module(self, path: &str) -> Self {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        self.with_program(&format!("{name}.ko"), &binaries::installed(&modules().join(format!("{path}.ko"))))
+    pub fn with_module(mut self, name: &str) -> Self {
+        self.modules.push(name.to_owned());
+        self
     }
 
     /// Adds a text file as /etc/`name`.
@@ -102,8 +99,22 @@ impl Guest {
         self
     }
 
+    /// The guest's modules, and which needs which, where `modprobe` looks for them.
+    fn with_modules(&self, image: Initramfs) -> Initramfs {
+        let folder = format!("/lib/modules/{}", self.kernel.release());
+        let mut image = ["/lib", "/lib/modules", &folder].into_iter().fold(image, Initramfs::folder);
+        let names: Vec<&str> = NETWORK.into_iter().chain(self.modules.iter().map(String::as_str)).collect();
+        let mut needs = String::new();
+        for module in self.kernel.modules(&names) {
+            // What comes last in a line is inserted first.
+            let files: Vec<String> = module.needs.iter().rev().map(|name| format!("{name}.ko")).collect();
+            writeln!(needs, "{}.ko: {}", module.name, files.join(" ")).expect("a string can be written");
+            image = image.program(&format!("{folder}/{}.ko", module.name), &module.image);
+        }
+        image.program(&format!("{folder}/modules.dep"), needs.as_bytes())
+    }
+
     fn initramfs(&self) -> Initramfs {
-        let kernel = modules();
         let folders = ["/bin", "/dev", "/etc", "/lab", "/proc", "/root", "/run", "/sys", "/tmp", "/var", "/var/log"];
         let mut image = folders
             .into_iter()
@@ -118,13 +129,7 @@ impl Guest {
             .program("/lab/say", b"#!/bin/sh\nprintf 'lab: %s\\n' \"$*\" >/dev/ttyS1\n")
             .program("/lab/give", b"#!/bin/sh\n{ echo \"lab< $1\"; cat \"$2\"; echo; echo 'lab>'; } >/dev/ttyS1\n")
             .program("/lab/script", format!("#!/bin/sh\nexport PATH=/lab:/bin\n{}\n", self.script).as_bytes());
-        let mut names = String::new();
-        for module in MODULES {
-            let name = module.rsplit('/').next().unwrap_or(module);
-            writeln!(names, "{name}").expect("a string can be written");
-            image = image.copy(&format!("/lab/{name}.ko"), &kernel.join(format!("{module}.ko")));
-        }
-        image = image.program("/lab/modules", names.as_bytes());
+        image = self.with_modules(image);
         for (path, source) in &self.programs {
             image = image.copy(path, source);
         }
@@ -154,11 +159,11 @@ impl MicroVm {
         let (console, said) = (folder.join("console"), folder.join("said"));
         let mut command = Command::new(binaries::system("qemu-system-x86_64"));
         command
-            .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512"])
+            .args(["-accel", "tcg", "-cpu", guest.kernel.processor(), "-smp", "1", "-m", "512"])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
             .args(["-append", "console=ttyS0 quiet panic=1", "-kernel"])
-            .arg(vmlinuz())
+            .arg(guest.kernel.image())
             .arg("-initrd")
             .arg(&initramfs);
         for line in [&console, &said] {
@@ -239,21 +244,6 @@ impl MicroVm {
 fn read(path: &Path) -> String {
     let bytes = fs::read(path).expect("the serial line's file can be read");
     String::from_utf8_lossy(&bytes).replace('\r', "")
-}
-
-/// The one thing in `folder` whose name begins with `prefix`.
-fn only(folder: &Path, prefix: &str) -> PathBuf {
-    let mut entries = fs::read_dir(binaries::installed(folder)).expect("a folder of the set-up can be read");
-    let found = entries.find_map(|entry| entry.ok().filter(|e| e.file_name().to_string_lossy().starts_with(prefix)));
-    found.unwrap_or_else(|| panic!("{}/{prefix}… is missing: run `make setup`", folder.display())).path()
-}
-
-fn vmlinuz() -> PathBuf {
-    only(&binaries::checkout().join(".setup/kernel/boot"), "vmlinuz-")
-}
-
-fn modules() -> PathBuf {
-    only(&binaries::checkout().join(".setup/kernel/lib/modules"), "").join("kernel")
 }
 
 fn busybox() -> PathBuf {

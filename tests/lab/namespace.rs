@@ -33,6 +33,7 @@ impl Neighbour {
             format!("link set {near} up"),
             format!("-n {name} address add {there}/30 dev {far}"),
             format!("-n {name} link set {far} up"),
+            format!("-n {name} link set lo up"),
         ] {
             ip(&line);
         }
@@ -43,6 +44,29 @@ impl Neighbour {
     #[must_use]
     pub fn this_host(&self) -> Ipv4Addr {
         self.here
+    }
+
+    /// The address under which this host reaches it.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.here) + 1)
+    }
+
+    /// A command that will run there.
+    #[must_use]
+    pub fn command(&self, command: &Command) -> Command {
+        let mut there = Command::new(binaries::system("ip"));
+        there.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
+        for (key, value) in command.get_envs() {
+            match value {
+                Some(value) => there.env(key, value),
+                None => there.env_remove(key),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            there.current_dir(folder);
+        }
+        there
     }
 
     /// Puts a wire between this one and another one, past this host; the address of this one at its end.
@@ -95,4 +119,29 @@ impl Drop for Neighbour {
 fn ip(line: &str) {
     let output = Command::new(binaries::system("ip")).args(line.split(' ')).output().expect("ip starts");
     assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A tunnel of the kernel's own on this host: a UDP port that no process holds. It goes with this value.
+#[derive(Debug)]
+pub struct Tunnel(String);
+
+impl Tunnel {
+    /// Opens one at this port (VXLAN, of a network that nobody else is in).
+    ///
+    /// # Panics
+    ///
+    /// When the kernel refuses.
+    #[must_use]
+    pub fn at(port: u16) -> Self {
+        let tunnel = Self(format!("cs{}t", std::process::id()));
+        ip(&format!("link add {} type vxlan id 7711 local 127.0.0.2 remote 127.0.0.3 dstport {port}", tunnel.0));
+        ip(&format!("link set {} up", tunnel.0));
+        tunnel
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        let _ = Command::new(binaries::system("ip")).args(["link", "delete", &self.0]).status();
+    }
 }

@@ -55,6 +55,19 @@ impl GpuHost {
         host
     }
 
+    /// Adds a device of another maker to the bus.
+    ///
+    /// # Panics
+    ///
+    /// When the folder cannot be made.
+    pub fn with_device(&self, address: &str, vendor: &str, number: &str, class: &str) {
+        let device = self.bus().join(address);
+        fs::create_dir_all(&device).expect("a folder for the device");
+        for (file, value) in [("vendor", vendor), ("device", number), ("class", class)] {
+            fs::write(device.join(file), format!("{value}\n")).expect("a file of the device");
+        }
+    }
+
     /// Replaces what the library answers from now on.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 //! For scenarios about what follows a finding. Whether a machine is idle in truth is measured elsewhere, by the real
 //! agent: nothing about measuring may be concluded from this node.
 
-use crate::sweeper::Sweeper;
+use crate::{sample, sweeper::Sweeper};
 use heartbeat::{
     api::{CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH, JOIN_PATH, JoinRequest, JoinResponse},
     wire::{Collector, Coverage, Envelope, Heartbeat, Host, HostCounters, Interval},
@@ -49,6 +49,7 @@ pub async fn report_as(sweeper: &Sweeper, node_id: &str, hostname: &str, change:
         boot_id: boot_id.parse().expect("a boot id"),
         hostname: hostname.into(),
         agent_version: "0.1.0".into(),
+        proof: None,
     };
     let answer = client
         .post(format!("{}{JOIN_PATH}", sweeper.url()))
@@ -121,7 +122,7 @@ fn quiet(sequence: u64, now_unix_ms: i64, hostname: &str) -> Heartbeat {
             oom_kills: Some(0),
             ..HostCounters::default()
         }),
-        workloads: Vec::new(),
+        workloads: vec![sample::kernel()],
         coverage: Some(Coverage { collector: Collector::Ebpf.into(), probes: Vec::new(), drops: Vec::new() }),
         agent: None,
         ..Heartbeat::default()

@@ -27,7 +27,7 @@ pub fn boot(number: u32) -> BootId {
 #[must_use]
 pub fn join(node: &NodeId, boot: BootId) -> JoinRequest {
     let (hostname, agent_version) = ("sample".to_owned(), "0.1.0".to_owned());
-    JoinRequest { node_id: node.clone(), boot_id: boot, hostname, agent_version }
+    JoinRequest { node_id: node.clone(), boot_id: boot, hostname, agent_version, proof: None }
 }
 
 /// A heartbeat whose interval ended at `end`, with one workload and a few counters.
@@ -103,6 +103,9 @@ pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
             counters_since_boottime_ns: 3_600_000_000_000,
         });
         beat.counters = Some(wire::HostCounters {
+            cpu_busy_ns: zero,
+            disk_read_bytes: zero,
+            disk_written_bytes: zero,
             network_received_bytes: zero,
             network_sent_bytes: zero,
             oom_kills: zero,
@@ -112,6 +115,7 @@ pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
         (workload.cpu_ns, workload.disk_read_bytes, workload.disk_written_bytes) = (zero, zero, zero);
         (workload.forks, workload.execs, workload.exits) = (zero, zero, zero);
         (workload.oom_kills, workload.peak_resident_bytes) = (zero, zero);
+        beat.workloads.push(kernel());
         beat.agent = None;
         beat
     };
@@ -119,6 +123,24 @@ pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
         heartbeats: (1..=BEATS).map(beat).collect(),
         oldest_retained_sequence: 1,
         ..envelope(node, boot, &[], now)
+    }
+}
+
+/// The row of kernel threads that did nothing: every Linux has some, and a heartbeat without them has not seen its host.
+#[must_use]
+pub fn kernel() -> wire::WorkloadActivity {
+    wire::WorkloadActivity {
+        class: wire::Class::Kernel.into(),
+        key: "/".to_owned(),
+        live_processes: 100,
+        live_threads: 100,
+        cpu_ns: Some(0),
+        disk_read_bytes: Some(0),
+        disk_written_bytes: Some(0),
+        forks: Some(0),
+        execs: Some(0),
+        exits: Some(0),
+        ..wire::WorkloadActivity::default()
     }
 }
 

@@ -48,6 +48,10 @@ missing_packages() {
     has slurmd || echo slurmd
     has srun || echo slurm-client
     has munged || echo munge
+    # A whole distribution for a micro-VM, and a way into it.
+    has debootstrap || echo debootstrap
+    has mke2fs || echo e2fsprogs
+    has ssh || echo openssh-client
 }
 
 # busybox-static replaces busybox: the program is in the same place, but needs no library.
@@ -156,27 +160,64 @@ recorded_answers() {
     cp tests/lab/recorded.txt .setup/recorded/requirements.txt
 }
 
-# The kernel of Debian's own cloud images, unpacked and not installed: micro-VMs boot it.
+# The address of the Debian mirror that this machine uses; nothing on another distribution.
+debian_mirror() {
+    # shellcheck disable=SC2016 # apt-get's own words
+    apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
+}
+
+# download_kernel SUITE: puts the package of its cloud kernel, or nothing, into .setup. The suite need not be one of this machine's own:
+# apt-get gets lists, sources and a cache of its own, and what is configured here stays as it is.
+download_kernel() {
+    mirror=$(debian_mirror)
+    [ -n "$mirror" ] || return 0
+    own=$PWD/.setup/apt.part
+    keys=/usr/share/keyrings/debian-archive-keyring.gpg
+    [ -e $keys ] && signed=" signed-by=$keys" || signed=
+    rm -rf "$own"
+    mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
+    echo "deb [arch=amd64$signed] $mirror $1 main" >"$own/sources.list"
+    set -- -q -o Dir::Etc::sourcelist="$own/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$own/lists" \
+        -o Dir::Cache="$own/cache" -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)"
+    apt-get "$@" update >.setup/apt.log || return 0
+    package=$(apt-cache "$@" depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
+    [ -z "$package" ] || (cd .setup && apt-get "$@" download "$package" >>apt.log)
+    rm -rf "$own"
+}
+
+# cloud_kernel SERIES SUITE: a kernel of Debian's own cloud images, the newest of its suite, unpacked and not installed: micro-VMs boot it.
 cloud_kernel() {
-    ls .setup/kernel/boot/vmlinuz-* >/dev/null 2>&1 && return 0
-    deb=$(ls .setup/linux-image-*-cloud-amd64*.deb 2>/dev/null | head -n 1)
-    if [ -z "$deb" ]; then
-        has apt-get || fail "put the package linux-image-6.1.*-cloud-amd64 of Debian 12 into .setup/ and come back"
+    folder=.setup/kernels/$1
+    ls "$folder"/boot/vmlinuz-* >/dev/null 2>&1 && return 0
+    kernel_package() { ls .setup/linux-image-"$1".*-cloud-amd64*.deb 2>/dev/null | head -n 1; }
+    if [ -z "$(kernel_package "$1")" ] && has apt-get; then
+        say "Linux $1 for the micro-VMs, of $2, into $folder"
         package_lists
-        package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
-        say "kernel for the micro-VMs: $package into .setup/kernel"
-        (cd .setup && apt-get download -q -o APT::Sandbox::User="$(id -un)" "$package")
-        deb=$(ls .setup/linux-image-*-cloud-amd64*.deb | head -n 1)
+        download_kernel "$2"
     fi
-    rm -rf .setup/kernel.part .setup/kernel
-    mkdir .setup/kernel.part
+    deb=$(kernel_package "$1")
+    [ -n "$deb" ] || fail "put the package linux-image-$1.*-cloud-amd64 of Debian's suite $2 into .setup/ and come back"
+    rm -rf "$folder" "$folder.part"
+    mkdir -p "$folder.part"
     if has dpkg; then
-        dpkg -x "$deb" .setup/kernel.part
+        dpkg -x "$deb" "$folder.part"
     else
-        ar p "$deb" data.tar.xz | tar -xJ -C .setup/kernel.part
+        ar p "$deb" data.tar.xz | tar -xJ -C "$folder.part"
     fi
-    mv .setup/kernel.part .setup/kernel
+    mv "$folder.part" "$folder"
     rm "$deb"
+}
+
+# The disk of a whole Debian 12 machine (tests/lab/debian.sh), from the mirror that this machine's own packages come from.
+debian_machine() {
+    [ -e .setup/machine/disk.ext4 ] && sha256sum <tests/lab/debian.sh | cmp -s - .setup/machine/made-of && return 0
+    has apt-get || fail "the disk of a Debian 12 machine is missing: make it by tests/lab/debian.sh on a Debian 12 as .setup/machine and come back"
+    mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Identifier: Packages' | awk '$1 == "bookworm" {print $2; exit}')
+    [ -n "$mirror" ] || fail "no package source of this machine has Debian 12 (bookworm): tests/lab/debian.sh MIRROR .setup/machine makes the disk from another"
+    say "a Debian 12 machine from $mirror into .setup/machine (what debootstrap says goes to .setup/debootstrap.log)"
+    as_root tests/lab/debian.sh "$mirror" .setup/machine >.setup/debootstrap.log 2>&1 || fail "it failed: see .setup/debootstrap.log"
+    [ "$(id -u)" = 0 ] || as_root chown -R "$(id -u)" .setup/machine
 }
 
 # The checker of cloud-init's own files, unpacked and not installed: installed, it would set this machine up at its next start.
@@ -211,7 +252,10 @@ if [ $what = test ]; then
     python_environment venv requirements.txt
     python_environment engines engines.txt
     recorded_answers
-    cloud_kernel
+    cloud_kernel 5.10 bullseye
+    cloud_kernel 6.1 bookworm
+    cloud_kernel 6.12 bookworm-backports
+    debian_machine
     cloud_init
     cargo_tool cargo-machete $machete_version
     cargo_tool cargo-deny $deny_version

@@ -60,8 +60,12 @@ struct Heartbeat(Value);
 
 impl Heartbeat {
     fn probe(&self) -> (&str, &str) {
+        self.capability("gpu")
+    }
+
+    fn capability(&self, name: &str) -> (&str, &str) {
         let probes = self.0["coverage"]["probes"].as_array().unwrap();
-        let probe = probes.iter().find(|probe| probe["name"] == "gpu").unwrap();
+        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap();
         (probe["status"].as_str().unwrap(), probe["reason"].as_str().unwrap())
     }
 
@@ -98,6 +102,7 @@ async fn two_gpus_are_read_and_the_busy_one_is_told_from_the_idle_one() {
 
     let heartbeat = once.heartbeat().await;
     assert_eq!(heartbeat.probe(), (READ, ""));
+    assert_eq!(heartbeat.capability("accelerators"), (READ, ""), "nothing else computes");
     let [busy, idle] = heartbeat.gpus() else { panic!("{:?}", heartbeat.gpus()) };
     let busy_ns = busy["busy_ns"].as_u64().unwrap();
     // 80 % of the 4 to 6 s between the first and the last of the readings that fell into the interval, each 1 s after the other.
@@ -117,6 +122,19 @@ async fn two_gpus_are_read_and_the_busy_one_is_told_from_the_idle_one() {
         async move { gone.then_some(()) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_accelerator_beside_the_gpus_is_one_that_nobody_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    host.with_device("0000:10:00.0", "0x8086", "0x0bda", "0x038000");
+    host.with_device("0000:11:00.0", "0x1d0f", "0x7164", "0x088000");
+    host.with_device("0000:12:00.0", "0x1a03", "0x2000", "0x030000");
+    let heartbeat = Once::measuring(folder.path(), &host, "200ms").await.heartbeat().await;
+    assert_eq!(heartbeat.probe(), (READ, ""), "the GPU is read all the same");
+    let reason = "nobody reads what these accelerators do: 1 of Amazon 1d0f:7164, 1 of Intel 8086:0bda";
+    assert_eq!(heartbeat.capability("accelerators"), (UNSUPPORTED, reason));
 }
 
 #[tokio::test]

@@ -303,3 +303,36 @@ async fn disk_operations_faults_switches_and_pressure_are_those_of_proc_and_move
         }
     }
 }
+
+/// Memory that cannot be had, in bytes, and all of it.
+fn memory_in_use() -> (u64, u64) {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let bytes = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    };
+    (bytes("MemTotal:") - bytes("MemAvailable:"), bytes("MemTotal:"))
+}
+
+#[tokio::test]
+async fn memory_that_was_in_use_for_three_seconds_is_in_the_peak() {
+    const HELD: usize = 1 << 30;
+    /// What others on this host may give back between two looks.
+    const SLACK: u64 = 256 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let (before, total) = memory_in_use();
+    let agent = Once::measuring(folder.path(), "8s").await;
+    let mut held = vec![0_u8; HELD];
+    held.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    let mut least = u64::MAX;
+    for _ in 0..30 {
+        least = least.min(memory_in_use().0);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(held.iter().step_by(4096).map(|byte| usize::from(*byte)).sum::<usize>(), HELD / 4096);
+    drop(held);
+    let heartbeat = agent.heartbeat().await;
+    assert_eq!(probe(&heartbeat, "host_memory_peak"), ("PROBE_STATUS_OK", ""));
+    let peak = heartbeat["counters"]["memory_used_peak_bytes"].as_u64().unwrap();
+    assert!((least - SLACK..=total).contains(&peak), "{peak} is not in {least}..={total}; before {before}");
+}

@@ -1,101 +1,22 @@
 //! Under a mixed load the agent's sums agree with every other book that the kernel keeps of the same work: CPU time and disk bytes
 //! with the cgroup's own within 1 %, network bytes with the interface's within 2 %, processes and the ways in which they end
-//! exactly. Natively on a hybrid host beside stress-ng, and in a pure version 2 micro-VM where process ids run out and are
-//! used again. And of processes that stand still, whatever `/proc` says is what the agent says.
+//! exactly, also those whose program a thread other than the first one starts. Here on a hybrid host beside stress-ng; the scenario
+//! `kernels` has the same load on other kernels. And of processes that stand still, whatever `/proc` says is what the agent says.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lab::{
     binaries,
-    lives::{Machine, assert_nothing_lost},
-    microvm::{Guest, HOST, MicroVm},
+    lives::Machine,
     once::{Group, Once, Seen},
-    port,
     process::Running,
+    truth::{self, Truth},
     wait,
 };
-use serde_json::{Value, json};
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use serde_json::json;
+use std::{fs, path::Path, process::Command, time::Duration};
 
-const SCRIPT: &str = concat!(include_str!("../lab/measuring.sh"), include_str!("../lab/ledger_truth.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// What the script asks of `load`: children by storm, threads and exec, and commands.
-const CHILDREN: u64 = 6_000 + 40 + 20;
-const COMMANDS: u64 = 5;
-const EXECS: u64 = COMMANDS + 20;
-/// Headers of a frame with TCP over IPv4 without options; slirp's TCP asks for none.
-const HEADER_BYTES: u64 = 14 + 20 + 20;
-
-/// What the agent and the other books say about the same work.
-struct Truth {
-    heartbeat: Value,
-    books: BTreeMap<String, String>,
-}
-
-impl Truth {
-    fn of(heartbeat: &str, books: &str) -> Self {
-        Self {
-            heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
-            books: books.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect(),
-        }
-    }
-
-    fn book(&self, name: &str) -> u64 {
-        self.books[name].parse().unwrap()
-    }
-
-    /// What the interface's counter grew by.
-    fn interface(&self, counter: &str) -> u64 {
-        self.book(&format!("after_{counter}")) - self.book(&format!("before_{counter}"))
-    }
-
-    /// The row of the group's workload.
-    fn row(&self, group: &str) -> &Value {
-        let path = &self.books[&format!("{group}_path")];
-        let rows = self.heartbeat["workloads"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["key"] == **path && row["class"] == "CLASS_WORKLOAD");
-        row.unwrap_or_else(|| panic!("no row {path}: {rows:#?}"))
-    }
-
-    fn check_cpu_and_disk(&self, group: &str) {
-        for (column, book) in [("cpu_ns", "cpu"), ("disk_read_bytes", "read"), ("disk_written_bytes", "written")] {
-            let book = self.book(&format!("{group}_{book}"));
-            assert!(book > 0, "nothing happened: {group} {column}");
-            agrees(&format!("{group} {column}"), self.row(group)[column].as_u64().unwrap(), book, 1);
-        }
-    }
-
-    fn check_processes(&self, machine: Machine) {
-        let row = self.row("known");
-        let born = CHILDREN + COMMANDS;
-        assert_eq!(
-            [&row["forks"], &row["execs"], &row["exits"]],
-            [born, EXECS, born].map(|count| json!(count)).each_ref()
-        );
-        // 3 and 5 are exit codes, 9 is SIGKILL. `threads` ends one of four children by one thread for all.
-        let failures = json!([
-            { "wait_status": 9, "count": 600 },
-            { "wait_status": 3 * 256, "count": 600 },
-            { "wait_status": 5 * 256, "count": 10 },
-        ]);
-        assert_eq!(row["failures"], failures);
-        assert_nothing_lost(&self.heartbeat, machine);
-    }
-
-    /// `header_bytes` of each packet are not the task's: 0 where a packet is as long as the kernel likes.
-    fn check_network(&self, header_bytes: u64) {
-        for direction in ["received", "sent"] {
-            let headers = self.interface(&format!("packets_{direction}")) * header_bytes;
-            let column = format!("network_{direction}_bytes");
-            let agent = self.row("known")[&column].as_u64().unwrap();
-            agrees(&column, agent, self.interface(direction) - headers, 2);
-        }
-    }
-}
-
-fn agrees(what: &str, agent: u64, book: u64, per_cent: u64) {
-    assert!(agent.abs_diff(book) * 100 <= book * per_cent, "{what}: the agent says {agent}, the other book {book}");
-}
 
 /// A network of its own at the other end of a cable.
 struct Namespace(String);
@@ -141,8 +62,9 @@ fn ip(words: &[&str]) {
 async fn beside_stress_the_sums_are_those_of_every_other_book() {
     let folder = tempfile::tempdir().unwrap();
     let load = binaries::compiled("load.c", folder.path());
+    let thread_exec = binaries::compiled("thread_exec.c", folder.path());
     let script = folder.path().join("ledger_truth.sh");
-    fs::write(&script, SCRIPT).unwrap();
+    fs::write(&script, truth::SCRIPT).unwrap();
     let namespace = Namespace::new();
     let mut server = namespace.inside(&load);
     server.args(["serve", Namespace::ADDRESS, "7777"]);
@@ -150,7 +72,8 @@ async fn beside_stress_the_sums_are_those_of_every_other_book() {
     server.line_with("listening", TIMEOUT).await;
 
     let mut command = Command::new("sh");
-    command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(folder.path()).arg(folder.path().join("disk"));
+    command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(thread_exec);
+    command.arg(folder.path()).arg(folder.path().join("disk"));
     command.args([Namespace::OUTSIDE, Namespace::ADDRESS, "7777"]).arg(binaries::system("stress-ng"));
     let status = Running::start("ledger-truth", &mut command, folder.path()).end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
@@ -161,42 +84,10 @@ async fn beside_stress_the_sums_are_those_of_every_other_book() {
     truth.check_cpu_and_disk("known");
     truth.check_cpu_and_disk("wild");
     truth.check_network(0);
+    truth.check_thread_execs();
     // stress-ng's sockets talk over loopback alone.
     let wild = truth.row("wild");
     assert_eq!([&wild["network_received_bytes"], &wild["network_sent_bytes"]], [&json!(0), &json!(0)]);
-}
-
-#[tokio::test]
-async fn in_a_pure_version_2_host_where_process_ids_run_out_they_are_so_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let load = binaries::compiled("load.c", folder.path());
-    let port = port::free().to_string();
-    let mut server = Command::new(&load);
-    server.args(["serve", "127.0.0.1", &port]);
-    let mut server = Running::start("server", &mut server, folder.path());
-    server.line_with("listening", TIMEOUT).await;
-
-    let script = format!(
-        "insmod /bin/configfs.ko && insmod /bin/null_blk.ko nr_devices=1
-        echo 4096 >/proc/sys/kernel/pid_max
-        sh /etc/ledger_truth.sh /bin/node-agent /bin/load /tmp /dev/nullb0 eth0 {HOST} {port} || {{ cat /tmp/agent.log; exit 1; }}
-        give heartbeat /tmp/heartbeat.json
-        give books /tmp/books"
-    );
-    let guest = Guest::running(&script)
-        .with_program("node-agent", &binaries::node_agent())
-        .with_program("load", &load)
-        .with_module("fs/configfs/configfs")
-        .with_module("drivers/block/null_blk/null_blk")
-        .with_text("ledger_truth.sh", SCRIPT);
-    let mut guest = MicroVm::boot(&folder.path().join("guest"), &guest);
-    guest.end(TIMEOUT).await;
-
-    let truth = Truth::of(&guest.given("heartbeat").unwrap(), &guest.given("books").unwrap());
-    assert!(truth.book("wraps") > 0, "no process id was used twice");
-    truth.check_processes(Machine::Own);
-    truth.check_cpu_and_disk("known");
-    truth.check_network(HEADER_BYTES);
 }
 
 /// What `/proc` says of a process that has one thread.

@@ -15,15 +15,15 @@ use std::{
 use sweeper::store::Store;
 
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What the rules of the scenario learn to know, by its executable's name.
-const UPKEEP: &str = "lab-upkeep";
+/// What the rules of the scenario learn to know, by its executable file's name: a program of the distribution's.
+const UPKEEP: &str = "sleep";
 const UNIT: &str = "lab-upkeep.service";
 
 const FIRST: &str = "version = \"lab-1\"\nbase = \"built-in\"\n";
 const SECOND: &str = r#"version = "lab-2"
 base = "built-in"
 [housekeeping]
-names = ["lab-upkeep"]
+names = ["sleep"]
 [[attribution]]
 kind = "lab"
 level = "unit"
@@ -45,9 +45,7 @@ impl Upkeep {
         let folder = Path::new(mount.split(' ').nth(1).unwrap()).join(format!("lab-rules-{}", std::process::id()));
         let unit = folder.join(UNIT);
         fs::create_dir_all(&unit).unwrap();
-        let program = scratch.join(UPKEEP);
-        fs::copy("/usr/bin/sleep", &program).unwrap();
-        let process = Running::start(UPKEEP, Command::new(program).arg("600"), scratch);
+        let process = Running::start(UPKEEP, Command::new(UPKEEP).arg("600"), scratch);
         fs::write(unit.join("cgroup.procs"), process.pid().as_raw_nonzero().to_string()).unwrap();
         Self { folder, process: Some(process) }
     }

@@ -1,5 +1,5 @@
 //! Processes that live for a millisecond are counted to the last one, and their CPU time is what the kernel's own books of their
-//! cgroup say: natively, and with the identical binary on another kernel.
+//! cgroup say. That the identical binary does so on other kernels is the scenario `kernels`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -39,14 +39,6 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     assert!(exits >= u64::from(COUNT), "{exits}");
     let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");
     assert!(cpu_ns >= proof.cpu_ns / 100 * 99, "{cpu_ns} ns of {} ns", proof.cpu_ns);
-}
-
-#[tokio::test]
-async fn the_same_binary_counts_exactly_on_another_kernel() {
-    const COUNT: u32 = 2_000;
-    let folder = tempfile::tempdir().unwrap();
-    let proof = Proof::in_a_micro_vm(folder.path(), &Lives::programs(COUNT)).await;
-    proof.assert_exact(COUNT);
 }
 
 #[tokio::test]

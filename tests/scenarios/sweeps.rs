@@ -59,6 +59,7 @@ impl Site {
             boot_id: BOOT,
             hostname: "quiet-1".into(),
             agent_version: "0.1.0".into(),
+            proof: None,
         };
         let began = Timestamp::from_millisecond(1_790_000_000_000).unwrap();
         store.join_node(&request, &TokenHash::of("token"), began).await.unwrap();
@@ -104,27 +105,33 @@ impl Site {
             }),
             host: Some(wire::Host { hostname: "quiet-1".into(), interval_ms: 30_000, cpus: 2, ..Default::default() }),
             counters: Some(wire::HostCounters {
+                cpu_busy_ns: Some(self.cpu_ns),
+                disk_read_bytes: zero,
+                disk_written_bytes: zero,
                 network_received_bytes: zero,
                 network_sent_bytes: zero,
                 oom_kills: zero,
                 ..Default::default()
             }),
-            workloads: vec![wire::WorkloadActivity {
-                class: wire::Class::Workload.into(),
-                key: "/work".into(),
-                top_command: "python3".into(),
-                live_processes: 1,
-                live_threads: 1,
-                cpu_ns: Some(self.cpu_ns),
-                disk_read_bytes: zero,
-                disk_written_bytes: zero,
-                forks: zero,
-                execs: zero,
-                exits: zero,
-                oom_kills: zero,
-                peak_resident_bytes: zero,
-                ..wire::WorkloadActivity::default()
-            }],
+            workloads: vec![
+                sample::kernel(),
+                wire::WorkloadActivity {
+                    class: wire::Class::Workload.into(),
+                    key: "/work".into(),
+                    top_command: "python3".into(),
+                    live_processes: 1,
+                    live_threads: 1,
+                    cpu_ns: Some(self.cpu_ns),
+                    disk_read_bytes: zero,
+                    disk_written_bytes: zero,
+                    forks: zero,
+                    execs: zero,
+                    exits: zero,
+                    oom_kills: zero,
+                    peak_resident_bytes: zero,
+                    ..wire::WorkloadActivity::default()
+                },
+            ],
             coverage: Some(wire::Coverage {
                 collector: wire::Collector::Ebpf.into(),
                 probes: Vec::new(),

@@ -8,6 +8,7 @@ const AS_FOR_EBPF: &str = "as for ebpf";
 #[must_use]
 pub fn meaning(probe: &str) -> &'static str {
     match probe {
+        "accelerators" => "whether every device that computes beside the CPUs is read",
         "blocked_io" => "time blocked on block I/O, by workload",
         "births" => "processes started, programs executed, processes ended",
         "call_counts" => "read and write system calls, by workload",
@@ -38,8 +39,15 @@ pub fn meaning(probe: &str) -> &'static str {
         "switches" => "context switches, by workload",
         "syscall_classes" => "system calls by class, by workload",
         "host_network" => "bytes over the host's interfaces",
+        "host_memory_peak" => "most memory in use within an interval, whole host",
+        "interfaces" => "whether the host's totals hold every network device's traffic",
+        "peer_owners" => "which program holds a connection or a UDP port",
+        "peers" => "who exchanges data with this machine, in both directions, by program and port",
+        "rdma" => "bytes over RDMA adapters (InfiniBand, RoCE, EFA), past the sockets",
         "people" => "sessions with a terminal, and when one last took input",
         "pressure" => "time in which tasks waited for CPU, memory or I/O",
+        "provenance" => "which executables are the distribution's own: nothing else is housekeeping",
+        "crontabs" => "whether cron's jobs are all the distribution's own",
         "oom_kills" => "kills by the out-of-memory killer, by workload",
         "rules" => "the rules by which processes are judged",
         "short_lives" => "CPU time of processes that live and end within an interval",
@@ -59,14 +67,26 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         (ProbeStatus::Ok | ProbeStatus::NotApplicable, _) => "",
         (_, "rules") => "correct the file; `node-agent rules check FILE` tells the same before it is used",
         (ProbeStatus::Unsupported, "gpu") => "none in this version; verdicts about this host stay unknown",
+        (ProbeStatus::Unsupported, "accelerators" | "rdma") => {
+            "none in this version; verdicts about this host stay unknown"
+        }
+        (ProbeStatus::Unsupported, "interfaces") => {
+            "none in this version, but for workloads' own network bytes, which are counted in every network namespace"
+        }
+        (ProbeStatus::Denied, "interfaces") => "give the agent the host's network (hostNetwork: true, --network=host)",
+        (_, "accelerators") => "as for gpu",
         (_, "gpu") => "see that nvidia-smi works, and that node-agent-gpu lies beside the agent",
-        (ProbeStatus::Denied, "people" | "caller_owners") => {
+        (ProbeStatus::Denied, "people" | "caller_owners" | "peer_owners") => {
             "set keep_ptrace = true, and run the agent as root or with CAP_SYS_PTRACE"
         }
         (ProbeStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
         (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines") => AS_FOR_EBPF,
+        (ProbeStatus::Unsupported, "provenance") => {
+            "none in this version without dpkg's database: name this machine's own daemons in `paths` of the rules"
+        }
+        (_, "provenance") => "make /var/lib/dpkg readable to the agent",
         (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",

@@ -26,6 +26,7 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
         interval,
         syscall_classes: config.syscall_classes,
         keep_ptrace: config.keep_ptrace,
+        host_root: config.host_root.clone(),
         gpu: config.gpu.clone(),
         rules: config.rules(),
     }

@@ -2,16 +2,48 @@
 
 use super::{Books, Collector};
 use crate::{
-    host::clock::Moment,
+    host::{clock::Moment, shipped::Shipped},
     kernel::{Ledger, Share, comm_text},
-    workload::{Class, Traits, classify, runs::Owner},
+    workload::{Class, Origin, Traits, classify, place::telling, runs::Owner},
 };
-use node_agent_ebpf::{Key, runs::INTERPRETED};
+use node_agent_ebpf::{Executable, Key, hierarchy};
+use std::collections::HashSet;
+
+/// What the distribution says of one process.
+pub(super) struct OriginOf<'a> {
+    pub(super) shipped: &'a mut Shipped,
+    pub(super) executable: Executable,
+}
+
+impl Origin for OriginOf<'_> {
+    fn file_name(&mut self) -> Option<String> {
+        let path = self.shipped.locate(&self.executable)?;
+        path.rsplit('/').next().map(str::to_owned)
+    }
+
+    fn is_own_file(&mut self) -> bool {
+        self.shipped.is_own(&self.executable)
+    }
+
+    fn is_own_unit(&mut self, unit: &str) -> bool {
+        self.shipped.has_unit(unit)
+    }
+
+    fn ships_crontabs(&mut self) -> bool {
+        self.shipped.has_crontabs()
+    }
+}
+
+/// The cgroups that a key names, in both trees.
+fn cgroups_of(key: &Key) -> [(u8, u64); 2] {
+    let unified = if key.cgroup_id == 0 { hierarchy::ROOT } else { hierarchy::V2 };
+    [(unified, key.cgroup_id), (key.hierarchy, key.cgroup_v1_id)]
+}
 
 impl Collector {
     pub(super) fn book(&mut self, ledger: &Ledger) {
         if let Books::Ebpf(object) = &self.books {
-            let wanted = ledger.shares.keys().map(|key| (key.hierarchy, key.cgroup_id)).collect();
+            let wanted: HashSet<(u8, u64)> = ledger.shares.keys().flat_map(cgroups_of).collect();
             self.cgroups.refresh(&wanted, |tree, id| object.cgroup_path(tree, id));
         }
         let knows_cgroups = self.standing().measured.cgroups;
@@ -21,26 +53,27 @@ impl Collector {
             facts.into_iter().for_each(|fact| self.runs.tell(fact));
         }
         self.runs.begin(Moment::now().boottime_ns);
-        let whose = |key: &Key| {
+        self.shipped.begin(&self.rules.housekeeping.paths);
+        let shipped = &mut self.shipped;
+        let mut whose = |key: &Key| {
             let path = match &ledger.paths {
                 Some(paths) => paths.get(&key.cgroup_id).map(String::as_str),
-                None if knows_cgroups => self.cgroups.path(key.hierarchy, key.cgroup_id),
+                // Of a process that has lost its place in one tree nobody knows which of the two would tell more.
+                None if knows_cgroups => {
+                    let [unified, v1] = cgroups_of(key).map(|(tree, id)| self.cgroups.path(tree, id));
+                    unified.zip(v1).map(|(unified, v1)| telling(&self.rules.housekeeping, unified, v1))
+                }
                 None => None,
             };
             let name = comm_text(&key.comm);
-            // No script is housekeeping by a name that somebody gave it, as no interpreter is.
-            let is_interpreted = key.kernel_thread & INTERPRETED != 0;
-            let class = classify(
-                &self.rules.housekeeping,
-                &Traits {
-                    name: if is_interpreted { "" } else { &name },
-                    parent: &comm_text(&key.parent_comm),
-                    uid: key.uid,
-                    is_kernel_thread: key.kernel_thread == 1,
-                    is_own: key.own == 1,
-                    cgroup_path: path,
-                },
-            );
+            let traits = Traits {
+                uid: key.uid,
+                is_kernel_thread: key.kernel_thread == 1,
+                is_own: key.own == 1,
+                cgroup_path: path,
+            };
+            let mut origin = OriginOf { shipped: &mut *shipped, executable: key.executable };
+            let class = classify(&self.rules.housekeeping, &traits, &mut origin);
             (
                 Owner {
                     task_id: key.task_id,

@@ -5,7 +5,7 @@ use crate::{
     kernel::{fallback, object::ObjectError},
     rules::Keeper,
 };
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 /// How the tasks' books are to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct CollectorOptions {
     pub syscall_classes: bool,
     /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
     pub keep_ptrace: bool,
+    /// Where the host's files are.
+    pub host_root: PathBuf,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
     /// By which rules processes are judged.

@@ -138,6 +138,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "collector" => config.collector = value::collector(found)?,
         "syscall_classes" => config.syscall_classes = value::switch(found)?,
         "keep_ptrace" => config.keep_ptrace = value::switch(found)?,
+        "host_root" => config.host_root = value::path(found)?,
         "stop_file" => config.stop_file = value::path(found)?,
         "max_cpu_percent_of_host" => config.budget.cpu_ppm_of_host = value::percent(found)?,
         "max_memory_bytes" => config.budget.memory_bytes = value::bytes(found, LEAST_MEMORY_BYTES)?,

@@ -67,6 +67,7 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("spool_max_bytes = 1", "below the least"),
         ("collector = \"bpf\"", "none of auto, ebpf, tracepoints, taskstats, proc"),
         ("keep_ptrace = \"perhaps\"", "expected true or false"),
+        ("host_root = \"\"", "it is empty"),
         ("stop_file = \"\"", "it is empty"),
         ("max_cpu_percent_of_host = 0", "between 0.0001 and 100"),
         ("max_cpu_percent_of_host = 0.00001", "between 0.0001 and 100"),

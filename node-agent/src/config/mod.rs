@@ -13,7 +13,7 @@ pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 19] = [
+pub const KEYS: [&str; 20] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -24,6 +24,7 @@ pub const KEYS: [&str; 19] = [
     "collector",
     "syscall_classes",
     "keep_ptrace",
+    "host_root",
     "stop_file",
     "max_cpu_percent_of_host",
     "max_memory_bytes",
@@ -56,6 +57,8 @@ pub struct Config {
     pub syscall_classes: bool,
     /// Whether `CAP_SYS_PTRACE` is kept, where the agent has it.
     pub keep_ptrace: bool,
+    /// Where the host's files are: what the distribution shipped is looked up there.
+    pub host_root: PathBuf,
     /// While this file exists, nothing is measured and nothing sent.
     pub stop_file: PathBuf,
     /// What the agent may cost before it does less.
@@ -154,6 +157,7 @@ impl Config {
             collector: CollectorChoice::Auto,
             syscall_classes: false,
             keep_ptrace: false,
+            host_root: PathBuf::from("/"),
             stop_file: PathBuf::from("/run/node-agent/stop"),
             budget: Limits { cpu_ppm_of_host: 5_000, memory_bytes: 64 * 1024 * 1024 },
             identity: IdentityChoice::Auto,

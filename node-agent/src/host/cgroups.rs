@@ -76,11 +76,37 @@ impl Mounts {
         self.v2.is_some() && self.cpuacct.is_none() && self.pids.is_none()
     }
 
+    /// Whether `cpuacct` has a version 1 tree.
+    #[must_use]
+    pub fn has_cpuacct(&self) -> bool {
+        self.cpuacct.is_some()
+    }
+
+    /// Whether `pids` has a version 1 tree.
+    #[must_use]
+    pub fn has_pids(&self) -> bool {
+        self.pids.is_some()
+    }
+
     /// Whether any tree is mounted.
     #[must_use]
     pub fn any(&self) -> bool {
         self.v2.is_some() || self.cpuacct.is_some() || self.pids.is_some()
     }
+}
+
+/// What `/proc/PID/cgroup` says: the path in the unified tree, and the one in the version 1 tree that names workloads. `/` is
+/// the root, and stands for a tree that is not there.
+#[must_use]
+pub fn places(text: &str) -> [&str; 2] {
+    let path = |wanted: &str| {
+        text.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let is_wanted = controllers.split(',').any(|controller| controller == wanted);
+            (path != "/" && is_wanted).then_some(path)
+        })
+    };
+    [path("").unwrap_or("/"), path("cpuacct").or_else(|| path("pids")).unwrap_or("/")]
 }
 
 /// Paths that are known.
@@ -124,6 +150,12 @@ impl Cgroups {
                 }
             }
         }
+    }
+
+    /// The path of a cgroup where its tree is the only one: elsewhere its processes may be known by another one.
+    #[must_use]
+    pub fn only_path(&self, tree: u8, id: u64) -> Option<&str> {
+        if self.mounts.is_only_v2() { self.path(tree, id) } else { None }
     }
 
     /// The path of a cgroup; `None` if it is gone or its tree is not mounted.
@@ -194,6 +226,20 @@ mod tests {
         assert_eq!(cgroups.path(hierarchy::ROOT, 0), Some("/"));
         cgroups.refresh(&HashSet::new(), |_, _| None);
         assert_eq!(cgroups.path(hierarchy::V2, id), None);
+    }
+
+    #[test]
+    fn a_process_stands_in_the_unified_tree_and_in_the_version_1_tree_that_names_workloads() {
+        for (text, expected) in [
+            ("0::/system.slice/cron.service\n", ["/system.slice/cron.service", "/"]),
+            ("3:cpu,cpuacct:/docker/1\n2:pids:/x\n0::/\n", ["/", "/docker/1"]),
+            ("3:cpu,cpuacct:/\n2:pids:/x\n0::/y\n", ["/y", "/x"]),
+            ("4:memory:/m\n2:pids:/a:b.service\n0::/\n", ["/", "/a:b.service"]),
+            ("1:name=systemd:/z\n", ["/", "/"]),
+            ("", ["/", "/"]),
+        ] {
+            assert_eq!(places(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -2,7 +2,12 @@
 //!
 //! Cost: one small file for [`Stat`], two more for [`Identity`].
 
-use crate::kernel::{comm_bytes, comm_text};
+use super::{cgroups::places, shipped};
+use crate::{
+    kernel::{comm_bytes, comm_text},
+    workload::place::telling,
+};
+use node_agent_ebpf::Executable;
 use std::{fs, io, path::Path};
 
 /// Where a link of a process in the host's own pid namespace leads.
@@ -55,8 +60,8 @@ impl Stat {
 pub struct Identity {
     /// Executable name, fit for a terminal.
     pub name: String,
-    /// Executable name of the parent; empty if that cannot be read.
-    pub parent: String,
+    /// The file that it executes; empty if that cannot be read, which takes `CAP_SYS_PTRACE` for processes of others.
+    pub executable: Executable,
     /// The user; `u32::MAX` if it cannot be read.
     pub uid: u32,
     /// In the tree that names its workload; `None` if it cannot be read.
@@ -76,12 +81,18 @@ impl Identity {
             line.split_ascii_whitespace().next()?.parse().ok()
         });
         Ok(Self {
-            parent: Stat::read(proc, stat.parent).map(|parent| parent.name).unwrap_or_default(),
+            executable: executable(proc, pid),
             uid: uid.unwrap_or(u32::MAX),
             cgroup_path: text("cgroup").ok().map(|text| cgroup_path(&text)),
             name: stat.name,
         })
     }
+}
+
+/// The file that a process executes; empty if that cannot be read.
+#[must_use]
+pub fn executable(proc: &Path, pid: u32) -> Executable {
+    fs::metadata(proc.join(pid.to_string()).join("exe")).map(|of| shipped::executable(&of)).unwrap_or_default()
 }
 
 /// Key of the workload that a process belongs to, as rows have it; `None` if it cannot be read.
@@ -94,15 +105,11 @@ pub fn workload(proc: &Path, pid: u32) -> Option<String> {
     Some(path)
 }
 
-/// The path in the tree that names workloads: version 2 below its root, else `cpuacct`, else `pids`.
-fn cgroup_path(text: &str) -> String {
-    let path = |wanted: &str| {
-        text.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            (path != "/" && controllers.split(',').any(|controller| controller == wanted)).then(|| path.to_owned())
-        })
-    };
-    path("").or_else(|| path("cpuacct")).or_else(|| path("pids")).unwrap_or_else(|| "/".to_owned())
+/// The path that names the workload, from `/proc/PID/cgroup`. Rules of a file only ever exclude more cgroups than the built-in ones do.
+#[must_use]
+pub fn cgroup_path(text: &str) -> String {
+    let [unified, v1] = places(text);
+    telling(&workload_rules::built_in().housekeeping, unified, v1).to_owned()
 }
 
 /// Why this process does not see the host's processes; `None` if it does.
@@ -150,7 +157,10 @@ mod tests {
         let proc = Path::new("/proc");
         let own = Identity::read(proc, std::process::id()).unwrap();
         assert_eq!(own.uid, rustix::process::getuid().as_raw());
-        assert!(!own.name.is_empty() && !own.parent.is_empty());
+        assert!(!own.name.is_empty());
+        let file = fs::metadata(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(own.executable, shipped::executable(&file));
+        assert_eq!(executable(proc, 0), Executable::default());
         assert!(own.cgroup_path.is_some_and(|path| path.starts_with('/')));
         assert!(list(proc).unwrap().contains(&std::process::id()));
         assert!(Identity::read(proc, 0).is_err());
@@ -173,11 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_known_tree_names_the_workload() {
+    fn the_path_that_tells_more_names_the_workload() {
         for (text, expected) in [
             ("0::/system.slice/cron.service\n", "/system.slice/cron.service"),
-            ("3:cpu,cpuacct:/docker/1\n2:pids:/x\n0::/\n", "/docker/1"),
-            ("4:memory:/m\n2:pids:/a:b.service\n0::/\n", "/a:b.service"),
+            ("3:cpu,cpuacct:/docker/1\n0::/system.slice/containerd.service\n", "/docker/1"),
             ("", "/"),
         ] {
             assert_eq!(cgroup_path(text), expected, "{text}");

@@ -1,16 +1,44 @@
-//! The host's signals that need a memory from one reading to the next: GPUs, people, callers.
+//! The host's signals that need a memory from one sample to the next: GPUs, people, callers and peers, missing interfaces, the peak of
+//! memory in use.
 
 use super::{
     callers::Callers,
     clock::Moment,
     gpu::{self, Bus, Gpus},
+    interfaces::Interfaces,
+    memory::MemoryPeak,
     people::People,
+    process::Identity,
 };
 use crate::{
     coverage::{Probes, Status},
-    workload::{Class, Traits},
+    workload::Class,
 };
 use heartbeat::wire;
+
+/// Says whose work is done.
+pub trait Attribute {
+    /// By a process, of which `/proc` shows this.
+    fn of_process(&mut self, pid: u32, process: &Identity) -> Class;
+
+    /// In the cgroup of this id in the unified tree, and by which program, if all that runs there is of one class and whatever was opened
+    /// there stays there; `outbound` tells a connection that was opened there from one that was accepted there.
+    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<(String, Class)>;
+}
+
+/// Whoever says that.
+pub type Whose<'a> = dyn Attribute + 'a;
+
+/// What knows processes alone.
+impl<F: FnMut(u32, &Identity) -> Class> Attribute for F {
+    fn of_process(&mut self, pid: u32, process: &Identity) -> Class {
+        self(pid, process)
+    }
+
+    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<(String, Class)> {
+        None
+    }
+}
 
 /// Reads them, again and again.
 #[derive(Debug)]
@@ -18,6 +46,8 @@ pub struct Signals {
     gpus: Gpus,
     people: People,
     callers: Callers,
+    interfaces: Interfaces,
+    memory: MemoryPeak,
     hidden_host: Option<String>,
 }
 
@@ -30,6 +60,10 @@ pub struct Seen {
     pub people: Option<wire::People>,
     /// Who would notice.
     pub callers: Option<wire::Callers>,
+    /// With whom data is exchanged.
+    pub peers: Option<wire::Peers>,
+    /// Most memory in use since the last sample, in bytes.
+    pub memory_used_peak_bytes: Option<u64>,
 }
 
 impl Signals {
@@ -37,7 +71,19 @@ impl Signals {
     /// processes are not seen, if they are not: then nobody knows who sits there and who calls.
     #[must_use]
     pub fn start(gpu: &gpu::Options, hidden_host: Option<String>) -> Self {
-        Self { gpus: Gpus::start(gpu), people: People::default(), callers: Callers::default(), hidden_host }
+        Self {
+            gpus: Gpus::start(gpu),
+            people: People::default(),
+            callers: Callers::default(),
+            interfaces: Interfaces::default(),
+            memory: MemoryPeak::start(),
+            hidden_host,
+        }
+    }
+
+    /// Stops all that goes on between two samples and costs CPU time, until the next sample.
+    pub fn pause(&self) {
+        self.memory.pause();
     }
 
     /// Which GPUs are on the bus.
@@ -46,20 +92,25 @@ impl Signals {
         self.gpus.bus()
     }
 
-    /// Reads all of them. The first reading is the baseline of the callers: who is there then is no new one.
-    pub fn read(&mut self, now: Moment, classify: &dyn Fn(&Traits<'_>) -> Class, probes: &mut Probes) -> Seen {
+    /// Process id of the helper that reads GPUs, while there is one.
+    #[must_use]
+    pub fn helper(&self) -> Option<u32> {
+        self.gpus.helper()
+    }
+
+    /// Reads all of them. `classify` says whose work the process of an id does. The first reading is the baseline of the callers: who is there then is no new one.
+    pub fn read(&mut self, now: Moment, classify: &mut Whose<'_>, probes: &mut Probes) -> Seen {
         let gpus = self.gpus.read(now.boottime_ns, probes);
+        let memory_used_peak_bytes = self.memory.take(probes);
         if let Some(reason) = &self.hidden_host {
-            for probe in ["people", "callers", "caller_owners"] {
+            for probe in ["people", "callers", "caller_owners", "peers", "peer_owners", "interfaces"] {
                 probes.set(probe, Status::Denied, reason.clone());
             }
-            return Seen { gpus, ..Seen::default() };
+            return Seen { gpus, memory_used_peak_bytes, ..Seen::default() };
         }
-        Seen {
-            gpus,
-            people: self.people.read(now.unix_ms, probes),
-            callers: self.callers.read(now.unix_ms, classify, probes),
-        }
+        self.interfaces.state(probes);
+        let (callers, peers) = self.callers.read(now.unix_ms, classify, probes).unzip();
+        Seen { gpus, people: self.people.read(now.unix_ms, probes), callers, peers, memory_used_peak_bytes }
     }
 }
 
@@ -69,5 +120,9 @@ impl Seen {
         heartbeat.gpus.clone_from(&self.gpus);
         heartbeat.people = self.people;
         heartbeat.callers.clone_from(&self.callers);
+        heartbeat.peers.clone_from(&self.peers);
+        if let Some(counters) = &mut heartbeat.counters {
+            counters.memory_used_peak_bytes = self.memory_used_peak_bytes;
+        }
     }
 }

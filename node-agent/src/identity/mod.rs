@@ -7,6 +7,7 @@
 
 pub mod aws;
 pub mod gcp;
+pub mod key;
 pub mod machine;
 
 use crate::config::{IdentityChoice, Surroundings};

@@ -14,7 +14,8 @@ use super::{
 use crate::workload::engines::Engines;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use node_agent_ebpf::{
-    CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, Task, Totals, control,
+    CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, MAX_PROCESSES,
+    Process, Task, Totals, control,
 };
 use std::{
     io::Read as _,
@@ -87,6 +88,7 @@ pub struct Object {
     dropped: Array<MapData, u64>,
     cost: PerCpuArray<MapData, Cost>,
     cgroups: HashMap<MapData, CgroupId, CgroupName>,
+    processes: Array<MapData, Process>,
     buffer: u64,
     standing: Standing,
     watcher: Watcher,
@@ -114,6 +116,7 @@ impl Object {
             dropped: map("DROPPED")?.try_into()?,
             cost: map("COST")?.try_into()?,
             cgroups: map("CGROUPS")?.try_into()?,
+            processes: map("PROCESSES")?.try_into()?,
             buffer: 0,
             in_full: standing.clone(),
             standing,
@@ -184,6 +187,22 @@ impl Object {
         let costs = self.cost.get(&0, 0)?;
         ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
         Ok(ledger)
+    }
+
+    /// The file that a process executes, as the kernel knew it when the process started it or at the last sample; `None` if that
+    /// is not remembered.
+    #[must_use]
+    pub fn executable_of(&self, pid: u32) -> Option<Executable> {
+        let known = self.processes.get(&(pid & (MAX_PROCESSES - 1)), 0).ok()?;
+        (known.tgid == pid && known.start_boottime_ns != 0).then_some(known.executable)
+    }
+
+    /// Counts this living child of the agent for the agent itself.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn know_helper(&mut self, pid: u32) -> Result<(), ObjectError> {
+        Ok(self.control.set(control::HELPER_TGID, u64::from(pid), 0)?)
     }
 
     /// The path of a cgroup in which a program was started, also if it is gone by now.

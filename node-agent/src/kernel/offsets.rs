@@ -3,6 +3,7 @@
 //! Nothing is compiled in: one object serves every kernel. A field that a kernel lacks is absent and switches off what
 //! needs it, no more. It is read once; that takes 65 MB (measured on 6.18), in a process that ends: [`super::loader`].
 
+use crate::host::cgroups::Mounts;
 use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
 use node_agent_ebpf::{ABSENT, Offsets, counter, runs::LineageOffsets};
 use std::collections::HashMap;
@@ -43,7 +44,7 @@ struct Types {
     structs: HashMap<&'static str, u32>,
 }
 
-const STRUCTS: [&str; 12] = [
+const STRUCTS: [&str; 15] = [
     "task_struct",
     "cred",
     "signal_struct",
@@ -56,6 +57,9 @@ const STRUCTS: [&str; 12] = [
     "socket",
     "sock",
     "linux_binprm",
+    "file",
+    "inode",
+    "super_block",
 ];
 
 /// Where `task_struct` keeps the counters before [`counter::IN_TASK`], in their order.
@@ -106,7 +110,7 @@ impl Types {
     }
 
     /// For a field that was renamed.
-    fn first_of(&self, of: &str, paths: [&str; 2]) -> u32 {
+    fn first_of<const N: usize>(&self, of: &str, paths: [&str; N]) -> u32 {
         paths.into_iter().find_map(|path| self.find(of, path)).map_or(ABSENT, |(_, bytes)| bytes)
     }
 
@@ -188,16 +192,27 @@ pub struct Resolved {
 /// # Errors
 /// See [`OffsetsError`].
 pub fn resolve(count_from_boottime_ns: u64) -> Result<Resolved, OffsetsError> {
-    resolve_in(&std::fs::read(BTF_PATH).map_err(OffsetsError::NoBtf)?, count_from_boottime_ns)
+    resolve_in(&std::fs::read(BTF_PATH).map_err(OffsetsError::NoBtf)?, &Mounts::read(), count_from_boottime_ns)
 }
 
-fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, OffsetsError> {
+/// Whether the kernel keeps delays. Before Linux 5.14 there is no switch, and it does unless it was told not to when it booted.
+fn keeps_delays(switch: std::io::Result<Vec<u8>>, command_line: impl FnOnce() -> std::io::Result<Vec<u8>>) -> bool {
+    match switch {
+        Ok(switch) => switch.trim_ascii() == b"1",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            command_line().is_ok_and(|line| !line.split(u8::is_ascii_whitespace).any(|word| word == b"nodelayacct"))
+        }
+        Err(_) => false,
+    }
+}
+
+fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Result<Resolved, OffsetsError> {
     let types = Types::new(btf)?;
     let task = |path| types.required("task_struct", path);
     let (mm_rss, mm_rss_stride) = types.resident_counters();
     let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();
-    let keeps_delays = std::fs::read(DELAYS).is_ok_and(|switch| switch.trim_ascii() == b"1");
+    let keeps_delays = keeps_delays(std::fs::read(DELAYS), || std::fs::read("/proc/cmdline"));
     task(IN_TASK[counter::CPU_NS])?;
     let offsets = Offsets {
         task_pid: task("pid")?,
@@ -205,7 +220,6 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         task_flags: task("flags")?,
         task_comm: task("comm")?,
         task_group_leader: task("group_leader")?,
-        task_real_parent: task("real_parent")?,
         task_cred: task("cred")?,
         task_signal: task("signal")?,
         task_exit_state: task("exit_state")?,
@@ -216,6 +230,13 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         task_counters: IN_TASK.map(|path| types.optional("task_struct", path)),
         delays_blkio: types.optional("task_delay_info", "blkio_delay"),
         task_mm: task("mm")?,
+        mm_exe_file: types.optional("mm_struct", "exe_file"),
+        file_inode: types.optional("file", "f_inode"),
+        inode_number: types.optional("inode", "i_ino"),
+        inode_super_block: types.optional("inode", "i_sb"),
+        inode_changed_s: types.first_of("inode", ["i_ctime_sec", "__i_ctime.tv_sec", "i_ctime.tv_sec"]),
+        inode_changed_ns: types.first_of("inode", ["i_ctime_nsec", "__i_ctime.tv_nsec", "i_ctime.tv_nsec"]),
+        super_block_device: types.optional("super_block", "s_dev"),
         task_cgroups: types.optional("task_struct", "cgroups"),
         cred_uid: types.required("cred", "uid")?,
         signal_live: types.required("signal_struct", "live")?,
@@ -225,8 +246,9 @@ fn resolve_in(btf: &[u8], count_from_boottime_ns: u64) -> Result<Resolved, Offse
         mm_rss,
         mm_rss_stride,
         css_set_v2: types.optional("css_set", "dfl_cgrp"),
-        css_set_cpuacct: types.subsystem("cpuacct_cgrp_id"),
-        css_set_pids: types.subsystem("pids_cgrp_id"),
+        // Where a controller belongs to the unified tree, its pointer leads there and not to a tree of its own.
+        css_set_cpuacct: if mounts.has_cpuacct() { types.subsystem("cpuacct_cgrp_id") } else { ABSENT },
+        css_set_pids: if mounts.has_pids() { types.subsystem("pids_cgrp_id") } else { ABSENT },
         css_cgroup: types.optional("cgroup_subsys_state", "cgroup"),
         cgroup_kn: types.optional("cgroup", "kn"),
         kn_id: types.optional("kernfs_node", "id"),
@@ -284,7 +306,13 @@ mod tests {
             ("hiwater_rss", offsets.mm_hiwater_rss),
             ("rss_stat", offsets.mm_rss),
             ("dfl_cgrp", offsets.css_set_v2),
-            ("cpuacct", offsets.css_set_cpuacct),
+            ("exe_file", offsets.mm_exe_file),
+            ("f_inode", offsets.file_inode),
+            ("i_ino", offsets.inode_number),
+            ("i_sb", offsets.inode_super_block),
+            ("seconds of ctime", offsets.inode_changed_s),
+            ("nanoseconds of ctime", offsets.inode_changed_ns),
+            ("s_dev", offsets.super_block_device),
             ("cgroup", offsets.css_cgroup),
             ("kn", offsets.cgroup_kn),
             ("id", offsets.kn_id),
@@ -300,13 +328,30 @@ mod tests {
         for (name, offset) in IN_TASK.into_iter().zip(offsets.task_counters) {
             assert_ne!(offset, ABSENT, "{name}");
         }
+        let mounts = Mounts::read();
+        assert_eq!(offsets.css_set_cpuacct != ABSENT, mounts.has_cpuacct());
+        assert_eq!(offsets.css_set_pids != ABSENT, mounts.has_pids());
         assert!(offsets.mm_rss_stride >= 8);
         assert!(resolved.has_mark_victim);
     }
 
     #[test]
+    fn delays_are_kept_if_the_switch_says_so_or_if_there_is_none() {
+        let error = |kind| Err(std::io::Error::from(kind));
+        let missing = || error(std::io::ErrorKind::NotFound);
+        let booted = |line: &'static [u8]| move || Ok(line.to_vec());
+        assert!(keeps_delays(Ok(b"1\n".to_vec()), missing));
+        assert!(!keeps_delays(Ok(b"0\n".to_vec()), booted(b"quiet")));
+        assert!(keeps_delays(missing(), booted(b"console=ttyS0 quiet\n")));
+        assert!(!keeps_delays(missing(), booted(b"nodelayacct quiet\n")));
+        assert!(!keeps_delays(missing(), missing));
+        assert!(!keeps_delays(error(std::io::ErrorKind::PermissionDenied), booted(b"quiet")));
+    }
+
+    #[test]
     fn what_is_no_type_information_is_refused() {
-        assert!(matches!(resolve_in(b"", 0), Err(OffsetsError::Format(_))));
-        assert!(matches!(resolve_in(&[0xff; 64], 0), Err(OffsetsError::Format(_))));
+        for bytes in [&b""[..], &[0xff; 64]] {
+            assert!(matches!(resolve_in(bytes, &Mounts::default(), 0), Err(OffsetsError::Format(_))));
+        }
     }
 }

@@ -165,6 +165,7 @@ fn new_rules_begin_with_the_next_reading_and_no_counter_runs_backwards() {
         interval,
         syscall_classes: false,
         keep_ptrace: false,
+        host_root: "/".into(),
         gpu,
         rules: Arc::clone(&keeper),
     };

@@ -70,6 +70,12 @@ fn problem(received: &Received) -> Option<Problem> {
     is_problem.then(|| serde_json::from_slice(&received.body).ok()).flatten()
 }
 
+/// Whether the sweeper itself, in its own words, refuses for this reason.
+#[must_use]
+pub fn is_refused_for(received: &Received, kind: &str) -> bool {
+    (400..=499).contains(&received.status) && problem(received).is_some_and(|problem| problem.kind == kind)
+}
+
 /// One line for the log: the problem's words, or the bare status.
 #[must_use]
 pub fn explain(received: &Received) -> String {

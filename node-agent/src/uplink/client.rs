@@ -1,8 +1,11 @@
-//! The three requests of the agent.
+//! The four requests of the agent.
 
 use super::answer::Received;
 use crate::config::Secret;
-use heartbeat::api::{CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH, JOIN_PATH, JoinRequest, RULES_PATH};
+use heartbeat::api::{
+    CHALLENGE_PATH, CONTENT_ENCODING, CONTENT_TYPE, ChallengeRequest, HEARTBEATS_PATH, JOIN_PATH, RULES_PATH,
+    SIGNATURE_HEADER,
+};
 use reqwest::header;
 use std::time::Duration;
 
@@ -26,13 +29,36 @@ impl Client {
         Ok(Self { http: crate::http::sweeper_client(sweeper_url, TIMEOUT)?, base: sweeper_url.to_owned() })
     }
 
-    /// Asks to be known.
+    /// The address of the sweeper, without a trailing slash.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks for what the next join must carry.
     ///
     /// # Errors
     /// If no whole answer came.
-    pub async fn join(&self, request: &JoinRequest, join_token: &Secret) -> Result<Received, String> {
-        let request = self.http.post(format!("{}{JOIN_PATH}", self.base)).json(request);
-        Self::exchange(request.bearer_auth(join_token.reveal()), MOST_ANSWER_BYTES).await
+    pub async fn challenge(&self, request: &ChallengeRequest) -> Result<Received, String> {
+        let request = self.http.post(format!("{}{CHALLENGE_PATH}", self.base)).json(request);
+        Self::exchange(request, MOST_ANSWER_BYTES).await
+    }
+
+    /// Asks to be known: `body` is a join request in JSON, signed or with a join secret, or both.
+    ///
+    /// # Errors
+    /// If no whole answer came.
+    pub async fn join(
+        &self,
+        body: Vec<u8>,
+        signature: Option<&str>,
+        join_secret: Option<&Secret>,
+    ) -> Result<Received, String> {
+        let request = self.http.post(format!("{}{JOIN_PATH}", self.base));
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+        let request = signature.into_iter().fold(request, |request, text| request.header(SIGNATURE_HEADER, text));
+        let request = join_secret.into_iter().fold(request, |request, secret| request.bearer_auth(secret.reveal()));
+        Self::exchange(request, MOST_ANSWER_BYTES).await
     }
 
     /// Sends an encoded envelope.

@@ -1,4 +1,4 @@
-//! Empties the spool into the sweeper: joins, sends the newest first, believes acknowledgements, waits when it must.
+//! Empties the spool into the sweeper: joins and renews its token, sends the newest first, believes acknowledgements, waits when it must.
 //!
 //! Delivery is at least once; the sweeper stores each (node, boot, sequence) once, and what it acknowledges is on its disk: those
 //! very heartbeats are forgotten. One request is under way at a time and carries at most [`MAX_HEARTBEATS`] heartbeats or
@@ -10,6 +10,7 @@
 pub mod answer;
 pub mod backoff;
 pub mod client;
+mod join;
 pub mod meter;
 pub mod queue;
 mod rules;
@@ -25,10 +26,10 @@ use backoff::Backoff;
 use client::Client;
 use heartbeat::{
     BootId, NodeId,
-    api::{JoinRequest, JoinResponse},
     envelope::{MAX_BODY_BYTES, MAX_HEARTBEATS},
     wire,
 };
+use join::{Joiner, NotJoined};
 use queue::Queue;
 use std::{sync::Arc, time::Duration};
 
@@ -72,8 +73,9 @@ pub struct Uplink {
     queue: Arc<Queue>,
     meter: Arc<meter::Meter>,
     rules: rules::Follower,
+    joiner: Joiner,
     token: Option<Secret>,
-    /// The token was refused: join before it is tried again.
+    /// The token was refused, has expired, or is not bound to a key yet: join before it is tried again.
     must_join: bool,
     backoff: Backoff,
     batch_limit: usize,
@@ -101,8 +103,11 @@ impl Uplink {
         if token.is_some() {
             note_floor(queue.spool().raise_floor(0));
         }
+        let joiner = Joiner::new(&state, &node.node_id, token.as_ref());
+        let must_join = token.is_some() && joiner.is_due(node.join_token.is_some());
+        let token = token.map(|token| token.secret);
         let rules = rules::Follower::new(keeper);
-        let (must_join, refused_in_a_row, batch_limit, troubles) = (false, 0, 1, Vec::new());
+        let (refused_in_a_row, batch_limit, troubles) = (0, 1, Vec::new());
         Self {
             client,
             node,
@@ -110,6 +115,7 @@ impl Uplink {
             queue,
             meter,
             rules,
+            joiner,
             token,
             must_join,
             backoff,
@@ -123,6 +129,7 @@ impl Uplink {
     pub async fn step(&mut self) -> Step {
         let step = match self.token.clone() {
             Some(token) if !self.must_join => {
+                let token = self.renewed(token).await;
                 self.rules.follow(&self.client, &token).await;
                 self.send(&token).await
             }
@@ -138,41 +145,41 @@ impl Uplink {
     }
 
     async fn join(&mut self) -> Step {
-        let join_token = match &self.node.join_token {
-            Some(JoinToken::Text(token)) => token.clone(),
-            Some(JoinToken::File(path)) => match tokio::fs::read_to_string(path).await {
-                Ok(text) => Secret::new(text.trim()),
-                Err(error) => return self.later(format!("join_token_file {}: {error}", path.display()), None),
-            },
-            None => return self.later("it must join, and no join token is configured".to_owned(), None),
-        };
-        let request = JoinRequest {
-            node_id: self.node.node_id.clone(),
-            boot_id: self.node.boot_id,
-            hostname: self.node.hostname.clone(),
-            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let received = match self.client.join(&request, &join_token).await {
-            Ok(received) => received,
-            Err(why) => return self.later(why, None),
-        };
-        if !(200..300).contains(&received.status) {
-            let why = format!("it does not let this node join: {}", answer::explain(&received));
-            return self.later(why, received.retry_after);
+        match self.joiner.join(&self.client, &self.node, &self.state).await {
+            Ok(joined) => {
+                note_floor(self.queue.spool().raise_floor(joined.last_sequence));
+                self.token = Some(joined.token);
+                tracing::info!(node = %self.node.node_id, last_sequence = joined.last_sequence, "joined the sweeper");
+                // Only a stored heartbeat ends the back-off: a token that is refused at once must not be asked for at full speed.
+                Step::Progress
+            }
+            // The token that it has goes on working: the sweeper is older than this agent.
+            Err(NotJoined::NoChallenges) => Step::Progress,
+            Err(refused) => {
+                let (why, after) = refused.reason();
+                self.later(why, after)
+            }
         }
-        let response: JoinResponse = match serde_json::from_slice(&received.body) {
-            Ok(response) => response,
-            Err(error) => return self.later(format!("its answer to the join makes no sense ({error})"), None),
-        };
-        let token = Secret::new(response.node_token);
-        if let Err(error) = self.state.keep_token(&self.node.node_id, &token) {
-            tracing::warn!(%error, "the node token is not kept; this node will join anew after a restart");
+    }
+
+    /// The token to send with: a new one where the present one is about to expire. If none is to be had, the present one is good for a
+    /// while, and nothing waits.
+    async fn renewed(&mut self, token: Secret) -> Secret {
+        if !self.joiner.is_renewal_due() {
+            return token;
         }
-        note_floor(self.queue.spool().raise_floor(response.last_sequence));
-        self.token = Some(token);
-        tracing::info!(node = %self.node.node_id, last_sequence = response.last_sequence, "joined the sweeper");
-        // Only a stored heartbeat ends the back-off: a token that is refused at once must not be asked for at full speed.
-        Step::Progress
+        match self.joiner.join(&self.client, &self.node, &self.state).await {
+            Ok(joined) => {
+                tracing::debug!(node = %self.node.node_id, "renewed the node token");
+                self.token = Some(joined.token.clone());
+                joined.token
+            }
+            Err(refused) => {
+                let (why, _) = refused.reason();
+                tracing::warn!(why, "the node token is not renewed; it is tried again in a minute");
+                token
+            }
+        }
     }
 
     async fn send(&mut self, token: &Secret) -> Step {
@@ -188,6 +195,7 @@ impl Uplink {
             Ok(Answer::Stored(ack)) => self.stored(&batch, &ack),
             Ok(Answer::JoinAgain(why)) => {
                 self.must_join = true;
+                self.joiner.lose_token();
                 self.later(format!("it does not take this node's token, which will join again: {why}"), None)
             }
             Ok(Answer::TooLarge(why)) => self.too_large(&batch, &why),

@@ -15,17 +15,16 @@ async fn a_token_that_is_void_is_exchanged_anew() {
 
 #[tokio::test]
 async fn a_refused_token_is_kept_until_another_join_has_succeeded() {
-    let Lab { sweeper, directory, url, queue, uplink: ended } = Lab::joined().await;
-    drop((queue, ended));
-    let (queue, uplink) = uplink(directory.path(), &url, "no longer valid");
-    let mut lab = Lab { sweeper, queue, uplink, directory, url };
+    let mut lab = Lab::joined().await.restarted("no longer valid");
     lab.push(2);
+    // The sweeper has another database, in which this node's key is not bound.
+    lab.sweeper.lock().unwrap().bound = None;
     let token = std::mem::replace(&mut lab.sweeper.lock().unwrap().token, "of another database".to_owned());
     for _refused in ["token", "join", "token", "join"] {
         assert!(matches!(lab.uplink.step().await, Step::Wait(_)));
     }
     assert_eq!(lab.uplink.troubles.len(), 2, "each is said once: {:?}", lab.uplink.troubles);
-    assert_eq!(lab.uplink.state.token(&node_id()), Some(Secret::new(token.clone())));
+    assert_eq!(lab.uplink.state.token(&node_id()).map(|kept| kept.secret), Some(Secret::new(token.clone())));
     lab.sweeper.lock().unwrap().token = token;
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(1..=2));

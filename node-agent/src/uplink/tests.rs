@@ -11,7 +11,10 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use heartbeat::api::{Ack, HEARTBEATS_PATH, JOIN_PATH, PROBLEM_TYPE, Problem};
+use heartbeat::api::{
+    Ack, CHALLENGE_PATH, Challenge, HEARTBEATS_PATH, JOIN_PATH, JoinRequest, JoinResponse, PROBLEM_TYPE, Problem,
+    SIGNATURE_HEADER,
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::Path,
@@ -25,6 +28,14 @@ struct Sweeper {
     arrived: BTreeMap<u64, u32>,
     contiguous: u64,
     joins: u32,
+    /// Joins that showed a join secret, taken or not.
+    secrets: u32,
+    /// The key that the node is bound to.
+    bound: Option<String>,
+    /// It is from before there were keys.
+    is_old: bool,
+    /// Of the tokens that it gives.
+    lifetime_s: Option<u64>,
     token: String,
     /// Answers before it behaves again.
     moods: VecDeque<Mood>,
@@ -54,14 +65,39 @@ fn problem(status: u16, kind: &str) -> Response {
     (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, PROBLEM_TYPE)], body).into_response()
 }
 
-async fn join(State(shared): State<Shared>, headers: HeaderMap, Json(_): Json<JoinRequest>) -> Response {
+async fn challenge(State(shared): State<Shared>) -> Response {
+    if shared.lock().unwrap().is_old {
+        return problem(404, "not_found");
+    }
+    Json(Challenge { challenge: "of-this-join".to_owned(), expires_in_s: 120 }).into_response()
+}
+
+async fn join(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let mut sweeper = shared.lock().unwrap();
-    if headers[header::AUTHORIZATION] != "Bearer let-me-in" {
-        return problem(401, "unauthenticated");
+    let request: JoinRequest = serde_json::from_slice(&body).unwrap();
+    let secret = headers.get(header::AUTHORIZATION).map(|secret| secret.as_bytes() == b"Bearer let-me-in");
+    sweeper.secrets += u32::from(secret.is_some());
+    let key = request.proof.map(|proof| {
+        assert_eq!(proof.challenge, "of-this-join");
+        let signature = hex::decode(headers[SIGNATURE_HEADER].as_bytes()).unwrap();
+        let key = hex::decode(&proof.public_key).unwrap();
+        let key = aws_lc_rs::signature::UnparsedPublicKey::new(&aws_lc_rs::signature::ED25519, key);
+        key.verify(&heartbeat::attestation::signed_text(&body), &signature).unwrap();
+        proof.public_key
+    });
+    let is_bound = key.is_some() && sweeper.bound == key;
+    match secret {
+        None if !is_bound => return problem(401, "join_secret_required"),
+        Some(false) => return problem(401, "unauthenticated"),
+        _ => sweeper.bound = key,
     }
     sweeper.joins += 1;
     sweeper.token = format!("token-{}", sweeper.joins);
-    let response = JoinResponse { node_token: sweeper.token.clone(), last_sequence: sweeper.contiguous };
+    let response = JoinResponse {
+        node_token: sweeper.token.clone(),
+        expires_in_s: sweeper.lifetime_s,
+        last_sequence: sweeper.contiguous,
+    };
     Json(response).into_response()
 }
 
@@ -146,6 +182,7 @@ impl Lab {
     async fn new() -> Self {
         let sweeper = Shared::default();
         let router = Router::new()
+            .route(CHALLENGE_PATH, post(challenge))
             .route(JOIN_PATH, post(join))
             .route(HEARTBEATS_PATH, post(heartbeats))
             .with_state(Arc::clone(&sweeper));
@@ -154,6 +191,14 @@ impl Lab {
         tokio::spawn(async move { axum::serve(listener, router).await });
         let directory = tempfile::tempdir().unwrap();
         let (queue, uplink) = uplink(directory.path(), &url, "let-me-in");
+        Self { sweeper, queue, uplink, directory, url }
+    }
+
+    /// The agent starts anew over the same state.
+    fn restarted(self, join_token: &str) -> Self {
+        let Self { sweeper, directory, url, queue, uplink: ended } = self;
+        drop((queue, ended));
+        let (queue, uplink) = uplink(directory.path(), &url, join_token);
         Self { sweeper, queue, uplink, directory, url }
     }
 
@@ -215,10 +260,7 @@ async fn a_node_joins_once_and_its_heartbeats_arrive_once() {
     assert_eq!(lab.arrived(), once_each(1..=3));
     assert_eq!(lab.queue.stats().waiting, 0);
     // The agent starts anew: the token still holds, the sequence goes on.
-    let Lab { sweeper, directory, url, queue, uplink: ended } = lab;
-    drop((queue, ended));
-    let (queue, uplink) = uplink(directory.path(), &url, "another token");
-    let mut lab = Lab { sweeper, queue, uplink, directory, url };
+    let mut lab = lab.restarted("another token");
     lab.push(1);
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(1..=4));
@@ -327,5 +369,7 @@ async fn what_was_measured_under_a_clock_that_ran_ahead_does_not_block_the_rest(
     assert_eq!(lab.arrived(), once_each(3..=5));
 }
 
+#[path = "join_tests.rs"]
+mod joins;
 #[path = "refusal_tests.rs"]
 mod refusals;

@@ -7,10 +7,11 @@ pub mod activity;
 pub mod attribute;
 pub mod classify;
 pub mod engines;
+pub mod place;
 pub mod rows;
 pub mod runs;
 
 pub use activity::Activity;
 pub use attribute::{Attributed, Name, Names, attribute};
-pub use classify::{Class, Traits, classify};
+pub use classify::{Class, Origin, Traits, classify};
 pub use rows::{Row, Rows};

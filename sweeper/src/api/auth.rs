@@ -1,12 +1,14 @@
-//! Bearer tokens: the join token, which a person hands to agents, and node tokens, which the sweeper hands out.
+//! Bearer tokens: the fleet token and join tokens, which a person hands to agents, and node tokens, which the sweeper hands out.
 //!
 //! A token is 32 bytes of the system's randomness with a prefix that secret scanners can be told of. The database holds SHA-256 sums
-//! alone. The join token also lies in a file that only its owner can read; that file is the truth: to change the token, write another
-//! one there (or delete it together with the setting) and start the sweeper again.
+//! alone. The fleet token (the file's name is `join-token`) also lies in a file that only its owner can read; that file is the truth: to
+//! change the token, write another one there (or delete it together with the setting) and start the sweeper again.
 
 use super::problem::{Reason, Refusal};
-use crate::store::{Node, Store, StoreError, TokenHash};
+use crate::identity::challenge::ChallengeKey;
+use crate::store::{JoinSecret, Node, Store, StoreError, TokenHash};
 use axum::http::{HeaderMap, header};
+use heartbeat::api::SIGNATURE_HEADER;
 use rand::TryRngCore as _;
 use std::{
     fs,
@@ -18,15 +20,17 @@ use subtle::ConstantTimeEq as _;
 
 const JOIN_PREFIX: &str = "csj_";
 const NODE_PREFIX: &str = "csn_";
-/// A join token that a person made up must be at least this long.
+const ONCE_PREFIX: &str = "cso_";
+/// A fleet token that a person made up must be at least this long.
 const MIN_TOKEN_BYTES: usize = 32;
 const JOIN_TOKEN_SETTING: &str = "join_token_sha256";
+const CHALLENGE_SETTING: &str = "challenge_secret";
 
-/// Why there is no join token.
+/// Why there is no fleet token.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinTokenError {
     /// The file cannot be read or written.
-    #[error("the join token file {} cannot be used; check `ingest.join_token_file`", path.display())]
+    #[error("the fleet token file {} cannot be used; check `ingest.join_token_file`", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -34,7 +38,7 @@ pub enum JoinTokenError {
         source: std::io::Error,
     },
     /// The file holds something too short to be a secret.
-    #[error("the join token in {} has fewer than {MIN_TOKEN_BYTES} characters; delete the file and a new one is made", path.display())]
+    #[error("the fleet token in {} has fewer than {MIN_TOKEN_BYTES} characters; delete the file and a new one is made", path.display())]
     Short {
         /// The file.
         path: PathBuf,
@@ -53,6 +57,14 @@ fn random_token(prefix: &str) -> Result<String, rand::rand_core::OsError> {
     Ok(format!("{prefix}{}", hex::encode(bytes)))
 }
 
+/// A fresh join token, which admits one node once.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn join_token() -> Result<String, rand::rand_core::OsError> {
+    random_token(ONCE_PREFIX)
+}
+
 /// A fresh token for one node.
 pub(super) fn node_token() -> Result<String, Refusal> {
     random_token(NODE_PREFIX).map_err(|error| {
@@ -61,7 +73,7 @@ pub(super) fn node_token() -> Result<String, Refusal> {
     })
 }
 
-/// Makes sure that there is a join token: adopts the one in `file`, or makes one and writes it there, readable by its owner alone. Where
+/// Makes sure that there is a fleet token: adopts the one in `file`, or makes one and writes it there, readable by its owner alone. Where
 /// several sweepers share a database the first one makes it, and the others have no file.
 ///
 /// # Errors
@@ -77,18 +89,18 @@ pub async fn establish_join_token(store: &Store, file: &Path) -> Result<(), Join
             }
             let mode = fs::metadata(file).map_err(in_file)?.permissions().mode();
             if mode & 0o077 != 0 {
-                tracing::warn!(file = %file.display(), "the join token can be read by others; run chmod 600");
+                tracing::warn!(file = %file.display(), "the fleet token can be read by others; run chmod 600");
             }
             let hash = TokenHash::of(token);
             if known.as_deref() != Some(hash.as_str()) {
                 store.put_setting(JOIN_TOKEN_SETTING, hash.as_str()).await?;
                 if known.is_some() {
-                    tracing::warn!(file = %file.display(), "the join token has changed; the earlier one is void");
+                    tracing::warn!(file = %file.display(), "the fleet token has changed; the earlier one is void");
                 }
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && known.is_some() => {
-            tracing::info!(file = %file.display(), "no join token file here; the join token made earlier stays valid");
+            tracing::info!(file = %file.display(), "no fleet token file here; the fleet token made earlier stays valid");
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let token = random_token(JOIN_PREFIX).map_err(JoinTokenError::Random)?;
@@ -96,15 +108,24 @@ pub async fn establish_join_token(store: &Store, file: &Path) -> Result<(), Join
             write_private(file, &token).map_err(in_file)?;
             let hash = TokenHash::of(&token);
             if store.put_setting_if_absent(JOIN_TOKEN_SETTING, hash.as_str()).await? == hash.as_str() {
-                tracing::info!(file = %file.display(), "made a join token for agents");
+                tracing::info!(file = %file.display(), "made a fleet token for agents");
             } else {
                 fs::remove_file(file).map_err(in_file)?;
-                tracing::info!("another sweeper made the join token first");
+                tracing::info!("another sweeper made the fleet token first");
             }
         }
         Err(error) => return Err(in_file(error)),
     }
     Ok(())
+}
+
+/// What challenges are made with; the first sweeper over a database makes it up.
+pub(super) async fn challenge_key(store: &Store) -> Result<ChallengeKey, Refusal> {
+    let fresh = random_token("").map_err(|error| {
+        tracing::error!(%error, "the system gave no random bytes");
+        Refusal::new(Reason::Internal, "No challenge can be made; try again later.")
+    })?;
+    Ok(ChallengeKey::new(&store.put_setting_if_absent(CHALLENGE_SETTING, &fresh).await?))
 }
 
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
@@ -130,21 +151,43 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-/// Lets only holders of the join token pass.
-pub(super) async fn require_join_token(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
-    let given = TokenHash::of(bearer(headers)?);
+async fn is_fleet_token(store: &Store, given: &TokenHash) -> Result<bool, Refusal> {
     let known = store.setting(JOIN_TOKEN_SETTING).await?.unwrap_or_default();
-    if bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())) {
+    Ok(bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())))
+}
+
+/// Lets only holders of the fleet token pass.
+pub(super) async fn require_fleet_token(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
+    if is_fleet_token(store, &TokenHash::of(bearer(headers)?)).await? {
         return Ok(());
     }
-    let detail = "This is not the join token; `join_token_file` on the sweeper's host holds the right one.";
+    let detail = "This is not the fleet token; `join_token_file` on the sweeper's host holds the right one.";
+    Err(Refusal::new(Reason::Unauthenticated, detail))
+}
+
+/// The join secret that a join shows. One without any may still prove a bound key, if it is signed.
+pub(super) async fn join_secret(store: &Store, headers: &HeaderMap) -> Result<JoinSecret, Refusal> {
+    if headers.get(header::AUTHORIZATION).is_none() && headers.contains_key(SIGNATURE_HEADER) {
+        return Ok(JoinSecret::None);
+    }
+    let token = bearer(headers)?;
+    let given = TokenHash::of(token);
+    if is_fleet_token(store, &given).await? {
+        return Ok(JoinSecret::Fleet);
+    }
+    if token.starts_with(ONCE_PREFIX) && store.is_join_token(&given).await? {
+        return Ok(JoinSecret::Once(given));
+    }
+    let detail = "This is neither the fleet token (`join_token_file` on the sweeper's host holds it) nor a join token (`sweeper nodes \
+        token` makes one).";
     Err(Refusal::new(Reason::Unauthenticated, detail))
 }
 
 /// The node whose token the request carries. It is looked up by its hash, so the time that takes tells nothing about the token.
 pub(super) async fn require_node(store: &Store, headers: &HeaderMap) -> Result<Node, Refusal> {
     let token = bearer(headers)?;
-    let unknown = "This node token is not known, or void since the node joined anew; join again with the join token.";
+    let unknown =
+        "This node token is not known, has expired, or is void since the node joined anew or was revoked; join again.";
     if !token.starts_with(NODE_PREFIX) {
         return Err(Refusal::new(Reason::Unauthenticated, unknown));
     }

@@ -16,6 +16,7 @@ const JOINED: &str = "nodes_joined_total";
 const REFUSED: &str = "requests_refused_total";
 const RULES_REFUSED: &str = "rules_refused_total";
 
+const DISPUTED: &str = "nodes_disputed";
 const SCOPE_AGE: &str = "scope_last_complete_sweep_age_seconds";
 const SCOPE_COMPLETE: &str = "scope_last_sweep_complete";
 
@@ -38,9 +39,13 @@ pub fn install() {
         metrics::describe_counter!(STORED, "Heartbeats that were new and are stored.");
         metrics::describe_counter!(DUPLICATE, "Heartbeats that had been stored before.");
         metrics::describe_counter!(LOST, "Heartbeats that their sender gave up before they arrived.");
-        metrics::describe_counter!(JOINED, "Nodes that exchanged the join token for a node token.");
+        metrics::describe_counter!(JOINED, "Joins by which a node got a token, renewals included.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
         metrics::describe_counter!(RULES_REFUSED, "Versions of the rules file that were refused.");
+        metrics::describe_gauge!(
+            DISPUTED,
+            "Nodes that somebody without their key has claimed to be; NaN if not known."
+        );
         metrics::describe_gauge!(
             SCOPE_AGE,
             "Seconds since a scope was last read as a whole; NaN if never or not known."
@@ -76,6 +81,12 @@ pub(crate) fn rules_refused() {
 
 pub(super) fn refused(reason: Reason) {
     metrics::counter!(REFUSED, "reason" => reason.word()).increment(1);
+}
+
+/// Shows how many nodes are disputed; `None` if the database did not say.
+pub(super) fn disputed(nodes: Option<u64>) {
+    let nodes = nodes.map(|nodes| u32::try_from(nodes).unwrap_or(u32::MAX));
+    metrics::gauge!(DISPUTED).set(nodes.map_or(f64::NAN, f64::from));
 }
 
 /// Shows how the scopes stand.

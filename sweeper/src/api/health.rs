@@ -22,7 +22,7 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str
     Ok("ready\n")
 }
 
-/// The counters of this process, and how the scopes stand in the database.
+/// The counters of this process, and how scopes and nodes stand in the database.
 pub(super) async fn metrics(State(state): State<AppState>) -> impl IntoResponse {
     match state.store().shares().await {
         Ok(shares) => counters::scopes(&ScopeStatus::of(shares, state.timetable())),
@@ -31,5 +31,10 @@ pub(super) async fn metrics(State(state): State<AppState>) -> impl IntoResponse 
             counters::scopes_unknown();
         }
     }
+    let disputed = state.store().disputed_nodes().await;
+    if let Err(error) = &disputed {
+        tracing::error!(error = %crate::chain(error), "the disputed nodes cannot be counted; their metric is not known");
+    }
+    counters::disputed(disputed.ok());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], counters::render())
 }

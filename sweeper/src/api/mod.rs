@@ -1,8 +1,8 @@
 //! The HTTP interface: for agents, orchestrators and Prometheus.
 //!
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
-//! sweeper spend is bounded: without a valid token a hash and one indexed look-up; with one, a body of 256 KiB, of which at most
-//! `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each). Plain HTTP: TLS ends in front of it.
+//! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
+//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each). Plain HTTP: TLS ends in front of it.
 
 mod auth;
 mod body;
@@ -18,11 +18,13 @@ mod scopes;
 #[cfg(test)]
 mod tests;
 
-pub use auth::{JoinTokenError, establish_join_token};
+pub use auth::{JoinTokenError, establish_join_token, join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
 
 use crate::{
+    config::IdentityConfig,
+    identity::challenge::ChallengeKey,
     rules::{Served, Shelf},
     store::Store,
     sweep::Timetable,
@@ -33,7 +35,7 @@ use problem::{Reason, Refusal};
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
 };
 
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
@@ -49,18 +51,27 @@ struct Inner {
     clock_skew: Duration,
     rules: Option<Arc<Shelf>>,
     timetable: Arc<Timetable>,
+    identity: IdentityConfig,
+    challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
     decoders: Arc<Semaphore>,
 }
 
 impl AppState {
     /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, `rules` what agents are to
-    /// follow, if not their built-in rules, and `timetable` when what is swept.
+    /// follow, if not their built-in rules, `timetable` when what is swept, and `identity` how nodes prove who they are.
     #[must_use]
-    pub fn new(store: Store, clock_skew: Duration, rules: Option<Arc<Shelf>>, timetable: Arc<Timetable>) -> Self {
+    pub fn new(
+        store: Store,
+        clock_skew: Duration,
+        rules: Option<Arc<Shelf>>,
+        timetable: Arc<Timetable>,
+        identity: IdentityConfig,
+    ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
-        Self(Arc::new(Inner { store, clock_skew, rules, timetable, bodies, decoders }))
+        let challenges = OnceCell::new();
+        Self(Arc::new(Inner { store, clock_skew, rules, timetable, identity, challenges, bodies, decoders }))
     }
 
     /// The database.
@@ -71,6 +82,15 @@ impl AppState {
 
     pub(crate) fn clock_skew(&self) -> Duration {
         self.0.clock_skew
+    }
+
+    fn identity(&self) -> &IdentityConfig {
+        &self.0.identity
+    }
+
+    /// What challenges are made with: the same at every sweeper over this database.
+    async fn challenges(&self) -> Result<&ChallengeKey, Refusal> {
+        self.0.challenges.get_or_try_init(|| auth::challenge_key(self.store())).await
     }
 
     fn timetable(&self) -> &Timetable {

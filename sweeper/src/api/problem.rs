@@ -17,6 +17,17 @@ use heartbeat::{
 pub(crate) enum Reason {
     Unauthenticated,
     ForbiddenNode,
+    JoinSecretRequired,
+    JoinTokenExpired,
+    JoinTokenUsed,
+    JoinTokenOfAnotherNode,
+    KeyRequired,
+    KeyMismatch,
+    SignatureInvalid,
+    ChallengeUnknown,
+    ChallengeExpired,
+    ChallengeReplayed,
+    WrongAudience,
     Malformed,
     TooLarge,
     UnsupportedVersion,
@@ -37,6 +48,27 @@ impl Reason {
         match self {
             Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "The token is missing or not known"),
             Self::ForbiddenNode => (StatusCode::FORBIDDEN, "forbidden_node", "The token belongs to another node"),
+            Self::JoinSecretRequired => {
+                (StatusCode::UNAUTHORIZED, "join_secret_required", "No such key is bound to this node")
+            }
+            Self::JoinTokenExpired => (StatusCode::UNAUTHORIZED, "join_token_expired", "The join token has expired"),
+            Self::JoinTokenUsed => (StatusCode::UNAUTHORIZED, "join_token_used", "The join token has admitted a node"),
+            Self::JoinTokenOfAnotherNode => {
+                (StatusCode::FORBIDDEN, "join_token_of_another_node", "The join token is for another node")
+            }
+            Self::KeyRequired => (StatusCode::FORBIDDEN, "key_required", "A join token admits only a node with a key"),
+            Self::KeyMismatch => (StatusCode::FORBIDDEN, "key_mismatch", "Another key is bound to this node"),
+            Self::SignatureInvalid => {
+                (StatusCode::FORBIDDEN, "signature_invalid", "The join is not signed by the key that it shows")
+            }
+            Self::ChallengeUnknown => {
+                (StatusCode::FORBIDDEN, "challenge_unknown", "The challenge was not given to this node")
+            }
+            Self::ChallengeExpired => (StatusCode::FORBIDDEN, "challenge_expired", "The challenge has expired"),
+            Self::ChallengeReplayed => {
+                (StatusCode::FORBIDDEN, "challenge_replayed", "The challenge has been answered before")
+            }
+            Self::WrongAudience => (StatusCode::FORBIDDEN, "wrong_audience", "The proof was made for another sweeper"),
             Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The body cannot be read"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", "The body is too large"),
             Self::UnsupportedVersion => {
@@ -93,7 +125,7 @@ impl IntoResponse for Refusal {
         let mut response = (status, Json(problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
-        if self.reason == Reason::Unauthenticated {
+        if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {

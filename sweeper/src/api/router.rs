@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use heartbeat::api::{HEARTBEATS_PATH, JOIN_PATH, RULES_PATH};
+use heartbeat::api::{CHALLENGE_PATH, HEARTBEATS_PATH, JOIN_PATH, RULES_PATH};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -23,6 +23,7 @@ pub fn router(state: AppState) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+        .route(CHALLENGE_PATH, post(nodes::challenge))
         .route(JOIN_PATH, post(nodes::join))
         .route(HEARTBEATS_PATH, post(heartbeats::receive))
         .route(RULES_PATH, get(rules::send))

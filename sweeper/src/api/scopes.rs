@@ -1,4 +1,4 @@
-//! `GET /v1/scopes`: how the sweeps get on, for people and programs that hold the join token. A node's token is not enough:
+//! `GET /v1/scopes`: how the sweeps get on, for people and programs that hold the fleet token. A node's token is not enough:
 //! which accounts and regions there are is none of its business.
 
 use super::{AppState, auth, problem::Refusal};
@@ -6,6 +6,6 @@ use crate::sweep::ScopeStatus;
 use axum::{Json, extract::State, http::HeaderMap};
 
 pub(super) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Vec<ScopeStatus>>, Refusal> {
-    auth::require_join_token(state.store(), &headers).await?;
+    auth::require_fleet_token(state.store(), &headers).await?;
     Ok(Json(ScopeStatus::of(state.store().shares().await?, state.timetable())))
 }

@@ -4,7 +4,7 @@
 
 use super::{AppState, establish_join_token, router};
 use crate::{
-    config::SweepConfig,
+    config::{IdentityConfig, SweepConfig},
     inventory::{Provider, Scope},
     rules::Shelf,
     store::Store,
@@ -40,7 +40,11 @@ struct TestApp {
 
 impl TestApp {
     async fn new() -> Self {
-        Self::in_folder(tempfile::tempdir().unwrap(), None).await
+        Self::with_identity(IdentityConfig::default()).await
+    }
+
+    async fn with_identity(identity: IdentityConfig) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), None, identity).await
     }
 
     async fn with_rules(text: &str) -> Self {
@@ -48,14 +52,14 @@ impl TestApp {
         let file = directory.path().join("rules.toml");
         std::fs::write(&file, text).unwrap();
         let shelf = Shelf::open(&file).unwrap();
-        Self::in_folder(directory, Some(Arc::new(shelf))).await
+        Self::in_folder(directory, Some(Arc::new(shelf)), IdentityConfig::default()).await
     }
 
-    async fn in_folder(directory: TempDir, rules: Option<Arc<Shelf>>) -> Self {
+    async fn in_folder(directory: TempDir, rules: Option<Arc<Shelf>>, identity: IdentityConfig) -> Self {
         let store = Store::connect(&format!("sqlite://{}/s.db?mode=rwc", directory.path().display())).await.unwrap();
         store.migrate().await.unwrap();
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
-        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable);
+        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable, identity);
         let app = Self { router: router(state), store, directory };
         establish_join_token(&app.store, &app.join_token_file()).await.unwrap();
         app
@@ -145,6 +149,9 @@ fn envelope(node: &str, sequences: &[u64]) -> wire::Envelope {
         heartbeats: sequences.iter().map(|sequence| beat(*sequence)).collect(),
     }
 }
+
+#[path = "join_tests.rs"]
+mod joins;
 
 #[tokio::test]
 async fn a_node_joins_with_the_join_token_and_sends_with_its_own() {

@@ -115,7 +115,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
         Decision::Above { observation, .. } => Some(observation),
-        Decision::Present { .. } | Decision::Unknown(_) => None,
+        Decision::Unknown(_) => None,
     };
     if let Some(window) = window {
         let _ = writeln!(
@@ -138,6 +138,9 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             words::count(node.cpus, "CPU", "CPUs"),
             words::time(node.booted_unix_ms)
         );
+        if let Some(identity) = node.identity {
+            let _ = writeln!(out, "  {}", identity.attestation);
+        }
         if !node.rules_version.is_empty() {
             let _ = writeln!(out, "  work told from housekeeping by rules {}", plain(&node.rules_version));
         }

@@ -4,6 +4,7 @@ mod explain;
 mod findings;
 mod inventory;
 mod jobs;
+mod nodes;
 mod plan;
 mod progress;
 mod rules;
@@ -51,6 +52,7 @@ Examples:
   sweeper explain f-3f9a             the evidence of one finding, in words
   sweeper inventory --at 2026-11-17  what there was that day
   sweeper jobs --status RUNNABLE     the AWS Batch jobs that wait, and for what
+  sweeper nodes                      which machines report, and how each proved which one it is
 
 Exit codes:
   0  done
@@ -135,6 +137,16 @@ It shows what the last sweeps have read, joined with the latest heartbeats. Wher
         #[command(flatten)]
         printed: Printed,
     },
+    /// List the nodes and how each is attested; make join tokens, revoke
+    #[command(after_help = "\
+Examples:
+  sweeper nodes
+  sweeper nodes --output json | jq '.[] | select(.attested | not) | .node'
+  sweeper nodes token --expires 1h
+  sweeper nodes revoke host:0123456789abcdef0123456789abcdef
+
+A disputed node is unknown to every sweep until `revoke` (this machine was made anew) or `settle` (the claimant was not it).")]
+    Nodes(nodes::Question),
     /// Look at rules files before agents do (docs/rules.md)
     #[command(subcommand, after_help = "Example:\n  sweeper rules check /etc/cloud-sweeper/rules.toml")]
     Rules(rules::Command),
@@ -174,6 +186,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
+        Command::Nodes(question) => nodes::run(&config, question).await,
         Command::Rules(command) => rules::run(&command),
     };
     done.unwrap_or_else(|error| {
@@ -185,9 +198,9 @@ pub async fn main(cli: Cli) -> ExitCode {
 /// Logs go to standard error, so that standard output holds nothing but what was asked for. The service says what it
 /// does; a command for people only what is wrong.
 fn start_logging(service: bool) {
-    // That the AWS SDK finds no credentials in one place says nothing of the next; that there are none is told by the report.
+    // That no credentials are found is told by the report of `sweeper sweep`; of a service nobody reads one, so the SDK's warnings stay.
     let default = match service {
-        true => "info,sea_orm_migration=warn,tokio_cron_scheduler=warn,aws_config=error",
+        true => "info,sea_orm_migration=warn,tokio_cron_scheduler=warn",
         false => "warn,aws_config=error",
     };
     let filter = EnvFilter::try_from_env("SWEEPER_LOG").unwrap_or_else(|_| EnvFilter::new(default));

@@ -52,7 +52,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     if let Some(shelf) = rules.clone() {
         tasks.spawn(watching(shelf, stop.clone()));
     }
-    let state = api::AppState::new(store, config.ingest.clock_skew, rules, timetable);
+    let state = api::AppState::new(store, config.ingest.clock_skew, rules, timetable, config.identity);
     tasks.spawn(served(listener, state, stop.clone()));
 
     let ended = tokio::select! {
@@ -155,6 +155,7 @@ async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> a
         let (heartbeats, history) = (before(keep.heartbeat_retention), before(keep.history_retention));
         told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
         told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
+        told("expired tokens and challenges", store.delete_expired_tokens().await);
         told("versions of resources", store.delete_history_before(history).await);
         tokio::select! {
             () = stop.cancelled() => return Ok(()),

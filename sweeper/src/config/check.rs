@@ -89,6 +89,9 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     )?;
     // Where it was set is known by the key alone.
     let origin = || origins.of("aws.accounts");
+    if let Some((key, reason)) = config.identity.wrong() {
+        require(false, key, &reason)?;
+    }
     if let Some((key, reason)) = config.gcp.wrong() {
         require(false, key, &reason)?;
     }

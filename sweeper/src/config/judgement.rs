@@ -155,7 +155,7 @@ pub struct VerdictConfig {
     /// The same for a node whose GPUs are read.
     #[serde(with = "duration")]
     pub gpu_idle_after: Duration,
-    /// A session with a terminal keeps its node active so long after its last input.
+    /// A session with a terminal waits so long after its last input, and its node is not idle.
     #[serde(with = "duration")]
     pub interactive_after: Duration,
     /// How far back heartbeats are read.
@@ -177,6 +177,8 @@ pub struct VerdictConfig {
     pub kernel_cpu_floor_ns_per_s: u64,
     /// Likewise disk traffic that nobody accounts for, in bytes a second.
     pub unattributed_disk_floor_bytes_per_s: u64,
+    /// Likewise CPU time of housekeeping, averaged over `idle_after`, in nanoseconds a second.
+    pub housekeeping_cpu_budget_ns_per_s: u64,
     /// An instance without an agent is `quiet` only if its provider measured it over so long a look-back.
     #[serde(with = "duration")]
     pub quiet_after: Duration,
@@ -203,6 +205,7 @@ impl Default for VerdictConfig {
             unattributed_cpu_floor_ns_per_s: 200_000_000,
             kernel_cpu_floor_ns_per_s: 200_000_000,
             unattributed_disk_floor_bytes_per_s: 10 << 20,
+            housekeeping_cpu_budget_ns_per_s: 50_000_000,
             quiet_after: Duration::from_secs(7 * 86_400),
             quiet_cpu_floor_millionths: 20_000,
             quiet_network_floor_bytes_per_s: 5_000,

@@ -7,6 +7,7 @@ mod check;
 pub mod duration;
 mod error;
 mod google;
+mod identity;
 mod judgement;
 mod keys;
 mod load;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use error::{ConfigError, Origin};
 pub use google::GcpConfig;
+pub use identity::IdentityConfig;
 pub use judgement::{
     AwsAccount, AwsConfig, Enabled, OnpremConfig, PricingConfig, PricingSource, ScopeSchedule, SweepConfig,
     VerdictConfig,
@@ -40,6 +42,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// What agents send.
     pub ingest: IngestConfig,
+    /// How nodes prove who they are.
+    pub identity: IdentityConfig,
     /// The EC2 inventory.
     pub aws: AwsConfig,
     /// The inventory of Google Cloud.
@@ -67,6 +71,7 @@ impl Default for Config {
             store: StoreConfig::default(),
             api: ApiConfig::default(),
             ingest: IngestConfig::default(),
+            identity: IdentityConfig::default(),
             aws: AwsConfig::default(),
             gcp: GcpConfig::default(),
             pricing: PricingConfig::default(),
@@ -99,7 +104,7 @@ impl Config {
         self.store.url.clone().unwrap_or_else(default)
     }
 
-    /// Where the join token lies.
+    /// Where the fleet token lies.
     #[must_use]
     pub fn join_token_file(&self) -> PathBuf {
         self.ingest.join_token_file.clone().unwrap_or_else(|| self.data_dir.join("join-token"))

@@ -53,7 +53,7 @@ pub struct IngestConfig {
     /// How far an agent's clock may be off.
     #[serde(with = "duration")]
     pub clock_skew: Duration,
-    /// Where the join token is written at first start; by default `join-token` in the data directory.
+    /// Where the fleet token is written at first start; by default `join-token` in the data directory.
     pub join_token_file: Option<PathBuf>,
     /// The rules that agents are to follow; without it, those that are built into each of them.
     pub rules_file: Option<PathBuf>,

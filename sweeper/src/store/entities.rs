@@ -34,6 +34,72 @@ pub(super) mod node {
         pub token_sha256: String,
         pub joined_at_unix_ms: i64,
         pub last_seen_at_unix_ms: Option<i64>,
+        pub public_key: Option<String>,
+        pub key_bound_unix_ms: Option<i64>,
+        pub attestation: String,
+        pub attested_unix_ms: Option<i64>,
+        pub disputed_unix_ms: Option<i64>,
+        pub disputed_because: Option<String>,
+        pub revoked_unix_ms: Option<i64>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One token of a node with a key, good until it expires.
+pub(super) mod node_token {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "node_tokens")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub token_sha256: String,
+        pub node_id: String,
+        pub expires_unix_ms: i64,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One join token, which admits one node once.
+pub(super) mod join_token {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "join_tokens")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub token_sha256: String,
+        pub node_id: Option<String>,
+        pub created_unix_ms: i64,
+        pub expires_unix_ms: i64,
+        pub used_by: Option<String>,
+        pub used_unix_ms: Option<i64>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// One challenge that a join has answered.
+pub(super) mod used_challenge {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "used_challenges")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub challenge_sha256: String,
+        pub expires_unix_ms: i64,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

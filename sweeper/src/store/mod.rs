@@ -9,6 +9,8 @@ mod error;
 pub(crate) mod findings;
 mod heartbeats;
 pub(crate) mod history;
+mod identity;
+mod join_tokens;
 mod launches;
 mod nodes;
 pub(crate) mod outbox;
@@ -22,14 +24,15 @@ pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};
 pub use heartbeats::{Stored, StoredHeartbeat};
 pub use history::{Span, Version};
-pub use nodes::{Joined, Node, TokenHash};
+pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
+pub use nodes::{Binding, Node, TokenHash};
 pub use outbox::{Claimed, OutboxCounts};
 pub use scopes::{Finished, Held, Lease, ShareState, Shares};
 pub use sweeps::FinishedSweep;
 
 use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{
-    ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
     sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
@@ -113,6 +116,14 @@ impl Store {
         self.connection.begin_with_options(options).await.doing("begin a transaction")
     }
 
+    /// The database's clock, by which tokens and challenges expire.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
+        database_now(&self.connection).await
+    }
+
     /// Whether the database answers.
     ///
     /// # Errors
@@ -133,6 +144,24 @@ fn make_directory(path: &Path) -> Result<(), StoreError> {
         .mode(0o700)
         .create(path)
         .map_err(|source| StoreError::Directory { path: path.to_path_buf(), source })
+}
+
+/// The database's clock in milliseconds, as an expression.
+fn clock(backend: DbBackend) -> &'static str {
+    match backend {
+        // Not now(): that is the begin of the transaction.
+        DbBackend::Postgres => "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint",
+        _ => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    }
+}
+
+/// What the database's clock says: replicas whose own clocks differ agree on it.
+async fn database_now(connection: &impl ConnectionTrait) -> Result<jiff::Timestamp, StoreError> {
+    let backend = connection.get_database_backend();
+    let now = Statement::from_string(backend, format!("SELECT {} AS now", clock(backend)));
+    let now = connection.query_one_raw(now).await.doing("read the database's clock")?;
+    let now = now.map(|row| row.try_get::<i64>("", "now")).transpose().doing("read the database's clock")?;
+    from_unix_ms(now.unwrap_or_default())
 }
 
 /// A point in time as the database keeps it.

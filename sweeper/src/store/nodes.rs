@@ -1,15 +1,16 @@
-//! Nodes that joined. Each holds a token that only it knows; the database knows the token's SHA-256.
+//! Nodes that joined. Each holds a token that only it knows; the database knows the token's SHA-256. How they join: `identity`.
 
 use super::{
-    Doing as _, Store, StoreError, corrupt,
-    entities::{boot, node},
-    from_unix_ms, to_unix_ms,
+    Doing as _, Store, StoreError, clock, corrupt,
+    entities::{node, node_token},
+    from_unix_ms,
 };
-use heartbeat::{NodeId, api::JoinRequest};
+use crate::identity::{Attestation, Identity};
+use heartbeat::NodeId;
 use jiff::Timestamp;
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QueryTrait as _,
-    sea_query::OnConflict,
+    ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
+    QueryTrait as _, sea_query::Expr, sea_query::ExprTrait as _,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -44,65 +45,82 @@ pub struct Node {
     pub joined_at: Timestamp,
     /// When its last heartbeats were received; `None` if none ever were.
     pub last_seen_at: Option<Timestamp>,
+    /// How it is attested.
+    pub attestation: Attestation,
+    /// The key that is bound to it.
+    pub binding: Option<Binding>,
+    /// Since when somebody else claims to be this node, and how that showed.
+    pub disputed: Option<(Timestamp, String)>,
+    /// When it was revoked, if it has not joined since.
+    pub revoked_at: Option<Timestamp>,
 }
 
-/// What joining came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Joined {
-    /// Highest sequence of this boot that is stored; 0 if none.
-    pub last_sequence: u64,
-    /// The node had joined before; its earlier token is void now.
-    pub rejoined: bool,
+/// A key that is bound to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Ed25519, in hexadecimal digits.
+    pub public_key: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Node {
+    /// Who speaks for it, as a judgement needs to know it.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let disputed_since_unix_ms = self.disputed.as_ref().map(|(since, _)| since.as_millisecond());
+        Identity { attestation: self.attestation, disputed_since_unix_ms }
+    }
 }
 
 impl Store {
-    /// Makes a node known, or known again: its earlier token is void from then on.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn join_node(
-        &self,
-        request: &JoinRequest,
-        token: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Joined, StoreError> {
-        let id = request.node_id.to_string();
-        let transaction = self.begin_write().await?;
-        let known = node::Entity::find_by_id(id.clone()).one(&transaction).await.doing("read a node")?;
-        let row = node::ActiveModel {
-            node_id: Set(id.clone()),
-            hostname: Set(request.hostname.clone()),
-            agent_version: Set(request.agent_version.clone()),
-            token_sha256: Set(token.as_str().to_owned()),
-            joined_at_unix_ms: Set(to_unix_ms(now)),
-            last_seen_at_unix_ms: Set(None),
-        };
-        let renew = OnConflict::column(node::Column::NodeId)
-            .update_columns([node::Column::Hostname, node::Column::AgentVersion, node::Column::TokenSha256])
-            .to_owned();
-        node::Entity::insert(row)
-            .on_conflict(renew)
-            .exec_without_returning(&transaction)
-            .await
-            .doing("write a node")?;
-        let boot =
-            boot::Entity::find_by_id((id, request.boot_id.to_string())).one(&transaction).await.doing("read a boot")?;
-        transaction.commit().await.doing("commit a joining node")?;
-        let last_sequence = boot.map_or(0, |boot| boot.highest_sequence.unsigned_abs());
-        Ok(Joined { last_sequence, rejoined: known.is_some() })
-    }
-
-    /// The node that holds a token.
+    /// The node that holds a token: one that has not expired by the database's clock, of a node with a key, or the one of a node
+    /// without a key, which does not expire.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn node_by_token(&self, token: &TokenHash) -> Result<Option<Node>, StoreError> {
-        let row = node::Entity::find()
-            .filter(node::Column::TokenSha256.eq(token.as_str()))
+        let now = Expr::cust(clock(self.connection.get_database_backend()));
+        let holder = node_token::Entity::find()
+            .select_only()
+            .column(node_token::Column::NodeId)
+            .filter(node_token::Column::TokenSha256.eq(token.as_str()))
+            .filter(Expr::col(node_token::Column::ExpiresUnixMs).gt(now))
+            .into_query();
+        let with_key = node::Entity::find()
+            .filter(node::Column::NodeId.in_subquery(holder))
+            .filter(node::Column::PublicKey.is_not_null())
             .one(&self.connection)
             .await
             .doing("look up a token")?;
+        let row = match with_key {
+            Some(row) => Some(row),
+            None => node::Entity::find()
+                .filter(node::Column::TokenSha256.eq(token.as_str()))
+                .filter(node::Column::PublicKey.is_null())
+                .one(&self.connection)
+                .await
+                .doing("look up a token that does not expire")?,
+        };
         row.map(Node::try_from).transpose()
+    }
+
+    /// The node of this id.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn node(&self, id: &NodeId) -> Result<Option<Node>, StoreError> {
+        let row = node::Entity::find_by_id(id.to_string()).one(&self.connection).await.doing("read a node")?;
+        row.map(Node::try_from).transpose()
+    }
+
+    /// How many nodes are disputed.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn disputed_nodes(&self) -> Result<u64, StoreError> {
+        let disputed = node::Entity::find().filter(node::Column::DisputedUnixMs.is_not_null());
+        disputed.count(&self.connection).await.doing("count disputed nodes")
     }
 
     /// Every node that ever joined, in the order of their ids.
@@ -135,6 +153,16 @@ impl TryFrom<node::Model> for Node {
             agent_version: row.agent_version,
             joined_at: from_unix_ms(row.joined_at_unix_ms)?,
             last_seen_at: row.last_seen_at_unix_ms.map(from_unix_ms).transpose()?,
+            attestation: row.attestation.parse().map_err(|error| corrupt("the attestation of a node", error))?,
+            binding: match (row.public_key, row.key_bound_unix_ms) {
+                (Some(public_key), Some(since)) => Some(Binding { public_key, since: from_unix_ms(since)? }),
+                _ => None,
+            },
+            disputed: match (row.disputed_unix_ms, row.disputed_because) {
+                (Some(since), because) => Some((from_unix_ms(since)?, because.unwrap_or_default())),
+                (None, _) => None,
+            },
+            revoked_at: row.revoked_unix_ms.map(from_unix_ms).transpose()?,
         })
     }
 }

@@ -5,13 +5,13 @@
 //! from being written twice is the epoch, which grows with each claim and is compared under the lock of the row, in the
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
-use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
+use super::{Doing as _, Store, StoreError, clock, database_now, from_unix_ms, place::place, to_unix_ms};
 use crate::{inventory::Scope, sweep::Share};
 use jiff::Timestamp;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait as _, Condition, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, Statement,
+    QueryOrder as _, QuerySelect as _,
     sea_query::{Expr, ExprTrait as _, LockBehavior, LockType},
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -116,15 +116,6 @@ pub struct Shares {
     pub states: Vec<ShareState>,
 }
 
-/// The database's clock in milliseconds, as an expression.
-fn clock(backend: DbBackend) -> &'static str {
-    match backend {
-        // Not now(): that is the begin of the transaction.
-        DbBackend::Postgres => "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint",
-        _ => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-    }
-}
-
 fn ms(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX / 2)
 }
@@ -187,11 +178,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn shares(&self) -> Result<Shares, StoreError> {
-        let backend = self.connection().get_database_backend();
-        let now = Statement::from_string(backend, format!("SELECT {} AS now", clock(backend)));
-        let now = self.connection().query_one_raw(now).await.doing("read the database's clock")?;
-        let now = now.map(|row| row.try_get::<i64>("", "now")).transpose().doing("read the database's clock")?;
-        let now = from_unix_ms(now.unwrap_or_default())?;
+        let now = database_now(self.connection()).await?;
         let rows = row::Entity::find()
             .order_by_asc(row::Column::Provider)
             .order_by_asc(row::Column::Account)

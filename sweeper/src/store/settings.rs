@@ -1,4 +1,4 @@
-//! Settings that the sweeper makes up itself and must find again, such as the hash of the join token.
+//! Settings that the sweeper makes up itself and must find again, such as the hash of the fleet token.
 
 use super::{Doing as _, Store, StoreError, entities::setting};
 use sea_orm::{ActiveValue::Set, EntityTrait as _, sea_query::OnConflict};

@@ -30,7 +30,7 @@ use crate::{
     findings::Cost,
     inventory::{self, Instance, InstanceState, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
-    store::{self, Lease, Store, StoreError},
+    store::{self, Lease, Node, Store, StoreError},
     verdict::{Case, Judgement, Policy, Verdict, judge},
 };
 use discover::Discovery;
@@ -166,6 +166,7 @@ fn policy(config: &Config) -> Policy {
         unattributed_cpu_floor_ns_per_s: verdict.unattributed_cpu_floor_ns_per_s,
         kernel_cpu_floor_ns_per_s: verdict.kernel_cpu_floor_ns_per_s,
         unattributed_disk_floor_bytes_per_s: verdict.unattributed_disk_floor_bytes_per_s,
+        housekeeping_cpu_budget_ns_per_s: verdict.housekeeping_cpu_budget_ns_per_s,
     }
 }
 
@@ -195,7 +196,8 @@ async fn case_of(
         Vec::new()
     };
     let heartbeats = heartbeats.into_iter().map(|stored| (stored.boot_id, stored.heartbeat)).collect();
-    Ok(Case::new(now.as_millisecond(), policy.clone(), heartbeats))
+    let identity = subject.node.as_ref().map(Node::identity);
+    Ok(Case::new(now.as_millisecond(), policy.clone(), heartbeats).spoken_for_by(identity))
 }
 
 /// Looks up the prices of the machines that a report names with their cost: the idle ones and the blind spots.

@@ -22,7 +22,8 @@ pub struct Report {
     pub complete: bool,
     /// What was asked, and how it went.
     pub scopes: Vec<ScopeLine>,
-    /// Who was not asked, because nobody gave credentials for it and none are demanded.
+    /// Who was not asked, because nobody gave credentials for it and none are demanded. Only in the report of a sweep on demand; empty in
+    /// what is kept of each share.
     pub not_asked: Vec<NotAsked>,
     /// How many machines are what.
     pub counts: Counts,

@@ -1,11 +1,14 @@
 //! From a case to a verdict.
 //!
 //! A node is `idle` if and only if, for at least `idle_after` (`gpu_idle_after` where its GPUs are read) and up to its latest
-//! heartbeat, without a gap, every observation measured all signals and none was above its floor, nothing that the host did
-//! contradicts it, and no session with a terminal took input within `interactive_after`. It is `active` if any observation within the last `idle_after` was above a
-//! floor, or such a session did. In every other case it is `unknown`, and the reason is named.
+//! heartbeat, without a gap, every observation measured all signals and all cross-checks, none was above its threshold, nothing
+//! that the host did contradicts it, housekeeping stayed within its budget, and nothing waited. It is `active` if any
+//! observation within the last `idle_after` was above a threshold. In every other case it is `unknown`, by the first reason in
+//! this order: no agent or a silent one; a GPU that nobody reads; boot grace; a signal, a cross-check or an event that is missing in
+//! the newest observation; work that waits, however short the window; and at last what ended the quiet window: a gap, an earlier
+//! wait, missing evidence or a contradiction.
 
-use super::{Case, Contradiction, Gpu, Observation, Signal};
+use super::{BusyRow, Case, Contradiction, Gpu, Observation, Signal, Wait, housekeeping::Budget};
 use serde::{Deserialize, Serialize};
 
 /// The five verdicts. This engine gives `active`, `idle` and `unknown`.
@@ -43,6 +46,11 @@ pub enum Unknown {
         /// End of the last heartbeat.
         last_heartbeat_unix_ms: i64,
     },
+    /// Somebody without the node's key claims to be it: what it reports may be another machine's.
+    Disputed {
+        /// Since when.
+        since_unix_ms: i64,
+    },
     /// Just booted.
     BootGrace {
         /// Begin of the boot.
@@ -55,15 +63,26 @@ pub enum Unknown {
         /// Since when it has been seen quiet; `None` if nothing could be compared yet.
         quiet_since_unix_ms: Option<i64>,
     },
-    /// A signal was not measured.
+    /// A signal or a cross-check was not measured.
     NotMeasured {
-        /// Which.
+        /// Which signals.
         signals: Vec<Signal>,
+        /// Which cross-checks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        checks: Vec<Contradiction>,
     },
     /// The workloads were quiet, and the machine was not.
     Contradictory {
         /// What it did.
         by: Vec<Contradiction>,
+        /// The busiest row of housekeeping, where it was above its budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        busiest: Option<BusyRow>,
+    },
+    /// Quiet, and somebody's work waits for something outside.
+    Waiting {
+        /// For what.
+        on: Vec<Wait>,
     },
     /// Kernel events were lost.
     LostEvents {
@@ -76,21 +95,14 @@ pub enum Unknown {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// This signal was above its floor.
+    /// This signal was above its threshold.
     Above {
         /// Which.
         signal: Signal,
         /// In this observation.
         observation: Observation,
     },
-    /// Somebody sits at a terminal who typed lately, though nothing else happened.
-    Present {
-        /// Sessions with a terminal.
-        sessions: u32,
-        /// When one of them last took input, in milliseconds since 1970-01-01 UTC.
-        last_input_unix_ms: i64,
-    },
-    /// All signals stayed below their floors for the whole window.
+    /// All signals stayed below their thresholds for the whole window.
     AllQuiet {
         /// Observations in the window.
         observations: usize,
@@ -106,7 +118,7 @@ pub enum Decision {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Idle: begin of the quiet window. Active: begin of the observation that decided, or the last input. In milliseconds since 1970-01-01 UTC.
+    /// Idle: begin of the quiet window. Active: begin of the observation that decided. In milliseconds since 1970-01-01 UTC.
     pub since_unix_ms: Option<i64>,
     /// What decided.
     pub decision: Decision,
@@ -117,6 +129,9 @@ pub struct Judgement {
 pub fn judge(case: &Case) -> Judgement {
     let unknown = |why| Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(why) };
     let Some(node) = &case.node else { return unknown(Unknown::NoAgent) };
+    if let Some(since_unix_ms) = node.identity.and_then(|identity| identity.disputed_since_unix_ms) {
+        return unknown(Unknown::Disputed { since_unix_ms });
+    }
     let policy = &case.policy;
     let idle_after_ms = case.idle_after_ms();
     let silent_after_ms = node.interval_ms.saturating_mul(i64::from(policy.missed_heartbeats).max(1));
@@ -128,6 +143,7 @@ pub fn judge(case: &Case) -> Judgement {
     let mut quiet = Vec::new();
     let mut window_start = None;
     let mut interrupted = None;
+    let mut budget = Budget::new(policy.housekeeping_cpu_budget_ns_per_s, idle_after_ms);
     for observation in case.observations.iter().rev() {
         let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < idle_after_ms;
         if let Some(signal) = observation.active(policy, node.interval_ms).first() {
@@ -144,32 +160,22 @@ pub fn judge(case: &Case) -> Judgement {
             // Only activity within reach could still change the verdict.
             if in_reach { continue } else { break }
         }
-        let touches = (observation.end_unix_ms - window_start.unwrap_or(node.last_heartbeat_unix_ms)).abs() <= TOUCH_MS;
-        let missing = observation.not_measured();
         let contradictions = observation.contradictions(policy, node.interval_ms);
-        if !touches {
+        if !touches(observation, window_start.unwrap_or(node.last_heartbeat_unix_ms)) {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
-        } else if !missing.is_empty() {
-            interrupted = Some(Unknown::NotMeasured { signals: missing });
+        } else if let Some(missing) = missing(observation) {
+            interrupted = Some(missing);
         } else if !contradictions.is_empty() {
-            interrupted = Some(Unknown::Contradictory { by: contradictions });
-        } else if observation.lost_events > 0 {
-            interrupted = Some(Unknown::LostEvents { count: observation.lost_events });
+            interrupted = Some(Unknown::Contradictory { by: contradictions, busiest: None });
+        } else if observation.waited {
+            interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
+        } else if budget.is_exceeded_with(observation) {
+            let by = vec![Contradiction::Housekeeping];
+            interrupted = Some(Unknown::Contradictory { by, busiest: budget.busiest() });
         } else {
             window_start = Some(observation.start_unix_ms);
             quiet.push(observation);
         }
-    }
-
-    if let Some(terminals) = node.terminals
-        && let Some(last_input_unix_ms) = terminals.last_input_unix_ms
-        && node.last_heartbeat_unix_ms.saturating_sub(last_input_unix_ms) < policy.interactive_after_ms
-    {
-        return Judgement {
-            verdict: Verdict::Active,
-            since_unix_ms: Some(last_input_unix_ms),
-            decision: Decision::Present { sessions: terminals.sessions, last_input_unix_ms },
-        };
     }
 
     // Activity was looked for first: a machine that works is active even while it boots or hides its GPU.
@@ -178,6 +184,14 @@ pub fn judge(case: &Case) -> Judgement {
     }
     if case.now_unix_ms.saturating_sub(node.booted_unix_ms) < policy.boot_grace_ms {
         return unknown(Unknown::BootGrace { booted_unix_ms: node.booted_unix_ms });
+    }
+    let newest = case.observations.last().filter(|newest| touches(newest, node.last_heartbeat_unix_ms));
+    if let Some(missing) = newest.and_then(missing) {
+        return unknown(missing);
+    }
+    let on = case.waits();
+    if !on.is_empty() {
+        return unknown(Unknown::Waiting { on });
     }
     match window_start {
         Some(start) if node.last_heartbeat_unix_ms - start >= idle_after_ms => Judgement {
@@ -195,6 +209,19 @@ pub fn judge(case: &Case) -> Judgement {
 /// Wall-clock times are rounded to milliseconds and a slewed clock moves them against the boot clock by at most 500 ppm:
 /// 15 ms in 30 s. More than this between two observations is a gap.
 const TOUCH_MS: i64 = 500;
+
+fn touches(observation: &Observation, begin_of_what_follows_unix_ms: i64) -> bool {
+    (observation.end_unix_ms - begin_of_what_follows_unix_ms).abs() <= TOUCH_MS
+}
+
+/// What an observation lacks to be evidence of quietness.
+fn missing(observation: &Observation) -> Option<Unknown> {
+    let (signals, checks) = (observation.not_measured(), observation.unchecked.clone());
+    if !signals.is_empty() || !checks.is_empty() {
+        return Some(Unknown::NotMeasured { signals, checks });
+    }
+    (observation.lost_events > 0).then_some(Unknown::LostEvents { count: observation.lost_events })
+}
 
 fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observation {
     let sum = |value: fn(&Observation) -> Option<u64>| {
@@ -217,5 +244,10 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         unattributed_cpu_ns: sum(|o| o.unattributed_cpu_ns),
         kernel_cpu_ns: sum(|o| o.kernel_cpu_ns),
         unattributed_disk_bytes: sum(|o| o.unattributed_disk_bytes),
+        unattributed_network_bytes: sum(|o| o.unattributed_network_bytes),
+        housekeeping_cpu_ns: sum(|o| o.housekeeping_cpu_ns),
+        busiest_housekeeping: None,
+        unchecked: Vec::new(),
+        waited: false,
     }
 }

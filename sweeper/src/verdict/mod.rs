@@ -5,14 +5,19 @@
 //! `unknown`, and `unknown` is never acted on. A judgement reads each
 //! observation once.
 
+mod housekeeping;
 mod judge;
+mod network;
 mod policy;
 mod signal;
+mod wait;
 mod watched;
 mod window;
 pub mod words;
 
+pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
 pub use policy::Policy;
 pub use signal::{Books, Contradiction, Observation, Signal};
+pub use wait::{Protocol, Wait};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

@@ -15,14 +15,16 @@ pub struct Policy {
     /// The same for a machine with a GPU, which costs more while nobody uses it.
     #[serde(default = "gpu_idle_after_ms")]
     pub gpu_idle_after_ms: i64,
-    /// A session with a terminal makes a machine active for this long after its last input, in milliseconds.
+    /// A session with a terminal waits for this long after its last input, in milliseconds.
     #[serde(default = "interactive_after_ms")]
     pub interactive_after_ms: i64,
     /// CPU time of workloads above this is activity, in nanoseconds per second. 2,000,000 is 0.2 % of one core.
     pub workload_cpu_floor_ns_per_s: u64,
     /// Storage traffic of workloads above this is activity, in bytes per second.
     pub disk_floor_bytes_per_s: u64,
-    /// Network traffic of the host, without loopback and without the agent's own, above this is activity, in bytes per second.
+    /// Network traffic above this is activity, in bytes per second: of workloads where it is attributed exactly, else of the host
+    /// without loopback and without the agent's own. Where it is attributed, traffic of the host that nobody accounts for contradicts
+    /// quiet workloads above the same threshold.
     pub network_floor_bytes_per_s: u64,
     /// Work of the GPUs above this, added up over all of them, is activity, in nanoseconds per second. 1,000,000 is 0.1 % of one GPU.
     #[serde(default = "gpu_busy_floor_ns_per_s")]
@@ -43,6 +45,10 @@ pub struct Policy {
     /// housekeeping's pages an interval after they were booked: 10 MiB per second is more than that ever comes to.
     #[serde(default = "unattributed_disk_floor_bytes_per_s")]
     pub unattributed_disk_floor_bytes_per_s: u64,
+    /// CPU time of housekeeping above this, averaged over any `idle_after` of the window, contradicts idleness, in nanoseconds per
+    /// second. 50,000,000 is 5 % of one core: 90 s in half an hour, more than a run of apt's timers takes.
+    #[serde(default = "housekeeping_cpu_budget_ns_per_s")]
+    pub housekeeping_cpu_budget_ns_per_s: u64,
 }
 
 // Evidence from before these keys is judged by their defaults; it holds nothing that they apply to.
@@ -70,6 +76,10 @@ const fn unattributed_disk_floor_bytes_per_s() -> u64 {
     10 << 20
 }
 
+const fn housekeeping_cpu_budget_ns_per_s() -> u64 {
+    50_000_000
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -86,6 +96,7 @@ impl Default for Policy {
             unattributed_cpu_floor_ns_per_s: unattributed_cpu_floor_ns_per_s(),
             kernel_cpu_floor_ns_per_s: kernel_cpu_floor_ns_per_s(),
             unattributed_disk_floor_bytes_per_s: unattributed_disk_floor_bytes_per_s(),
+            housekeeping_cpu_budget_ns_per_s: housekeeping_cpu_budget_ns_per_s(),
         }
     }
 }

@@ -4,7 +4,13 @@
 //! counters began at different moments (another boot, a restarted agent) cannot be subtracted: the time between them
 //! is not observed.
 
-use super::{Policy, watched::Watched};
+use super::{
+    Policy,
+    housekeeping::{BusyRow, Housekeeping},
+    network::Network,
+    wait::Waiting,
+    watched::Watched,
+};
 use heartbeat::{
     BootId,
     wire::{self, Class, Collector},
@@ -21,7 +27,7 @@ pub enum Signal {
     WorkloadBirths,
     /// Storage traffic of workloads.
     WorkloadDisk,
-    /// Network traffic of the host.
+    /// Network traffic: of workloads where it is attributed exactly, else of the host.
     Network,
     /// The out-of-memory killer ended something.
     OomKill,
@@ -31,6 +37,8 @@ pub enum Signal {
     Person,
     /// Somebody on another machine who called for the first time.
     Callers,
+    /// Data exchanged with peers on other machines. It makes nothing active: see [`super::Wait`].
+    Peers,
 }
 
 /// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.
@@ -50,10 +58,12 @@ pub struct Books {
     attributed_forks: Option<u64>,
     tasks_created: Option<u64>,
     workload_disk_bytes: Option<u64>,
-    network_bytes: Option<u64>,
-    own_network_bytes: Option<u64>,
+    network: Network,
     oom_kills: Option<u64>,
+    /// `None` also where no kernel thread is seen: every Linux has some.
     kernel_cpu_ns: Option<u64>,
+    housekeeping: Housekeeping,
+    waiting: Waiting,
     attributed_disk_bytes: Option<u64>,
     host_disk_bytes: Option<u64>,
     watched: Watched,
@@ -77,7 +87,8 @@ pub struct Observation {
     pub unattributed_births: Option<u64>,
     /// Bytes that workloads caused to be read from and written to storage.
     pub workload_disk_bytes: Option<u64>,
-    /// Bytes in and out over the network, without loopback and without the agent's own.
+    /// Bytes in and out over the network, without loopback: of workloads where `unattributed_network_bytes` is there, else of the host
+    /// without the agent's own; with those of RDMA adapters.
     pub network_bytes: Option<u64>,
     /// Kills by the out-of-memory killer.
     pub oom_kills: Option<u64>,
@@ -106,6 +117,22 @@ pub struct Observation {
     /// Traffic of the host's disks that no row accounts for, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattributed_disk_bytes: Option<u64>,
+    /// Bytes that the host's interfaces moved and neither workloads, housekeeping nor the agent account for; only where bytes are
+    /// attributed exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed_network_bytes: Option<u64>,
+    /// CPU time of housekeeping, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub housekeeping_cpu_ns: Option<u64>,
+    /// The housekeeping row that used most of it, if it was more than 1 % of a core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_housekeeping: Option<BusyRow>,
+    /// Cross-checks that this collector should deliver and did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<Contradiction>,
+    /// Somebody's work waited: a run or a batch step was open, or data was exchanged with a peer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waited: bool,
 }
 
 /// What speaks against quiet workloads, though nobody's work is seen.
@@ -118,10 +145,14 @@ pub enum Contradiction {
     KernelCpu,
     /// The host's disks worked, and no row accounts for it.
     UnattributedDisk,
+    /// The host's interfaces moved data, and no row accounts for it.
+    UnattributedNetwork,
+    /// Housekeeping used more CPU time than it should: some of it may be work under a false name.
+    Housekeeping,
 }
 
 /// Adds up one counter over the rows of one class; absent in one row is absent in the sum.
-fn sum<'a>(
+pub(super) fn sum<'a>(
     rows: impl Iterator<Item = &'a wire::WorkloadActivity>,
     counter: impl Fn(&wire::WorkloadActivity) -> Option<u64>,
 ) -> Option<u64> {
@@ -133,7 +164,7 @@ fn is_loss(name: &str) -> bool {
     !name.starts_with("spool") && !name.starts_with("detail_")
 }
 
-fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+pub(super) fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a?.saturating_add(b?))
 }
 
@@ -149,11 +180,9 @@ impl Books {
             !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
         };
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
-        let kernel = heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
+        let kernel = || heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
         let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
         let collector = Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified);
-        let own = add(counters.own_network_received_bytes, counters.own_network_sent_bytes);
-        let all = add(counters.network_received_bytes, counters.network_sent_bytes);
         Some(Self {
             boot_id,
             counters_since_boottime_ns: interval.counters_since_boottime_ns,
@@ -172,10 +201,11 @@ impl Books {
             attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
             tasks_created: counters.tasks_created,
             workload_disk_bytes: sum(workloads(), disk),
-            network_bytes: all,
-            own_network_bytes: own,
+            network: Network::of(heartbeat),
             oom_kills: counters.oom_kills,
-            kernel_cpu_ns: sum(kernel, |row| row.cpu_ns),
+            kernel_cpu_ns: kernel().next().and_then(|_| sum(kernel(), |row| row.cpu_ns)),
+            housekeeping: Housekeeping::of(heartbeat),
+            waiting: Waiting::of(heartbeat),
             // What a kernel thread reads and writes it may do for somebody elsewhere: it explains nothing.
             attributed_disk_bytes: sum(
                 heartbeat.workloads.iter().filter(|row| row.class != i32::from(Class::Kernel)),
@@ -220,35 +250,59 @@ impl Books {
                 unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
             }
         }
-        // The agent reads its own traffic a moment after the host's: what it sends in between is missing here and is there in the
-        // next span, which is no counter that runs backwards.
-        let own = delta(self.own_network_bytes, earlier.own_network_bytes).unwrap_or(0);
-        let network = delta(self.network_bytes, earlier.network_bytes).map(|all| all.saturating_sub(own));
+        let network = self.network.since(&earlier.network);
         let span_ms = i64::try_from((self.end_boottime_ns - earlier.end_boottime_ns) / 1_000_000).ok()?;
         // The wall clock may have been set in between; the boot clock gives the true length.
         let start_unix_ms = self.end_unix_ms.saturating_sub(span_ms);
         let follows = self.start_boottime_ns == earlier.end_boottime_ns;
         let watched = self.watched.since(&earlier.watched, start_unix_ms, follows);
+        let oom_kills = delta(self.oom_kills, earlier.oom_kills);
+        let workload_disk_bytes = delta(self.workload_disk_bytes, earlier.workload_disk_bytes);
+        let kernel_cpu_ns = delta(self.kernel_cpu_ns, earlier.kernel_cpu_ns);
+        let unattributed_disk_bytes = beyond(
+            delta(self.host_disk_bytes, earlier.host_disk_bytes),
+            delta(self.attributed_disk_bytes, earlier.attributed_disk_bytes),
+        );
+        let housekeeping_cpu_ns = self.housekeeping.cpu_ns(&earlier.housekeeping);
+        let mut blind = watched.not_measured;
+        if oom_kills.is_none() {
+            blind.push(Signal::OomKill);
+        }
+        // Where the signal itself is missing, it names the reason for both.
+        let is_missing = |signal: Option<u64>, check: Option<u64>| signal.is_some() && check.is_none();
+        let is_ebpf = self.collector == Collector::Ebpf;
+        let unchecked = [
+            (Contradiction::UnattributedCpu, is_ebpf && is_missing(workload_cpu_ns, unattributed_cpu_ns)),
+            (Contradiction::KernelCpu, kernel_cpu_ns.is_none()),
+            (Contradiction::UnattributedDisk, is_missing(workload_disk_bytes, unattributed_disk_bytes)),
+            (
+                Contradiction::UnattributedNetwork,
+                network.is_exact && is_missing(network.bytes, network.unattributed_bytes),
+            ),
+            (Contradiction::Housekeeping, housekeeping_cpu_ns.is_none()),
+        ];
         Some(Observation {
             start_unix_ms,
             end_unix_ms: self.end_unix_ms,
             workload_cpu_ns,
             workload_births: delta(self.workload_births, earlier.workload_births),
             unattributed_births,
-            workload_disk_bytes: delta(self.workload_disk_bytes, earlier.workload_disk_bytes),
-            network_bytes: network,
-            oom_kills: delta(self.oom_kills, earlier.oom_kills),
+            workload_disk_bytes,
+            network_bytes: network.bytes,
+            oom_kills,
             gpu_busy_ns: watched.gpu_busy_ns,
             last_input_unix_ms: watched.last_input_unix_ms,
             new_callers: watched.new_callers,
-            blind: watched.not_measured,
+            blind,
             lost_events: self.drops.saturating_sub(earlier.drops),
             unattributed_cpu_ns,
-            kernel_cpu_ns: delta(self.kernel_cpu_ns, earlier.kernel_cpu_ns),
-            unattributed_disk_bytes: beyond(
-                delta(self.host_disk_bytes, earlier.host_disk_bytes),
-                delta(self.attributed_disk_bytes, earlier.attributed_disk_bytes),
-            ),
+            kernel_cpu_ns,
+            unattributed_disk_bytes,
+            unattributed_network_bytes: network.unattributed_bytes,
+            housekeeping_cpu_ns,
+            busiest_housekeeping: self.housekeeping.busiest(&earlier.housekeeping, span_ms),
+            unchecked: unchecked.into_iter().filter_map(|(what, missing)| missing.then_some(what)).collect(),
+            waited: self.waiting.waited_since(earlier.waiting, start_unix_ms),
         })
     }
 }
@@ -285,7 +339,8 @@ impl Observation {
         value.is_some_and(|value| u128::from(value) * 1000 > u128::from(floor_per_s) * u128::from(span_ms))
     }
 
-    /// What the machine did that nobody's quietness explains: the host's books against those of the workloads.
+    /// What the machine did in this interval that nobody's quietness explains: the host's books against those of the workloads.
+    /// Housekeeping is judged over a longer time.
     #[must_use]
     pub fn contradictions(&self, policy: &Policy, interval_ms: i64) -> Vec<Contradiction> {
         let above = |value, floor_per_s| self.is_above(value, floor_per_s, interval_ms);
@@ -296,6 +351,10 @@ impl Observation {
                 Contradiction::UnattributedDisk,
                 above(self.unattributed_disk_bytes, policy.unattributed_disk_floor_bytes_per_s),
             ),
+            (
+                Contradiction::UnattributedNetwork,
+                above(self.unattributed_network_bytes, policy.network_floor_bytes_per_s),
+            ),
         ]
         .into_iter()
         .filter_map(|(what, contradicts)| contradicts.then_some(what))
@@ -305,15 +364,14 @@ impl Observation {
     /// The signals without which quietness is not proven.
     #[must_use]
     pub fn not_measured(&self) -> Vec<Signal> {
-        [
+        let absent = [
             (Signal::WorkloadCpu, self.workload_cpu_ns.is_none()),
             (Signal::WorkloadBirths, self.workload_births.is_none() && self.unattributed_births.is_none()),
             (Signal::WorkloadDisk, self.workload_disk_bytes.is_none()),
             (Signal::Network, self.network_bytes.is_none()),
-        ]
-        .into_iter()
-        .filter_map(|(signal, absent)| absent.then_some(signal))
-        .chain(self.blind.iter().copied())
-        .collect()
+        ];
+        let mut signals: Vec<_> = absent.into_iter().filter_map(|(signal, absent)| absent.then_some(signal)).collect();
+        signals.extend(self.blind.iter().filter(|blind| **blind != Signal::Network || self.network_bytes.is_some()));
+        signals
     }
 }

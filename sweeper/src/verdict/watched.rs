@@ -1,9 +1,9 @@
-//! GPUs, people and callers: signals that agents learnt to read after the first ones, and that some hosts have not.
+//! GPUs, people, callers and peers: signals that agents learnt to read after the first ones, and that some hosts have not.
 //!
 //! What an agent does not claim to look for is not demanded of it. What it looks for and could not read is not
 //! measured: it says so in a probe of that name.
 
-use super::Signal;
+use super::{Signal, wait};
 use heartbeat::wire::{self, Class, ProbeStatus};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(super) struct Watched {
     /// Busy time by device, since its agent first read it.
     gpus: BTreeMap<String, Option<u64>>,
     has_gpu: bool,
+    /// The GPUs are there and could not be read; other accelerators do not take away what was read of them.
+    gpus_are_unread: bool,
     last_input_unix_ms: Option<i64>,
     /// By port: when its newest peer was first seen.
     new_peers: Option<BTreeMap<u32, i64>>,
@@ -54,14 +56,18 @@ impl Watched {
         let people = heartbeat.people;
         let is_ageless =
             people.is_some_and(|people| people.terminal_sessions > 0 && people.last_input_unix_ms.is_none());
+        let gpus_are_unread = has_gpu && is_blind(probes, "gpu");
         let not_measured = [
-            (Signal::Gpu, has_gpu && is_blind(probes, "gpu")),
+            (Signal::Gpu, gpus_are_unread || is_blind(probes, "accelerators")),
+            (Signal::Network, is_blind(probes, "rdma") || is_blind(probes, "interfaces")),
             (Signal::Person, is_ageless || is_blind(probes, "people")),
             (Signal::Callers, is_blind(probes, "callers")),
+            (Signal::Peers, is_blind(probes, "peers") || wait::hides_exchanges(heartbeat)),
         ];
         Self {
             gpus: heartbeat.gpus.iter().map(|gpu| (gpu.uuid.clone(), gpu.busy_ns)).collect(),
             has_gpu,
+            gpus_are_unread,
             last_input_unix_ms: people.and_then(|people| people.last_input_unix_ms),
             new_peers: heartbeat.callers.as_ref().map(|callers| {
                 let ports = callers.listeners.iter().filter(|listener| is_somebodys(listener));
@@ -75,7 +81,7 @@ impl Watched {
     /// with it whether the GPUs were read all the time.
     pub(super) fn since(&self, earlier: &Self, start_unix_ms: i64, follows: bool) -> Happened {
         let mut not_measured = self.not_measured.clone();
-        let gpu_busy_ns = self.gpu_busy_ns(earlier).filter(|_| follows && !not_measured.contains(&Signal::Gpu));
+        let gpu_busy_ns = self.gpu_busy_ns(earlier).filter(|_| follows && !self.gpus_are_unread);
         if self.has_gpu && gpu_busy_ns.is_none() && !not_measured.contains(&Signal::Gpu) {
             not_measured.insert(0, Signal::Gpu);
         }

@@ -1,6 +1,7 @@
 //! Everything that one judgement depends on.
 
-use super::{Books, Observation, Policy};
+use super::{Books, Observation, Policy, Wait, wait};
+use crate::identity::Identity;
 use heartbeat::{
     BootId,
     wire::{self, Class, Collector, ProbeStatus},
@@ -68,12 +69,18 @@ pub struct NodeFacts {
     /// Sessions with a terminal; `None` if there are none, or the agent does not look for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
+    /// What waits at the end, and peers whenever they last exchanged data; sessions are `terminals`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
     /// `ebpf`, `proc` or what stands beside `/proc`.
     pub collector: String,
     /// Workloads alive at the end, busiest first, at most [`NodeFacts::MAX_WORKLOADS`].
     pub workloads: Vec<WorkloadLine>,
     /// How many more there were.
     pub more_workloads: usize,
+    /// Who speaks for it; `None` in cases from before that was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
 }
 
 impl NodeFacts {
@@ -118,6 +125,7 @@ impl NodeFacts {
                 sessions: people.terminal_sessions,
                 last_input_unix_ms: people.last_input_unix_ms,
             }),
+            waits: wait::waits(heartbeat),
             collector: match Collector::try_from(coverage.collector) {
                 Ok(Collector::Ebpf) => "ebpf",
                 Ok(Collector::Proc) => "proc",
@@ -129,6 +137,7 @@ impl NodeFacts {
             .to_owned(),
             workloads,
             more_workloads,
+            identity: None,
         })
     }
 }
@@ -147,6 +156,24 @@ pub struct Case {
 }
 
 impl Case {
+    /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, sessions that took
+    /// input within `interactive_after`.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        let Some(node) = &self.node else { return Vec::new() };
+        let is_within = |at: i64, window_ms| node.last_heartbeat_unix_ms.saturating_sub(at) < window_ms;
+        let session = node.terminals.and_then(|terminals| {
+            let last_input_unix_ms = terminals.last_input_unix_ms?;
+            is_within(last_input_unix_ms, self.policy.interactive_after_ms)
+                .then_some(Wait::Session { sessions: terminals.sessions, last_input_unix_ms })
+        });
+        let others = node.waits.iter().filter(|wait| match wait {
+            Wait::Peers { last_exchange_unix_ms, .. } => is_within(*last_exchange_unix_ms, self.idle_after_ms()),
+            Wait::Run { .. } | Wait::BatchStep { .. } | Wait::Session { .. } => true,
+        });
+        others.cloned().chain(session).collect()
+    }
+
     /// How long this machine must be quiet to be idle, in milliseconds.
     #[must_use]
     pub fn idle_after_ms(&self) -> i64 {
@@ -168,5 +195,14 @@ impl Case {
             heartbeats.iter().filter_map(|(boot_id, heartbeat)| Books::of(*boot_id, heartbeat)).collect();
         let observations = books.windows(2).filter_map(|pair| pair[1].since(&pair[0])).collect();
         Self { now_unix_ms, policy, node, observations }
+    }
+
+    /// The same with what is known of who speaks for the node.
+    #[must_use]
+    pub fn spoken_for_by(mut self, identity: Option<Identity>) -> Self {
+        if let Some(node) = &mut self.node {
+            node.identity = identity;
+        }
+        self
     }
 }

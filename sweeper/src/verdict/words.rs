@@ -1,6 +1,7 @@
 //! A judgement in words that a person can check against `ps`, `/proc` and a clock.
 
-use super::{Case, Contradiction, Decision, Judgement, Observation, Signal, Unknown};
+use super::{BusyRow, Case, Contradiction, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait};
+use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
 
 /// The name of a signal in a sentence.
@@ -15,6 +16,7 @@ pub fn signal(signal: Signal) -> &'static str {
         Signal::Gpu => "work of the GPUs",
         Signal::Person => "input at a terminal",
         Signal::Callers => "a new caller from another machine",
+        Signal::Peers => "exchanges with peers on other machines",
     }
 }
 
@@ -23,7 +25,72 @@ fn contradiction(what: Contradiction) -> &'static str {
         Contradiction::UnattributedCpu => "the host spent CPU time that nobody accounts for",
         Contradiction::KernelCpu => "kernel threads were busy, which may serve files or storage to others",
         Contradiction::UnattributedDisk => "its disks moved data that no process asked for",
+        Contradiction::UnattributedNetwork => {
+            "its interfaces moved data that nobody accounts for (unattributed network)"
+        }
+        Contradiction::Housekeeping => "housekeeping used more CPU time than its budget",
     }
+}
+
+/// The name of a cross-check in a list of what was not measured.
+fn check(what: Contradiction) -> &'static str {
+    match what {
+        Contradiction::UnattributedCpu => "CPU time of the host",
+        Contradiction::KernelCpu => "CPU time of kernel threads",
+        Contradiction::UnattributedDisk => "traffic of the host's disks",
+        Contradiction::UnattributedNetwork => "traffic of the host's interfaces",
+        Contradiction::Housekeeping => "CPU time of housekeeping",
+    }
+}
+
+/// So many waits are named; more do not help a person.
+const WAITS: usize = 3;
+
+fn waiting(on: &[Wait]) -> String {
+    let named = on.iter().take(WAITS).map(wait).collect::<Vec<_>>().join("; ");
+    match on.len().saturating_sub(WAITS) {
+        0 => format!("it waits: {named}"),
+        more => format!("it waits: {named}; and {more} more"),
+    }
+}
+
+/// What it waits for, in words.
+fn wait(on: &Wait) -> String {
+    match on {
+        Wait::Run { engine, pipeline, open_tasks } => {
+            let named = if pipeline.is_empty() { String::new() } else { format!(" `{}`", visible(pipeline)) };
+            let tasks = count(u32::try_from(*open_tasks).unwrap_or(u32::MAX), "open task", "open tasks");
+            format!("a {} run{named} that has not ended, with {tasks}", visible(engine))
+        }
+        Wait::BatchStep { kind, id } => format!("the {} job {}, which has processes here", visible(kind), visible(id)),
+        Wait::Peers { protocol, port, outbound, command, peers, last_exchange_unix_ms } => {
+            let protocol = match protocol {
+                Protocol::Tcp => "TCP",
+                Protocol::Udp => "UDP",
+                Protocol::Other => "network",
+            };
+            let who = if command.is_empty() { String::new() } else { format!(" of {}", visible(command)) };
+            let peers = if *peers == 0 { "peers".to_owned() } else { count(*peers, "peer", "peers") };
+            let at = if *outbound { "at their" } else { "at" };
+            format!("{peers}{who} {at} {protocol} port {port}, last exchange at {}", time(*last_exchange_unix_ms))
+        }
+        Wait::Session { sessions, last_input_unix_ms } => format!(
+            "{} with a terminal, where something was typed at {}",
+            count(*sessions, "session", "sessions"),
+            time(*last_input_unix_ms)
+        ),
+    }
+}
+
+fn busiest(row: &BusyRow, case: &Case) -> String {
+    format!(
+        "; more than {} per second over {} are too much, and the busiest row was {} ({}) with {}",
+        cpu(case.policy.housekeeping_cpu_budget_ns_per_s),
+        span(case.idle_after_ms()),
+        visible(&row.key),
+        visible(&row.top_command),
+        cpu(row.cpu_ns)
+    )
 }
 
 /// A time of day in UTC, to the second.
@@ -101,12 +168,25 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
             bytes(policy.disk_floor_bytes_per_s)
         ),
         format!(
-            "network traffic without loopback and the agent's own: {} (floor {} per second)",
+            "network traffic {}: {} (floor {} per second)",
+            if observation.unattributed_network_bytes.is_some() {
+                "of workloads, without loopback"
+            } else {
+                "without loopback and the agent's own"
+            },
             measured(observation.network_bytes, bytes),
             bytes(policy.network_floor_bytes_per_s)
         ),
         format!("kills by the out-of-memory killer: {} (floor 0)", measured(observation.oom_kills, |n| n.to_string())),
     ];
+    if let Some(housekeeping_ns) = observation.housekeeping_cpu_ns {
+        let budget = cpu(policy.housekeeping_cpu_budget_ns_per_s);
+        let window = span(case.idle_after_ms());
+        lines.push(format!(
+            "CPU time of housekeeping: {} (budget {budget} per second over {window})",
+            cpu(housekeeping_ns)
+        ));
+    }
     if let Some(busy_ns) = observation.gpu_busy_ns {
         let floor = cpu(policy.gpu_busy_floor_ns_per_s);
         lines.push(format!("work of the GPUs, added up: {} (floor {floor} per second)", cpu(busy_ns)));
@@ -118,7 +198,7 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
         let sessions = count(terminals.sessions, "session", "sessions");
         let last = terminals.last_input_unix_ms.map_or_else(|| "not measured".to_owned(), time);
         let after = span(policy.interactive_after_ms);
-        lines.push(format!("{sessions} with a terminal, last input: {last} (active for {after} after it)"));
+        lines.push(format!("{sessions} with a terminal, last input: {last} (waiting for {after} after it)"));
     }
     if observation.lost_events > 0 {
         lines.push(format!("kernel events lost: {}", observation.lost_events));
@@ -147,12 +227,6 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             time(observation.start_unix_ms),
             time(observation.end_unix_ms)
         ),
-        Decision::Present { sessions, last_input_unix_ms } => format!(
-            "{} with a terminal, where something was typed at {}, less than {} ago",
-            count(*sessions, "session", "sessions"),
-            time(*last_input_unix_ms),
-            span(case.policy.interactive_after_ms)
-        ),
         Decision::AllQuiet { observations, total } => format!(
             "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed)",
             span(total.end_unix_ms - total.start_unix_ms)
@@ -162,6 +236,10 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             Unknown::Silent { last_heartbeat_unix_ms } => {
                 format!("its agent has been silent since {}", time(*last_heartbeat_unix_ms))
             }
+            Unknown::Disputed { since_unix_ms } => format!(
+                "it is disputed since {}: somebody who does not hold its key claims to be this node (`sweeper nodes`)",
+                time(*since_unix_ms)
+            ),
             Unknown::BootGrace { booted_unix_ms } => {
                 format!("it booted at {}, less than {} ago", time(*booted_unix_ms), span(case.policy.boot_grace_ms))
             }
@@ -172,13 +250,16 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             Unknown::ObservedTooShort { quiet_since_unix_ms: None } => {
                 "there are not yet two heartbeats that can be compared".to_owned()
             }
-            Unknown::NotMeasured { signals } => {
-                format!("not measured: {}", signals.iter().map(|s| signal(*s)).collect::<Vec<_>>().join(", "))
+            Unknown::NotMeasured { signals, checks } => {
+                let names = signals.iter().map(|s| signal(*s)).chain(checks.iter().map(|what| check(*what)));
+                format!("not measured: {}", names.collect::<Vec<_>>().join(", "))
             }
-            Unknown::Contradictory { by } => format!(
-                "its workloads were quiet, and yet {}",
-                by.iter().map(|what| contradiction(*what)).collect::<Vec<_>>().join(", and ")
+            Unknown::Contradictory { by, busiest: row } => format!(
+                "its workloads were quiet, and yet {}{}",
+                by.iter().map(|what| contradiction(*what)).collect::<Vec<_>>().join(", and "),
+                row.as_ref().map_or_else(String::new, |row| busiest(row, case))
             ),
+            Unknown::Waiting { on } => waiting(on),
             Unknown::LostEvents { count } => format!("the kernel dropped {count} events that nobody saw"),
         },
     }

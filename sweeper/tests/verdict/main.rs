@@ -1,8 +1,12 @@
 //! What a verdict says, case by case, and that it can be replayed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod checks;
+mod network;
 mod node;
 mod properties;
+mod stored;
+mod waiting;
 mod watched;
 
 use heartbeat::wire;
@@ -14,6 +18,10 @@ fn why(judgement: Judgement) -> Unknown {
         Decision::Unknown(why) => why,
         other => panic!("expected unknown, found {other:?}"),
     }
+}
+
+fn not_measured(signals: &[Signal], checks: &[Contradiction]) -> Unknown {
+    Unknown::NotMeasured { signals: signals.to_vec(), checks: checks.to_vec() }
 }
 
 #[test]
@@ -140,14 +148,14 @@ fn a_signal_that_was_not_measured_is_never_quiet() {
     node.quiet(100);
     node.counters.network_sent_bytes = None;
     node.quiet(10);
-    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Network] });
+    assert_eq!(why(node.judge()), not_measured(&[Signal::Network], &[]));
 }
 
 #[test]
 fn a_counter_that_runs_backwards_is_not_measured() {
     let mut node = Node::new();
     node.quiet(100).pass(|n| n.workload.cpu_ns = Some(5)).quiet(10);
-    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::WorkloadCpu] });
+    assert_eq!(why(node.judge()), not_measured(&[Signal::WorkloadCpu], &[]));
 }
 
 #[test]
@@ -213,7 +221,7 @@ fn quiet_workloads_on_a_machine_that_works_are_contradictory_and_never_idle() {
         node.quiet(80).pass(change).quiet(10);
         let judgement = node.judge();
         assert!(words::decision(&judgement, &node.case()).contains("its workloads were quiet, and yet"), "{what}");
-        assert_eq!(why(judgement), Unknown::Contradictory { by: vec![contradiction] }, "{what}");
+        assert_eq!(why(judgement), Unknown::Contradictory { by: vec![contradiction], busiest: None }, "{what}");
     }
     // What ledgers of a quiet machine differ by is none.
     let mut node = Node::new();

@@ -17,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) sequence: u64,
     pub(crate) workload: wire::WorkloadActivity,
     pub(crate) kernel: wire::WorkloadActivity,
+    pub(crate) housekeeping: wire::WorkloadActivity,
+    pub(crate) own: wire::WorkloadActivity,
     pub(crate) counters: wire::HostCounters,
     pub(crate) collector: wire::Collector,
     pub(crate) gpu_present: bool,
@@ -25,6 +27,8 @@ pub(crate) struct Node {
     pub(crate) gpus: Vec<wire::Gpu>,
     pub(crate) people: Option<wire::People>,
     pub(crate) callers: Option<wire::Callers>,
+    pub(crate) runs: Vec<wire::Run>,
+    pub(crate) peers: Option<wire::Peers>,
     pub(crate) probes: Vec<wire::Probe>,
     pub(crate) sent: Vec<(BootId, wire::Heartbeat)>,
 }
@@ -35,32 +39,10 @@ impl Node {
             end_s: STARTED_S,
             counters_since_s: STARTED_S,
             sequence: 0,
-            workload: wire::WorkloadActivity {
-                class: wire::Class::Workload.into(),
-                key: "/user.slice".into(),
-                top_command: "python3".into(),
-                live_processes: 1,
-                live_threads: 1,
-                cpu_ns: Some(0),
-                disk_read_bytes: Some(0),
-                disk_written_bytes: Some(0),
-                forks: Some(0),
-                execs: Some(0),
-                exits: Some(0),
-                oom_kills: Some(0),
-                peak_resident_bytes: Some(0),
-                ..wire::WorkloadActivity::default()
-            },
-            kernel: wire::WorkloadActivity {
-                class: wire::Class::Kernel.into(),
-                key: "/".into(),
-                cpu_ns: Some(0),
-                disk_read_bytes: Some(0),
-                disk_written_bytes: Some(0),
-                forks: Some(0),
-                execs: Some(0),
-                ..wire::WorkloadActivity::default()
-            },
+            workload: row(wire::Class::Workload, "/user.slice", "python3"),
+            kernel: row(wire::Class::Kernel, "/", "kworker/0:1"),
+            housekeeping: row(wire::Class::Housekeeping, "/system.slice/cron.service", "cron"),
+            own: row(wire::Class::Self_, "/system.slice/node-agent.service", "node-agent"),
             counters: wire::HostCounters {
                 disk_read_bytes: Some(0),
                 disk_written_bytes: Some(0),
@@ -80,6 +62,8 @@ impl Node {
             gpus: Vec::new(),
             people: None,
             callers: None,
+            runs: Vec::new(),
+            peers: None,
             probes: Vec::new(),
             sent: Vec::new(),
         }
@@ -112,7 +96,7 @@ impl Node {
                 ..Default::default()
             }),
             counters: Some(self.counters),
-            workloads: vec![self.workload.clone(), self.kernel.clone()],
+            workloads: self.rows().into_iter().cloned().collect(),
             coverage: Some(wire::Coverage {
                 collector: self.collector.into(),
                 probes: self.probes.clone(),
@@ -126,10 +110,15 @@ impl Node {
             gpus: self.gpus.clone(),
             people: self.people,
             callers: self.callers.clone(),
-            ..wire::Heartbeat::default()
+            runs: self.runs.clone(),
+            peers: self.peers.clone(),
         };
         self.sent.push((BOOT, heartbeat));
         self
+    }
+
+    fn rows(&self) -> [&wire::WorkloadActivity; 4] {
+        [&self.workload, &self.kernel, &self.housekeeping, &self.own]
     }
 
     pub(crate) fn quiet(&mut self, intervals: usize) -> &mut Self {
@@ -146,6 +135,30 @@ impl Node {
     pub(crate) fn judge(&self) -> Judgement {
         judge(&self.case())
     }
+}
+
+/// A row of a live process that has done nothing yet.
+fn row(class: wire::Class, key: &str, top_command: &str) -> wire::WorkloadActivity {
+    wire::WorkloadActivity {
+        class: class.into(),
+        key: key.into(),
+        top_command: top_command.into(),
+        live_processes: 1,
+        live_threads: 1,
+        cpu_ns: Some(0),
+        disk_read_bytes: Some(0),
+        disk_written_bytes: Some(0),
+        forks: Some(0),
+        execs: Some(0),
+        exits: Some(0),
+        oom_kills: Some(0),
+        peak_resident_bytes: Some(0),
+        ..wire::WorkloadActivity::default()
+    }
+}
+
+pub(crate) fn probe(name: &str, status: wire::ProbeStatus) -> wire::Probe {
+    wire::Probe { name: name.into(), status: status.into(), reason: String::new() }
 }
 
 pub(crate) fn bump(counter: &mut Option<u64>, by: u64) {

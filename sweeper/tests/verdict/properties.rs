@@ -1,102 +1,244 @@
 //! What holds for every history.
 
-use crate::node::{Node, bump, wall};
+use crate::node::{Node, bump, probe, wall};
 use heartbeat::wire;
-use proptest::prelude::*;
+use proptest::{prelude::*, sample::select, strategy::ValueTree as _, test_runner::TestRunner};
 use sweeper::verdict::{Case, Policy, Verdict, judge};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What may happen in one interval and speaks against idleness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Works,
+    StartsProgram,
+    Talks,
+    DropsEvents,
+    Restarts,
+    DiskUnread,
+    GpuWorks,
+    GpuUnread,
+    Types,
+    Called,
+    RunIsOpen,
+    JobLives,
+    Exchanges,
+    HostCpuUnread,
+    KernelCpuUnread,
+    HostDiskUnread,
+    OomKillsUnread,
+    HousekeepingUnread,
+    HousekeepingWorks,
+    RdmaUnread,
+    NobodysCpu,
+    NobodysTraffic,
+}
+
+const EVENTS: &[Event] = &[
+    Event::Works,
+    Event::StartsProgram,
+    Event::Talks,
+    Event::DropsEvents,
+    Event::Restarts,
+    Event::DiskUnread,
+    Event::GpuWorks,
+    Event::GpuUnread,
+    Event::Types,
+    Event::Called,
+    Event::RunIsOpen,
+    Event::JobLives,
+    Event::Exchanges,
+    Event::HostCpuUnread,
+    Event::KernelCpuUnread,
+    Event::HostDiskUnread,
+    Event::OomKillsUnread,
+    Event::HousekeepingUnread,
+    Event::HousekeepingWorks,
+    Event::RdmaUnread,
+    Event::NobodysCpu,
+    Event::NobodysTraffic,
+];
 
 /// One interval of a random history.
 #[derive(Clone, Debug)]
 struct Step {
-    cpu_ns: u64,
-    execs: u64,
-    network: u64,
+    event: Option<Event>,
+    /// The heartbeat never arrives.
     lost: bool,
-    drops: u64,
-    restart: bool,
-    unmeasured: bool,
-    gpu_busy_ns: u64,
-    gpu_blind: bool,
-    types: bool,
-    called: bool,
+    /// Below the threshold.
+    cpu_ns: u64,
+    /// Ten of them together lie about the budget.
+    housekeeping_ns: u64,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let watched = (0..40_000_000_u64, 0..60_u8, 0..80_u8, 0..80_u8);
-    let counters = (0..80_000_000_u64, 0..40_u64, 0..200_000_u64, 0..20_u8, 0..40_u64, 0..60_u8, 0..60_u8);
-    (counters, watched).prop_map(
-        |((cpu_ns, execs, network, lost, drops, restart, unmeasured), (gpu_busy_ns, gpu_blind, types, called))| Step {
-            gpu_busy_ns,
-            gpu_blind: gpu_blind == 0,
-            types: types == 0,
-            called: called == 0,
-            cpu_ns,
-            execs: execs.saturating_sub(38),
-            network,
-            lost: lost == 0,
-            drops: drops.saturating_sub(38),
-            restart: restart == 0,
-            unmeasured: unmeasured == 0,
-        },
-    )
+/// A random history.
+#[derive(Clone, Debug)]
+struct History {
+    steps: Vec<Step>,
+    /// A host with a GPU, a terminal and a port.
+    is_watched: bool,
+    /// Whose network bytes they are is known.
+    is_exact: bool,
 }
 
-/// A history of a host with a GPU, a terminal and a port, or of one without them.
-fn play(steps: &[Step]) -> Case {
-    let mut node = Node::new();
-    let is_watched = steps.first().is_some_and(|step| step.network % 2 == 0);
-    if is_watched {
-        node.gpu_present = true;
-        node.gpus = vec![wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..wire::Gpu::default() }];
-        node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(wall(0)) });
-        node.callers = Some(wire::Callers {
-            listeners: vec![wire::Listener { port: 80, ..wire::Listener::default() }],
-            listeners_not_listed: 0,
+fn history() -> impl Strategy<Value = History> {
+    let event = prop::option::weighted(0.05, select(EVENTS));
+    let step = (event, prop::bool::weighted(0.02), 0..50_000_000_u64, 0..2 * SECOND_NS);
+    let step = step.prop_map(|(event, lost, cpu_ns, housekeeping_ns)| Step { event, lost, cpu_ns, housekeeping_ns });
+    (prop::collection::vec(step, 1..60), any::<bool>(), any::<bool>())
+        .prop_map(|(steps, is_watched, is_exact)| History { steps, is_watched, is_exact })
+}
+
+impl History {
+    fn play(&self) -> Case {
+        let mut node = Node::new();
+        node.probes.push(probe("rdma", wire::ProbeStatus::Ok));
+        node.peers = Some(wire::Peers {
+            groups: vec![wire::PeerGroup { class: wire::Class::Workload.into(), ..wire::PeerGroup::default() }],
+            groups_not_listed: 0,
         });
-    }
-    for step in steps {
-        if step.restart {
-            node.counters_since_s = node.end_s;
-        }
-        let measured = node.workload.disk_read_bytes;
-        let at = wall(node.end_s) + 20_000;
-        node.pass(|n| {
-            if is_watched {
-                watch(n, step, at);
+        if self.is_exact {
+            node.probes.push(probe("network", wire::ProbeStatus::Ok));
+            for row in [&mut node.workload, &mut node.housekeeping, &mut node.own] {
+                (row.network_received_bytes, row.network_sent_bytes) = (Some(0), Some(0));
             }
-            bump(&mut n.workload.cpu_ns, step.cpu_ns);
-            bump(&mut n.workload.execs, step.execs);
-            bump(&mut n.counters.network_received_bytes, step.network);
-            n.drops += step.drops;
-            if step.unmeasured {
-                n.workload.disk_read_bytes = None;
-            }
-        });
-        node.workload.disk_read_bytes = measured;
-        if step.lost {
-            node.sent.pop();
         }
-    }
-    Case {
-        policy: Policy {
+        if self.is_watched {
+            node.gpu_present = true;
+            node.probes.push(probe("gpu", wire::ProbeStatus::Ok));
+            node.gpus = vec![wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..wire::Gpu::default() }];
+            node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(wall(0)) });
+            node.callers = Some(wire::Callers {
+                listeners: vec![wire::Listener { port: 80, ..wire::Listener::default() }],
+                listeners_not_listed: 0,
+            });
+        }
+        for step in &self.steps {
+            self.pass(&mut node, step);
+        }
+        let policy = Policy {
             idle_after_ms: 300_000,
             gpu_idle_after_ms: 200_000,
             interactive_after_ms: 240_000,
             ..Policy::default()
-        },
-        ..node.case()
+        };
+        Case { policy, ..node.case() }
+    }
+
+    fn pass(&self, node: &mut Node, step: &Step) {
+        if step.event == Some(Event::Restarts) {
+            node.counters_since_s = node.end_s;
+        }
+        bump(&mut node.workload.cpu_ns, step.cpu_ns);
+        bump(&mut node.housekeeping.cpu_ns, step.housekeeping_ns);
+        bump(&mut node.counters.cpu_busy_ns, step.cpu_ns + step.housekeeping_ns);
+        if let Some(event) = step.event.filter(|event| self.concerns(*event)) {
+            happen(node, event);
+        }
+        // What cannot be read is absent in this one heartbeat.
+        let sent = std::mem::take(&mut node.sent);
+        let after = node.clone();
+        node.sent = sent;
+        if let Some(event) = step.event.filter(|event| self.concerns(*event)) {
+            hide(node, event);
+        }
+        node.pass(|_| {});
+        let sent = std::mem::take(&mut node.sent);
+        *node = Node { sent, end_s: node.end_s, sequence: node.sequence, ..after };
+        // What passing added is in none of the counters from before.
+        bump(&mut node.workload.cpu_ns, 3_000_000);
+        bump(&mut node.counters.cpu_busy_ns, 3_000_000);
+        bump(&mut node.counters.network_sent_bytes, 2_000);
+        if step.lost {
+            node.sent.pop();
+        }
+    }
+
+    fn concerns(&self, event: Event) -> bool {
+        match event {
+            Event::GpuWorks | Event::GpuUnread | Event::Types | Event::Called => self.is_watched,
+            // Elsewhere such traffic counts as somebody's.
+            Event::NobodysTraffic => self.is_exact,
+            _ => true,
+        }
+    }
+
+    /// So many intervals are the shortest window, and so much housekeeping is surely within its budget there, and so much above.
+    fn window(&self) -> (usize, u64, u64) {
+        let budget_ns_per_s = Policy::default().housekeeping_cpu_budget_ns_per_s;
+        let (intervals, idle_after_s) = if self.is_watched { (7, 200) } else { (10, 300) };
+        (intervals, idle_after_s * budget_ns_per_s, intervals as u64 * 30 * budget_ns_per_s)
+    }
+
+    /// What the verdict must be, as far as these rules tell; `None` where heartbeats were lost, or an event lies at the edge.
+    fn is_idle(&self) -> Option<bool> {
+        let (intervals, within_ns, above_ns) = self.window();
+        if self.steps.len() <= intervals {
+            return Some(false);
+        }
+        let last = |count: usize| &self.steps[self.steps.len().saturating_sub(count)..];
+        if last(intervals + 3).iter().any(|step| step.lost) {
+            return None;
+        }
+        let spoils = |step: &Step| step.event.is_some_and(|event| self.concerns(event));
+        // Input counts for 240 s, which is longer than a window with GPUs.
+        let typed = self.is_watched && last(8).iter().any(|step| step.event == Some(Event::Types));
+        let housekeeping_ns: u64 = last(intervals).iter().map(|step| step.housekeeping_ns).sum();
+        if typed || housekeeping_ns > above_ns || last(intervals).iter().any(spoils) {
+            return Some(false);
+        }
+        // A heartbeat that lacks a counter, and a run that ends, spoil the interval after it as well.
+        (housekeeping_ns <= within_ns && !last(intervals + 1).iter().any(spoils)).then_some(true)
     }
 }
 
-fn watch(node: &mut Node, step: &Step, at_unix_ms: i64) {
-    bump(&mut node.gpus[0].busy_ns, step.gpu_busy_ns);
-    let status = if step.gpu_blind { wire::ProbeStatus::Broken } else { wire::ProbeStatus::Ok };
-    node.probes = vec![wire::Probe { name: "gpu".into(), status: status.into(), reason: String::new() }];
-    if let (true, Some(people)) = (step.types, &mut node.people) {
-        people.last_input_unix_ms = Some(at_unix_ms);
+fn happen(node: &mut Node, event: Event) {
+    let at = wall(node.end_s) + 20_000;
+    match event {
+        Event::Works => bump(&mut node.workload.cpu_ns, SECOND_NS),
+        Event::StartsProgram => bump(&mut node.workload.execs, 1),
+        Event::Talks => {
+            bump(&mut node.workload.network_sent_bytes, 1 << 20);
+            bump(&mut node.counters.network_sent_bytes, 1 << 20);
+        }
+        Event::DropsEvents => node.drops += 1,
+        Event::GpuWorks => bump(&mut node.gpus[0].busy_ns, SECOND_NS),
+        Event::Types => node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(at) }),
+        Event::Called => {
+            if let Some(callers) = &mut node.callers {
+                callers.listeners[0].last_new_peer_unix_ms = Some(at);
+            }
+        }
+        Event::Exchanges => {
+            if let Some(peers) = &mut node.peers {
+                peers.groups[0].last_exchange_unix_ms = Some(at);
+            }
+        }
+        Event::HousekeepingWorks => {
+            bump(&mut node.housekeeping.cpu_ns, 16 * SECOND_NS);
+            bump(&mut node.counters.cpu_busy_ns, 16 * SECOND_NS);
+        }
+        Event::NobodysCpu => bump(&mut node.counters.cpu_busy_ns, 10 * SECOND_NS),
+        Event::NobodysTraffic => bump(&mut node.counters.network_sent_bytes, 1 << 20),
+        _ => {}
     }
-    if let (true, Some(callers)) = (step.called, &mut node.callers) {
-        callers.listeners[0].last_new_peer_unix_ms = Some(at_unix_ms);
+}
+
+fn hide(node: &mut Node, event: Event) {
+    match event {
+        Event::DiskUnread => node.workload.disk_read_bytes = None,
+        Event::GpuUnread => node.probes.push(probe("gpu", wire::ProbeStatus::Broken)),
+        Event::RdmaUnread => node.probes.push(probe("rdma", wire::ProbeStatus::Denied)),
+        Event::HostCpuUnread => node.counters.cpu_busy_ns = None,
+        Event::KernelCpuUnread => node.kernel.cpu_ns = None,
+        Event::HostDiskUnread => node.counters.disk_written_bytes = None,
+        Event::OomKillsUnread => node.counters.oom_kills = None,
+        Event::HousekeepingUnread => node.housekeeping.cpu_ns = None,
+        Event::RunIsOpen => node.runs.push(wire::Run { engine: "snakemake".into(), ..wire::Run::default() }),
+        Event::JobLives => {
+            node.workload.name = Some(wire::WorkloadName { kind: "slurm".into(), id: "17".into() });
+        }
+        _ => {}
     }
 }
 
@@ -104,16 +246,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_stored_case_replays_to_the_same_judgement_byte_for_byte(steps in proptest::collection::vec(step(), 0..60)) {
-        let case = play(&steps);
+    fn a_stored_case_replays_to_the_same_judgement_byte_for_byte(history in history()) {
+        let case = history.play();
         let stored = serde_json::to_string(&case).unwrap();
         let replayed: Case = serde_json::from_str(&stored).unwrap();
+        prop_assert_eq!(&replayed, &case);
         prop_assert_eq!(serde_json::to_string(&judge(&case)).unwrap(), serde_json::to_string(&judge(&replayed)).unwrap());
     }
 
+    /// The rules are told by the events themselves, not by what the observations make of them.
     #[test]
-    fn idle_is_only_ever_said_of_an_unbroken_measured_quiet_window(steps in proptest::collection::vec(step(), 0..60)) {
-        let case = play(&steps);
+    fn a_node_is_idle_if_and_only_if_nothing_in_its_window_speaks_against_it(history in history()) {
+        let judgement = judge(&history.play());
+        if let Some(is_idle) = history.is_idle() {
+            prop_assert_eq!(judgement.verdict == Verdict::Idle, is_idle, "{:?}", judgement);
+        }
+    }
+
+    #[test]
+    fn idle_is_only_ever_said_of_an_unbroken_measured_quiet_window(history in history()) {
+        let case = history.play();
         let judgement = judge(&case);
         if judgement.verdict == Verdict::Idle {
             let since = judgement.since_unix_ms.unwrap();
@@ -124,22 +276,44 @@ proptest! {
             prop_assert_eq!(covered, node.last_heartbeat_unix_ms - since);
             let input = node.terminals.and_then(|terminals| terminals.last_input_unix_ms);
             prop_assert!(input.is_none_or(|at| node.last_heartbeat_unix_ms - at >= case.policy.interactive_after_ms));
-            for observation in window {
+            prop_assert!(case.waits().is_empty());
+            for observation in &window {
                 prop_assert!(observation.active(&case.policy, node.interval_ms).is_empty());
-                prop_assert!(observation.not_measured().is_empty());
-                prop_assert_eq!(observation.lost_events, 0);
+                prop_assert!(observation.not_measured().is_empty() && observation.unchecked.is_empty());
+                prop_assert!(observation.contradictions(&case.policy, node.interval_ms).is_empty());
+                prop_assert_eq!((observation.lost_events, observation.waited), (0, false));
+            }
+            // No span of `idle_after` within the window has more housekeeping than its budget.
+            for (at, first) in window.iter().enumerate() {
+                let within = window[at..].iter().take_while(|o| o.start_unix_ms - first.start_unix_ms < case.idle_after_ms());
+                let (mut end, mut cpu_ns) = (first.end_unix_ms, 0);
+                for observation in within {
+                    (end, cpu_ns) = (observation.end_unix_ms, cpu_ns + observation.housekeeping_cpu_ns.unwrap());
+                }
+                let span_ms = (end - first.start_unix_ms).max(case.idle_after_ms()).cast_unsigned();
+                prop_assert!(cpu_ns * 1000 <= case.policy.housekeeping_cpu_budget_ns_per_s * span_ms);
             }
         }
     }
 
     #[test]
-    fn more_activity_never_turns_a_node_idle(steps in proptest::collection::vec(step(), 1..60), at in 0_usize..60) {
-        let before = judge(&play(&steps));
-        let mut busier = steps.clone();
-        let at = at % busier.len();
-        busier[at].cpu_ns += 60_000_000_000;
+    fn more_activity_never_turns_a_node_idle(history in history(), at in 0_usize..60) {
+        let before = judge(&history.play());
+        let mut busier = history.clone();
+        let at = at % busier.steps.len();
+        busier.steps[at].cpu_ns += 60 * SECOND_NS;
         if before.verdict != Verdict::Idle {
-            prop_assert_ne!(judge(&play(&busier)).verdict, Verdict::Idle);
+            prop_assert_ne!(judge(&busier.play()).verdict, Verdict::Idle);
         }
     }
+}
+
+/// Without both kinds, the properties above would prove nothing.
+#[test]
+fn random_histories_are_idle_and_not_idle_in_good_numbers() {
+    let mut runner = TestRunner::deterministic();
+    let histories = (0..400).map(|_| history().new_tree(&mut runner).unwrap().current());
+    let told: Vec<_> = histories.filter_map(|history| history.is_idle()).collect();
+    let idle = told.iter().filter(|is_idle| **is_idle).count();
+    assert!((40..=360).contains(&idle) && told.len() - idle >= 40, "{idle} of {}", told.len());
 }

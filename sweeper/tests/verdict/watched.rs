@@ -1,17 +1,13 @@
 //! GPUs, people and callers: what they make active, and what not seeing them makes unknown.
 
 use crate::{
-    node::{Node, STARTED_S, bump, wall},
-    why,
+    node::{Node, STARTED_S, bump, probe, wall},
+    not_measured, why,
 };
 use heartbeat::wire;
-use sweeper::verdict::{Case, Decision, Signal, Unknown, Verdict, judge, words};
+use sweeper::verdict::{Case, Decision, Signal, Unknown, Verdict, Wait, judge, words};
 
 const MINUTE_MS: i64 = 60_000;
-
-fn probe(name: &str, status: wire::ProbeStatus) -> wire::Probe {
-    wire::Probe { name: name.into(), status: status.into(), reason: String::new() }
-}
 
 fn gpu(uuid: &str) -> wire::Gpu {
     wire::Gpu { uuid: uuid.into(), busy_ns: Some(0), ..wire::Gpu::default() }
@@ -81,7 +77,7 @@ fn a_gpu_that_was_not_read_for_one_interval_breaks_the_window() {
         node.quiet(100).pass(change);
         (node.gpus, node.probes) = before;
         node.quiet(10);
-        assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Gpu] });
+        assert_eq!(why(node.judge()), not_measured(&[Signal::Gpu], &[]));
         assert_eq!(node.quiet(22).judge().verdict, Verdict::Idle, "a new window");
     }
 }
@@ -91,7 +87,7 @@ fn a_lost_heartbeat_of_a_gpu_host_may_have_been_the_one_that_said_it_could_not_r
     let mut node = gpu_node();
     node.quiet(100);
     node.sent.remove(90);
-    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Gpu] });
+    assert_eq!(why(node.judge()), not_measured(&[Signal::Gpu], &[]));
 }
 
 #[test]
@@ -103,7 +99,7 @@ fn a_gpu_that_cannot_be_read_now_is_unknown() {
 }
 
 #[test]
-fn input_at_a_terminal_is_work_and_an_open_session_counts_for_two_hours() {
+fn input_at_a_terminal_is_work_and_an_open_session_waits_for_two_hours() {
     let mut node = Node::new();
     typed(&mut node, 1, Some(wall(STARTED_S)));
     node.quiet(20);
@@ -114,12 +110,12 @@ fn input_at_a_terminal_is_work_and_an_open_session_counts_for_two_hours() {
     // An hour later nothing else has happened, and the session is still open.
     node.quiet(120);
     let judgement = node.judge();
-    assert_eq!((judgement.verdict, judgement.since_unix_ms), (Verdict::Active, Some(input)));
-    assert_eq!(judgement.decision, Decision::Present { sessions: 1, last_input_unix_ms: input });
+    let on = vec![Wait::Session { sessions: 1, last_input_unix_ms: input }];
     assert!(
         words::decision(&judgement, &node.case())
-            .starts_with("1 session with a terminal, where something was typed at ")
+            .starts_with("it waits: 1 session with a terminal, where something was typed at ")
     );
+    assert_eq!(why(judgement), Unknown::Waiting { on });
     // Two hours after the input.
     node.quiet(100);
     assert_eq!(node.judge().verdict, Verdict::Idle);
@@ -153,14 +149,14 @@ fn a_terminal_whose_input_cannot_be_read_is_not_measured() {
     let mut node = Node::new();
     node.quiet(100);
     typed(&mut node, 1, None);
-    assert_eq!(why(node.quiet(1).judge()), Unknown::NotMeasured { signals: vec![Signal::Person] });
+    assert_eq!(why(node.quiet(1).judge()), not_measured(&[Signal::Person], &[]));
     // Some can be read and others cannot; what is seen still counts.
     let mut node = Node::new();
     node.quiet(100);
     typed(&mut node, 2, Some(wall(0)));
     node.probes = vec![probe("people", wire::ProbeStatus::Denied)];
     node.quiet(200);
-    assert_eq!(why(node.judge()), Unknown::NotMeasured { signals: vec![Signal::Person] });
+    assert_eq!(why(node.judge()), not_measured(&[Signal::Person], &[]));
     let input = wall(node.end_s) + 10_000;
     node.pass(|n| typed(n, 2, Some(input)));
     assert_eq!(node.judge().verdict, Verdict::Active);
@@ -207,7 +203,7 @@ fn a_port_that_comes_back_into_the_list_brings_no_new_caller() {
 fn callers_that_could_not_be_listed_are_not_measured_and_an_older_agent_is_not_asked_for_them() {
     let mut node = Node::new();
     node.probes = vec![probe("callers", wire::ProbeStatus::Broken)];
-    assert_eq!(why(node.quiet(100).judge()), Unknown::NotMeasured { signals: vec![Signal::Callers] });
+    assert_eq!(why(node.quiet(100).judge()), not_measured(&[Signal::Callers], &[]));
     node.probes = Vec::new();
     assert_eq!(node.quiet(61).judge().verdict, Verdict::Idle);
 }

@@ -1,7 +1,7 @@
 //! Takes heartbeats and keeps nothing but their sizes: a sweeper's cost is not the agent's.
 
 use axum::{Json, Router, body::Bytes, http::StatusCode, routing::post};
-use heartbeat::api::{Ack, HEARTBEATS_PATH, JOIN_PATH, JoinResponse};
+use heartbeat::api::{Ack, CHALLENGE_PATH, Challenge, HEARTBEATS_PATH, JOIN_PATH, JoinResponse};
 use std::sync::{Arc, Mutex};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -17,7 +17,8 @@ impl Sink {
     pub(crate) async fn start() -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let take = Arc::clone(&seen);
-        let join = || async { Json(JoinResponse { node_token: "bench".into(), last_sequence: 0 }) };
+        let challenge = || async { Json(Challenge { challenge: "bench".into(), expires_in_s: 120 }) };
+        let join = || async { Json(JoinResponse { node_token: "bench".into(), expires_in_s: None, last_sequence: 0 }) };
         let heartbeats = move |body: Bytes| {
             let answer = heartbeat::decode(&body).map(|envelope| {
                 if let [one] = envelope.heartbeats.as_slice() {
@@ -34,7 +35,8 @@ impl Sink {
             });
             async { answer.map(Json).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string())) }
         };
-        let router = Router::new().route(JOIN_PATH, post(join)).route(HEARTBEATS_PATH, post(heartbeats));
+        let router = Router::new().route(CHALLENGE_PATH, post(challenge)).route(JOIN_PATH, post(join));
+        let router = router.route(HEARTBEATS_PATH, post(heartbeats));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port on loopback");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
         let server = tokio::spawn(async { axum::serve(listener, router).await });

@@ -7,6 +7,7 @@ mod disk;
 mod network;
 mod paging;
 mod pressure;
+mod rdma;
 
 pub use cpu::Cpu;
 pub use disk::Disk;
@@ -25,6 +26,8 @@ pub struct HostBooks {
     pub disk: Option<Disk>,
     /// From `/proc/1/net/dev`.
     pub network: Option<Traffic>,
+    /// From `/sys/class/infiniband`: what went past the sockets.
+    pub rdma: Option<Traffic>,
     /// `processes` of `/proc/stat`: every fork and clone.
     pub tasks_created: Option<u64>,
     /// `ctxt` of `/proc/stat`.
@@ -59,8 +62,6 @@ impl HostBooks {
             disk_writes: self.disk.map(|disk| disk.writes),
             network_received_bytes: self.network.map(|network| network.in_bytes),
             network_sent_bytes: self.network.map(|network| network.out_bytes),
-            own_network_received_bytes: None,
-            own_network_sent_bytes: None,
             tasks_created: self.tasks_created,
             context_switches: self.context_switches,
             oom_kills: self.oom_kills,
@@ -69,6 +70,9 @@ impl HostBooks {
             swap_pages: self.swap_pages,
             memory_available_bytes: self.memory_available_bytes,
             pressure: self.pressure,
+            rdma_received_bytes: self.rdma.map(|rdma| rdma.in_bytes),
+            rdma_sent_bytes: self.rdma.map(|rdma| rdma.out_bytes),
+            ..wire::HostCounters::default()
         }
     }
 }
@@ -122,6 +126,7 @@ fn read_under(proc: &Path, sys: &Path, ticks_per_s: u64, hidden_host: Option<&st
         direct_reclaim_pages: paging.direct_reclaim_pages,
         swap_pages: paging.swap_pages,
         pressure: pressure::read(proc, probes),
+        rdma: rdma::read(&sys.join("class/infiniband"), probes),
     };
     let shape = |file: &str| format!("/proc/{file} has an unknown shape");
     let whole_stat = books.cpu.is_some() && books.tasks_created.is_some() && books.context_switches.is_some();
@@ -171,6 +176,14 @@ mod tests {
             assert_eq!(probes.status(probe), Some(Status::Broken), "{probe}");
         }
         assert_eq!(probes.status("pressure"), Some(Status::Unsupported));
+        assert_eq!(probes.status("rdma"), Some(Status::NotApplicable));
+    }
+
+    #[test]
+    fn what_rdma_adapters_moved_is_in_the_heartbeat() {
+        let books = HostBooks { rdma: Some(Traffic { in_bytes: 5, out_bytes: 7 }), ..HostBooks::default() };
+        let counters = books.to_wire();
+        assert_eq!((counters.rdma_received_bytes, counters.rdma_sent_bytes), (Some(5), Some(7)));
     }
 
     #[test]

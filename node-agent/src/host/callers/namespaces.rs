@@ -25,6 +25,8 @@ const WITNESSES: usize = 8;
 /// A network namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
+    /// Tells it from every other one: the inode of its `/proc/PID/net/dev`.
+    pub(super) id: u64,
     /// `/proc/PID/net` of some of its processes.
     witnesses: Vec<PathBuf>,
 }
@@ -47,7 +49,7 @@ pub(super) fn others(proc: &Path) -> io::Result<Vec<Namespace>> {
         match inode(&net) {
             Ok(inode) if inode == own => {}
             Ok(inode) => {
-                let namespace = found.entry(inode).or_insert_with(|| Namespace { witnesses: Vec::new() });
+                let namespace = found.entry(inode).or_insert_with(|| Namespace { id: inode, witnesses: Vec::new() });
                 if namespace.witnesses.len() < WITNESSES {
                     namespace.witnesses.push(net);
                 }
@@ -73,12 +75,29 @@ impl Namespace {
     /// # Errors
     /// If its sockets cannot be read. Where all its processes have ended, it has none.
     pub(super) fn each(&self, mut each: impl FnMut(State, Socket) -> bool) -> io::Result<()> {
-        for (file, counts, name) in [("tcp", "sockstat", "TCP:"), ("tcp6", "sockstat6", "TCP6:")] {
+        self.each_of(&[("tcp", "sockstat", "TCP:"), ("tcp6", "sockstat6", "TCP6:")], &mut each)
+    }
+
+    /// Likewise with every UDP socket of it.
+    ///
+    /// # Errors
+    /// If its sockets cannot be read.
+    pub(super) fn each_udp(&self, mut each: impl FnMut(State, Socket) -> bool) -> io::Result<()> {
+        self.each_of(&[("udp", "sockstat", "UDP:"), ("udp6", "sockstat6", "UDP6:")], &mut each)
+    }
+
+    /// `/proc/PID/net` of one of its processes that lives.
+    pub(super) fn net(&self) -> Option<&Path> {
+        self.witnesses.iter().find(|net| net.join("dev").exists()).map(PathBuf::as_path)
+    }
+
+    fn each_of(&self, files: &[(&str, &str, &str)], each: &mut impl FnMut(State, Socket) -> bool) -> io::Result<()> {
+        for (file, counts, name) in files {
             for net in &self.witnesses {
                 if in_use(&net.join(counts), name) == Some(0) {
                     break;
                 }
-                match sockets::all_listed(&net.join(file), &mut each) {
+                match sockets::all_listed(&net.join(file), each) {
                     Err(error) if is_gone(&error) => {}
                     read => {
                         read?;
@@ -159,7 +178,7 @@ sys.stdin.read()";
         );
         assert!(!all.iter().any(|namespace| namespace.witnesses.contains(&"/proc/1/net".into())), "the agent's own");
         drop(container);
-        let gone = Namespace { witnesses: vec![net] };
+        let gone = Namespace { id: 0, witnesses: vec![net] };
         assert_eq!(listening(&gone), [0_u16; 0]);
     }
 

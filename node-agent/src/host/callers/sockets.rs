@@ -1,8 +1,9 @@
-//! TCP sockets of this network namespace: from the kernel's socket diagnosis, else from `/proc/net/tcp` and `tcp6`.
+//! TCP sockets of this network namespace: from the kernel's socket diagnosis, else from `/proc/net/tcp` and `tcp6`. UDP sockets
+//! come from `/proc/net/udp` and `udp6`.
 //!
-//! Both hand on one socket at a time. Those of other network namespaces (most containers) are found by [`super::namespaces`].
+//! All hand on one socket at a time. Those of other network namespaces (most containers) are found by [`super::namespaces`].
 
-use super::netlink;
+use super::{exchange::Exchange, netlink};
 use crate::netlink::attributes;
 use rustix::net::netlink::SOCK_DIAG;
 use std::{
@@ -18,23 +19,31 @@ use std::{
 /// The kernel has no socket diagnosis of IPv4 and of IPv6, as it once said.
 static HAS_NO_DIAGNOSIS: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
-/// One end of a TCP connection, or a listener.
+/// One end of a connection, a listener, or a bound UDP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Socket {
     pub(super) local: IpAddr,
     pub(super) port: u16,
     /// Who is at the other end; unspecified for a listener.
     pub(super) peer: IpAddr,
+    /// The port at the other end; 0 for a listener.
+    pub(super) peer_port: u16,
+    /// When it last carried data.
+    pub(super) exchange: Exchange,
     /// Tells this socket from every other one of this boot, also from one between the same addresses.
     pub(super) id: u64,
     /// Its inode; 0 if no process has it open.
     pub(super) inode: u64,
+    /// The kernel's id of the cgroup in the unified tree that opened it, or that opened the listener which accepted it; 0 if that is not told.
+    pub(super) cgroup: u64,
 }
 
-/// `TCP_ESTABLISHED` and `TCP_LISTEN`: <https://github.com/torvalds/linux/blob/v6.12/include/net/tcp_states.h>
+/// `TCP_ESTABLISHED`, `TCP_CLOSE` (a UDP socket without a fixed peer) and `TCP_LISTEN`:
+/// <https://github.com/torvalds/linux/blob/v6.12/include/net/tcp_states.h>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Established = 1,
+    Bound = 7,
     Listening = 10,
 }
 
@@ -82,12 +91,20 @@ fn is_unsupported(error: &io::Error) -> bool {
         .any(|code| error.raw_os_error() == Some(code))
 }
 
+/// The attribute that holds a `struct tcp_info`.
+const INET_DIAG_INFO: u16 = 2;
+/// The attribute that holds a cgroup's id (Linux 5.8); nobody needs a right to see it.
+const INET_DIAG_CGROUP_ID: u16 = 21;
+
 /// `struct inet_diag_req_v2`: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/inet_diag.h>
 fn diagnosed(family: i32, state: State, each: &mut dyn FnMut(Socket) -> bool) -> io::Result<()> {
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     let mut body = [0_u8; 56];
     body[0] = u8::try_from(family).map_err(io::Error::other)?;
     body[1] = 6; // IPPROTO_TCP
+    if state == State::Established {
+        body[2] = 1 << (INET_DIAG_INFO - 1);
+    }
     body[4..8].copy_from_slice(&(1_u32 << state as u32).to_ne_bytes());
     netlink::dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &body, |answer| diagnosis(answer).is_none_or(&mut *each))
 }
@@ -100,12 +117,19 @@ fn diagnosis(answer: &[u8]) -> Option<Socket> {
         libc::AF_INET6 => Some(IpAddr::from(*answer.get(at..)?.first_chunk::<16>()?).to_canonical()),
         _ => None,
     };
+    let attribute = |wanted| {
+        attributes(answer.get(72..).unwrap_or_default()).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    };
+    let cgroup = attribute(INET_DIAG_CGROUP_ID).and_then(|id| Some(u64::from_ne_bytes(*id.first_chunk()?)));
     Some(Socket {
         local: address(8)?,
         port: u16::from_be_bytes(*answer.get(4..)?.first_chunk()?),
         peer: address(24)?,
+        peer_port: u16::from_be_bytes(*answer.get(6..)?.first_chunk()?),
+        exchange: attribute(INET_DIAG_INFO).map_or(Exchange::Unknown, Exchange::of_tcp_info),
         id: u64::from(word(44)?) | u64::from(word(48)?) << 32,
         inode: u64::from(word(68)?),
+        cgroup: cgroup.unwrap_or(0),
     })
 }
 
@@ -114,22 +138,33 @@ fn listed(file: &Path, state: State, each: &mut impl FnMut(Socket) -> bool) -> i
     lines(file, |line| entry(line, state).is_none_or(&mut *each))
 }
 
-/// Likewise for both states in one walk; the kernel names listeners first.
+/// Likewise for all states in one walk, and for `udp` and `udp6`; of TCP the kernel names listeners first.
 ///
 /// # Errors
 /// If it cannot be read.
 pub(super) fn all_listed(file: &Path, each: &mut impl FnMut(State, Socket) -> bool) -> io::Result<()> {
     lines(file, |line| {
         let socket = |state| entry(line, state).map(|socket| (state, socket));
-        let found = socket(State::Listening).or_else(|| socket(State::Established));
+        let found = [State::Listening, State::Established, State::Bound].into_iter().find_map(socket);
         found.is_none_or(|(state, socket)| each(state, socket))
     })
 }
 
-/// The lines of such a file: <https://docs.kernel.org/networking/proc_net_tcp.html>. A host without IPv6 has no `tcp6`.
+/// Calls `each` with every UDP socket of this network namespace, until it wants no more.
+///
+/// # Errors
+/// If they cannot be listed.
+pub(super) fn each_udp(mut each: impl FnMut(State, Socket) -> bool) -> io::Result<()> {
+    all_listed(Path::new("/proc/net/udp"), &mut each)?;
+    all_listed(Path::new("/proc/net/udp6"), &mut each)
+}
+
+/// The lines of such a file: <https://docs.kernel.org/networking/proc_net_tcp.html>. A host without IPv6 has no `tcp6` and no `udp6`.
 fn lines(file: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<()> {
     let file = match File::open(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && file.ends_with("tcp6") => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && (file.ends_with("tcp6") || file.ends_with("udp6")) => {
+            return Ok(());
+        }
         opened => opened?,
     };
     let mut lines = BufReader::with_capacity(64 * 1024, file);
@@ -150,9 +185,10 @@ fn entry(line: &str, wanted: State) -> Option<Socket> {
     }
     let ((local, port), (peer, peer_port)) = (end(fields.get(1)?)?, end(fields.get(2)?)?);
     let inode = fields.get(9)?.parse().ok()?;
+    let exchange = Exchange::of_queues(fields.get(4)?);
     let mut hasher = DefaultHasher::new();
     (local, port, peer, peer_port, inode).hash(&mut hasher);
-    Some(Socket { local, port, peer, id: hasher.finish(), inode })
+    Some(Socket { local, port, peer, peer_port, exchange, id: hasher.finish(), inode, cgroup: 0 })
 }
 
 /// `0100007F:1F90`: the address in words of this machine's byte order, the port as a number.
@@ -210,7 +246,10 @@ mod tests {
         let v4 = "   0: 0100007F:1F90 0200000A:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 20 0 0 10 -1";
         let socket = entry(v4, State::Established).unwrap();
         assert_eq!((socket.local, socket.port), ("127.0.0.1".parse().unwrap(), 8080));
-        assert_eq!((socket.peer, socket.inode), ("10.0.0.2".parse().unwrap(), 4711));
+        assert_eq!((socket.peer, socket.peer_port, socket.inode), ("10.0.0.2".parse().unwrap(), 50_000, 4711));
+        assert_eq!(socket.exchange, Exchange::Unknown);
+        let queued = entry(&v4.replace("00000000:00000000", "00000000:00000010"), State::Established).unwrap();
+        assert_eq!(queued.exchange, Exchange::Ago { ms: 0 });
         assert_eq!(entry(v4, State::Listening), None);
         let v6 = "   1: 0000000000000000FFFF00000500000A:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 99 1 0 100 0 0 10 0";
         let socket = entry(v6, State::Listening).unwrap();
@@ -259,7 +298,9 @@ mod tests {
 
     #[test]
     fn a_source_that_fails_halfway_is_not_followed_by_another_one() {
-        let socket = Socket { local: [0; 4].into(), port: 80, peer: [0; 4].into(), id: 1, inode: 1 };
+        let exchange = Exchange::Unknown;
+        let (local, peer) = ([0; 4].into(), [0; 4].into());
+        let socket = Socket { local, port: 80, peer, peer_port: 0, exchange, id: 1, inode: 1, cgroup: 0 };
         let ask = |named: bool, code: i32| {
             let mut count = 0;
             let asked = was_diagnosed(

@@ -1,10 +1,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use crate::host::process::Identity;
 use std::net::{TcpListener, TcpStream};
 
-fn classify(process: &Traits<'_>) -> Class {
-    crate::workload::classify(&workload_rules::built_in().housekeeping, process)
+fn classify(_: u32, _: &Identity) -> Class {
+    Class::Workload
 }
 
 fn port(outside_peers: u32, has_new_peer: bool) -> Port {
@@ -35,17 +36,19 @@ fn the_time_of_the_last_new_peer_stays_while_the_port_does() {
 }
 
 #[test]
-fn a_costly_look_is_followed_by_a_rest_that_repeats_it() {
+fn a_costly_sample_is_followed_by_a_rest_that_repeats_it() {
     assert_eq!(rest_after(Duration::from_millis(20)), None);
     assert_eq!(rest_after(Duration::from_millis(120)), Some(Duration::from_secs(60)));
     let mut callers = Callers::default();
-    let seen = BTreeMap::from([(1, port(7, true))]);
-    callers.rested = Some((Instant::now() + Duration::from_secs(60), Ok(seen)));
-    assert_eq!(callers.look_or_rest().unwrap(), BTreeMap::from([(1, port(7, false))]), "new only once");
-    callers.rested = Some((Instant::now() + Duration::from_secs(60), Err("too many".into())));
-    assert_eq!(callers.look_or_rest().unwrap_err().to_string(), "too many");
-    callers.rested = Some((Instant::now(), Ok(BTreeMap::from([(1, port(7, true))]))));
-    assert_ne!(callers.look_or_rest().unwrap().get(&1), Some(&port(7, false)));
+    let seen = |has_new_peer| Sample { ports: BTreeMap::from([(1, port(7, has_new_peer))]), ..Sample::default() };
+    let mut sample = |until: Instant, sampled| {
+        callers.rested = Some((until, sampled));
+        callers.sample_or_rest(1, &mut classify).map_err(|error| error.to_string())
+    };
+    let later = Instant::now() + Duration::from_secs(60);
+    assert_eq!(sample(later, Ok(seen(true))), Ok(seen(false)), "new only once");
+    assert_eq!(sample(later, Err("too many".into())), Err("too many".into()));
+    assert_ne!(sample(Instant::now(), Ok(seen(true))).unwrap().ports.get(&1), Some(&port(7, false)));
 }
 
 /// This host's own connections, with an address book that makes loopback a place outside.
@@ -65,9 +68,9 @@ fn a_connection_is_new_once_and_only_after_the_first_look() {
     let nobody = HashSet::new();
     let mut callers = Callers::default();
     let _first = connect();
-    assert_eq!(callers.look(&nobody).unwrap()[&number].outside_peers, 1);
+    assert_eq!(callers.sample(&nobody, 0).unwrap().ports[&number].outside_peers, 1);
     let mut look = |own: &HashSet<IpAddr>| {
-        let ports = callers.look(own).unwrap();
+        let ports = callers.sample(own, 0).unwrap().ports;
         (ports[&number].outside_peers, ports[&number].has_new_peer)
     };
     assert_eq!(look(&nobody), (1, false), "who was here before the agent is not new");
@@ -85,15 +88,15 @@ fn a_port_is_named_by_its_program_and_the_agents_own_is_left_out() {
     let server = TcpListener::bind("0.0.0.0:0").unwrap();
     let private = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = |server: &TcpListener| u32::from(server.local_addr().unwrap().port());
-    let listed = |callers: &mut Callers, classify: &dyn Fn(&Traits<'_>) -> Class| {
-        let report = callers.read(1, classify, &mut Probes::default()).unwrap();
+    let listed = |callers: &mut Callers, classify: &mut Whose<'_>| {
+        let (report, _) = callers.read(1, classify, &mut Probes::default()).unwrap();
         let mut found = report.listeners.into_iter();
         assert!(!found.clone().any(|listener| listener.port == number(&private)), "loopback calls from nowhere");
         found.find(|listener| listener.port == number(&server))
     };
-    let own = |traits: &Traits<'_>| if traits.is_own { Class::Own } else { classify(traits) };
-    assert_eq!(listed(&mut Callers::default(), &own), None);
-    let found = listed(&mut Callers::default(), &|_| Class::Workload).unwrap();
+    let mut own = |pid: u32, _: &Identity| if pid == std::process::id() { Class::Own } else { Class::Workload };
+    assert_eq!(listed(&mut Callers::default(), &mut own), None);
+    let found = listed(&mut Callers::default(), &mut classify).unwrap();
     assert_eq!(found.class, i32::from(wire::Class::Workload));
     assert!(!found.command.is_empty());
 }

@@ -17,7 +17,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     meter: Mutex<Meter>,
     heard: Condvar,
     stop: AtomicBool,
+    /// Process id of the helper; 0 while there is none.
+    pid: AtomicU32,
 }
 
 impl Shared {
@@ -60,6 +62,11 @@ impl Shared {
         tracing::debug!(reason, "the GPU helper failed");
         self.meter().fail(reason);
         self.heard.notify_all();
+    }
+
+    /// The helper's process id, while it is there.
+    pub(super) fn helper(&self) -> Option<u32> {
+        Some(self.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
     }
 
     fn is_stopped(&self) -> bool {
@@ -88,10 +95,12 @@ pub(super) fn keep_running(program: &Path, shared: &Shared) {
         let started = Instant::now();
         match start(program) {
             Ok((mut child, out)) => {
+                shared.pid.store(child.id(), Ordering::Relaxed);
                 if let Some(reason) = listen(out, shared) {
                     shared.fail(reason);
                 }
                 let _ = child.kill();
+                shared.pid.store(0, Ordering::Relaxed);
                 reap(&mut child, shared);
             }
             Err(error) => shared.fail(format!("{} cannot be started: {error}", program.display())),

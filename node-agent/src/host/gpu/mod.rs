@@ -3,11 +3,12 @@
 //!
 //! The helper is started only where an NVIDIA GPU is on the bus. It has no rights, no state and one pipe. A host is read
 //! if and only if every GPU on the bus was read over the whole interval; in every other case the probe `gpu` says why, and no
-//! verdict takes the host for idle. AMD's GPUs are not read. Proven against a stand-in library that is compiled from NVIDIA's
+//! verdict takes the host for idle. AMD's GPUs and other accelerators are not read, and the capability `accelerators` names them. Proven against a stand-in library that is compiled from NVIDIA's
 //! own header, and never on real hardware.
 //!
 //! Cost: the helper asks the driver once a second; it is no part of the agent's own budget.
 
+mod accelerators;
 mod bus;
 mod helper;
 mod meter;
@@ -39,11 +40,13 @@ pub struct Options {
     pub helper: Option<PathBuf>,
     /// `/sys/bus/pci/devices`, or what a test puts in its place.
     pub pci_devices: PathBuf,
+    /// `/sys/class`, likewise.
+    pub class: PathBuf,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { helper: None, pci_devices: PathBuf::from("/sys/bus/pci/devices") }
+        Self { helper: None, pci_devices: PathBuf::from("/sys/bus/pci/devices"), class: PathBuf::from("/sys/class") }
     }
 }
 
@@ -60,7 +63,7 @@ impl Gpus {
     /// Looks at the bus, and starts the helper if it is needed. Then waits for its first word, 5 s at most.
     #[must_use]
     pub fn start(options: &Options) -> Self {
-        let bus = Bus::read(&options.pci_devices);
+        let bus = Bus::read(&options.pci_devices, &options.class);
         let mut gpus = Self { bus, shared: None, refusal: None };
         if gpus.bus.nvidia == 0 {
             return gpus;
@@ -91,7 +94,7 @@ impl Gpus {
             (devices, problem) = shared.meter().take(now_boottime_ns, self.bus.nvidia);
         }
         let (status, reason) = match (problem, &self.refusal) {
-            _ if !self.bus.any() => (Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus".to_owned()),
+            _ if !self.bus.any_gpu() => (Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus".to_owned()),
             _ if let Some(reason) = &self.bus.unreadable => (Status::Broken, format!("there may be a GPU: {reason}")),
             (_, Some(refusal)) => (Status::Broken, refusal.clone()),
             (Some(Problem::Broken(reason)), _) => (Status::Broken, reason),
@@ -101,13 +104,21 @@ impl Gpus {
             }
             (None, _) => (Status::Ok, String::new()),
         };
+        let (beside, why) = accelerators::state(&self.bus, (status, &reason));
         probes.set("gpu", status, reason);
+        probes.set("accelerators", beside, why);
         let workloads = |pids: Vec<u32>| -> BTreeSet<String> {
             let known = pids.into_iter().take(MAX_PROCESSES);
             known.filter_map(|pid| process::workload(Path::new("/proc"), pid)).collect()
         };
         let devices = devices.into_iter().take(MAX_GPUS);
         devices.map(|(gpu, pids)| wire::Gpu { workloads: workloads(pids).into_iter().collect(), ..gpu }).collect()
+    }
+
+    /// Process id of what reads them, while it is there.
+    #[must_use]
+    pub fn helper(&self) -> Option<u32> {
+        self.shared.as_ref()?.helper()
     }
 
     /// What is on the bus.

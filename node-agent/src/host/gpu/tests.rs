@@ -12,18 +12,28 @@ fn host(vendor: &str, count: usize, script: &str) -> (tempfile::TempDir, Options
         fs::create_dir_all(&device).unwrap();
         fs::write(device.join("vendor"), vendor).unwrap();
         fs::write(device.join("class"), "0x030200").unwrap();
+        fs::write(device.join("device"), "0x1111").unwrap();
     }
     let helper = folder.path().join("helper");
     fs::write(&helper, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
-    let options = Options { helper: Some(helper), pci_devices: folder.path().join("pci") };
+    let options =
+        Options { helper: Some(helper), pci_devices: folder.path().join("pci"), class: folder.path().join("class") };
     (folder, options)
 }
 
 fn look(options: &Options) -> (Vec<wire::Gpu>, wire::Probe) {
     let mut probes = Probes::default();
     let gpus = Gpus::start(options).read(Moment::now().boottime_ns, &mut probes);
-    (gpus, probes.to_wire().remove(0))
+    (gpus, probes.to_wire().into_iter().find(|probe| probe.name == "gpu").unwrap())
+}
+
+/// What the capability `accelerators` says.
+fn accelerators(options: &Options) -> (Option<Status>, String) {
+    let mut probes = Probes::default();
+    Gpus::start(options).read(Moment::now().boottime_ns, &mut probes);
+    let reason = probes.to_wire().into_iter().find(|probe| probe.name == "accelerators").unwrap().reason;
+    (probes.status("accelerators"), reason)
 }
 
 fn read(device: &str) -> String {
@@ -35,9 +45,12 @@ const DEVICE: &str = r#"{"uuid":"GPU-1","model":"X","utilization_percent":7,"unr
 
 #[test]
 fn a_host_without_a_gpu_starts_nothing() {
-    let (_folder, options) = host("0x1d0f", 1, "exit 1");
+    let (folder, options) = host("0x1d0f", 1, "exit 1");
+    // An EC2 instance's emulated display.
+    fs::write(folder.path().join("pci/0000:00:00.0/class"), "0x030000").unwrap();
     let gpus = Gpus::start(&options);
-    assert!(gpus.shared.is_none() && !gpus.bus().any());
+    assert!(gpus.shared.is_none() && !gpus.bus().any_gpu());
+    assert_eq!(accelerators(&options).0, Some(Status::NotApplicable));
     assert_eq!(look(&options).1.status, i32::from(wire::ProbeStatus::NotApplicable));
 }
 
@@ -47,6 +60,20 @@ fn a_gpu_of_amd_is_said_to_be_unsupported() {
     assert!(gpus.is_empty());
     assert_eq!(probe.status, i32::from(wire::ProbeStatus::Unsupported));
     assert!(probe.reason.contains("AMD"), "{probe:?}");
+    let (status, reason) = accelerators(&host("0x1002", 2, "exit 1").1);
+    assert_eq!(status, Some(Status::Unsupported));
+    assert_eq!(reason, "nobody reads what these accelerators do: 2 of AMD 1002:1111");
+}
+
+#[test]
+fn an_accelerator_of_another_maker_is_something_that_nobody_reads() {
+    let (_folder, options) = host("0x8086", 1, "exit 1");
+    let (gpus, probe) = look(&options);
+    assert!(gpus.is_empty() && !Gpus::start(&options).bus().any_gpu());
+    assert_eq!(probe.status, i32::from(wire::ProbeStatus::NotApplicable), "it is no GPU that this version knows");
+    let (status, reason) = accelerators(&options);
+    assert_eq!(status, Some(Status::Unsupported));
+    assert!(reason.contains("1 of Intel 8086:1111"), "{reason}");
 }
 
 #[test]
@@ -54,7 +81,7 @@ fn a_bus_that_cannot_be_read_is_broken_and_may_hold_a_gpu() {
     let (folder, options) = host("0x1d0f", 1, "exit 1");
     fs::remove_file(folder.path().join("pci/0000:00:00.0/class")).unwrap();
     let (gpus, probe) = look(&options);
-    assert!(gpus.is_empty() && Gpus::start(&options).bus().any());
+    assert!(gpus.is_empty() && Gpus::start(&options).bus().any_gpu());
     assert_eq!(probe.status, i32::from(wire::ProbeStatus::Broken));
     assert!(probe.reason.contains("there may be a GPU"), "{probe:?}");
 }
@@ -65,6 +92,8 @@ fn what_the_helper_reads_is_there_at_the_first_reading() {
     assert_eq!(probe.status, i32::from(wire::ProbeStatus::Ok), "{probe:?}");
     assert_eq!((gpus.len(), gpus[0].utilization_percent, gpus[0].processes), (1, Some(7), Some(1)));
     assert!(!gpus[0].workloads.is_empty(), "process 1 belongs to some cgroup");
+    let (_folder, options) = host("0x10de", 1, &read(&DEVICE.replace('\n', "")));
+    assert_eq!(accelerators(&options), (Some(Status::Ok), String::new()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
     record::{Record, best_cpu_ns},
 };
 use crate::kernel::add_totals;
-use node_agent_ebpf::{COMM_BYTES, Totals};
+use node_agent_ebpf::{Executable, Totals};
 use std::{collections::HashMap, sync::Arc};
 
 /// Distinct keys of the dead, at most: 8,192 × about 250 bytes are 2 MB.
@@ -25,8 +25,14 @@ const KTHREADD: u32 = 2;
 /// Whoever lost its parent hangs below init and says nothing about where it belonged.
 const INIT: u32 = 1;
 
-/// Cgroup path and name of a process.
-pub(super) type Place = (Option<Arc<str>>, [u8; COMM_BYTES]);
+/// Where a process belonged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Path of its cgroup; `None` if nobody knows it any more.
+    pub path: Option<Arc<str>>,
+    /// What it executes; empty if it is not known.
+    pub executable: Executable,
+}
 
 /// Whose processes ended how, other than with exit code 0, and how many.
 type Failures = HashMap<(Whose, u32), u64>;
@@ -71,10 +77,10 @@ impl Dead {
         let (whose, sums, forks) = match known {
             Some(process) => {
                 // Its children may end after it.
-                self.remember(record.process, (process.whose.path.clone(), record.comm));
-                // A program that was started since has been looked at by nobody.
-                let is_named_otherwise = process.whose.is_named_otherwise || process.whose.comm != record.comm;
-                let whose = Whose { comm: record.comm, uid: record.uid, is_named_otherwise, ..process.whose };
+                // It may have started another program since, which nobody has looked at.
+                let executable = Executable::default();
+                self.remember(record.process, Place { path: process.whose.path.clone(), executable });
+                let whose = Whose { comm: record.comm, uid: record.uid, executable, ..process.whose };
                 let sums = Sums { cpu_ns: scheduled_ns.max(process.sums.cpu_ns), ..all }.since(process.sums);
                 (whose, sums, 0)
             }
@@ -103,21 +109,22 @@ impl Dead {
     /// Whose a process was that nobody saw alive.
     fn stranger(&mut self, record: &Record, look: impl Fn(u32) -> Option<Place>) -> Whose {
         let is_kernel_thread = record.parent == KTHREADD;
-        let (path, parent_comm) = match record.parent {
-            INIT => (None, [0; COMM_BYTES]),
-            parent => self.place(parent, look).unwrap_or_default(),
+        let path = match record.parent {
+            INIT => None,
+            parent => self.place(parent, look).and_then(|place| place.path),
         };
+        // What it executed nobody has seen.
+        let executable = Executable::default();
         // Its own children may end after it.
-        self.remember(record.process, (path.clone(), record.comm));
-        let (uid, comm) = (record.uid, record.comm);
-        Whose { path, uid, comm, parent_comm, is_kernel_thread, is_own: false, is_named_otherwise: false }
+        self.remember(record.process, Place { path: path.clone(), executable });
+        Whose { path, uid: record.uid, comm: record.comm, executable, is_kernel_thread, is_own: false }
     }
 
     /// Where a process belonged that lived at the last reading or ended since.
     pub(super) fn place_of(&self, process: u32) -> Option<Place> {
         let living = self.living.get(&process).or_else(|| self.leaving.get(&process));
         living
-            .map(|process| (process.whose.path.clone(), process.whose.comm))
+            .map(|process| Place { path: process.whose.path.clone(), executable: process.whose.executable })
             .or_else(|| self.places.get(&process).cloned())
     }
 

@@ -19,10 +19,9 @@ use births::Births;
 use dead::{Dead, Place};
 use heartbeat::wire;
 use node_agent_ebpf::{
-    Key, Totals,
+    Executable, Key, Totals,
     births::{Birth, Counts},
     hierarchy,
-    runs::INTERPRETED,
 };
 use proc::{Process, Scan, Whose};
 use std::{collections::HashMap, io, sync::Arc};
@@ -295,15 +294,15 @@ impl Books {
         let cgroup_id = whose.path.clone().map_or(0, |path| *self.ids.entry(path).or_insert(next));
         Key {
             cgroup_id,
+            cgroup_v1_id: 0,
             task_id: 0,
+            executable: whose.executable,
             uid: whose.uid,
-            hierarchy: hierarchy::V2,
-            // No script is housekeeping by its name.
-            kernel_thread: u8::from(whose.is_kernel_thread) | if whose.is_named_otherwise { INTERPRETED } else { 0 },
+            hierarchy: hierarchy::ROOT,
+            kernel_thread: u8::from(whose.is_kernel_thread),
             own: u8::from(whose.is_own),
             buffer: 0,
             comm: whose.comm,
-            parent_comm: whose.parent_comm,
         }
     }
 
@@ -361,20 +360,22 @@ impl Books {
         /// The root of every tree.
         const ROOT_ID: u64 = 1;
         for (birth, counts) in births {
-            let (owners_path, parent_comm) = place(birth.owner).unwrap_or_default();
+            let owner = place(birth.owner).unwrap_or_default();
             let path = match birth.cgroup_id {
-                0 => owners_path,
+                0 => owner.path,
                 ROOT_ID => Some("/".into()),
-                id => cgroups.path(hierarchy::V2, id).map(Arc::from).or(owners_path),
+                id => cgroups.path(hierarchy::V2, id).map(Arc::from).or(owner.path),
             };
+            // Who starts a process does so itself; which program another one became nobody has seen.
+            let is_itself = counts.execs == 0 && counts.exits == 0;
+            let executable = if is_itself { owner.executable } else { Executable::default() };
             let whose = Whose {
                 path,
                 uid: birth.uid,
                 comm: birth.comm,
-                parent_comm,
+                executable,
                 is_kernel_thread: birth.kernel_thread == 1,
                 is_own: birth.owner == std::process::id(),
-                is_named_otherwise: false,
             };
             add_counts(&mut self.share(&whose).totals, *counts);
         }
@@ -387,7 +388,8 @@ impl Books {
 }
 
 fn place_in(processes: &HashMap<u32, Process>, pid: u32) -> Option<Place> {
-    processes.get(&pid).map(|process| (process.whose.path.clone(), process.whose.comm))
+    let place = |process: &Process| Place { path: process.whose.path.clone(), executable: process.whose.executable };
+    processes.get(&pid).map(place)
 }
 
 #[cfg(test)]

@@ -2,8 +2,13 @@
 //!
 //! CPU time comes in ticks of the kernel (10 ms). A process that is born and dies between two readings leaves nothing here.
 
-use crate::{coverage::Status, kernel::comm_bytes};
-use node_agent_ebpf::{COMM_BYTES, Totals, counter};
+use super::dead::Place;
+use crate::{
+    coverage::Status,
+    host::process::{cgroup_path, executable},
+    kernel::comm_bytes,
+};
+use node_agent_ebpf::{COMM_BYTES, Executable, Totals, counter};
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
@@ -121,15 +126,12 @@ pub(super) struct Whose {
     pub uid: u32,
     /// Executable name.
     pub comm: [u8; COMM_BYTES],
-    /// That of the parent; empty if it is not known.
-    pub parent_comm: [u8; COMM_BYTES],
+    /// What it executes; empty if it is not known.
+    pub executable: Executable,
     /// The kernel's own.
     pub is_kernel_thread: bool,
     /// A process of this agent.
     pub is_own: bool,
-    /// Its name is not that of the program that runs, or nobody may know: a script is called like its file, and whoever wrote
-    /// it chose that name.
-    pub is_named_otherwise: bool,
 }
 
 /// A process that lives.
@@ -190,23 +192,6 @@ impl Stat {
     }
 }
 
-/// The path in the tree that the kernel side would choose, too: version 2 below its root, else `cpuacct`, else `pids`.
-fn cgroup_path(text: &str) -> String {
-    let path = |wanted: &str| {
-        text.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            let found = if wanted.is_empty() {
-                controllers.is_empty()
-            } else {
-                controllers.split(',').any(|controller| controller == wanted)
-            };
-            (found && path != "/").then(|| path.to_owned())
-        })
-    };
-    path("").or_else(|| path("cpuacct")).or_else(|| path("pids")).unwrap_or_else(|| "/".to_owned())
-}
-
 fn number_after(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse().ok())
 }
@@ -256,8 +241,7 @@ fn scan_under(proc: &Path) -> io::Result<Scan> {
     }
     let mut paths = HashSet::new();
     for (pid, stat) in &stats {
-        let parent_comm = stats.get(&stat.parent).map_or([0; COMM_BYTES], |parent| comm_bytes(&parent.name));
-        if let Some(process) = look_at(proc, *pid, stat, parent_comm, &mut paths, &mut scan.hides_io)? {
+        if let Some(process) = look_at(proc, *pid, stat, &mut paths, &mut scan.hides_io)? {
             scan.processes.insert(*pid, process);
         }
     }
@@ -268,10 +252,10 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Cgroup path and name of one process, if it still lives.
-pub(super) fn place_of(pid: u32) -> Option<(Arc<str>, [u8; COMM_BYTES])> {
+/// Where one process belongs, if it still lives.
+pub(super) fn place_of(pid: u32) -> Option<Place> {
     let path = cgroup_path(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
-    Some((path.into(), comm_bytes(&stat(Path::new("/proc"), pid).ok()?.name)))
+    Some(Place { path: Some(path.into()), executable: executable(Path::new("/proc"), pid) })
 }
 
 fn stat(proc: &Path, pid: u32) -> io::Result<Stat> {
@@ -279,23 +263,10 @@ fn stat(proc: &Path, pid: u32) -> io::Result<Stat> {
     Stat::parse(&line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown shape"))
 }
 
-/// Whether a process is called like the program that it runs; a link costs 2 µs, and the right to read it.
-fn is_named_by_its_program(dir: &Path, comm: &[u8]) -> bool {
-    /// Names by which distributions start programs of another name.
-    const LINKS: [(&[u8], &[&str]); 2] = [(b"sh", &["dash", "bash", "ash"]), (b"systemd-udevd", &["udevadm"])];
-    let Ok(target) = fs::read_link(dir.join("exe")) else { return false };
-    let Some(program) = target.file_name().and_then(|name| name.to_str()) else { return false };
-    // What an update replaced runs on.
-    let program = program.strip_suffix(" (deleted)").unwrap_or(program);
-    comm_bytes(program.as_bytes()) == comm_bytes(comm)
-        || LINKS.iter().any(|(name, programs)| *name == comm && programs.contains(&program))
-}
-
 fn look_at(
     proc: &Path,
     pid: u32,
     stat: &Stat,
-    parent_comm: [u8; COMM_BYTES],
     paths: &mut HashSet<Arc<str>>,
     hides_io: &mut Option<(Status, &'static str)>,
 ) -> io::Result<Option<Process>> {
@@ -335,10 +306,9 @@ fn look_at(
             path,
             uid: number_after(&status, "Uid:").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(u32::MAX),
             comm: comm_bytes(&stat.name),
-            parent_comm,
+            executable: if stat.is_kernel_thread { Executable::default() } else { executable(proc, pid) },
             is_kernel_thread: stat.is_kernel_thread,
             is_own: pid == std::process::id(),
-            is_named_otherwise: !stat.is_kernel_thread && !is_named_by_its_program(&dir, &stat.name),
         },
         sums: Sums {
             cpu_ns: stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(tick_ns),

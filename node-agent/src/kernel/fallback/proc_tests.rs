@@ -17,25 +17,13 @@ fn a_name_may_hold_parentheses_and_spaces() {
 }
 
 #[test]
-fn the_deepest_known_tree_names_the_workload() {
-    for (text, expected) in [
-        ("0::/system.slice/cron.service\n", "/system.slice/cron.service"),
-        ("3:cpu,cpuacct:/docker/1\n2:pids:/x\n0::/\n", "/docker/1"),
-        ("4:memory:/m\n2:pids:/system.slice/a.service\n0::/\n", "/system.slice/a.service"),
-        ("4:memory:/m\n0::/\n", "/"),
-        ("", "/"),
-    ] {
-        assert_eq!(cgroup_path(text), expected, "{text}");
-    }
-}
-
-#[test]
-fn this_process_is_found_with_its_parent_and_its_cgroup() {
+fn this_process_is_found_with_its_executable_and_its_cgroup() {
     let scan = scan().unwrap();
     let own = &scan.processes[&std::process::id()];
     assert!(own.whose.is_own && !own.is_dead && own.threads > 0 && own.peak_resident_bytes > 0);
-    assert_ne!(own.whose.parent_comm, [0; COMM_BYTES]);
-    assert_eq!(place_of(std::process::id()).map(|(path, _)| path), own.whose.path);
+    assert_ne!(own.whose.executable, Executable::default());
+    let place = Place { path: own.whose.path.clone(), executable: own.whose.executable };
+    assert_eq!(place_of(std::process::id()), Some(place));
     assert_eq!(place_of(u32::MAX), None);
 }
 
@@ -88,29 +76,20 @@ fn only_who_is_missing_is_gone() {
 }
 
 #[test]
-fn a_script_is_not_named_by_its_program() {
+fn a_process_is_known_by_the_file_that_it_executes() {
     let proc = made_up();
-    for (pid, comm, exe, otherwise) in [
-        (10, "vector", Some("/usr/bin/vector"), false),
-        (11, "vector", Some("/usr/bin/vector (deleted)"), false),
-        (12, "vector", Some("/usr/bin/bash"), true),
-        (13, "vector", None, true),
-        (14, "systemd-journal", Some("/usr/lib/systemd/systemd-journald"), false),
-        (15, "sh", Some("/usr/bin/dash"), false),
-        (16, "systemd-udevd", Some("/usr/bin/udevadm"), false),
-    ] {
-        process(proc.path(), pid, comm, exe);
-        let found = scan_under(proc.path()).unwrap().processes[&pid].whose.is_named_otherwise;
-        assert_eq!(found, otherwise, "{comm} {exe:?}");
+    let file = proc.path().join("dash");
+    fs::write(&file, "a shell").unwrap();
+    process(proc.path(), 10, "vector", file.to_str());
+    process(proc.path(), 11, "vector", Some("/nowhere/vector"));
+    process(proc.path(), 12, "vector", None);
+    let found = scan_under(proc.path()).unwrap().processes;
+    assert_eq!(found[&10].whose.executable.inode, std::os::unix::fs::MetadataExt::ino(&fs::metadata(&file).unwrap()));
+    for hidden in [11, 12] {
+        assert_eq!(found[&hidden].whose.executable, Executable::default());
     }
-    assert!(
-        scan()
-            .unwrap()
-            .processes
-            .values()
-            .filter(|process| process.whose.is_kernel_thread)
-            .all(|process| { !process.whose.is_named_otherwise })
-    );
+    let everybody = scan().unwrap().processes;
+    assert!(everybody.values().filter(|one| one.whose.is_kernel_thread).all(|one| one.whose.executable.inode == 0));
 }
 
 #[test]

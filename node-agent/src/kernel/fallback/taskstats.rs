@@ -185,7 +185,7 @@ fn book_all(datagram: &[u8], dead: &mut Dead) {
         }
         match task {
             Some(Some(record)) => {
-                dead.book(&record, whole_ns, |pid| place_of(pid).map(|(path, comm)| (Some(path), comm)));
+                dead.book(&record, whole_ns, place_of);
             }
             Some(None) => dead.lost += 1,
             None => {}

@@ -49,6 +49,8 @@ pub async fn protection(
                 };
                 let Some((machine, read)) = next else { break };
                 match read {
+                    // One of which nothing was told is left out, so that it is not counted among what is known.
+                    Ok(protection) if protection == Protection::default() => {}
                     Ok(protection) => {
                         known.insert(machine, protection);
                         progress.page(scope, Kind::Protection, 1);

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     config::Config,
     findings::Cost,
+    identity::Attestation,
     inventory::{Instance, InstanceState, Protection, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
     sweep::outside::Outside,
@@ -40,6 +41,11 @@ fn idle_since(second: i64) -> Judgement {
         unattributed_cpu_ns: None,
         kernel_cpu_ns: None,
         unattributed_disk_bytes: None,
+        unattributed_network_bytes: None,
+        housekeeping_cpu_ns: None,
+        busiest_housekeeping: None,
+        unchecked: Vec::new(),
+        waited: false,
     };
     Judgement {
         verdict: Verdict::Idle,
@@ -56,6 +62,10 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         agent_version: "0.1.0".into(),
         joined_at: at(0),
         last_seen_at: None,
+        attestation: Attestation::FleetToken,
+        binding: None,
+        disputed: None,
+        revoked_at: None,
     };
     Judged {
         subject: Subject {

@@ -1,9 +1,9 @@
-//! What no rules file may say: the floor under every file.
+//! What no rules file may say.
 //!
 //! A rule too many makes a busy machine look idle, and an idle machine is switched off. So there are lists here, in code,
 //! that a file cannot touch. What runs other people's programs (shells, interpreters, launchers, pipeline engines) is never
-//! housekeeping by its name; shells count as a scheduler's wrapper only below the schedulers named here; units that hold
-//! other people's processes are never upkeep. And no rule may ask for the value of an option whose name says secret.
+//! housekeeping by its name; only cron's kind counts as a scheduler; units that hold other people's processes are never
+//! upkeep. And no rule may ask for the value of an option whose name says secret.
 
 use crate::{NamePattern, Rules};
 
@@ -27,7 +27,7 @@ pub const NEVER_BY_NAME: &[&str] = &[
     "ipython",
     "jupyter",
     "jupyter-lab",
-    "jupyter-noteboo",
+    "jupyter-notebook",
     "perl",
     "ruby",
     "node",
@@ -100,6 +100,8 @@ pub const NEVER_BY_NAME: &[&str] = &[
     "runc",
     "crun",
     "containerd-shim",
+    "containerd-shim-runc-v1",
+    "containerd-shim-runc-v2",
     "singularity",
     "apptainer",
     "starter",
@@ -109,11 +111,8 @@ pub const NEVER_BY_NAME: &[&str] = &[
     "perf",
 ];
 
-/// Programs whose wrapper may count as part of them.
-pub const SCHEDULERS: &[&str] = &["cron", "crond", "anacron", "atd", "fcron", "dcron", "bcron-sched", "mcron"];
-
-/// Programs that may count as a scheduler's wrapper.
-pub const SCHEDULER_WRAPPERS: &[&str] = &["sh", "dash", "ash", "run-parts"];
+/// Units of schedulers whose tables the agent can read. A job is a person's unless the distribution ships every table.
+pub const SCHEDULER_UNITS: &[&str] = &["cron.service", "crond.service", "anacron.service"];
 
 /// Units that hold processes which others ask for. Without its suffix; instances of templates included.
 ///
@@ -196,10 +195,6 @@ pub const MIN_PREFIX_BYTES: usize = 3;
 /// Highest first user id of people: beyond it, a person's work would pass for the system's.
 pub const MAX_FIRST_PERSONAL_UID: u32 = 1_000;
 
-/// Longest name of a program that the kernel keeps, in bytes (`TASK_COMM_LEN` - 1):
-/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L318>
-pub const MAX_PROGRAM_BYTES: usize = 15;
-
 /// Whether an option says by its name that its value is a secret. `-`, `_`, other signs and a capital letter behind a small one
 /// divide words.
 pub(crate) fn is_secret(option: &str) -> bool {
@@ -242,7 +237,7 @@ impl<'a> Programs<'a> {
 
     /// Whether a name is one of these.
     pub(crate) fn include(&self, name: &str) -> bool {
-        self.named().any(|never| name.strip_prefix(kept(never)).is_some_and(is_version))
+        self.named().any(|never| name.strip_prefix(never).is_some_and(is_version))
             || self.interpreters.iter().any(|pattern| pattern.fits(name))
     }
 
@@ -251,12 +246,6 @@ impl<'a> Programs<'a> {
         let begins = |never: &str| never.starts_with(prefix) || prefix.strip_prefix(never).is_some_and(is_version);
         self.named().any(begins) || self.interpreters.iter().any(|pattern| pattern.may_fit(prefix))
     }
-}
-
-/// What the kernel keeps of a name.
-fn kept(name: &str) -> &str {
-    let end = (0..=MAX_PROGRAM_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
-    &name[..end.unwrap_or(0)]
 }
 
 /// Nothing, or what distributions put behind the name of one of several versions.

@@ -1,0 +1,75 @@
+//! Whose a process is, and whose a socket that no process shows.
+
+use super::{Books, book::OriginOf};
+use crate::{
+    host::{cgroups::Cgroups, process::Identity, shipped::Shipped, signals::Attribute},
+    workload::{Class, Rows, Traits, classify},
+};
+use node_agent_ebpf::hierarchy;
+use workload_rules::{Housekeeping, guardrails::NEVER_UNITS};
+
+/// What this sample knows already.
+pub(super) struct Known<'a> {
+    pub(super) rules: &'a Housekeeping,
+    pub(super) shipped: &'a mut Shipped,
+    pub(super) books: &'a Books,
+    pub(super) cgroups: &'a Cgroups,
+    pub(super) rows: &'a Rows,
+}
+
+impl Attribute for Known<'_> {
+    fn of_process(&mut self, pid: u32, process: &Identity) -> Class {
+        // What the kernel remembers can be read without rights; `/proc` shows it of one's own processes.
+        let executable = match self.books {
+            Books::Ebpf(object) => object.executable_of(pid).unwrap_or(process.executable),
+            Books::Proc(_) => process.executable,
+        };
+        let traits = Traits {
+            uid: process.uid,
+            is_kernel_thread: false,
+            is_own: pid == std::process::id(),
+            cgroup_path: process.cgroup_path.as_deref(),
+        };
+        classify(self.rules, &traits, &mut OriginOf { shipped: &mut *self.shipped, executable })
+    }
+
+    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<(String, Class)> {
+        let path = self.cgroups.only_path(hierarchy::V2, id)?;
+        if !keeps_its_sockets(path, outbound) {
+            return None;
+        }
+        let mut living = self.rows.iter().filter(|(_, key, row)| *key == path && row.activity.live_processes > 0);
+        let (class, _, row) = living.next()?;
+        living.next().is_none().then(|| (row.top_command.clone(), class))
+    }
+}
+
+/// Whether a socket that was opened in a cgroup stays with what runs there. Process 1 listens for services that it starts elsewhere, and
+/// some services hand what they accept to processes that move: ssh's to a session, an engine's to a container.
+fn keeps_its_sockets(path: &str, outbound: bool) -> bool {
+    let unit = path.rsplit('/').next().unwrap_or_default();
+    let base = unit.rsplit_once('.').map_or(unit, |(name, _)| name).split('@').next().unwrap_or_default();
+    !matches!(path, "/" | "/init.scope") && (outbound || !NEVER_UNITS.contains(&base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hands_its_sockets_on_says_nothing_of_them() {
+        for (path, outbound, expected) in [
+            ("/system.slice/prometheus-node-exporter.service", false, true),
+            ("/system.slice/chrony.service", true, true),
+            ("/system.slice/amazon-ssm-agent.service", true, true),
+            ("/system.slice/ssh.service", false, false),
+            ("/system.slice/ssh@1.service", false, false),
+            ("/system.slice/docker.service", false, false),
+            ("/init.scope", false, false),
+            ("/init.scope", true, false),
+            ("/", true, false),
+        ] {
+            assert_eq!(keeps_its_sockets(path, outbound), expected, "{path} {outbound}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What of this system its distribution shipped: executables, units, crontabs.
+//!
+//! The kernel tells which file a process executes ([`Executable`]); a name would prove nothing. Such a file is the system's own if and only if
+//! dpkg's database lists it, its content has the digest that the database holds, and root owns it and every folder above, and nobody
+//! else may write there. Each file is hashed once, and only where that could make a process housekeeping. What cannot be read is not
+//! the system's own, and so somebody's work. rpm's database is not read yet.
+//!
+//! Cost: see `docs/journal/2026-11-22-provenance.md`.
+
+mod crontabs;
+mod packages;
+mod units;
+
+use crate::coverage::{Probes, Status};
+use crontabs::Crontabs;
+use node_agent_ebpf::Executable;
+use packages::Packages;
+pub(super) use packages::executable;
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// The package database is read again at most this often while it changes.
+const REREAD_AFTER: Duration = Duration::from_secs(10);
+
+/// The system's own files.
+#[derive(Debug)]
+pub struct Shipped {
+    packages: Packages,
+    read_at: Instant,
+    /// Executables outside the package database that the rules vouch for.
+    vouched: BTreeSet<String>,
+    units: HashMap<String, bool>,
+    crontabs: Crontabs,
+    ships_crontabs: Result<(), String>,
+}
+
+impl Shipped {
+    /// Reads what is below `root`, which is `/` unless the host's files are mounted elsewhere. Best called while the agent holds all of its
+    /// rights: people's crontabs are hidden from others.
+    #[must_use]
+    pub fn read(root: &Path) -> Self {
+        let packages = Packages::read(root, &BTreeSet::new());
+        let mut crontabs = Crontabs::watch(root);
+        let ships_crontabs = crontabs.check(&packages);
+        Self {
+            packages,
+            read_at: Instant::now(),
+            vouched: BTreeSet::new(),
+            units: HashMap::new(),
+            crontabs,
+            ships_crontabs,
+        }
+    }
+
+    /// Begins a sample: notices what was installed, changed or removed since the last one.
+    pub fn begin(&mut self, vouched: &BTreeSet<String>) {
+        let has_changed = self.packages.has_changed() && self.read_at.elapsed() >= REREAD_AFTER;
+        if has_changed || *vouched != self.vouched {
+            self.packages = Packages::read(self.packages.root(), vouched);
+            self.vouched.clone_from(vouched);
+            self.read_at = Instant::now();
+        }
+        self.units.clear();
+        self.ships_crontabs = self.crontabs.check(&self.packages);
+    }
+
+    /// Where the package database, or a rule, has a file that may be this executable. Its content is not looked at.
+    #[must_use]
+    pub fn locate(&mut self, executable: &Executable) -> Option<&str> {
+        self.packages.locate(executable)
+    }
+
+    /// Whether this executable is the system's own, or one that the rules vouch for.
+    pub fn is_own(&mut self, executable: &Executable) -> bool {
+        self.packages.is_own(executable)
+    }
+
+    /// Whether the distribution ships this unit as it is: nobody wrote, changed or made it up at run time.
+    pub fn has_unit(&mut self, name: &str) -> bool {
+        if let Some(known) = self.units.get(name) {
+            return *known;
+        }
+        let is_shipped = units::is_shipped(&mut self.packages, name);
+        self.units.insert(name.to_owned(), is_shipped);
+        is_shipped
+    }
+
+    /// Whether the distribution ships every table and every job of cron's.
+    #[must_use]
+    pub fn has_crontabs(&self) -> bool {
+        self.ships_crontabs.is_ok()
+    }
+
+    /// Says what can be known here.
+    pub fn state(&self, probes: &mut Probes) {
+        match self.packages.refusal() {
+            None => probes.ok("provenance"),
+            Some((status, reason)) => probes.set("provenance", status, reason),
+        }
+        match &self.ships_crontabs {
+            Ok(()) => probes.ok("crontabs"),
+            Err(reason) => probes.set("crontabs", Status::NotApplicable, reason.clone()),
+        }
+    }
+}

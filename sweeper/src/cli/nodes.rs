@@ -1,0 +1,202 @@
+//! `sweeper nodes`: who is attested how, join tokens, revocation.
+
+use super::{
+    FAILED, Output, Printed, open_existing, screen,
+    sweep::{bare_table, trim_lines},
+};
+use crate::{
+    api,
+    config::{Config, duration},
+    identity::{Attestation, PublicKey},
+    store::{Node, TokenHash},
+    verdict::words,
+};
+use anyhow::Context as _;
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{process::ExitCode, time::Duration};
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Question {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    printed: Printed,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a join token, which admits one node once, and print it
+    #[command(after_help = "\
+Examples:
+  sweeper nodes token > join-token
+  sweeper nodes token --node aws:123456789012:eu-central-1:i-0123456789abcdef0 --expires 10m
+  sweeper nodes token --output json | jq --raw-output .join_token
+
+It is shown here and nowhere else: the database keeps its SHA-256 alone.")]
+    Token {
+        /// The only node that it admits [default: whichever comes first]
+        #[arg(long, value_name = "NODE")]
+        node: Option<NodeId>,
+        /// How long it is good for
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration::parse)]
+        expires: Duration,
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Free a node of its key and void its tokens, so that a machine that was made anew can join in its place
+    #[command(after_help = "\
+Example:
+  sweeper nodes revoke aws:123456789012:eu-central-1:i-0123456789abcdef0
+
+Whoever holds a join secret can then join as this node. If the fleet token may be known to others, change it first (docs/operations.md).")]
+    Revoke {
+        /// As `sweeper nodes` lists it
+        node: NodeId,
+    },
+    /// End a dispute in favour of the key that is bound to the node
+    #[command(after_help = "Example:\n  sweeper nodes settle host:0123456789abcdef0123456789abcdef")]
+    Settle {
+        /// As `sweeper nodes` lists it
+        node: NodeId,
+    },
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Line {
+    node: String,
+    hostname: String,
+    agent_version: String,
+    attestation: Attestation,
+    attested: bool,
+    /// The fingerprint of its key; null is a node without one.
+    key: Option<String>,
+    key_bound_at: Option<Timestamp>,
+    joined_at: Timestamp,
+    last_seen_at: Option<Timestamp>,
+    disputed_since: Option<Timestamp>,
+    disputed_because: Option<String>,
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<Node> for Line {
+    fn from(node: Node) -> Self {
+        let key = node.binding.as_ref().and_then(|binding| binding.public_key.parse::<PublicKey>().ok());
+        let (disputed_since, disputed_because) = node.disputed.unzip();
+        Self {
+            node: node.node_id.to_string(),
+            hostname: node.hostname,
+            agent_version: node.agent_version,
+            attestation: node.attestation,
+            attested: node.attestation.is_attested(),
+            key: key.map(|key| key.fingerprint()),
+            key_bound_at: node.binding.map(|binding| binding.since),
+            joined_at: node.joined_at,
+            last_seen_at: node.last_seen_at,
+            disputed_since,
+            disputed_because,
+            revoked_at: node.revoked_at,
+        }
+    }
+}
+
+impl Line {
+    fn state(&self) -> String {
+        let since = |word: &str, time: Timestamp| format!("{word} since {}", words::time(time.as_millisecond()));
+        match (self.disputed_since, self.revoked_at) {
+            (Some(time), _) => {
+                let because = self.disputed_because.as_deref().unwrap_or_default();
+                format!("{}: {because}", since("disputed", time))
+            }
+            (None, Some(time)) => since("revoked", time),
+            (None, None) => "-".to_owned(),
+        }
+    }
+}
+
+pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<ExitCode> {
+    match question.command {
+        None => list(config, question.printed.output).await,
+        Some(Command::Token { node, expires, printed }) => token(config, node.as_ref(), expires, printed.output).await,
+        Some(Command::Revoke { node }) => revoke(config, &node).await,
+        Some(Command::Settle { node }) => settle(config, &node).await,
+    }
+}
+
+async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
+    let nodes = open_existing(config).await?.nodes().await?;
+    let lines = nodes.into_iter().map(Line::from).collect::<Vec<_>>();
+    match output {
+        Output::Json => screen::json(&lines)?,
+        Output::Table if lines.is_empty() => {
+            screen::print("No node has joined yet. docs/operations.md says how to put the agent on machines.");
+        }
+        Output::Table => {
+            let mut table = bare_table(["NODE", "NAME", "ATTESTED", "BY", "KEY", "LAST SEEN", "STATE"]);
+            for line in &lines {
+                let seen = line.last_seen_at.map_or_else(|| "never".to_owned(), |at| words::time(at.as_millisecond()));
+                table.add_row([
+                    screen::plain(&line.node),
+                    screen::plain(&line.hostname),
+                    if line.attested { "yes" } else { "no" }.to_owned(),
+                    line.attestation.as_str().to_owned(),
+                    line.key.clone().unwrap_or_else(|| "none".to_owned()),
+                    seen,
+                    line.state(),
+                ]);
+            }
+            screen::print(&trim_lines(&table.to_string()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn token(config: &Config, node: Option<&NodeId>, expires: Duration, output: Output) -> anyhow::Result<ExitCode> {
+    let token = api::join_token().context("the system gave no random bytes")?;
+    let store = open_existing(config).await?;
+    let end = store.create_join_token(&TokenHash::of(&token), node, expires).await?;
+    match output {
+        Output::Json => screen::json(&serde_json::json!({
+            "join_token": token, "node": node.map(ToString::to_string), "expires_at": end,
+        }))?,
+        Output::Table => screen::print(&token),
+    }
+    let node = node.map_or_else(|| "any".to_owned(), ToString::to_string);
+    tracing::info!(node, expires_at = %end, by = operator(), "audit: join token made");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
+    if !open_existing(config).await?.revoke_node(node).await? {
+        return Ok(unknown(node, "no such node has joined"));
+    }
+    tracing::warn!(%node, by = operator(), "audit: node revoked");
+    screen::print(&format!(
+        "{node} is revoked: its key is free and its tokens are void. It can join anew with a join secret."
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn settle(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
+    if !open_existing(config).await?.settle_node(node).await? {
+        return Ok(unknown(node, "it is not disputed, or has not joined"));
+    }
+    tracing::warn!(%node, by = operator(), "audit: dispute settled for the bound key");
+    screen::print(&format!("{node} is disputed no more: the key that is bound to it is believed."));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(node: &NodeId, why: &str) -> ExitCode {
+    screen::error(&format!("{node}: {why}; `sweeper nodes` lists them"));
+    ExitCode::from(FAILED)
+}
+
+/// Who ran the command, for the log.
+fn operator() -> String {
+    let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER")).unwrap_or_else(|_| "unknown".to_owned());
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    screen::plain(&format!("{user}@{host}"))
+}

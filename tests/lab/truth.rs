@@ -1,0 +1,146 @@
+//! A mixed load in cgroups of its own, as the agent and as every other book of the kernel's tell of it.
+
+use crate::lives::{Machine, assert_nothing_lost};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What runs the load beside an agent; a shell's script, with its arguments at its top.
+pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("ledger_truth.sh"));
+
+/// What the script asks of `load` and `thread_exec`: children by storm, threads, exec and exec by a thread, and commands.
+const CHILDREN: u64 = 6_000 + 40 + 20 + 20;
+const COMMANDS: u64 = 6;
+const EXECS: u64 = COMMANDS + 20 + 20;
+/// Processes in each cgroup that a thread other than their first one takes over.
+const TAKEN_OVER: u64 = 20;
+/// What each of them sends, the same amount before and after its exec.
+const SENT_BYTES: u64 = 2 * 1_000;
+
+/// What the agent and the other books say about the same work.
+#[derive(Clone, Debug)]
+pub struct Truth {
+    heartbeat: Value,
+    books: BTreeMap<String, String>,
+}
+
+impl Truth {
+    /// Reads what the script left behind.
+    ///
+    /// # Panics
+    ///
+    /// When the heartbeat is none.
+    #[must_use]
+    pub fn of(heartbeat: &str, books: &str) -> Self {
+        Self {
+            heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
+            books: books.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect(),
+        }
+    }
+
+    /// A number of the other books.
+    ///
+    /// # Panics
+    ///
+    /// When they do not have it.
+    #[must_use]
+    pub fn book(&self, name: &str) -> u64 {
+        let number = self.books.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.books));
+        number.parse().unwrap_or_else(|error| panic!("{name}: {error}: {number}"))
+    }
+
+    /// What the interface's counter grew by.
+    fn interface(&self, counter: &str) -> u64 {
+        self.book(&format!("after_{counter}")) - self.book(&format!("before_{counter}"))
+    }
+
+    /// The row of the group's workload.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn row(&self, group: &str) -> &Value {
+        let path = &self.books[&format!("{group}_path")];
+        let rows = self.heartbeat["workloads"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["key"] == **path && row["class"] == "CLASS_WORKLOAD");
+        row.unwrap_or_else(|| panic!("no row {path}: {rows:#?}"))
+    }
+
+    /// Asserts that CPU time and disk bytes are within 1 % of the cgroup's own.
+    ///
+    /// # Panics
+    ///
+    /// When they are not.
+    pub fn check_cpu_and_disk(&self, group: &str) {
+        for (column, book) in [("cpu_ns", "cpu"), ("disk_read_bytes", "read"), ("disk_written_bytes", "written")] {
+            let book = self.book(&format!("{group}_{book}"));
+            assert!(book > 0, "nothing happened: {group} {column}");
+            agrees(&format!("{group} {column}"), number(self.row(group), column), book, 1);
+        }
+    }
+
+    /// Asserts that each process was counted once, with the way in which it ended, and that nothing was lost.
+    ///
+    /// # Panics
+    ///
+    /// When they were not.
+    pub fn check_processes(&self, machine: Machine) {
+        let row = self.row("known");
+        let born = CHILDREN + COMMANDS;
+        assert_eq!(
+            [&row["forks"], &row["execs"], &row["exits"]],
+            [born, EXECS, born].map(|count| json!(count)).each_ref()
+        );
+        // 3 and 5 are exit codes, 9 is SIGKILL. `threads` ends one of four children by one thread for all.
+        let failures = json!([
+            { "wait_status": 9, "count": 600 },
+            { "wait_status": 3 * 256, "count": 600 },
+            { "wait_status": 5 * 256, "count": 10 },
+        ]);
+        assert_eq!(row["failures"], failures);
+        assert_nothing_lost(&self.heartbeat, machine);
+    }
+
+    /// Asserts that network bytes are within 2 % of the interface's. `header_bytes` of each packet are not the task's: 0 where a packet
+    /// is as long as the kernel likes.
+    ///
+    /// # Panics
+    ///
+    /// When they are not.
+    pub fn check_network(&self, header_bytes: u64) {
+        for direction in ["received", "sent"] {
+            let headers = self.interface(&format!("packets_{direction}")) * header_bytes;
+            let column = format!("network_{direction}_bytes");
+            agrees(&column, number(self.row("known"), &column), self.interface(direction) - headers, 2);
+        }
+    }
+
+    /// Asserts that a process which another of its threads took over is still the same one: no new process, CPU time within 1 % of
+    /// what the cgroup's own book grew by since the first sample, and every byte that it sent before and after.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    pub fn check_thread_execs(&self) {
+        let failures = json!([{ "wait_status": 7 * 256, "count": TAKEN_OVER }]);
+        for (group, exits, failures) in [("leave", TAKEN_OVER, failures), ("stay", 0, json!([]))] {
+            let row = self.row(group);
+            let counts = ["forks", "execs", "exits", "network_sent_bytes"].map(|column| number(row, column));
+            assert_eq!(counts, [0, TAKEN_OVER, exits, TAKEN_OVER * SENT_BYTES], "{group}: {row}");
+            assert_eq!(row["failures"], failures, "{group}");
+            // And who made them.
+            let live = 1 + TAKEN_OVER - exits;
+            assert_eq!(["live_processes", "live_threads"].map(|column| number(row, column)), [live; 2], "{group}");
+            let book = self.book(&format!("{group}_cpu")) - self.book(&format!("{group}_before_cpu"));
+            agrees(&format!("{group} cpu_ns"), number(row, "cpu_ns"), book, 1);
+        }
+    }
+}
+
+fn number(row: &Value, column: &str) -> u64 {
+    row[column].as_u64().unwrap_or_else(|| panic!("{column} was not measured: {row}"))
+}
+
+fn agrees(what: &str, agent: u64, book: u64, per_cent: u64) {
+    assert!(agent.abs_diff(book) * 100 <= book * per_cent, "{what}: the agent says {agent}, the other book {book}");
+}

@@ -1,0 +1,241 @@
+//! A real Debian 12 machine is found idle when it is left alone, with all that the distribution and an operator run on it; and each kind of work on
+//! it is seen within one interval, whatever it calls itself and whoever starts it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "the table is read while it grows: it takes minutes")]
+
+mod site;
+mod works;
+
+use lab::{binaries, debian::Debian, debian::HOST, pty::Terminal, sweeper::Sweeper, wait};
+use site::{Seen, Site};
+use std::{fmt::Write as _, time::Duration};
+use sweeper::{store::Store, verdict::Verdict};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{Instant, interval, sleep, timeout},
+};
+use works::{Expected, Outside, SERVER_PORT, WORKS, Work};
+
+const EXPORTER_PORT: u16 = 9100;
+const SCRAPE_EVERY: Duration = Duration::from_secs(15);
+const INTERVAL: Duration = Duration::from_secs(2);
+/// So long must what waits be quiet before it is judged.
+const WAITS_FOR: Duration = Duration::from_secs(6);
+/// How long what waits may stay unseen. A sample of sockets that takes more than 20 ms is repeated only when it has come to less than 0.2 % of a
+/// core: on an emulated machine that is some fifty seconds, on a real one each sample is cheap enough.
+const WAITS_WITHIN: Duration = Duration::from_secs(150);
+/// How long a heartbeat of an emulated machine may take from its end to the database.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the end of a work may echo: systemd keeps a user's manager for 10 s after the last session.
+const QUIET_WITHIN: Duration = Duration::from_secs(25);
+/// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
+const IDLE_WITHIN: Duration = Duration::from_secs(150);
+
+const SWEEPER_CONFIG: &str = r#"
+[aws]
+enabled = "no"
+[pricing]
+source = "none"
+[verdict]
+boot_grace = "5s"
+# Two scrapes.
+idle_after = "30s"
+lookback = "10m"
+# An emulated machine may lose some seconds when this host is busy.
+missed_heartbeats = 10
+# An emulated CPU is tens of times slower than a real one: a scrape takes a second of it, and the watcher of an idle container, whose 2 ms a
+# second would be none on a real one, is at the threshold. Both are ten times what they are elsewhere.
+workload_cpu_floor_ns_per_s = 20_000_000
+housekeeping_cpu_budget_ns_per_s = 500_000_000
+[sweep]
+# The scenario sweeps by hand.
+schedule = "0 0 0 1 1 *"
+"#;
+
+/// Reads the exporter as Prometheus would, for ever.
+async fn scrape(address: String) {
+    let mut ticks = interval(SCRAPE_EVERY);
+    loop {
+        ticks.tick().await;
+        let answer = reqwest::get(format!("http://{address}/metrics")).await.unwrap();
+        assert!(answer.text().await.unwrap().contains("node_cpu_seconds_total"), "Debian's exporter answers");
+    }
+}
+
+/// Sends 6 KiB each second to whoever connects, for ever.
+async fn send_slowly(listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        connections.spawn(async move {
+            while stream.write_all(&[0; 2048]).await.is_ok() {
+                sleep(Duration::from_millis(333)).await;
+            }
+        });
+    }
+}
+
+/// Asks the machine's server for 16 bytes each second, for ever.
+async fn call(address: String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut answer = [0; 16];
+    while stream.write_all(&[7; 16]).await.is_ok() && stream.read_exact(&mut answer).await.is_ok() {
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Types for eight seconds, and then stays without a word, for ever.
+async fn sit(command: std::process::Command) {
+    let mut terminal = Terminal::start(&command, 80, 24);
+    wait::until("a prompt", Duration::from_secs(60), || {
+        let shown = terminal.screen().contains('#');
+        async move { shown.then_some(()) }
+    })
+    .await;
+    for _ in 0..16 {
+        terminal.press("\r");
+        sleep(Duration::from_millis(500)).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// One line of the table.
+struct Line {
+    kind: &'static str,
+    seen: Option<Seen>,
+    expected: String,
+    fault: Option<String>,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let seen = self.seen.as_ref();
+        let verdict = seen.map_or("-", |seen| seen.verdict.as_str());
+        let because = seen.map_or("-", |seen| seen.because.as_str());
+        let row = seen.and_then(|seen| seen.row.as_deref()).unwrap_or("-");
+        let fault = self.fault.as_ref().map_or_else(|| "ok".to_owned(), |fault| format!("FAILS: {fault}"));
+        format!("{} | {verdict} | {because} | {row} | expected {} | {fault}", self.kind, self.expected)
+    }
+}
+
+impl Site {
+    /// Sweeps until the machine is found idle; what is said of it at last, if it is not.
+    async fn found_idle(&mut self, booted: Instant) -> Line {
+        let mut line = Line { kind: "left alone", seen: None, expected: "idle".into(), fault: None };
+        let mut why = String::new();
+        while booted.elapsed() < IDLE_WITHIN {
+            let report = self.sweeper.json(&["sweep"]).await;
+            if let Some(finding) = report["findings"].as_array().unwrap().first() {
+                line.expected = format!("idle, found {} s after its start", booted.elapsed().as_secs());
+                assert_eq!(finding["class"], "idle_node", "{finding:#}");
+                assert_eq!(finding["verdict"], "idle", "{finding:#}");
+                return line;
+            }
+            why = report["unknown"].as_array().unwrap().first().map_or_else(
+                || format!("active: {}", report["counts"]),
+                |machine| format!("{}: {}", machine["verdict"], machine["why"]),
+            );
+            sleep(Duration::from_secs(2)).await;
+        }
+        let now = self.now().await;
+        line.seen = Some(self.seen(now, WAITS_FOR, PATIENCE, |_| true).await);
+        line.fault = Some(format!("not idle within {IDLE_WITHIN:?}; {why}"));
+        line
+    }
+
+    async fn now(&mut self) -> u64 {
+        self.run(":").await
+    }
+
+    async fn do_work(&mut self, work: &Work) -> Line {
+        let mut outside = JoinSet::new();
+        match work.outside {
+            Outside::Nobody | Outside::Client => {}
+            Outside::Ssh(program) => {
+                let mut command = tokio::process::Command::from(self.machine.ssh());
+                command.arg(program).kill_on_drop(true).stdin(std::process::Stdio::null());
+                outside.spawn(async move { drop(command.status().await) });
+            }
+            Outside::Typist => drop(outside.spawn(sit(self.machine.ssh()))),
+        }
+        let began = self.run(work.start).await;
+        if work.outside == Outside::Client {
+            outside.spawn(call(self.machine.address(SERVER_PORT)));
+        }
+        let line = match work.expected {
+            Expected::Active(row) => {
+                let first = self.seen(began, Duration::from_nanos(1), PATIENCE, |_| true).await;
+                // Whoever begins it may do more in that interval: its own row must show all the same.
+                let is_its_own = |seen: &Seen| {
+                    seen.verdict == Verdict::Active && seen.row.as_ref().is_some_and(|key| key.starts_with(row))
+                };
+                let seen = self.seen(began, Duration::from_nanos(1), PATIENCE, is_its_own).await;
+                let is_it = first.verdict == Verdict::Active && is_its_own(&seen);
+                let fault = (!is_it).then(|| "not seen within one interval".to_owned());
+                Line { kind: work.kind, seen: Some(seen), expected: format!("active by {row}"), fault }
+            }
+            Expected::Waits(row, what) => {
+                let its_own = |seen: &Seen| seen.row.as_ref().is_some_and(|key| key.starts_with(row));
+                let is_seen = |seen: &Seen| (seen.verdict == Verdict::Active && its_own(seen)) || seen.waits_for(what);
+                let seen = self.seen(began, WAITS_FOR, WAITS_WITHIN, is_seen).await;
+                let is_it = is_seen(&seen);
+                let fault = (!is_it).then(|| "neither work nor what it waits for is seen".to_owned());
+                let expected = format!("active by {row}, or unknown because it waits for {what}");
+                Line { kind: work.kind, seen: Some(seen), expected, fault }
+            }
+        };
+        outside.shutdown().await;
+        let ended = self.run(work.stop).await;
+        // The next one must be seen by itself.
+        let after =
+            self.seen(ended, Duration::from_nanos(1), QUIET_WITHIN, |seen| seen.verdict != Verdict::Active).await;
+        if after.verdict == Verdict::Active {
+            let fault = line.fault.map_or_else(String::new, |fault| format!("{fault}; "));
+            let still = format!("{fault}and then not quiet: {} by {:?}", after.because, after.row);
+            return Line { fault: Some(still), ..line };
+        }
+        line
+    }
+}
+
+#[tokio::test]
+async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweeper = Sweeper::start(&folder.path().join("sweeper"), SWEEPER_CONFIG, &[]).await;
+    let sender = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let added = works::added(&binaries::compiled("work.c", folder.path()), sender.local_addr().unwrap().port());
+    // An emulated CPU is tens of times slower than a real one: kept to its budget, the agent would sample half as often.
+    let agent = format!(
+        "sweeper_url = \"http://{HOST}:{}\"\nidentity = \"host\"\ninterval = \"{}s\"\nmax_cpu_percent_of_host = 100\n",
+        sweeper.port(),
+        INTERVAL.as_secs()
+    );
+    let (home, token) = (folder.path().join("machine"), sweeper.join_token());
+    let machine = Debian::boot(&home, &agent, &token, &added, &[EXPORTER_PORT, SERVER_PORT]).await;
+    let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+    let store = Store::connect(&database).await.unwrap();
+    let mut site = Site { sweeper, machine, store };
+
+    let mut operator = JoinSet::new();
+    operator.spawn(scrape(site.machine.address(EXPORTER_PORT)));
+    operator.spawn(send_slowly(sender));
+    site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
+    let booted = Instant::now();
+
+    let mut lines = vec![site.found_idle(booted).await];
+    eprintln!("{}", lines[0].text());
+    for work in &WORKS {
+        let line = site.do_work(work).await;
+        eprintln!("{}", line.text());
+        lines.push(line);
+        assert!(timeout(Duration::ZERO, operator.join_next()).await.is_err(), "scraper and sender go on");
+    }
+    let mut table = String::new();
+    for line in &lines {
+        writeln!(table, "{}", line.text()).unwrap();
+    }
+    let failed = lines.iter().filter(|line| line.fault.is_some()).count();
+    assert_eq!(failed, 0, "{failed} of {} fail:\n{table}", lines.len());
+}

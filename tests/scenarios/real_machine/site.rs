@@ -1,0 +1,149 @@
+//! The machine, the sweeper that it reports to, and what the sweeper's own judge says of its heartbeats.
+
+use heartbeat::{
+    BootId,
+    wire::{self, Class},
+};
+use jiff::{SignedDuration, Timestamp};
+use lab::{debian::Debian, sweeper::Sweeper};
+use std::{collections::BTreeMap, time::Duration};
+use sweeper::{
+    store::Store,
+    verdict::{Case, Decision, Judgement, Policy, Signal, Verdict, judge, words},
+};
+use tokio::time::{Instant, sleep};
+
+type Heartbeats = Vec<(BootId, wire::Heartbeat)>;
+
+/// Nothing that lasted less can be idle, and nothing that happened within it is out of reach.
+const SHORTEST_WINDOW: Duration = Duration::from_secs(6);
+
+pub(super) struct Site {
+    pub(super) sweeper: Sweeper,
+    pub(super) machine: Debian,
+    pub(super) store: Store,
+}
+
+/// A verdict with what decided, and the row that did most of it.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) verdict: Verdict,
+    pub(super) because: String,
+    /// The decision as it is stored.
+    pub(super) decision: String,
+    /// Key of the row.
+    pub(super) row: Option<String>,
+}
+
+impl Site {
+    /// Runs commands on the machine and says when they had ended, in nanoseconds since its boot.
+    pub(super) async fn run(&mut self, commands: &str) -> u64 {
+        let said =
+            self.machine.run(&format!("{{ {commands}; }} >/dev/null && read -r up _ </proc/uptime && echo $up")).await;
+        let (seconds, hundredths) = said
+            .lines()
+            .last()
+            .and_then(|uptime| uptime.split_once('.'))
+            .unwrap_or_else(|| panic!("no uptime: {said}"));
+        (seconds.parse::<u64>().unwrap() * 100 + hundredths.parse::<u64>().unwrap()) * 10_000_000
+    }
+
+    /// The heartbeats of the last two minutes, oldest first.
+    async fn heartbeats(&self) -> Heartbeats {
+        let Some(node) = self.store.nodes().await.unwrap().pop() else { return Vec::new() };
+        let from = Timestamp::now() - SignedDuration::from_secs(120);
+        let rows = self.store.heartbeats(&node.node_id, from, Timestamp::MAX).await.unwrap();
+        rows.into_iter().map(|row| (row.boot_id, row.heartbeat)).collect()
+    }
+
+    /// What is said of the first span of at least `span` that began after this moment, once it is over and `fits`; else of the latest
+    /// one when patience ends.
+    pub(super) async fn seen(
+        &self,
+        after_boottime_ns: u64,
+        span: Duration,
+        patience: Duration,
+        fits: impl Fn(&Seen) -> bool,
+    ) -> Seen {
+        let deadline = Instant::now() + patience + span;
+        let mut latest = None;
+        loop {
+            let mut all = self.heartbeats().await;
+            all.retain(|(_, one)| one.interval.is_some_and(|interval| interval.end_boottime_ns >= after_boottime_ns));
+            let end =
+                |(_, one): &(BootId, wire::Heartbeat)| one.interval.map_or(0, |interval| interval.end_boottime_ns);
+            let spans = (0..all.len()).filter_map(|first| {
+                let last = (first..all.len())
+                    .find(|last| u128::from(end(&all[*last]) - end(&all[first])) >= span.as_nanos())?;
+                Some(&all[first..=last.max(first + 1).min(all.len() - 1)])
+            });
+            for judged in spans.filter(|judged| judged.len() > 1) {
+                let seen = Seen::of(judged.to_vec(), span);
+                if fits(&seen) {
+                    return seen;
+                }
+                latest = Some(seen);
+            }
+            if Instant::now() > deadline {
+                return latest.expect("two heartbeats in all that time");
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+impl Seen {
+    fn of(heartbeats: Heartbeats, window: Duration) -> Self {
+        let policy = Policy {
+            // What a single interval shows is judged as if it were young.
+            idle_after_ms: i64::try_from(window.max(SHORTEST_WINDOW).as_millis()).unwrap(),
+            boot_grace_ms: 0,
+            missed_heartbeats: 10,
+            // As the sweeper's configuration has them.
+            workload_cpu_floor_ns_per_s: 20_000_000,
+            housekeeping_cpu_budget_ns_per_s: 500_000_000,
+            ..Policy::default()
+        };
+        let now = heartbeats.last().and_then(|(_, last)| last.interval).map_or(0, |interval| interval.end_unix_ms);
+        let case = Case::new(now, policy, heartbeats.clone());
+        let judgement = judge(&case);
+        Self {
+            verdict: judgement.verdict,
+            because: words::decision(&judgement, &case),
+            decision: serde_json::to_string(&judgement.decision).unwrap(),
+            row: row(&judgement, &heartbeats),
+        }
+    }
+
+    /// Whether the machine is unknown because it waits, and for something that is named so.
+    pub(super) fn waits_for(&self, name: &str) -> bool {
+        self.verdict == Verdict::Unknown && self.decision.contains("\"waiting\"") && self.decision.contains(name)
+    }
+}
+
+/// The row that did most of what decided, in the observation that decided. The verdict itself names the signal alone.
+fn row(judgement: &Judgement, heartbeats: &Heartbeats) -> Option<String> {
+    let Decision::Above { signal, observation } = &judgement.decision else { return None };
+    let ends_at = |(_, one): &&(BootId, wire::Heartbeat)| {
+        one.interval.is_some_and(|interval| interval.end_unix_ms == observation.end_unix_ms)
+    };
+    let at = heartbeats.iter().position(|one| ends_at(&one))?;
+    let (before, after) = (&heartbeats[at.checked_sub(1)?].1, &heartbeats[at].1);
+    let counter = |row: &wire::WorkloadActivity| {
+        let sum = |values: [Option<u64>; 2]| values.into_iter().flatten().sum::<u64>();
+        match signal {
+            Signal::WorkloadCpu => row.cpu_ns.unwrap_or(0),
+            Signal::WorkloadBirths => sum([row.forks, row.execs]),
+            Signal::WorkloadDisk => sum([row.disk_read_bytes, row.disk_written_bytes]),
+            Signal::Network => sum([row.network_received_bytes, row.network_sent_bytes]),
+            _ => 0,
+        }
+    };
+    let is_workload = |row: &&wire::WorkloadActivity| row.class == i32::from(Class::Workload);
+    let earlier: BTreeMap<&str, u64> =
+        before.workloads.iter().filter(is_workload).map(|row| (row.key.as_str(), counter(row))).collect();
+    let grown = after.workloads.iter().filter(is_workload).map(|row| {
+        (counter(row).saturating_sub(earlier.get(row.key.as_str()).copied().unwrap_or(0)), row.key.as_str())
+    });
+    grown.max().filter(|(grown, _)| *grown > 0).map(|(_, key)| key.to_owned())
+}
