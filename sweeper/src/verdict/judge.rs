@@ -8,7 +8,7 @@
 //! the newest observation; work that waits, however short the window; and at last what ended the quiet window: a gap, an earlier
 //! wait, missing evidence or a contradiction.
 
-use super::{BusyRow, Case, Contradiction, Gpu, Observation, Signal, Wait, housekeeping::Budget};
+use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Signal, Wait, housekeeping::Budget};
 use serde::{Deserialize, Serialize};
 
 /// The five verdicts. This engine gives `active`, `idle` and `unknown`.
@@ -122,6 +122,15 @@ pub struct Judgement {
     pub since_unix_ms: Option<i64>,
     /// What decided.
     pub decision: Decision,
+}
+
+impl Judgement {
+    /// The row that did most of what decided, where a row did.
+    #[must_use]
+    pub fn deciding_row(&self) -> Option<&DecidingRow> {
+        let Decision::Above { signal, observation } = &self.decision else { return None };
+        observation.deciding_row.as_ref().filter(|row| row.signal == *signal)
+    }
 }
 
 /// Judges a case.
@@ -248,6 +257,7 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         housekeeping_cpu_ns: sum(|o| o.housekeeping_cpu_ns),
         busiest_housekeeping: None,
         unchecked: Vec::new(),
+        deciding_row: None,
         waited: false,
     }
 }

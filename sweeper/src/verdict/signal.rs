@@ -8,6 +8,7 @@ use super::{
     Policy,
     housekeeping::{BusyRow, Housekeeping},
     network::Network,
+    rows::DecidingRow,
     wait::Waiting,
     watched::Watched,
 };
@@ -130,6 +131,9 @@ pub struct Observation {
     /// Cross-checks that this collector should deliver and did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<Contradiction>,
+    /// Where a signal was above its threshold, the row that did most of the strongest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deciding_row: Option<DecidingRow>,
     /// Somebody's work waited: a run or a batch step was open, or data was exchanged with a peer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
@@ -159,6 +163,11 @@ pub(super) fn sum<'a>(
     rows.map(counter).try_fold(0_u64, |total, value| Some(total.saturating_add(value?)))
 }
 
+/// A row of a class that this version does not know is somebody's work until proven otherwise.
+pub(super) fn is_workload(row: &&wire::WorkloadActivity) -> bool {
+    !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
+}
+
 /// Whether what was dropped could have shown activity.
 fn is_loss(name: &str) -> bool {
     !name.starts_with("spool") && !name.starts_with("detail_")
@@ -175,10 +184,6 @@ impl Books {
         let interval = heartbeat.interval.as_ref()?;
         let counters = heartbeat.counters.as_ref()?;
         let coverage = heartbeat.coverage.as_ref()?;
-        // A row of a class that this version does not know is somebody's work until proven otherwise.
-        let is_workload = |row: &&wire::WorkloadActivity| {
-            !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
-        };
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
         let kernel = || heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
         let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
@@ -302,6 +307,7 @@ impl Books {
             housekeeping_cpu_ns,
             busiest_housekeeping: self.housekeeping.busiest(&earlier.housekeeping, span_ms),
             unchecked: unchecked.into_iter().filter_map(|(what, missing)| missing.then_some(what)).collect(),
+            deciding_row: None,
             waited: self.waiting.waited_since(earlier.waiting, start_unix_ms),
         })
     }

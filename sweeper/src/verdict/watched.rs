@@ -41,7 +41,7 @@ fn is_blind(probes: &[wire::Probe], name: &str) -> bool {
 }
 
 /// Somebody's port, as far as anybody knows. Who logs in by ssh starts workload; the world's attempts to log in are no work.
-fn is_somebodys(listener: &wire::Listener) -> bool {
+pub(super) fn is_somebodys(listener: &wire::Listener) -> bool {
     match Class::try_from(listener.class) {
         Ok(Class::Housekeeping | Class::Kernel | Class::Self_) => false,
         Ok(Class::Unspecified) => listener.port != SSH_PORT,

@@ -1,6 +1,6 @@
 //! Everything that one judgement depends on.
 
-use super::{Books, Observation, Policy, Wait, wait};
+use super::{Books, Observation, Policy, Wait, rows, wait};
 use crate::identity::Identity;
 use heartbeat::{
     BootId,
@@ -191,9 +191,20 @@ impl Case {
             heartbeat.interval.as_ref().map_or((0, 0), |interval| (interval.end_unix_ms, interval.end_boottime_ns))
         });
         let node = heartbeats.last().and_then(|(boot_id, heartbeat)| NodeFacts::of(*boot_id, heartbeat));
-        let books: Vec<_> =
-            heartbeats.iter().filter_map(|(boot_id, heartbeat)| Books::of(*boot_id, heartbeat)).collect();
-        let observations = books.windows(2).filter_map(|pair| pair[1].since(&pair[0])).collect();
+        let books: Vec<_> = heartbeats
+            .iter()
+            .filter_map(|(boot_id, heartbeat)| Some((Books::of(*boot_id, heartbeat)?, heartbeat)))
+            .collect();
+        let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
+        let observations = books.windows(2).filter_map(|pair| {
+            let [(earlier, before), (later, after)] = pair else { return None };
+            let mut observation = later.since(earlier)?;
+            // Only what can decide is looked for: quiet windows are kept as evidence, and need no names.
+            let strongest = observation.active(&policy, interval_ms).first().copied();
+            observation.deciding_row = strongest.and_then(|signal| rows::deciding(signal, before, after));
+            Some(observation)
+        });
+        let observations = observations.collect();
         Self { now_unix_ms, policy, node, observations }
     }
 

@@ -1,6 +1,6 @@
 //! A judgement in words that a person can check against `ps`, `/proc` and a clock.
 
-use super::{BusyRow, Case, Contradiction, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait};
+use super::{BusyRow, Case, Contradiction, DecidingRow, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait};
 use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
 
@@ -80,6 +80,17 @@ fn wait(on: &Wait) -> String {
             time(*last_input_unix_ms)
         ),
     }
+}
+
+fn deciding(row: &DecidingRow) -> String {
+    let amount = match row.signal {
+        Signal::WorkloadCpu => cpu(row.amount),
+        Signal::WorkloadDisk | Signal::Network => bytes(row.amount),
+        Signal::Callers => count(u32::try_from(row.amount).unwrap_or(u32::MAX), "peer", "peers"),
+        _ => row.amount.to_string(),
+    };
+    let command = if row.top_command.is_empty() { String::new() } else { format!(" ({})", visible(&row.top_command)) };
+    format!("; the busiest row was {}{command} with {amount}", visible(&row.key))
 }
 
 fn busiest(row: &BusyRow, case: &Case) -> String {
@@ -222,10 +233,11 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
     let idle_after = span(case.idle_after_ms());
     match &judgement.decision {
         Decision::Above { signal: which, observation } => format!(
-            "{} above its floor between {} and {}",
+            "{} above its floor between {} and {}{}",
             signal(*which),
             time(observation.start_unix_ms),
-            time(observation.end_unix_ms)
+            time(observation.end_unix_ms),
+            judgement.deciding_row().map_or_else(String::new, deciding)
         ),
         Decision::AllQuiet { observations, total } => format!(
             "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed)",

@@ -11,7 +11,7 @@ mod watched;
 
 use heartbeat::wire;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
-use sweeper::verdict::{Case, Contradiction, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
+use sweeper::verdict::{Case, Contradiction, Decision, DecidingRow, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
 
 fn why(judgement: Judgement) -> Unknown {
     match judgement.decision {
@@ -49,21 +49,32 @@ fn idle_begins_where_the_last_activity_ended() {
 #[test]
 fn each_signal_alone_makes_a_node_active() {
     type Change = fn(&mut Node);
-    let cases: [(Signal, Change); 6] = [
-        (Signal::WorkloadCpu, |n| bump(&mut n.workload.cpu_ns, 100_000_000)),
-        (Signal::WorkloadBirths, |n| bump(&mut n.workload.execs, 1)),
-        (Signal::WorkloadBirths, |n| bump(&mut n.workload.forks, 1)),
-        (Signal::WorkloadDisk, |n| bump(&mut n.workload.disk_read_bytes, 1 << 20)),
-        (Signal::Network, |n| bump(&mut n.counters.network_received_bytes, 1 << 20)),
-        (Signal::OomKill, |n| bump(&mut n.counters.oom_kills, 1)),
+    // What no row shows, as the host's network where it is not attributed, has none that decided.
+    let cases: [(Signal, Option<u64>, Change); 6] = [
+        (Signal::WorkloadCpu, Some(103_000_000), |n| bump(&mut n.workload.cpu_ns, 100_000_000)),
+        (Signal::WorkloadBirths, Some(1), |n| bump(&mut n.workload.execs, 1)),
+        (Signal::WorkloadBirths, Some(1), |n| bump(&mut n.workload.forks, 1)),
+        (Signal::WorkloadDisk, Some(1 << 20), |n| bump(&mut n.workload.disk_read_bytes, 1 << 20)),
+        (Signal::Network, None, |n| bump(&mut n.counters.network_received_bytes, 1 << 20)),
+        (Signal::OomKill, None, |n| bump(&mut n.counters.oom_kills, 1)),
     ];
-    for (signal, change) in cases {
+    for (signal, amount, change) in cases {
         let mut node = Node::new();
         node.quiet(80).pass(change).quiet(59);
-        match node.judge().decision {
-            Decision::Above { signal: found, .. } => assert_eq!(found, signal),
+        let judgement = node.judge();
+        match &judgement.decision {
+            Decision::Above { signal: found, .. } => assert_eq!(*found, signal),
             other => panic!("{signal:?}: {other:?}"),
         }
+        let expected = amount.map(|amount| DecidingRow {
+            signal,
+            key: "/user.slice".into(),
+            top_command: "python3".into(),
+            amount,
+        });
+        assert_eq!(judgement.deciding_row(), expected.as_ref(), "{signal:?}");
+        let says = words::decision(&judgement, &node.case());
+        assert_eq!(says.contains("; the busiest row was /user.slice (python3) with "), amount.is_some(), "{says}");
     }
 }
 

@@ -1,15 +1,12 @@
 //! The machine, the sweeper that it reports to, and what the sweeper's own judge says of its heartbeats.
 
-use heartbeat::{
-    BootId,
-    wire::{self, Class},
-};
+use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{debian::Debian, sweeper::Sweeper};
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 use sweeper::{
     store::Store,
-    verdict::{Case, Decision, Judgement, Policy, Signal, Verdict, judge, words},
+    verdict::{Case, Policy, Verdict, judge, words},
 };
 use tokio::time::{Instant, sleep};
 
@@ -105,13 +102,13 @@ impl Seen {
             ..Policy::default()
         };
         let now = heartbeats.last().and_then(|(_, last)| last.interval).map_or(0, |interval| interval.end_unix_ms);
-        let case = Case::new(now, policy, heartbeats.clone());
+        let case = Case::new(now, policy, heartbeats);
         let judgement = judge(&case);
         Self {
             verdict: judgement.verdict,
             because: words::decision(&judgement, &case),
             decision: serde_json::to_string(&judgement.decision).unwrap(),
-            row: row(&judgement, &heartbeats),
+            row: judgement.deciding_row().map(|row| row.key.clone()),
         }
     }
 
@@ -119,31 +116,4 @@ impl Seen {
     pub(super) fn waits_for(&self, name: &str) -> bool {
         self.verdict == Verdict::Unknown && self.decision.contains("\"waiting\"") && self.decision.contains(name)
     }
-}
-
-/// The row that did most of what decided, in the observation that decided. The verdict itself names the signal alone.
-fn row(judgement: &Judgement, heartbeats: &Heartbeats) -> Option<String> {
-    let Decision::Above { signal, observation } = &judgement.decision else { return None };
-    let ends_at = |(_, one): &&(BootId, wire::Heartbeat)| {
-        one.interval.is_some_and(|interval| interval.end_unix_ms == observation.end_unix_ms)
-    };
-    let at = heartbeats.iter().position(|one| ends_at(&one))?;
-    let (before, after) = (&heartbeats[at.checked_sub(1)?].1, &heartbeats[at].1);
-    let counter = |row: &wire::WorkloadActivity| {
-        let sum = |values: [Option<u64>; 2]| values.into_iter().flatten().sum::<u64>();
-        match signal {
-            Signal::WorkloadCpu => row.cpu_ns.unwrap_or(0),
-            Signal::WorkloadBirths => sum([row.forks, row.execs]),
-            Signal::WorkloadDisk => sum([row.disk_read_bytes, row.disk_written_bytes]),
-            Signal::Network => sum([row.network_received_bytes, row.network_sent_bytes]),
-            _ => 0,
-        }
-    };
-    let is_workload = |row: &&wire::WorkloadActivity| row.class == i32::from(Class::Workload);
-    let earlier: BTreeMap<&str, u64> =
-        before.workloads.iter().filter(is_workload).map(|row| (row.key.as_str(), counter(row))).collect();
-    let grown = after.workloads.iter().filter(is_workload).map(|row| {
-        (counter(row).saturating_sub(earlier.get(row.key.as_str()).copied().unwrap_or(0)), row.key.as_str())
-    });
-    grown.max().filter(|(grown, _)| *grown > 0).map(|(_, key)| key.to_owned())
 }

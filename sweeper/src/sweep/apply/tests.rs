@@ -44,6 +44,7 @@ fn idle_since(second: i64) -> Judgement {
         unattributed_network_bytes: None,
         housekeeping_cpu_ns: None,
         busiest_housekeeping: None,
+        deciding_row: None,
         unchecked: Vec::new(),
         waited: false,
     };
