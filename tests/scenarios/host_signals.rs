@@ -170,8 +170,12 @@ async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
     let _second_served = accepted();
     let called = agent.heartbeat().await;
     assert_eq!(probe(&called, "callers"), ("PROBE_STATUS_OK", ""));
-    assert_eq!(probe(&called, "caller_owners"), ("PROBE_STATUS_OK", ""));
     let found = listener(&called);
+    // A machine's first process may hold ports, too, and hide what it has open even from root: then the capability says so.
+    let is_known = |listener: &Value| listener["class"] != Class::Unspecified.as_str_name();
+    let are_all_known = called["callers"]["listeners"].as_array().unwrap().iter().all(is_known);
+    let expected = if are_all_known { "PROBE_STATUS_OK" } else { "PROBE_STATUS_DENIED" };
+    assert_eq!(probe(&called, "caller_owners").0, expected, "{}", called["callers"]);
     assert_eq!(found["outside_peers"], 2, "{found}");
     assert_eq!(found["class"], Class::Workload.as_str_name());
     assert_eq!(found["command"].as_str(), fs::read_to_string("/proc/self/comm").ok().as_deref().map(str::trim));
