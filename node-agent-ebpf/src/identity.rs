@@ -78,14 +78,21 @@ fn slot(tgid: u32) -> Option<*mut Process> {
     PROCESSES.get_ptr_mut(tgid & (MAX_PROCESSES - 1))
 }
 
-/// What is remembered of this task's process. A process that has its id by now began later than the task did.
+/// What is remembered of this task's process.
+///
+/// A first thread began when its process did, also if it is another thread that started a program: that takes over pid and start of the
+/// first one (<https://github.com/torvalds/linux/blob/v6.12/fs/exec.c#L1100-L1130>). So an older process that had this id, and whose successor's
+/// fork was not seen, lends it nothing. Of another thread no more is known than that it began no earlier; a process that has its id by
+/// now began later.
 #[inline(always)]
 fn remembered<const TYPED: bool>(task: Address<TYPED>, tgid: u32) -> Option<*mut Process> {
     let slot = slot(tgid)?;
     let start_boottime_ns: u64 = task.read(offset!(task_start_boottime))?;
+    let pid: u32 = task.read(offset!(task_pid))?;
     // SAFETY: a live map value.
     let (of, start) = unsafe { ((*slot).tgid, core::ptr::read_volatile(&raw const (*slot).start_boottime_ns)) };
-    (of == tgid && start != 0 && start <= start_boottime_ns).then_some(slot)
+    let may_be_its = if pid == tgid { start == start_boottime_ns } else { start <= start_boottime_ns };
+    (of == tgid && start != 0 && may_be_its).then_some(slot)
 }
 
 /// Remembers what the process of this task, which is its first thread, executes and is called.

@@ -84,9 +84,15 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         }
         (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines") => AS_FOR_EBPF,
         (ProbeStatus::Unsupported, "provenance") => {
-            "none in this version without dpkg's database: name this machine's own daemons in `paths` of the rules"
+            "none in this version without dpkg's or rpm's database: name this machine's own daemons in `paths` of the rules"
         }
-        (_, "provenance") => "make /var/lib/dpkg readable to the agent",
+        (_, "provenance") if reason.contains("transaction") => {
+            "wait for rpm to end; if none runs, any installation, or `rpmdb --rebuilddb`, writes back what was left"
+        }
+        (ProbeStatus::Denied, "provenance") => {
+            "make the package database readable to the agent, and writable by nobody but root"
+        }
+        (_, "provenance") => "see that `rpm --verifydb` finds no fault; `rpmdb --rebuilddb` makes the database anew",
         (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",

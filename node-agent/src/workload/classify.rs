@@ -89,7 +89,18 @@ pub fn classify(rules: &Housekeeping, process: &Traits<'_>, origin: &mut dyn Ori
 /// The unit that a cgroup is, where units of upkeep lie; none for what lies below a unit.
 fn unit_of<'a>(rules: &Housekeeping, path: &'a str) -> Option<&'a str> {
     let units = rules.unit_parents.iter().filter_map(|parent| path.strip_prefix(parent.as_str()));
-    units.min_by_key(|unit| unit.len()).filter(|unit| !unit.is_empty() && !unit.contains('/'))
+    let place = units.min_by_key(|unit| unit.len())?;
+    let instance = place.split_once('/').filter(|(slice, instance)| is_slice_of(slice, instance));
+    let unit = instance.map_or(place, |(_, instance)| instance);
+    Some(unit).filter(|unit| !unit.is_empty() && !unit.contains('/'))
+}
+
+/// Whether systemd puts this instance of a template there unless the unit says otherwise: `system-getty.slice` has `getty@tty1.service`
+/// (systemd.resource-control(5), `Slice=`).
+fn is_slice_of(slice: &str, instance: &str) -> bool {
+    let template = instance.split_once('@').map(|(template, _)| template.replace('\\', r"\x5c").replace('-', r"\x2d"));
+    let of = slice.strip_prefix("system-").and_then(|slice| slice.strip_suffix(".slice"));
+    of.is_some() && of == template.as_deref()
 }
 
 fn is_listed_unit(units: &BTreeSet<String>, unit: &str) -> bool {

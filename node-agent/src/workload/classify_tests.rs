@@ -40,6 +40,8 @@ const DAEMON: Case = Case {
     path: Some("/system.slice/chrony.service"),
 };
 const IN_CRON: Case = Case { file: Some("/usr/bin/dash"), path: Some("/system.slice/cron.service"), ..DAEMON };
+/// Where systemd puts an instance of a template.
+const IN_ITS_SLICE: &str = r"/system.slice/system-policy\x2droutes.slice/policy-routes@ens5.service";
 const IN_APT: Case =
     Case { file: Some("/usr/bin/python3.11"), path: Some("/system.slice/apt-daily.service"), ..DAEMON };
 
@@ -59,6 +61,7 @@ fn what_the_distribution_ships_and_a_list_names_is_housekeeping() {
         Case { file: Some("/usr/bin/kmod"), path: Some("/"), ..DAEMON },
         IN_APT,
         Case { file: Some("/usr/bin/dash"), path: Some("/system.slice/policy-routes@ens5.service"), ..DAEMON },
+        Case { file: Some("/usr/bin/dash"), path: Some(IN_ITS_SLICE), ..DAEMON },
         IN_CRON,
         Case { file: Some("/usr/bin/find"), ..IN_CRON },
         // A daemon that is listed needs no unit of the distribution's.
@@ -92,6 +95,9 @@ fn whatever_one_clause_does_not_hold_for_is_workload() {
         // units that somebody wrote, changed, or made up at run time; units below units
         Case { own_units: &[], ..IN_APT },
         Case { path: Some("/system.slice/apt-daily.service/inner"), ..IN_APT },
+        Case { path: Some("/system.slice/system-mine.slice/policy-routes@ens5.service"), ..IN_APT },
+        Case { path: Some(r"/system.slice/system-policy\x2droutes.slice/apt-daily.service"), ..IN_APT },
+        Case { path: Some(r"/system.slice/system-policy\x2droutes.slice/policy-routes@ens5.service/inner"), ..IN_APT },
         Case { path: Some("/workload.slice/apt-daily.service"), ..IN_APT },
         Case { path: Some("/system.slice/train.service"), own_units: &["train.service"], ..IN_APT },
         // cron, as soon as anybody has a table of his own

@@ -57,6 +57,11 @@ impl Crontabs {
         answer
     }
 
+    /// Forgets the last answer, after packages came or went.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
+
     fn check_users(&self) -> Result<(), String> {
         for (folder, known) in &self.of_users {
             let before = known.clone()?;
@@ -91,7 +96,7 @@ impl Crontabs {
 
     fn check_files(&self, packages: &Packages) -> Result<(), String> {
         for table in TABLE {
-            if fs::symlink_metadata(on_disk(&self.root, table)).is_ok() && !packages.is_own_conffile(table) {
+            if fs::symlink_metadata(on_disk(&self.root, table)).is_ok() && !packages.is_own_text(table) {
                 return Err(format!("{table} is not as a package ships it"));
             }
         }
@@ -104,7 +109,7 @@ impl Crontabs {
             for entry in entries {
                 let entry = entry.map_err(|error| format!("{folder} cannot be listed: {error}"))?;
                 let name = entry.file_name();
-                if !packages.is_own_conffile(&format!("{folder}/{}", name.to_string_lossy())) {
+                if !packages.is_own_text(&format!("{folder}/{}", name.to_string_lossy())) {
                     return Err(format!("{folder} holds a job that no package ships"));
                 }
             }

@@ -1,9 +1,9 @@
 //! What of this system its distribution shipped: executables, units, crontabs.
 //!
 //! The kernel tells which file a process executes ([`Executable`]); a name would prove nothing. Such a file is the system's own if and only if
-//! dpkg's database lists it, its content has the digest that the database holds, and root owns it and every folder above, and nobody
-//! else may write there. Each file is hashed once, and only where that could make a process housekeeping. What cannot be read is not
-//! the system's own, and so somebody's work. rpm's database is not read yet.
+//! dpkg's or rpm's database lists it, its content has the digest that the database holds, and root owns it and every folder above, and
+//! nobody else may write there; or it is a daemon of one of two signed snaps. Each file is hashed once, and only where that could make a process housekeeping. What cannot be read is
+//! not the system's own, and so somebody's work.
 //!
 //! Cost: see `docs/journal/2026-11-22-provenance.md`.
 
@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The package database is read again at most this often while it changes.
+/// The package databases are read again at most this often while they change.
 const REREAD_AFTER: Duration = Duration::from_secs(10);
 
 /// The system's own files.
@@ -62,12 +62,13 @@ impl Shipped {
             self.packages = Packages::read(self.packages.root(), vouched);
             self.vouched.clone_from(vouched);
             self.read_at = Instant::now();
+            self.crontabs.forget();
         }
         self.units.clear();
         self.ships_crontabs = self.crontabs.check(&self.packages);
     }
 
-    /// Where the package database, or a rule, has a file that may be this executable. Its content is not looked at.
+    /// Where a package database, or a rule, has a file that may be this executable. Its content is not looked at.
     #[must_use]
     pub fn locate(&mut self, executable: &Executable) -> Option<&str> {
         self.packages.locate(executable)
@@ -83,7 +84,7 @@ impl Shipped {
         if let Some(known) = self.units.get(name) {
             return *known;
         }
-        let is_shipped = units::is_shipped(&mut self.packages, name);
+        let is_shipped = units::is_shipped(&self.packages, name);
         self.units.insert(name.to_owned(), is_shipped);
         is_shipped
     }
@@ -98,7 +99,7 @@ impl Shipped {
     pub fn state(&self, probes: &mut Probes) {
         match self.packages.refusal() {
             None => probes.ok("provenance"),
-            Some((status, reason)) => probes.set("provenance", status, reason),
+            Some(refusal) => probes.set("provenance", refusal.status, refusal.reason.clone()),
         }
         match &self.ships_crontabs {
             Ok(()) => probes.ok("crontabs"),

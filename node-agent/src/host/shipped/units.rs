@@ -5,7 +5,7 @@
 //! systemd.unit(5), "Unit File Load Path".
 
 use super::packages::Packages;
-use std::{fs, path::Path};
+use std::{fs, io::ErrorKind, path::Path};
 
 /// Folders that come before the distribution's own.
 const BEFORE: [&str; 9] = [
@@ -24,7 +24,7 @@ const LOCAL: &str = "/usr/local/lib/systemd/system/";
 const SHIPPED: [&str; 2] = ["/usr/lib/systemd/system/", "/lib/systemd/system/"];
 
 /// Whether the unit of this name is the distribution's.
-pub(super) fn is_shipped(packages: &mut Packages, name: &str) -> bool {
+pub(super) fn is_shipped(packages: &Packages, name: &str) -> bool {
     // The fragment of an instance is its template's.
     let template = name.split_once('@').and_then(|(base, rest)| Some(format!("{base}@.{}", rest.rsplit_once('.')?.1)));
     let names: Vec<&str> = std::iter::once(name).chain(template.as_deref()).collect();
@@ -33,27 +33,43 @@ pub(super) fn is_shipped(packages: &mut Packages, name: &str) -> bool {
     if is_overruled || !names.iter().all(|name| drop_ins_are_shipped(packages, name)) {
         return false;
     }
-    names.iter().any(|name| SHIPPED.iter().any(|folder| packages.is_own_unit(&format!("{folder}{name}"))))
+    names.iter().any(|name| SHIPPED.iter().any(|folder| packages.is_own_text(&format!("{folder}{name}"))))
 }
 
-/// Whether no drop-in applies to the unit. Packages ship few of them, and none for the units of upkeep: any counts as somebody's.
+/// Whether every drop-in that applies to the unit is a package's, unchanged, in the distribution's own folder: Fedora and RHEL 10 ship one for
+/// all services (`service.d/10-timeout-abort.conf`).
 fn drop_ins_are_shipped(packages: &Packages, name: &str) -> bool {
     let Some((base, kind)) = name.rsplit_once('.') else { return false };
     // `a-b.service` takes drop-ins of `a-b.service.d`, `a-.service.d` and `service.d`.
     let dashes = base.match_indices('-').map(|(at, _)| format!("{}.{kind}.d", &base[..=at]));
     let folders: Vec<String> = [format!("{name}.d"), format!("{kind}.d")].into_iter().chain(dashes).collect();
-    let places = BEFORE.iter().chain([&LOCAL]).chain(&SHIPPED);
-    !places
-        .into_iter()
-        .any(|place| folders.iter().any(|folder| has_configuration(&packages.on_disk(&format!("{place}{folder}")))))
+    let is_somebodys = |place: &str, folder: &str| match drop_ins(&packages.on_disk(&format!("{place}{folder}"))) {
+        Some(names) if SHIPPED.contains(&place) => {
+            names.iter().any(|name| !packages.is_own_text(&format!("{place}{folder}/{name}")))
+        }
+        Some(names) => !names.is_empty(),
+        None => true,
+    };
+    let mut places = BEFORE.iter().chain([&LOCAL]).chain(&SHIPPED);
+    !places.any(|place| folders.iter().any(|folder| is_somebodys(place, folder)))
 }
 
-/// Whether a folder holds configuration, or would not say.
-fn has_configuration(folder: &Path) -> bool {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => {
-            entries.any(|entry| entry.map_or(true, |entry| entry.file_name().to_string_lossy().ends_with(".conf")))
+/// The configuration in a folder; `None` if that cannot be told.
+fn drop_ins(folder: &Path) -> Option<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return (error.kind() == ErrorKind::NotFound).then(Vec::new),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry.ok()?.file_name();
+        if name.as_encoded_bytes().ends_with(b".conf") {
+            found.push(name.to_str()?.to_owned());
         }
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
+    Some(found)
 }
+
+#[cfg(test)]
+#[path = "units_tests.rs"]
+mod tests;

@@ -1,10 +1,12 @@
 //! A database like dpkg's over files in a folder, and each way in which a file is not the system's own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::*;
+use super::{tree::devices, *};
+use md5::{Digest as _, Md5};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 const SYSLOGD: &str = "/usr/sbin/syslogd";
+const LISTS: &str = "/var/lib/dpkg/info";
 
 struct System {
     folder: tempfile::TempDir,
@@ -23,7 +25,7 @@ impl System {
         system.package("units", &["/usr/lib/systemd/system/syslog.service"]);
         system.file(
             "/var/lib/dpkg/status",
-            "Package: cron\nConffiles:\n /etc/crontab 0123\n /etc/passwd 4567\n",
+            "Package: cron\nConffiles:\n /etc/crontab 0123456789abcdef0123456789abcdef\n /etc/passwd 0123456789abcdef0123456789abcdef\n",
             0o644,
         );
         system
@@ -49,8 +51,8 @@ impl System {
             let content = fs::read(self.on_disk(file)).ok()?;
             Some(format!("{}  {}\n", hex::encode(Md5::digest(content)), &file[1..]))
         });
-        self.file(&format!("/{DATABASE}/{name}.md5sums"), &sums.collect::<String>(), 0o644);
-        self.file(&format!("/{DATABASE}/{name}.list"), &files.join("\n"), 0o644);
+        self.file(&format!("{LISTS}/{name}.md5sums"), &sums.collect::<String>(), 0o644);
+        self.file(&format!("{LISTS}/{name}.list"), &files.join("\n"), 0o644);
     }
 
     fn packages(&self) -> Packages {
@@ -75,8 +77,10 @@ fn an_unchanged_file_of_a_package_is_the_systems_own() {
     assert_eq!(packages.refusal(), None);
     assert_eq!(packages.locate(&syslogd), Some(SYSLOGD));
     assert!(packages.is_own(&syslogd) && packages.is_own(&syslogd));
-    assert!(packages.is_own_unit("/usr/lib/systemd/system/syslog.service"));
-    assert_eq!(packages.conffiles.keys().collect::<Vec<_>>(), ["/etc/crontab"]);
+    assert!(packages.is_own_text("/usr/lib/systemd/system/syslog.service"));
+    let mut texts: Vec<_> = packages.index.texts.keys().collect();
+    texts.sort();
+    assert_eq!(texts, ["/etc/crontab", "/usr/lib/systemd/system/syslog.service"]);
 }
 
 #[test]
@@ -116,10 +120,10 @@ fn whatever_somebody_could_have_changed_is_not_the_systems_own() {
             fs::set_permissions(system.on_disk("/usr/sbin"), fs::Permissions::from_mode(0o777)).unwrap();
         }),
         ("a package without digests", |system| {
-            fs::remove_file(system.on_disk(&format!("/{DATABASE}/syslogd:amd64.md5sums"))).unwrap();
+            fs::remove_file(system.on_disk(&format!("{LISTS}/syslogd:amd64.md5sums"))).unwrap();
         }),
         ("a digest of something else", |system| {
-            let sums = format!("/{DATABASE}/syslogd:amd64.md5sums");
+            let sums = format!("{LISTS}/syslogd:amd64.md5sums");
             system.file(&sums, &format!("{}  usr/sbin/syslogd\n", "0".repeat(32)), 0o644);
         }),
     ];
@@ -135,7 +139,7 @@ fn whatever_somebody_could_have_changed_is_not_the_systems_own() {
     let owner = fs::metadata(system.root()).unwrap().uid();
     let mut packages = Packages::read_owned_by(system.root(), &BTreeSet::new(), owner + 1);
     assert!(!packages.is_own(&system.executable(SYSLOGD)), "another owner");
-    assert!(!packages.is_own_unit("/usr/lib/systemd/system/syslog.service"));
+    assert!(!packages.is_own_text("/usr/lib/systemd/system/syslog.service"));
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn without_a_database_nothing_is_the_systems_own() {
     let system = System::new();
     fs::remove_dir_all(system.on_disk("/var/lib/dpkg")).unwrap();
     let mut packages = system.packages();
-    assert_eq!(packages.refusal().map(|(status, _)| status), Some(Status::Unsupported));
+    assert_eq!(packages.refusal().map(|refusal| refusal.status), Some(Status::Unsupported));
     assert!(!packages.is_own(&system.executable(SYSLOGD)));
     let mut nowhere = Packages::read(Path::new("/nowhere"), &BTreeSet::new());
     assert!(!nowhere.is_own(&system.executable(SYSLOGD)));
