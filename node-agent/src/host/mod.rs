@@ -11,5 +11,6 @@ pub mod interfaces;
 pub mod memory;
 pub mod people;
 pub mod process;
+pub mod runtime;
 pub mod shipped;
 pub mod signals;
