@@ -10,6 +10,7 @@ fn main() {
         .field_attribute("Listener.class", with_name("class"))
         .field_attribute("PeerGroup.class", with_name("class"))
         .field_attribute("PeerGroup.protocol", with_name("protocol"))
+        .field_attribute("WorkloadName.container", "#[serde(skip_serializing_if = \"Option::is_none\")]")
         .field_attribute("Coverage.collector", with_name("collector"))
         .field_attribute("Probe.status", with_name("probe_status"))
         .compile_fds(descriptors)

@@ -196,7 +196,10 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
 }
 
 fn row_names(row: &wire::WorkloadActivity) -> impl Iterator<Item = &String> {
-    let name = row.name.iter().chain(&row.batch_job).flat_map(|name| [&name.kind, &name.id]);
+    let names = || row.name.iter().chain(&row.batch_job);
+    let told = names().filter_map(|name| name.container.as_ref());
+    let told = told.flat_map(|told| [&told.name, &told.pod, &told.namespace, &told.owner, &told.image]);
+    let name = names().flat_map(|name| [&name.kind, &name.id]).chain(told);
     [&row.key, &row.top_command].into_iter().chain(name).chain(row.syscalls.iter().map(|class| &class.class))
 }
 

@@ -97,7 +97,7 @@ fn row(key: &str, command: &str, name: Option<(&str, &str)>) -> wire::WorkloadAc
         execs: Some(0),
         exits: Some(0),
         oom_kills: Some(0),
-        name: name.map(|(kind, id)| wire::WorkloadName { kind: kind.into(), id: id.into() }),
+        name: name.map(|(kind, id)| wire::WorkloadName { kind: kind.into(), id: id.into(), container: None }),
         cpu_user_ns: Some(0),
         cpu_system_ns: Some(0),
         run_queue_delay_ns: Some(0),

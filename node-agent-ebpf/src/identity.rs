@@ -188,7 +188,8 @@ fn place_of<const TYPED: bool>(task: Address<TYPED>) -> Option<(Key, u32)> {
     key.kernel_thread = u8::from(is_kernel_thread(task));
     let tgid: u32 = task.read(offset!(task_tgid))?;
     let number = u64::from(tgid);
-    key.own = u8::from(number == control(control::OWN_TGID) || number == control(control::HELPER_TGID));
+    let own = [control::OWN_TGID, control::HELPER_TGID, control::SECOND_HELPER_TGID];
+    key.own = u8::from(own.iter().any(|slot| number == control(*slot)));
     cgroup::place(task, &mut key);
     Some((key, tgid))
 }

@@ -297,8 +297,10 @@ pub mod control {
     /// Process id of the agent's helper, as the first pid namespace sees it; 0 while there is none. Whatever the agent starts is its helper;
     /// one that is older than the programs is written by the agent.
     pub const HELPER_TGID: u32 = 4;
+    /// The other helper, while there are two: one reads GPUs, one asks the container runtime.
+    pub const SECOND_HELPER_TGID: u32 = 5;
     /// Length of the array.
-    pub const LEN: u32 = 5;
+    pub const LEN: u32 = 6;
 }
 
 /// Indices into the array of drop counters.

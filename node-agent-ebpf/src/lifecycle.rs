@@ -41,7 +41,9 @@ fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
         return;
     }
     if parent.read::<u32>(offset!(task_tgid)).map(u64::from) == Some(control(control::OWN_TGID)) {
-        let _ = CONTROL.set(control::HELPER_TGID, &u64::from(tgid), 0);
+        let is_first = control(control::HELPER_TGID) == 0;
+        let slot = if is_first { control::HELPER_TGID } else { control::SECOND_HELPER_TGID };
+        let _ = CONTROL.set(slot, &u64::from(tgid), 0);
     }
     let task_id = lineage::born(parent, child, tgid);
     let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
@@ -149,8 +151,10 @@ fn process_free(context: BtfTracePointContext) -> i32 {
         if task.read::<u32>(offset!(task_pid)) != tgid {
             return;
         }
-        if tgid.map(u64::from) == Some(control(control::HELPER_TGID)) {
-            let _ = CONTROL.set(control::HELPER_TGID, &0, 0);
+        for slot in [control::HELPER_TGID, control::SECOND_HELPER_TGID] {
+            if tgid.map(u64::from) == Some(control(slot)) {
+                let _ = CONTROL.set(slot, &0, 0);
+            }
         }
         if is_end_told_here() {
             lineage::ended(task, entry);

@@ -21,6 +21,7 @@ use crate::{
         clock::Moment,
         facts::Facts,
         process,
+        runtime::{Containers, report::Container},
         shipped::Shipped,
         signals::{Seen, Signals},
     },
@@ -36,7 +37,7 @@ use crate::{
 };
 use heartbeat::wire;
 use rustix::thread::CapabilitySet;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use whose::Known;
 use workload_rules::Rules;
 
@@ -73,6 +74,7 @@ pub struct Collector {
     drops_before: Vec<(&'static str, u64)>,
     signals: Signals,
     shipped: Shipped,
+    containers: Containers,
     rows: Rows,
     names: Names,
     runs: Runs,
@@ -139,6 +141,8 @@ impl Collector {
             drops_before: Vec::new(),
             signals,
             shipped: Shipped::read(&options.host_root),
+            // After the first read, by which the programs know whose children are the agent's own.
+            containers: Containers::start(&options.runtime),
             rows: Rows::default(),
             names: Names::default(),
             runs: Runs::default(),
@@ -223,6 +227,7 @@ impl Collector {
         let measured = self.state(&mut probes, failure.as_deref());
         self.probes = probes.clone();
         let drops = self.lost();
+        let containers = self.describe();
         let reading = Reading {
             taken,
             counters_since: self.counters_since,
@@ -232,6 +237,7 @@ impl Collector {
             signals,
             rows: self.rows.clone(),
             names: self.names.clone(),
+            containers,
             runs: self.runs.clone(),
             rules_version: self.rules.version.clone(),
             measured,
@@ -267,11 +273,26 @@ impl Collector {
         self.rules = rules;
     }
 
+    /// What is told of the containers that rows stand for. Whom nobody knows yet is asked for, and known by the next sample.
+    fn describe(&mut self) -> BTreeMap<String, Container> {
+        let mut described = BTreeMap::new();
+        for (_, key, _) in self.rows.iter() {
+            let name = self.names.of(key).and_then(|meaning| meaning.name.as_ref());
+            let id = name.and_then(|name| name.id.rsplit('/').next());
+            if let Some(container) = id.and_then(|id| self.containers.describe(id)) {
+                described.insert(key.to_owned(), container.clone());
+            }
+        }
+        self.containers.end();
+        described
+    }
+
     /// Looks for GPUs' work, people and callers.
     fn look(&mut self, now: Moment, probes: &mut Probes) -> Seen {
         let mut known = Known {
             rules: &self.rules.housekeeping,
             shipped: &mut self.shipped,
+            containers: &mut self.containers,
             books: &self.books,
             cgroups: &self.cgroups,
             rows: &self.rows,
@@ -285,6 +306,7 @@ impl Collector {
         standing.state(probes);
         self.keeper.report(probes);
         self.shipped.state(probes);
+        self.containers.state(probes);
         if standing.measured.cgroups && !self.cgroups.any() {
             probes.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }

@@ -5,7 +5,7 @@
 
 use crate::{
     collect::Reading,
-    host::clock::Moment,
+    host::{clock::Moment, runtime::report::Container},
     kernel::Measured,
     workload::{Activity, Class, Name, Row},
 };
@@ -99,7 +99,9 @@ fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::Work
         class: class.to_wire().into(),
         key: key.to_owned(),
         top_command: row.top_command.clone(),
-        name: meaning.and_then(|meaning| meaning.name.as_ref()).map(name),
+        name: meaning
+            .and_then(|meaning| meaning.name.as_ref())
+            .map(|one| wire::WorkloadName { container: reading.containers.get(key).map(container), ..name(one) }),
         // Said only where the name is that of something inside the job.
         batch_job: meaning.filter(|meaning| meaning.job != meaning.name).and_then(|m| m.job.as_ref()).map(name),
         ..activity(&row.activity, reading.measured)
@@ -149,7 +151,17 @@ pub fn activity(activity: &Activity, measured: Measured) -> wire::WorkloadActivi
 }
 
 fn name(name: &Name) -> wire::WorkloadName {
-    wire::WorkloadName { kind: name.kind.clone(), id: name.id.clone() }
+    wire::WorkloadName { kind: name.kind.clone(), id: name.id.clone(), container: None }
+}
+
+fn container(told: &Container) -> wire::Container {
+    wire::Container {
+        name: told.name.clone(),
+        pod: told.pod.clone(),
+        namespace: told.namespace.clone(),
+        owner: told.owner.clone(),
+        image: told.image.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -180,12 +192,21 @@ mod tests {
         rows.book_failures(Class::Workload, path, 9, 1);
         rows.book(Class::Kernel, Some("/"), "kworker/0:1", &Share { live_processes: 1, ..Share::default() });
         rows.end();
+        let alignment = Container {
+            name: "align".into(),
+            pod: "align-7".into(),
+            namespace: "omics".into(),
+            owner: "Job/align".into(),
+            image: "quay.io/biocontainers/bwa:0.7.18".into(),
+            ..Container::default()
+        };
         let mut names = Names::default();
         names.refresh(&workload_rules::built_in(), rows.iter().map(|(_, key, _)| key));
         let mut probes = Probes::default();
         probes.ok("tasks");
         probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
         Reading {
+            containers: [(path.unwrap_or_default().to_owned(), alignment)].into(),
             runs: Runs::default(),
             taken: Moment { unix_ms: 1_800_000_030_000, boottime_ns: 90_000_000_000 },
             counters_since: Moment { unix_ms: 1_800_000_000_000, boottime_ns: 50_000_000_000 },

@@ -1,4 +1,4 @@
-//! The two HTTP clients of the agent, and a reader that cannot be made to swallow more than it asked for.
+//! The HTTP clients of the agent, and a reader that cannot be made to swallow more than it asked for.
 //!
 //! Certificates are loaded only where `https` needs them: a host without any (an initramfs) can still speak plain HTTP,
 //! and the agent saves the memory of about 140 parsed roots.
@@ -19,6 +19,20 @@ pub fn metadata_client(timeout: Duration) -> reqwest::Result<reqwest::Client> {
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .tls_certs_only([])
+        .build()
+}
+
+/// For services of this machine: by address, never through a proxy, for as long as the caller waits. `authority` holds the only certificates, in PEM, by which one over https is known.
+///
+/// # Errors
+/// If these are no certificates, or the system refuses the basic resources.
+pub fn local_client(authority: Option<&[u8]>) -> reqwest::Result<reqwest::Client> {
+    let known = authority.map(reqwest::Certificate::from_pem_bundle).transpose()?.unwrap_or_default();
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tls_certs_only(known)
         .build()
 }
 

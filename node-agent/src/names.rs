@@ -90,6 +90,11 @@ fn of_row(row: &mut wire::WorkloadActivity, with: &mut impl FnMut(&mut String)) 
     for name in row.name.iter_mut().chain(&mut row.batch_job) {
         with(&mut name.kind);
         with(&mut name.id);
+        if let Some(told) = &mut name.container {
+            for text in [&mut told.name, &mut told.pod, &mut told.namespace, &mut told.owner, &mut told.image] {
+                with(text);
+            }
+        }
     }
     row.syscalls.iter_mut().for_each(|class| with(&mut class.class));
 }
@@ -105,7 +110,17 @@ mod tests {
         wire::WorkloadActivity {
             key: HOSTILE.repeat(400),
             top_command: HOSTILE.into(),
-            name: Some(wire::WorkloadName { kind: HOSTILE.into(), id: HOSTILE.into() }),
+            name: Some(wire::WorkloadName {
+                kind: HOSTILE.into(),
+                id: HOSTILE.into(),
+                container: Some(wire::Container {
+                    name: HOSTILE.into(),
+                    pod: HOSTILE.into(),
+                    namespace: HOSTILE.into(),
+                    owner: HOSTILE.into(),
+                    image: HOSTILE.repeat(400),
+                }),
+            }),
             syscalls: vec![wire::SyscallClass { class: HOSTILE.into(), count: 1 }],
             ..wire::WorkloadActivity::default()
         }

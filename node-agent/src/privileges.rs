@@ -70,8 +70,13 @@ pub fn give_up(keep: CapabilitySet, why: &str, mut is_usable: impl FnMut() -> bo
 
 /// For a thread that needs no right at all.
 pub fn give_up_in_this_thread() {
+    keep_in_this_thread(CapabilitySet::empty());
+}
+
+/// For a thread, or a process that has but one, that needs these alone, if it has them.
+pub fn keep_in_this_thread(keep: CapabilitySet) {
     // The thread that gives up everything for all looks at the outcome of every thread.
-    let _ = lower(CapabilitySet::empty(), &mut || true);
+    let _ = lower(keep, &mut || true);
 }
 
 fn lower(keep: CapabilitySet, is_usable: &mut impl FnMut() -> bool) -> io::Result<(CapabilitySet, bool)> {

@@ -3,7 +3,8 @@
 //! A rule too many makes a busy machine look idle, and an idle machine is switched off. So there are lists here, in code,
 //! that a file cannot touch. What runs other people's programs (shells, interpreters, launchers, pipeline engines) is never
 //! housekeeping by its name; only cron's kind counts as a scheduler; units that hold other people's processes are never
-//! upkeep. And no rule may ask for the value of an option whose name says secret.
+//! upkeep. Containers are housekeeping by namespace, DaemonSet and image together, and never in a namespace that people work in. And no rule may
+//! ask for the value of an option whose name says secret.
 
 use crate::{NamePattern, Rules};
 
@@ -180,6 +181,82 @@ pub const NEVER_UNITS: &[&str] = &[
     "walinuxagent",
     "waagent",
     "qemu-guest-agent",
+];
+
+/// Units of container runtimes and of kubelet: what of [`RUNTIME_PROGRAMS`] runs there starts, watches and probes containers, and has no work of
+/// its own.
+pub const RUNTIME_UNITS: &[&str] = &["containerd.service", "crio.service", "docker.service", "kubelet.service"];
+
+/// Programs that count in [`RUNTIME_UNITS`] and nowhere else. What a container runs is executed by the container's own processes, in its own
+/// cgroup; a shim only holds it, and `runc` has become the container's program by the time that this one begins. The daemons themselves are housekeeping by
+/// name, `docker-proxy` is not: it passes on what clients send.
+pub const RUNTIME_PROGRAMS: &[&str] = &[
+    "containerd-shim",
+    "containerd-shim-runc-v1",
+    "containerd-shim-runc-v2",
+    "runc",
+    "crun",
+    "xtables-nft-multi",
+    "xtables-legacy-multi",
+    "mount",
+    "umount",
+];
+
+/// Namespaces of Kubernetes in which no container is housekeeping, whatever its DaemonSet and image: where people work, by name.
+pub const NEVER_NAMESPACES: &[&str] = &[
+    "default",
+    "dev",
+    "development",
+    "test",
+    "testing",
+    "stage",
+    "staging",
+    "prod",
+    "production",
+    "app",
+    "apps",
+    "batch",
+    "jobs",
+    "work",
+    "argo",
+    "workflows",
+    "airflow",
+    "spark",
+    "ray",
+    "dask",
+    "kubeflow",
+    "jupyter",
+    "jupyterhub",
+    "ci",
+    "gitlab-runner",
+    "arc-runners",
+];
+
+/// Accounts of the registries from which EKS's own images come, one for most regions and one for each of the others:
+/// <https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html>
+pub const EKS_ACCOUNTS: &[&str] = &[
+    "602401143452",
+    "013241004608",
+    "066635153087",
+    "121268973566",
+    "151610086707",
+    "151742754352",
+    "296578399912",
+    "333609536671",
+    "455263428931",
+    "491585149902",
+    "533267051163",
+    "558608220178",
+    "590381155156",
+    "730335286997",
+    "759879836304",
+    "761377655185",
+    "800184023465",
+    "877085696533",
+    "900612956339",
+    "900889452093",
+    "918309763551",
+    "961992271922",
 ];
 
 /// Parts of options' names by which their values are secrets: no rule may ask for those.

@@ -5,7 +5,11 @@
 
 use crate::{
     RulesError,
-    guardrails::{MAX_FIRST_PERSONAL_UID, MIN_PREFIX_BYTES, NEVER_UNITS, Programs, SCHEDULER_UNITS},
+    container::{Container, Owner},
+    guardrails::{
+        MAX_FIRST_PERSONAL_UID, MIN_PREFIX_BYTES, NEVER_UNITS, Programs, RUNTIME_PROGRAMS, RUNTIME_UNITS,
+        SCHEDULER_UNITS,
+    },
     read::{MAX_ENTRIES, Section, Text},
 };
 use serde::Serialize;
@@ -32,6 +36,12 @@ pub struct Housekeeping {
     pub unit_parents: BTreeSet<String>,
     /// Units of schedulers: like `units` as long as the distribution ships every table that they work from.
     pub scheduler_units: BTreeSet<String>,
+    /// Units of container runtimes and of kubelet.
+    pub runtime_units: BTreeSet<String>,
+    /// Programs that are housekeeping in those units and nowhere else.
+    pub runtime_programs: BTreeSet<String>,
+    /// Containers that are housekeeping: the `[[container]]` entries.
+    pub containers: Vec<Container>,
     /// First user id of people; below are the system's own. At 0 nothing is housekeeping.
     pub first_personal_uid: u32,
     /// Segments of cgroup paths that mean people, containers or batch systems: nobody below is housekeeping.
@@ -46,6 +56,21 @@ impl Housekeeping {
     pub fn is_excluded(&self, segment: &str) -> bool {
         self.excluded_cgroups.contains(segment)
             || self.excluded_cgroup_prefixes.iter().any(|prefix| segment.starts_with(prefix.as_str()))
+    }
+
+    /// Whether a container of such a pod is housekeeping; all three must come from who cannot be spoofed.
+    #[must_use]
+    pub fn is_upkeep_container(&self, namespace: &str, owner: &Owner, image: &str) -> bool {
+        self.containers.iter().any(|one| one.fits(namespace, owner, image))
+    }
+
+    /// Whether a cgroup path is that of a container runtime's or kubelet's own unit, in whichever slice that no rule excludes (EKS has a
+    /// `runtime.slice`).
+    #[must_use]
+    pub fn is_runtime_unit(&self, path: &str) -> bool {
+        let Some((slices, unit)) = path.rsplit_once('/') else { return false };
+        let is_slice = |segment: &str| segment.ends_with(".slice") && !self.is_excluded(segment);
+        self.runtime_units.contains(unit) && slices.split('/').skip(1).all(is_slice)
     }
 
     pub(crate) fn read(
@@ -65,6 +90,8 @@ impl Housekeeping {
             "units",
             "unit_parents",
             "scheduler_units",
+            "runtime_units",
+            "runtime_programs",
             "first_personal_uid",
             "excluded_cgroups",
             "excluded_cgroup_prefixes",
@@ -80,6 +107,12 @@ impl Housekeeping {
             ("paths", MAX_PATHS, &mut self.paths, &|text| path(text, programs)),
             ("scheduler_units", MAX_ENTRIES, &mut self.scheduler_units, &|text| {
                 one_of(text, SCHEDULER_UNITS, "unit of a scheduler")
+            }),
+            ("runtime_units", MAX_ENTRIES, &mut self.runtime_units, &|text| {
+                one_of(text, RUNTIME_UNITS, "unit of a container runtime")
+            }),
+            ("runtime_programs", MAX_ENTRIES, &mut self.runtime_programs, &|text| {
+                one_of(text, RUNTIME_PROGRAMS, "program of a container runtime")
             }),
         ] {
             extend(section, key, most, known, check)?;

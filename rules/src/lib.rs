@@ -1,4 +1,4 @@
-//! The rules file: who is housekeeping, how tools are shown, how cgroup paths name workloads, how engines are known.
+//! The rules file: who is housekeeping, also in containers, how tools are shown, how cgroup paths name workloads, how engines are known.
 //!
 //! Pure: text in, data or one error out. Agent and sweeper share this parser, so that both refuse the same files for the
 //! same reasons. Rules decide what an idle machine is; so a file may say much, and some things never: see [`guardrails`]. It
@@ -6,6 +6,7 @@
 //! paths, no regular expressions. `docs/rules.md` documents the format.
 
 pub mod attribution;
+pub mod container;
 pub mod engine;
 pub mod error;
 pub mod guardrails;
@@ -16,6 +17,7 @@ mod read;
 pub mod tools;
 
 pub use attribution::{Attribution, Level};
+pub use container::{Container, Image, Owner};
 pub use engine::Engine;
 pub use error::RulesError;
 pub use housekeeping::Housekeeping;
@@ -75,7 +77,7 @@ fn parse_over(file: &[u8], built_in: &Rules) -> Result<Rules, RulesError> {
     let text = read::text(file)?;
     let document = toml::de::DeTable::parse(text).map_err(|error| read::syntax(text, &error))?;
     let top = Section::top(text, &document);
-    top.only(&["version", "base", "housekeeping", "tools", "attribution", "engine"])?;
+    top.only(&["version", "base", "housekeeping", "tools", "attribution", "engine", "container"])?;
     let version = top.required_text("version", "name it, for example version = \"2026-11-21\"")?;
     if version.value.len() > MAX_VERSION_BYTES || !version.value.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(version.refuse(
@@ -108,7 +110,13 @@ fn parse_over(file: &[u8], built_in: &Rules) -> Result<Rules, RulesError> {
         ));
     }
     let mut judged = std::mem::take(&mut rules.housekeeping);
-    judged.read(housekeeping.as_ref(), &built_in.housekeeping, &guardrails::Programs::of([&rules, built_in]))?;
+    let programs = guardrails::Programs::of([&rules, built_in]);
+    judged.containers.extend(container::read(&top.sections("container")?, &programs)?);
+    if judged.containers.len() > container::MAX_CONTAINERS {
+        let what = "the file and the built-in rules together have too many containers";
+        return Err(top.refuse(what, "keep at most 256 [[container]] entries"));
+    }
+    judged.read(housekeeping.as_ref(), &built_in.housekeeping, &programs)?;
     rules.housekeeping = judged;
     Ok(rules)
 }

@@ -44,6 +44,7 @@ missing_packages() {
     # A container engine and a batch system, for the agent to look at.
     has podman || echo podman
     has runc || echo runc
+    has containerd || echo containerd
     has slurmctld || echo slurmctld
     has slurmd || echo slurmd
     has srun || echo slurm-client

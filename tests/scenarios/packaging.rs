@@ -6,6 +6,7 @@
 use lab::{
     binaries,
     lives::{Lives, Proof},
+    once::Group,
     process::Running,
 };
 use std::{
@@ -167,6 +168,32 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     let proof = Proof::on_this_host(&Lives { agent, collector: "auto", ..Lives::programs(10) }).await;
     assert_eq!(proof.heartbeat["coverage"]["collector"], "COLLECTOR_PROC");
     assert_eq!(proof.probe("ebpf").0, "PROBE_STATUS_DENIED");
+}
+
+/// A pod has a cgroup namespace of its own, in which the kernel writes every path from the pod's own on.
+#[test]
+fn a_container_with_a_cgroup_namespace_of_its_own_names_workloads_by_the_hosts_paths() {
+    let podman = Podman::new();
+    podman.build("node-agent");
+    let scratch = tempfile::tempdir().unwrap();
+    let group = Group::new("namespace");
+    let _inside = Running::start("inside", group.inside(&binaries::system("sleep")).arg("3600"), scratch.path());
+    for (collector, capabilities) in [("ebpf", "bpf,perfmon"), ("proc", "net_admin")] {
+        let mut words = podman.run("node-agent", capabilities);
+        let image = words.pop().unwrap();
+        words.extend(
+            ["--cgroupns=private", &env(&format!("COLLECTOR={collector}")), &env("IDENTITY=host"), &image]
+                .map(str::to_owned),
+        );
+        words.extend(["once", "--interval", "500ms"].map(str::to_owned));
+        let done = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let heartbeat: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let keys: Vec<&str> =
+            heartbeat["workloads"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
+        assert!(keys.contains(&group.key().as_str()), "{collector}: {keys:#?}");
+        assert!(!keys.iter().any(|key| key.contains("/..")), "{collector}: {keys:#?}");
+    }
 }
 
 /// Nobody listens there: that the agent is refused the connection, and not the certificates, shows that it got as far.

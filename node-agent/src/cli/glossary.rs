@@ -15,6 +15,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "caller_owners" => "which program holds a listening port",
         "callers" => "listening ports and their peers on other machines",
         "cgroups" => "which processes belong together",
+        "containers" => "names, namespaces and owners of containers, and by them which are housekeeping",
         "cpu_split" => "CPU time in user and in kernel mode, by workload",
         "direct_reclaim" => "memory that tasks must reclaim by themselves, by workload",
         "exit_status" => "exit codes and signals, by workload",
@@ -93,6 +94,10 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
             "make the package database readable to the agent, and writable by nobody but root"
         }
         (_, "provenance") => "see that `rpm --verifydb` finds no fault; `rpmdb --rebuilddb` makes the database anew",
+        (ProbeStatus::Denied, "containers") => {
+            "let the agent open the runtime's socket (CAP_DAC_OVERRIDE, or root), and give it a token that may get nodes/pods"
+        }
+        (_, "containers") => "see that what the reason names answers, or switch it off: containers = false",
         (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
         (_, "ebpf") if by_choice => "set collector = \"auto\"",
         (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",
@@ -118,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_has_a_remedy_and_what_is_has_none() {
-        for probe in ["ebpf", "births", "disk_io", "gpu", "tasks", "one that is not known here"] {
+        for probe in ["ebpf", "births", "containers", "disk_io", "gpu", "tasks", "one that is not known here"] {
             for status in [ProbeStatus::Denied, ProbeStatus::Unsupported, ProbeStatus::Broken] {
                 assert_ne!(remedy(probe, status, "some reason"), "", "{probe} {status:?}");
             }

@@ -11,6 +11,7 @@ pub mod watch;
 
 use crate::{
     config::{self, Config, ConfigError, Surroundings},
+    host::runtime::{self, serve},
     kernel::loader,
     run,
     state::StateError,
@@ -109,6 +110,9 @@ enum Command {
     /// Load the programs for the kernel and hand them over to the agent that asked for them.
     #[command(name = loader::COMMAND, hide = true)]
     LoadPrograms(loader::Wanted),
+    /// Ask kubelet, the container runtime and ECS's agent for names of containers, for the agent that started this.
+    #[command(name = serve::COMMAND, hide = true)]
+    RuntimeHelper(runtime::Options),
     /// Show or check rules: who is housekeeping, what workloads and tools are called (docs/rules.md).
     #[command(subcommand)]
     Rules(rules::Command),
@@ -136,6 +140,9 @@ pub fn main() -> ExitCode {
     // It needs no settings, and its only listener is the agent that started it.
     if let Command::LoadPrograms(wanted) = &arguments.command {
         return if loader::load_and_hand_over(wanted).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+    }
+    if let Command::RuntimeHelper(options) = &arguments.command {
+        return if serve::serve(options).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
     }
     let surroundings = Surroundings::of_this_process();
     let done = config::load(arguments.config.as_deref(), &surroundings)
@@ -215,7 +222,7 @@ fn execute(command: &Command, config: &Config, surroundings: &Surroundings) -> a
             })?;
             Ok(SUCCESS)
         }
-        Command::LoadPrograms(_) => Ok(USAGE),
+        Command::LoadPrograms(_) | Command::RuntimeHelper(_) => Ok(USAGE),
         Command::Rules(command) => rules::run(command, config),
     }
 }

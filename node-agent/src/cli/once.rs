@@ -28,6 +28,7 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
         keep_ptrace: config.keep_ptrace,
         host_root: config.host_root.clone(),
         gpu: config.gpu.clone(),
+        runtime: config.runtime.clone(),
         rules: config.rules(),
     }
 }

@@ -54,7 +54,8 @@ impl Collector {
         }
         self.runs.begin(Moment::now().boottime_ns);
         self.shipped.begin(&self.rules.housekeeping.paths);
-        let shipped = &mut self.shipped;
+        self.containers.begin();
+        let (shipped, containers) = (&mut self.shipped, &mut self.containers);
         let mut whose = |key: &Key| {
             let path = match &ledger.paths {
                 Some(paths) => paths.get(&key.cgroup_id).map(String::as_str),
@@ -71,6 +72,7 @@ impl Collector {
                 is_kernel_thread: key.kernel_thread == 1,
                 is_own: key.own == 1,
                 cgroup_path: path,
+                is_upkeep_container: path.is_some_and(|path| containers.is_upkeep(&self.rules.housekeeping, path)),
             };
             let mut origin = OriginOf { shipped: &mut *shipped, executable: key.executable };
             let class = classify(&self.rules.housekeeping, &traits, &mut origin);

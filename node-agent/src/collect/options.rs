@@ -1,7 +1,7 @@
 //! What a collector is told, and why it does not begin.
 
 use crate::{
-    host::gpu,
+    host::{gpu, runtime},
     kernel::{fallback, object::ObjectError},
     rules::Keeper,
 };
@@ -45,6 +45,8 @@ pub struct CollectorOptions {
     pub host_root: PathBuf,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
+    /// Who is asked for names and owners of containers.
+    pub runtime: runtime::Options,
     /// By which rules processes are judged.
     pub rules: Arc<Keeper>,
 }

@@ -2,12 +2,12 @@
 
 use crate::{
     coverage::Probes,
-    host::{books::HostBooks, clock::Moment, facts::Facts, signals::Seen},
+    host::{books::HostBooks, clock::Moment, facts::Facts, runtime::report::Container, signals::Seen},
     kernel::Measured,
     workload::{Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// One reading.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Reading {
     pub rows: Rows,
     /// What the rows' keys mean.
     pub names: Names,
+    /// What is told of the containers that rows stand for, by the rows' keys.
+    pub containers: BTreeMap<String, Container>,
     /// Runs of pipelines: another view of the same books.
     pub runs: Runs,
     /// Version of the rules that sorted the rows.

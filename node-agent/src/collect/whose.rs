@@ -2,7 +2,7 @@
 
 use super::{Books, book::OriginOf};
 use crate::{
-    host::{cgroups::Cgroups, process::Identity, shipped::Shipped, signals::Attribute},
+    host::{cgroups::Cgroups, process::Identity, runtime::Containers, shipped::Shipped, signals::Attribute},
     workload::{Class, Rows, Traits, classify},
 };
 use node_agent_ebpf::hierarchy;
@@ -12,6 +12,7 @@ use workload_rules::{Housekeeping, guardrails::NEVER_UNITS};
 pub(super) struct Known<'a> {
     pub(super) rules: &'a Housekeeping,
     pub(super) shipped: &'a mut Shipped,
+    pub(super) containers: &'a mut Containers,
     pub(super) books: &'a Books,
     pub(super) cgroups: &'a Cgroups,
     pub(super) rows: &'a Rows,
@@ -29,6 +30,10 @@ impl Attribute for Known<'_> {
             is_kernel_thread: false,
             is_own: pid == std::process::id(),
             cgroup_path: process.cgroup_path.as_deref(),
+            is_upkeep_container: process
+                .cgroup_path
+                .as_deref()
+                .is_some_and(|path| self.containers.is_upkeep(self.rules, path)),
         };
         classify(self.rules, &traits, &mut OriginOf { shipped: &mut *self.shipped, executable })
     }

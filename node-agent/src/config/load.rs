@@ -146,6 +146,12 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "gpu_helper" => config.gpu.helper = Some(value::path(found)?),
         "rules_file" => config.rules_file = Some(value::path(found)?),
         "pci_devices" => config.gpu.pci_devices = value::path(found)?,
+        "containers" => config.runtime.enabled = value::switch(found)?,
+        "cri_socket" => config.runtime.cri_socket = Some(value::path(found)?),
+        "kubelet_url" => config.runtime.kubelet_url = Some(value::local_url(found)?),
+        "kubelet_token_file" => config.runtime.kubelet_token_file = Some(value::path(found)?),
+        "kubelet_ca_file" => config.runtime.kubelet_ca_file = Some(value::path(found)?),
+        "ecs_url" => config.runtime.ecs_url = Some(value::local_url(found)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(found)?),
         _ => config.log = Some(value::text(found)?),
     }

@@ -8,12 +8,16 @@ mod value;
 
 pub use value::parse_duration;
 
-use crate::{budget::Limits, host::gpu, rules::Keeper};
+use crate::{
+    budget::Limits,
+    host::{gpu, runtime},
+    rules::Keeper,
+};
 pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 20] = [
+pub const KEYS: [&str; 26] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -31,6 +35,12 @@ pub const KEYS: [&str; 20] = [
     "identity",
     "gpu_helper",
     "pci_devices",
+    "containers",
+    "cri_socket",
+    "kubelet_url",
+    "kubelet_token_file",
+    "kubelet_ca_file",
+    "ecs_url",
     "rules_file",
     "metrics_listen",
     "log",
@@ -67,6 +77,8 @@ pub struct Config {
     pub identity: IdentityChoice,
     /// Where GPUs are looked for, and by what they are read.
     pub gpu: gpu::Options,
+    /// Who is asked for names and owners of containers.
+    pub runtime: runtime::Options,
     /// Rules of this host alone, in the place of the sweeper's and the built-in ones.
     pub rules_file: Option<PathBuf>,
     /// Where the last heartbeat is shown as OpenMetrics; `None` is nowhere.
@@ -162,6 +174,7 @@ impl Config {
             budget: Limits { cpu_ppm_of_host: 5_000, memory_bytes: 64 * 1024 * 1024 },
             identity: IdentityChoice::Auto,
             gpu: gpu::Options::default(),
+            runtime: runtime::Options::default(),
             rules_file: None,
             metrics_listen: None,
             log: None,

@@ -41,6 +41,20 @@ pub(super) fn url(value: &toml::Value) -> Result<String, String> {
     }
 }
 
+/// An address of this machine's own: over plain http nobody else may answer.
+pub(super) fn local_url(value: &toml::Value) -> Result<String, String> {
+    let text = url(value)?;
+    let host = reqwest::Url::parse(&text).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
+    let is_loopback =
+        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    if text.starts_with("http:") && !is_loopback {
+        return Err(format!(
+            "`{text}` is plain http to another machine; give https, or an address such as http://127.0.0.1:10255"
+        ));
+    }
+    Ok(text)
+}
+
 /// A length of time such as `30s`, `1h 30m` or `7d` (a day has 24 hours), within bounds.
 pub(super) fn duration(value: &toml::Value, least: Duration, most: Duration) -> Result<Duration, String> {
     let text = text(value)?;

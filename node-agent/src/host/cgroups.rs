@@ -18,6 +18,8 @@ use std::{
 
 /// Directories that one walk looks at, at most: beyond that, what is missing stays without a path.
 const MAX_DIRECTORIES: usize = 100_000;
+/// That of a tree's root.
+const ROOT_INODE: u64 = 1;
 
 /// Where the trees are mounted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,12 +31,16 @@ pub struct Mounts {
 
 impl Mounts {
     /// Reads `/proc/self/mountinfo`. The first mount of a tree counts; a mount of a part of a tree is passed over.
+    ///
+    /// In a cgroup namespace the kernel writes `/` for the part that the container is in, and `/../..` for the whole tree. The whole one is told by its inode,
+    /// which is 1: <https://github.com/torvalds/linux/blob/v6.12/fs/kernfs/dir.c> (`kernfs_create_root`).
     #[must_use]
     pub fn read() -> Self {
-        fs::read_to_string("/proc/self/mountinfo").map(|text| Self::parse(&text)).unwrap_or_default()
+        let is_whole = |point: &Path| id_of(point).is_ok_and(|inode| inode == ROOT_INODE);
+        fs::read_to_string("/proc/self/mountinfo").map(|text| Self::parse(&text, is_whole)).unwrap_or_default()
     }
 
-    fn parse(mountinfo: &str) -> Self {
+    pub(super) fn parse(mountinfo: &str, is_whole: impl Fn(&Path) -> bool) -> Self {
         let mut mounts = Self::default();
         for line in mountinfo.lines() {
             let Some((left, right)) = line.split_once(" - ") else { continue };
@@ -45,7 +51,9 @@ impl Mounts {
             else {
                 continue;
             };
-            if root != "/" {
+            // mountinfo writes a space as \040.
+            let point = PathBuf::from(point.replace("\\040", " "));
+            if (root != "/" && !root.starts_with("/..")) || !kind.starts_with("cgroup") || !is_whole(&point) {
                 continue;
             }
             let has = |controller| options.split(',').any(|option| option == controller);
@@ -55,13 +63,14 @@ impl Mounts {
                 "cgroup" if has("pids") => &mut mounts.pids,
                 _ => continue,
             };
-            // mountinfo writes a space as \040.
-            slot.get_or_insert_with(|| PathBuf::from(point.replace("\\040", " ")));
+            slot.get_or_insert(point);
         }
         mounts
     }
 
-    fn of(&self, tree: u8) -> Option<&Path> {
+    /// Where a tree is mounted.
+    #[must_use]
+    pub fn of(&self, tree: u8) -> Option<&Path> {
         match tree {
             hierarchy::V2 => self.v2.as_deref(),
             hierarchy::V1_CPUACCT => self.cpuacct.as_deref(),
@@ -207,10 +216,21 @@ mod tests {
              31 24 0:27 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
              32 24 0:28 /part /elsewhere rw - cgroup cgroup rw,pids\n\
              33 24 0:29 / /sys/fs/cgroup/with\\040space rw - cgroup cgroup rw,pids\n",
+            |_| true,
         );
         assert_eq!(mounts.of(hierarchy::V2), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(mounts.of(hierarchy::V1_CPUACCT), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(mounts.of(hierarchy::V1_PIDS), Some(Path::new("/sys/fs/cgroup/with space")));
+    }
+
+    #[test]
+    fn inside_a_namespace_the_whole_tree_is_told_from_the_containers_part() {
+        let mountinfo = "40 24 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n\
+                         41 24 0:26 /../../.. /host/sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+        let mounts = Mounts::parse(mountinfo, |point| point.starts_with("/host"));
+        assert_eq!(mounts.of(hierarchy::V2), Some(Path::new("/host/sys/fs/cgroup")));
+        assert_eq!(Mounts::parse(mountinfo, |_| false), Mounts::default());
+        assert!(Mounts::read().any(), "this host's own tree is whole");
     }
 
     #[test]

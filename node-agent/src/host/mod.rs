@@ -2,6 +2,7 @@
 
 pub mod books;
 pub mod callers;
+pub mod cgroup_namespace;
 pub mod cgroups;
 pub mod clock;
 pub mod facts;
@@ -10,5 +11,6 @@ pub mod interfaces;
 pub mod memory;
 pub mod people;
 pub mod process;
+pub mod runtime;
 pub mod shipped;
 pub mod signals;

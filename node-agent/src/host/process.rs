@@ -2,7 +2,7 @@
 //!
 //! Cost: one small file for [`Stat`], two more for [`Identity`].
 
-use super::{cgroups::places, shipped};
+use super::{cgroup_namespace::host_places, shipped};
 use crate::{
     kernel::{comm_bytes, comm_text},
     workload::place::telling,
@@ -105,11 +105,11 @@ pub fn workload(proc: &Path, pid: u32) -> Option<String> {
     Some(path)
 }
 
-/// The path that names the workload, from `/proc/PID/cgroup`. Rules of a file only ever exclude more cgroups than the built-in ones do.
+/// The path that names the workload, from `/proc/PID/cgroup`, as the host has it. Rules of a file only ever exclude more cgroups than the built-in ones do.
 #[must_use]
 pub fn cgroup_path(text: &str) -> String {
-    let [unified, v1] = places(text);
-    telling(&workload_rules::built_in().housekeeping, unified, v1).to_owned()
+    let [unified, v1] = host_places(text);
+    telling(&workload_rules::built_in().housekeeping, &unified, &v1).to_owned()
 }
 
 /// Why this process does not see the host's processes; `None` if it does.

@@ -167,6 +167,7 @@ fn new_rules_begin_with_the_next_reading_and_no_counter_runs_backwards() {
         keep_ptrace: false,
         host_root: "/".into(),
         gpu,
+        runtime: crate::host::runtime::Options::default(),
         rules: Arc::clone(&keeper),
     };
     let mut collector = Collector::start(&options).unwrap();

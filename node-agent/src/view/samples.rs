@@ -44,7 +44,7 @@ fn task(id: u64, name: &str, tool: &str, cpu_ms: u64, status: Option<u32>) -> wi
 pub(crate) fn heartbeat(number: u64) -> wire::Heartbeat {
     use wire::Class::{Housekeeping, Kernel, Self_, Workload};
     let mut container = row(Workload, "/docker/3f2a9c1b7d5e", "bwa", number * 900);
-    container.name = Some(wire::WorkloadName { kind: "docker".into(), id: "3f2a9c1b7d5e".into() });
+    container.name = Some(wire::WorkloadName { kind: "docker".into(), id: "3f2a9c1b7d5e".into(), container: None });
     let mut unit = row(Housekeeping, "/system.slice/rsyslog.service", "rsyslogd", number * 4);
     unit.resident_bytes = None;
     let run = wire::Run {

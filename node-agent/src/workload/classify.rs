@@ -1,9 +1,13 @@
 //! To which class a process belongs. ◇
 //!
-//! A process is housekeeping if and only if it is no kernel thread and not this agent, a system user runs it, its cgroup is known and belongs to
-//! no person, container or batch system, the file that it executes is the distribution's own, and one of these holds: that
-//! file's name is listed; its unit is listed and is the distribution's, unchanged; its unit is a scheduler's, and the distribution ships
-//! every table of that scheduler. The name by which a process goes decides nothing: whoever starts it chooses it. Children do not inherit:
+//! A process is housekeeping if and only if it is no kernel thread and not this agent, and either of these holds:
+//!
+//! - Kubelet says that it is in a container whose namespace, DaemonSet and image a rule names together (`host/runtime`).
+//! - A system user runs it, its cgroup is known and belongs to no person, container or batch system, the file that it executes is the
+//!   distribution's own, and one of these holds: that file's name is listed; its unit is listed and is the distribution's, unchanged; its unit is a
+//!   scheduler's, and the distribution ships every table of that scheduler; its unit is a container runtime's, and the file is a part of the runtime.
+//!
+//! The name by which a process goes decides nothing: whoever starts it chooses it. Children do not inherit:
 //! what housekeeping starts is judged by itself, and a script by its interpreter. All else is workload.
 
 use heartbeat::wire;
@@ -47,6 +51,8 @@ pub struct Traits<'a> {
     pub is_own: bool,
     /// `None` if it is not known: the cgroup is gone, or the kernel does not tell.
     pub cgroup_path: Option<&'a str>,
+    /// Its cgroup is that of a container which a rule calls housekeeping, by kubelet's word.
+    pub is_upkeep_container: bool,
 }
 
 /// What of a machine its distribution shipped. Each question may cost a look at the disk, so few are asked.
@@ -71,13 +77,17 @@ pub fn classify(rules: &Housekeeping, process: &Traits<'_>, origin: &mut dyn Ori
         return Class::Own;
     }
     let Some(path) = process.cgroup_path else { return Class::Workload };
+    if process.is_upkeep_container {
+        return Class::Housekeeping;
+    }
     if process.uid >= rules.first_personal_uid || path.split('/').any(|segment| rules.is_excluded(segment)) {
         return Class::Workload;
     }
     let Some(name) = origin.file_name() else { return Class::Workload };
     let is_listed = rules.names.contains(&name)
         || rules.paths.iter().any(|path| path.rsplit('/').next() == Some(&name))
-        || rules.name_prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
+        || rules.name_prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+        || (rules.runtime_programs.contains(&name) && rules.is_runtime_unit(path));
     let is_upkeep = is_listed
         || unit_of(rules, path).is_some_and(|unit| {
             (is_listed_unit(&rules.units, unit) || (rules.scheduler_units.contains(unit) && origin.ships_crontabs()))

@@ -46,7 +46,13 @@ const IN_APT: Case =
     Case { file: Some("/usr/bin/python3.11"), path: Some("/system.slice/apt-daily.service"), ..DAEMON };
 
 fn class_of(case: &Case) -> Class {
-    let process = Traits { uid: case.uid, is_kernel_thread: false, is_own: false, cgroup_path: case.path };
+    let process = Traits {
+        uid: case.uid,
+        is_kernel_thread: false,
+        is_own: false,
+        cgroup_path: case.path,
+        is_upkeep_container: false,
+    };
     classify(&workload_rules::built_in().housekeeping, &process, &mut case.clone())
 }
 
@@ -64,6 +70,14 @@ fn what_the_distribution_ships_and_a_list_names_is_housekeeping() {
         Case { file: Some("/usr/bin/dash"), path: Some(IN_ITS_SLICE), ..DAEMON },
         IN_CRON,
         Case { file: Some("/usr/bin/find"), ..IN_CRON },
+        // What a container runtime runs in its own unit to hold and start containers.
+        Case {
+            file: Some("/usr/bin/containerd-shim-runc-v2"),
+            path: Some("/system.slice/containerd.service"),
+            ..DAEMON
+        },
+        Case { file: Some("/usr/sbin/runc"), path: Some("/runtime.slice/containerd.service"), ..DAEMON },
+        Case { file: Some("/usr/sbin/xtables-nft-multi"), path: Some("/system.slice/kubelet.service"), ..DAEMON },
         // A daemon that is listed needs no unit of the distribution's.
         Case { path: Some("/system.slice/my-own-chrony.service"), ..DAEMON },
     ] {
@@ -92,6 +106,17 @@ fn whatever_one_clause_does_not_hold_for_is_workload() {
         Case { path: Some("/docker/0123456789ab"), ..DAEMON },
         Case { path: Some("/system.slice/slurmstepd.scope/job_17/step_0"), ..DAEMON },
         Case { path: Some("/kubepods.slice/kubepods-burstable.slice/cri-containerd-0123.scope"), ..DAEMON },
+        // parts of a runtime outside its unit, other programs in it, and a runtime that no package brought
+        Case { file: Some("/usr/sbin/runc"), ..DAEMON },
+        Case { file: Some("/usr/sbin/runc"), path: Some("/user.slice/user-0.slice/containerd.service"), ..DAEMON },
+        Case { file: Some("/usr/sbin/docker-proxy"), path: Some("/system.slice/docker.service"), ..DAEMON },
+        Case { file: Some("/usr/bin/dash"), path: Some("/system.slice/containerd.service"), ..DAEMON },
+        Case {
+            is_own_file: false,
+            file: Some("/usr/sbin/runc"),
+            path: Some("/system.slice/containerd.service"),
+            ..DAEMON
+        },
         // units that somebody wrote, changed, or made up at run time; units below units
         Case { own_units: &[], ..IN_APT },
         Case { path: Some("/system.slice/apt-daily.service/inner"), ..IN_APT },
@@ -120,7 +145,8 @@ fn whatever_one_clause_does_not_hold_for_is_workload() {
 
 #[test]
 fn the_kernel_and_the_agent_are_known_by_the_kernels_own_word() {
-    let process = Traits { uid: 0, is_kernel_thread: true, is_own: false, cgroup_path: None };
+    let process =
+        Traits { uid: 0, is_kernel_thread: true, is_own: false, cgroup_path: None, is_upkeep_container: false };
     let rules = &workload_rules::built_in().housekeeping;
     let nobody = || Case { file: None, ..DAEMON };
     assert_eq!(classify(rules, &process, &mut nobody()), Class::Kernel);
@@ -131,7 +157,21 @@ fn the_kernel_and_the_agent_are_known_by_the_kernels_own_word() {
 }
 
 #[test]
+fn a_container_is_housekeeping_by_kubelets_word_alone() {
+    let rules = &workload_rules::built_in().housekeeping;
+    let path = Some("/kubepods.slice/kubepods-pod1.slice/cri-containerd-0123456789ab.scope");
+    for (is_upkeep_container, is_own, expected) in
+        [(true, false, Class::Housekeeping), (false, false, Class::Workload), (true, true, Class::Own)]
+    {
+        // Files and users of an image are not the machine's.
+        let process = Traits { uid: 65_534, is_kernel_thread: false, is_own, cgroup_path: path, is_upkeep_container };
+        assert_eq!(classify(rules, &process, &mut Case { file: None, ..DAEMON }), expected);
+    }
+}
+
+#[test]
 fn rules_without_a_word_make_nothing_housekeeping() {
-    let process = Traits { uid: 0, is_kernel_thread: false, is_own: false, cgroup_path: DAEMON.path };
+    let process =
+        Traits { uid: 0, is_kernel_thread: false, is_own: false, cgroup_path: DAEMON.path, is_upkeep_container: false };
     assert_eq!(classify(&Housekeeping::default(), &process, &mut DAEMON.clone()), Class::Workload);
 }

@@ -236,7 +236,7 @@ fn hide(node: &mut Node, event: Event) {
         Event::HousekeepingUnread => node.housekeeping.cpu_ns = None,
         Event::RunIsOpen => node.runs.push(wire::Run { engine: "snakemake".into(), ..wire::Run::default() }),
         Event::JobLives => {
-            node.workload.name = Some(wire::WorkloadName { kind: "slurm".into(), id: "17".into() });
+            node.workload.name = Some(wire::WorkloadName { kind: "slurm".into(), id: "17".into(), container: None });
         }
         _ => {}
     }

@@ -21,7 +21,7 @@ fn run(engine: &str, ended_boottime_ns: Option<u64>) -> wire::Run {
 }
 
 fn named(kind: &str, id: &str) -> Option<wire::WorkloadName> {
-    Some(wire::WorkloadName { kind: kind.into(), id: id.into() })
+    Some(wire::WorkloadName { kind: kind.into(), id: id.into(), container: None })
 }
 
 fn group(class: Class, last_exchange_unix_ms: Option<i64>) -> wire::PeerGroup {

@@ -36,7 +36,8 @@ async fn report(store: &Store, node: &NodeId, task: &str, container: &str) {
     let (boot, now) = (BootId(uuid::Uuid::from_u128(7)), Timestamp::now());
     store.join_node(&sample::join(node, boot), &TokenHash::of("token"), now).await.unwrap();
     let mut heartbeat = sample::heartbeat(1, now);
-    heartbeat.workloads[0].name = Some(wire::WorkloadName { kind: "ecs".into(), id: format!("{task}/{container}") });
+    heartbeat.workloads[0].name =
+        Some(wire::WorkloadName { kind: "ecs".into(), id: format!("{task}/{container}"), container: None });
     let envelope = wire::Envelope {
         heartbeats: vec![heartbeat],
         oldest_retained_sequence: 1,

@@ -62,7 +62,11 @@ pub(super) fn workloads(rows: &[&Row], width: usize) -> Body {
 }
 
 fn place(row: &Row) -> String {
-    row.name.as_ref().map_or_else(|| row.key.clone(), |name| format!("{} {}", name.kind, name.id))
+    let Some(name) = &row.name else { return row.key.clone() };
+    match name.container.as_ref().filter(|told| !told.pod.is_empty()) {
+        Some(told) => format!("{} {}/{} {}", name.kind, told.namespace, told.pod, told.name),
+        None => format!("{} {}", name.kind, name.id),
+    }
 }
 
 /// Of a path, the end tells most.
@@ -192,4 +196,27 @@ pub(super) fn help() -> Body {
         "top has a collector of its own, beside that of a running agent, and sends nothing.",
     ];
     (title("help".to_owned()), lines.into_iter().map(Line::raw).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heartbeat::wire;
+
+    #[test]
+    fn a_container_is_shown_by_its_pod_if_that_is_told() {
+        let told = |container| {
+            let name = Some(wire::WorkloadName { kind: "kubernetes".into(), id: "8e2b/9517".into(), container });
+            place(&Row { name, ..Row::default() })
+        };
+        let aws_node = wire::Container {
+            name: "aws-node".into(),
+            pod: "aws-node-x7q2w".into(),
+            namespace: "kube-system".into(),
+            ..wire::Container::default()
+        };
+        assert_eq!(told(Some(aws_node)), "kubernetes kube-system/aws-node-x7q2w aws-node");
+        assert_eq!(told(None), "kubernetes 8e2b/9517");
+        assert_eq!(told(Some(wire::Container::default())), "kubernetes 8e2b/9517", "it is known, and has no pod");
+    }
 }
