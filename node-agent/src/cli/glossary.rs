@@ -14,6 +14,7 @@ pub fn meaning(probe: &str) -> &'static str {
         "call_counts" => "read and write system calls, by workload",
         "caller_owners" => "which program holds a listening port",
         "callers" => "listening ports and their peers on other machines",
+        "cgroup_cpu" => "whether CPU time that no task's own counters show is taken up from its cgroup's",
         "cgroups" => "which processes belong together",
         "cpu_split" => "CPU time in user and in kernel mode, by workload",
         "direct_reclaim" => "memory that tasks must reclaim by themselves, by workload",

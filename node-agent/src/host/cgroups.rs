@@ -61,7 +61,9 @@ impl Mounts {
         mounts
     }
 
-    fn of(&self, tree: u8) -> Option<&Path> {
+    /// Where a tree is mounted.
+    #[must_use]
+    pub fn of(&self, tree: u8) -> Option<&Path> {
         match tree {
             hierarchy::V2 => self.v2.as_deref(),
             hierarchy::V1_CPUACCT => self.cpuacct.as_deref(),
@@ -129,10 +131,26 @@ impl Cgroups {
         self.mounts.any()
     }
 
+    /// Where the trees are mounted.
+    #[must_use]
+    pub fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+
     /// Brings the known paths up to date for these cgroups, and forgets those that nobody uses. `remembered` is asked
     /// first: it knows cgroups that are gone by now.
     pub fn refresh(&mut self, wanted: &HashSet<(u8, u64)>, remembered: impl Fn(u8, u64) -> Option<String>) {
+        self.keep(wanted);
+        self.learn(wanted, remembered);
+    }
+
+    /// Forgets all others.
+    pub fn keep(&mut self, wanted: &HashSet<(u8, u64)>) {
         self.paths.retain(|known, _| wanted.contains(known));
+    }
+
+    /// Learns the paths of these cgroups. `remembered` is asked first: it knows cgroups that are gone by now.
+    pub fn learn(&mut self, wanted: &HashSet<(u8, u64)>, remembered: impl Fn(u8, u64) -> Option<String>) {
         for (tree, id) in wanted {
             if let (false, Some(path)) = (self.paths.contains_key(&(*tree, *id)), remembered(*tree, *id)) {
                 self.paths.insert((*tree, *id), path);
@@ -165,6 +183,12 @@ impl Cgroups {
     }
 }
 
+/// A directory's name as paths have it: what is no text or hidden is escaped.
+#[must_use]
+pub fn visible_name(name: &std::ffi::OsStr) -> String {
+    visible_bytes(name.as_bytes())
+}
+
 fn walk(root: &Path, mut missing: HashSet<u64>) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut queue = std::collections::VecDeque::from([(root.to_owned(), String::new())]);
@@ -176,7 +200,7 @@ fn walk(root: &Path, mut missing: HashSet<u64>) -> Vec<(u64, String)> {
                 continue;
             }
             seen += 1;
-            let path = format!("{path}/{}", visible_bytes(entry.file_name().as_bytes()));
+            let path = format!("{path}/{}", visible_name(&entry.file_name()));
             let id = entry.ino();
             if missing.remove(&id) {
                 found.push((id, path.clone()));

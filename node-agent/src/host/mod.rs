@@ -2,6 +2,7 @@
 
 pub mod books;
 pub mod callers;
+pub mod cgroup_cpu;
 pub mod cgroups;
 pub mod clock;
 pub mod facts;

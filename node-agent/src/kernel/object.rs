@@ -177,7 +177,7 @@ impl Object {
     pub fn read(&mut self) -> Result<Ledger, ObjectError> {
         let mut ledger = Ledger::default();
         self.read_living(&mut ledger)?;
-        self.read_dead(&mut ledger)?;
+        self.read_ended(&mut ledger)?;
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
@@ -246,7 +246,11 @@ impl Object {
         }
     }
 
-    fn read_dead(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
+    /// Adds what ended since this was read last.
+    ///
+    /// # Errors
+    /// As [`Object::read`].
+    pub fn read_ended(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
         let old = self.buffer;
         self.buffer = 1 - old;
         self.control.set(control::BUFFER, self.buffer, 0)?;
