@@ -18,6 +18,10 @@ static OFFSETS: Offsets = Offsets {
     task_exit_signal: ABSENT,
     task_start_boottime: ABSENT,
     task_exit_code: ABSENT,
+    task_state: ABSENT,
+    task_last_arrival: ABSENT,
+    task_frozen_bit: ABSENT,
+    flag_frozen: 0,
     task_delays: ABSENT,
     task_counters: [ABSENT; counter::IN_TASK],
     delays_blkio: ABSENT,
@@ -100,6 +104,7 @@ pub(crate) trait Field: Copy {
     const IS_NUMBER: bool = true;
 }
 
+impl Field for u8 {}
 impl Field for u16 {}
 impl Field for u32 {}
 impl Field for i32 {}

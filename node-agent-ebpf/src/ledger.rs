@@ -15,7 +15,7 @@ use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, generated::bpf_seq_write},
 };
 use core::ffi::c_void;
-use node_agent_ebpf::{Task, control, counter, dropped};
+use node_agent_ebpf::{ABSENT, Task, control, counter, dropped};
 
 /// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L117-L120>
 const EXIT_DEAD: i32 = 0x10;
@@ -42,6 +42,19 @@ fn shown_until(boottime_ns: u64) {
 fn is_live_process<const TYPED: bool>(task: Address<TYPED>, pid: u32, tgid: u32) -> u32 {
     let live: i32 = task.follow(offset!(task_signal)).and_then(|signal| signal.read(offset!(signal_live))).unwrap_or(1);
     u32::from(pid == tgid && live > 0)
+}
+
+/// Not 0 if a freezer holds the task, and its state does not say so.
+#[inline(always)]
+fn frozen<const TYPED: bool>(task: Address<TYPED>) -> u32 {
+    let by_flag = task.read::<u32>(offset!(task_flags)).unwrap_or(0) & offset!(flag_frozen);
+    let bit = offset!(task_frozen_bit);
+    if bit == ABSENT {
+        return by_flag;
+    }
+    // Copied: it is a bit among others, which the verifier lets nobody load.
+    let byte: u8 = task.copy(bit / 8).unwrap_or(0);
+    by_flag | u32::from(byte & (1 << (bit % 8)))
 }
 
 /// Writes one record per task. aya has no macro for iterators.
@@ -87,6 +100,9 @@ fn show<const TYPED: bool>(seq: *mut seq_file, task: Address<TYPED>) {
     record.tgid = tgid;
     record.process = is_live_process(task, pid, tgid);
     record.thread = u32::from(exit_state == 0);
+    record.state = task.read(offset!(task_state)).unwrap_or(0);
+    record.frozen = frozen(task);
+    record.last_arrival_ns = task.read(offset!(task_last_arrival)).unwrap_or(0);
     let memory = if record.process == 1 { resident(task) } else { Resident { now: 0, peak: 0 } };
     record.resident_bytes = memory.now;
     record.peak_resident_bytes = memory.peak;

@@ -5,6 +5,8 @@
 //! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole reading.
 
 mod book;
+mod controllers;
+mod losses;
 mod lost_cpu;
 mod options;
 mod reading;
@@ -18,6 +20,7 @@ use crate::{
     coverage::{Probes, Status},
     host::{
         books,
+        cgroup_usage::Controllers,
         cgroups::{Cgroups, Mounts},
         clock::Moment,
         facts::Facts,
@@ -42,6 +45,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use losses::lost_since;
 use lost_cpu::LostCpu;
 use whose::Known;
 use workload_rules::Rules;
@@ -72,6 +76,7 @@ pub struct Collector {
     /// Why it is not eBPF.
     ebpf_refusal: Option<(Status, String)>,
     cgroups: Cgroups,
+    controllers: Controllers,
     facts: Facts,
     keeper: Arc<Keeper>,
     rules: Arc<Rules>,
@@ -141,6 +146,7 @@ impl Collector {
             books,
             hidden_host,
             ebpf_refusal,
+            controllers: Controllers::new(&mounts),
             cgroups: Cgroups::new(mounts),
             facts: Facts::read(signals.bus().any_gpu()),
             rules: options.rules.rules(),
@@ -237,6 +243,7 @@ impl Collector {
         let host = books::read(self.hidden_host.as_deref(), &mut probes);
         let signals = self.look(taken, &mut probes);
         let measured = self.state(&mut probes, failure.as_deref());
+        let (cgroups, schedules) = (self.cgroup_usage(&mut probes), self.schedules(&mut probes));
         self.probes = probes.clone();
         let drops = self.lost();
         let reading = Reading {
@@ -246,6 +253,8 @@ impl Collector {
             facts: self.facts.clone(),
             host,
             signals,
+            cgroups,
+            schedules,
             rows: self.rows.clone(),
             names: self.names.clone(),
             runs: self.runs.clone(),
@@ -376,17 +385,6 @@ impl Collector {
         self.begin_lost_cpu();
     }
 
-    fn lost(&self) -> Vec<(&'static str, u64)> {
-        let mut drops = self.drops.clone();
-        drops.push(("lost_readings", self.lost_readings));
-        drops.push(("detail_shares", self.unshared));
-        drops.push(("detail_rules_refused", self.keeper.refused()));
-        drops.push(self.rows.drops());
-        drops.push(self.lost_cpu.drops());
-        drops.extend(self.runs.drops());
-        drops
-    }
-
     /// Gives up every right that measuring does not need from here on; the probe `privileges` says what came of it.
     pub fn give_up_rights(&mut self) {
         let books = &self.books;
@@ -422,10 +420,4 @@ impl Collector {
         }
         standing
     }
-}
-
-/// What was lost between two moments, by name.
-fn lost_since(before: &[(&'static str, u64)], now: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
-    let count_before = |name| before.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
-    now.iter().map(|(name, count)| (*name, count.saturating_sub(count_before(*name)))).collect()
 }

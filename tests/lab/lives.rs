@@ -33,9 +33,8 @@ pub struct Lives {
 }
 
 impl Lives {
-    /// So many outlast a moment in which the machine's first process is busy: some kernels run no BPF program on top of it, so that
-    /// the CPU time of lives that are freed there is lost (12 of 1,000 lives in one run, 0.2 % of 18,000 in six:
-    /// docs/journal/2026-11-21-short-lives.md).
+    /// So many outlast a moment in which the machine's first process is busy: one host here runs no BPF program on top of it, so that
+    /// lives that are freed there are known by their cgroup's counter alone (docs/journal/2026-11-22-the-first-process.md).
     pub const ON_A_SHARED_HOST: u32 = 6_000;
 
     /// So many programs that are over at once.

@@ -73,7 +73,7 @@ impl LostCpu {
     /// To be called before the tasks are sampled: whatever runs in between is then no loss.
     pub(super) fn sample(&self) -> Option<Samples> {
         let (tree, residue) = self.tree.as_ref().ok()?;
-        Some(tree.sample(residue.paths()))
+        Some(tree.sample_with_total(residue.paths()))
     }
 
     /// CPU time taken up since the start, in milliseconds, by name.
@@ -115,15 +115,13 @@ impl Collector {
         self.lost_cpu.is_untracked |= untracked(&self.drops) > self.lost_cpu.untracked_before;
         let Ok((tree, residue)) = &mut self.lost_cpu.tree else { return };
         residue.sampled(samples);
-        residue.sampled_late(&tree.sample(residue.new_paths()));
-        if self.lost_cpu.is_untracked {
+        let new = tree.sample(residue.new_paths());
+        residue.sampled_late(&new);
+        if self.lost_cpu.is_untracked || !self.is_settled() {
             return;
         }
         let nanos = since.elapsed().as_nanos().saturating_mul(u128::from(self.facts.cpus.max(1)));
         let slack_ns = u64::try_from(nanos).unwrap_or(u64::MAX);
-        if !self.is_settled() {
-            return;
-        }
         let Ok((_, residue)) = &mut self.lost_cpu.tree else { return };
         for taken in residue.take_up(slack_ns) {
             tracing::debug!(cgroup = taken.path, class = ?taken.class, cpu_ns = taken.cpu_ns, "lost CPU time is taken up");

@@ -52,16 +52,17 @@ impl CpuTree {
         if self.hierarchy == hierarchy::V2 { Total::TopLevel } else { Total::Root }
     }
 
-    /// These cgroups now, as far as they are there, and those that the total rests on.
+    /// These cgroups now, as far as they are there.
     #[must_use]
     pub fn sample<'a>(&self, paths: impl Iterator<Item = &'a str>) -> Samples {
-        let mut samples = Samples::new();
-        for path in paths {
-            let directory = self.root.join(path.trim_start_matches('/'));
-            if let Some(sample) = self.sample_of(&directory) {
-                samples.insert(path.to_owned(), sample);
-            }
-        }
+        let sample = |path: &str| self.sample_of(&self.root.join(path.trim_start_matches('/')));
+        paths.filter_map(|path| Some((path.to_owned(), sample(path)?))).collect()
+    }
+
+    /// The same, and those that the total rests on.
+    #[must_use]
+    pub fn sample_with_total<'a>(&self, paths: impl Iterator<Item = &'a str>) -> Samples {
+        let mut samples = self.sample(paths);
         if self.total() == Total::TopLevel {
             let entries = fs::read_dir(&self.root).into_iter().flatten().filter_map(Result::ok);
             for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -115,7 +116,7 @@ mod tests {
         };
         assert_eq!(usage(hierarchy::V2), [("/a".to_owned(), 1_234_000, true)]);
         assert_eq!(usage(hierarchy::V1_CPUACCT), [("/a".to_owned(), 77, true)]);
-        let top = tree(root.path(), hierarchy::V2).sample(std::iter::empty());
+        let top = tree(root.path(), hierarchy::V2).sample_with_total(std::iter::empty());
         assert_eq!(top.keys().collect::<Vec<_>>(), ["/a"], "those that the total rests on");
     }
 

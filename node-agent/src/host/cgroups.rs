@@ -25,6 +25,8 @@ pub struct Mounts {
     v2: Option<PathBuf>,
     cpuacct: Option<PathBuf>,
     pids: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+    memory: Option<PathBuf>,
 }
 
 impl Mounts {
@@ -48,15 +50,13 @@ impl Mounts {
             if root != "/" {
                 continue;
             }
-            let has = |controller| options.split(',').any(|option| option == controller);
-            let slot = match kind {
-                "cgroup2" => &mut mounts.v2,
-                "cgroup" if has("cpuacct") => &mut mounts.cpuacct,
-                "cgroup" if has("pids") => &mut mounts.pids,
-                _ => continue,
-            };
-            // mountinfo writes a space as \040.
-            slot.get_or_insert_with(|| PathBuf::from(point.replace("\\040", " ")));
+            let has = |controller| kind == "cgroup" && options.split(',').any(|option| option == controller);
+            let Mounts { v2, cpuacct, pids, cpu, memory } = &mut mounts;
+            let slots = [(has("cpuacct"), cpuacct), (has("pids"), pids), (has("cpu"), cpu), (has("memory"), memory)];
+            for (_, slot) in [(kind == "cgroup2", v2)].into_iter().chain(slots).filter(|(is_there, _)| *is_there) {
+                // mountinfo writes a space as \040.
+                slot.get_or_insert_with(|| PathBuf::from(point.replace("\\040", " ")));
+            }
         }
         mounts
     }
@@ -70,6 +70,24 @@ impl Mounts {
             hierarchy::V1_PIDS => self.pids.as_deref(),
             _ => None,
         }
+    }
+
+    /// Where the unified tree is mounted.
+    #[must_use]
+    pub fn v2(&self) -> Option<&Path> {
+        self.v2.as_deref()
+    }
+
+    /// Where version 1's tree with the cpu controller is mounted.
+    #[must_use]
+    pub fn v1_cpu(&self) -> Option<&Path> {
+        self.cpu.as_deref()
+    }
+
+    /// Where version 1's tree with the memory controller is mounted.
+    #[must_use]
+    pub fn v1_memory(&self) -> Option<&Path> {
+        self.memory.as_deref()
     }
 
     /// Whether the unified tree is the only one that matters here.
@@ -235,6 +253,8 @@ mod tests {
         assert_eq!(mounts.of(hierarchy::V2), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(mounts.of(hierarchy::V1_CPUACCT), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(mounts.of(hierarchy::V1_PIDS), Some(Path::new("/sys/fs/cgroup/with space")));
+        assert_eq!(mounts.v1_cpu(), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
+        assert_eq!(mounts.v1_memory(), None);
     }
 
     #[test]

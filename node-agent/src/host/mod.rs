@@ -3,6 +3,7 @@
 pub mod books;
 pub mod callers;
 pub mod cgroup_cpu;
+pub mod cgroup_usage;
 pub mod cgroups;
 pub mod clock;
 pub mod facts;

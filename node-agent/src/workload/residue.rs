@@ -213,16 +213,26 @@ impl Residue {
         }
         let known_until = self.newest_id;
         for (path, sample) in samples {
-            let node = self.nodes.entry(path.clone()).or_default();
-            node.usage_ns = sample.usage_ns;
-            node.has_children = sample.has_children;
-            if node.id.replace(sample.id).is_none() {
-                // Whatever is newer than all that was known has its whole counter from this interval.
-                let is_new = sample.id > known_until && known_until > 0;
-                node.base_ns = if is_new { 0 } else { i128::from(sample.usage_ns) - i128::from(node.accounted_ns) };
-            }
+            self.nodes.entry(path.clone()).or_default().learn(sample, known_until);
             self.newest_id = self.newest_id.max(sample.id);
         }
+        for node in self.nodes.values_mut() {
+            node.was_asked = true;
+        }
+    }
+
+    /// Learns of cgroups that were seen for the first time in this interval, where that changes no sum: these samples may be newer than
+    /// what was accounted for last.
+    pub fn sampled_late(&mut self, samples: &Samples) {
+        let is_needed = |path: &str| self.total == Total::TopLevel && is_top_level(path);
+        let known_until = self.newest_id;
+        for (path, sample) in samples.iter().filter(|(path, _)| !is_needed(path)) {
+            if let Some(node) = self.nodes.get_mut(path).filter(|node| node.id.is_none()) {
+                node.learn(sample, known_until);
+                self.newest_id = self.newest_id.max(sample.id);
+            }
+        }
+    }
 
     fn all_missing_ns(&self) -> i128 {
         match self.total {
