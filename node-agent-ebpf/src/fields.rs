@@ -20,7 +20,7 @@ static OFFSETS: Offsets = Offsets {
     task_exit_code: ABSENT,
     task_state: ABSENT,
     task_last_arrival: ABSENT,
-    task_frozen_bit: ABSENT,
+    task_jobctl: ABSENT,
     flag_frozen: 0,
     task_delays: ABSENT,
     task_counters: [ABSENT; counter::IN_TASK],
@@ -104,7 +104,6 @@ pub(crate) trait Field: Copy {
     const IS_NUMBER: bool = true;
 }
 
-impl Field for u8 {}
 impl Field for u16 {}
 impl Field for u32 {}
 impl Field for i32 {}

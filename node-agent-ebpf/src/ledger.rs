@@ -15,7 +15,7 @@ use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, generated::bpf_seq_write},
 };
 use core::ffi::c_void;
-use node_agent_ebpf::{ABSENT, Task, control, counter, dropped};
+use node_agent_ebpf::{Task, control, counter, dropped};
 
 /// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L117-L120>
 const EXIT_DEAD: i32 = 0x10;
@@ -44,17 +44,15 @@ fn is_live_process<const TYPED: bool>(task: Address<TYPED>, pid: u32, tgid: u32)
     u32::from(pid == tgid && live > 0)
 }
 
-/// Not 0 if a freezer holds the task, and its state does not say so.
+/// `JOBCTL_TRAP_FREEZE`. The bit `frozen` is also set of tasks that are stopped or wait for a child of vfork:
+/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/jobctl.h>
+const TRAP_FREEZE: u32 = 1 << 23;
+
+/// Not 0 if a freezer wants to hold the task, and its state does not say so.
 #[inline(always)]
 fn frozen<const TYPED: bool>(task: Address<TYPED>) -> u32 {
     let by_flag = task.read::<u32>(offset!(task_flags)).unwrap_or(0) & offset!(flag_frozen);
-    let bit = offset!(task_frozen_bit);
-    if bit == ABSENT {
-        return by_flag;
-    }
-    // Copied: it is a bit among others, which the verifier lets nobody load.
-    let byte: u8 = task.copy(bit / 8).unwrap_or(0);
-    by_flag | u32::from(byte & (1 << (bit % 8)))
+    by_flag | (task.read::<u32>(offset!(task_jobctl)).unwrap_or(0) & TRAP_FREEZE)
 }
 
 /// Writes one record per task. aya has no macro for iterators.

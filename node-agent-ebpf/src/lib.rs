@@ -255,7 +255,7 @@ pub struct Task {
     pub thread: u32,
     /// The kernel's state of it (`__state`), bit by bit.
     pub state: u32,
-    /// Not 0 if a freezer holds it.
+    /// Not 0 if a freezer is to hold it: it does once the task waits where a signal reaches it.
     pub frozen: u32,
 }
 

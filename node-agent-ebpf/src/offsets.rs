@@ -32,8 +32,8 @@ pub struct Offsets {
     pub task_state: u32,
     /// `task_struct.sched_info.last_arrival`
     pub task_last_arrival: u32,
-    /// `task_struct.frozen`, in bits: version 2's freezer
-    pub task_frozen_bit: u32,
+    /// `task_struct.jobctl`: version 2's freezer
+    pub task_jobctl: u32,
     /// The bit of `task_struct.flags` that says that version 1's freezer holds it; 0 where the state says so
     pub flag_frozen: u32,
     /// `task_struct.delays`; absent also while the kernel keeps no delays.

@@ -39,14 +39,14 @@ use crate::{
     workload::{Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
+use losses::lost_since;
+use lost_cpu::LostCpu;
 use rustix::thread::CapabilitySet;
 use std::{
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
-use losses::lost_since;
-use lost_cpu::LostCpu;
 use whose::Known;
 use workload_rules::Rules;
 
@@ -277,12 +277,12 @@ impl Collector {
         if rules == self.rules {
             return;
         }
-        if rules.housekeeping != self.rules.housekeeping {
+        let is_anew = rules.housekeeping != self.rules.housekeeping;
+        if is_anew {
             self.rows.begin_anew();
             self.runs.begin_anew();
             self.counters_since = now;
             self.drops_before = drops;
-            self.begin_lost_cpu();
         }
         self.names = Names::default();
         if let Books::Ebpf(object) = &self.books
@@ -291,6 +291,9 @@ impl Collector {
             tracing::warn!(%error, "engines of pipelines are still known by the rules before");
         }
         self.rules = rules;
+        if is_anew {
+            self.begin_lost_cpu();
+        }
     }
 
     /// Looks for GPUs' work, people and callers.

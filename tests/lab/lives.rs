@@ -233,7 +233,9 @@ fn agent_in(folder: &Path, words: &[String]) -> PathBuf {
 ///
 /// When something was lost.
 pub fn assert_nothing_lost(heartbeat: &Value, machine: Machine) {
-    let is_others = |name: &Value| machine == Machine::Shared && ["detail_tools_not_listed", "detail_cpu_taken_up_ms"].iter().any(|of| name == of);
+    let is_others = |name: &Value| {
+        machine == Machine::Shared && ["detail_tools_not_listed", "detail_cpu_taken_up_ms"].iter().any(|of| name == of)
+    };
     let drops = heartbeat["coverage"]["drops"].as_array().expect("drops").iter();
     for drop in drops.filter(|drop| !is_others(&drop["name"])) {
         assert_eq!(drop["count"], 0, "{drop}");

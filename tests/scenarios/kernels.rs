@@ -156,7 +156,8 @@ fn assert_victim(heartbeat: &str, books: &str) {
 /// All of it in one guest, one load after the other. Nobody else brings a process to life there.
 async fn counts_the_truth_on(kernel: Kernel) {
     let folder = tempfile::tempdir().unwrap();
-    let [load, thread_exec, lose] = ["load.c", "thread_exec.c", "lose.c"].map(|source| binaries::compiled(source, folder.path()));
+    let [load, thread_exec, lose] =
+        ["load.c", "thread_exec.c", "lose.c"].map(|source| binaries::compiled(source, folder.path()));
     let port = port::free().to_string();
     let mut server = Command::new(&load);
     let mut server = Running::start("server", server.args(["serve", "127.0.0.1", &port]), folder.path());

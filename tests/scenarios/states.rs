@@ -25,7 +25,8 @@ struct Beside(PathBuf);
 impl Beside {
     fn new(controller: &str, group: &Group) -> Self {
         let folder = Path::new("/sys/fs/cgroup").join(controller).join(group.key().trim_start_matches('/'));
-        fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error} (version 1 is mounted here?)", folder.display()));
+        fs::create_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error} (version 1 is mounted here?)", folder.display()));
         Self(folder)
     }
 
@@ -91,7 +92,8 @@ async fn the_states_of_tasks_and_how_long_none_of_them_has_run_are_the_kernels()
     let all_still = Instant::now();
     let once = Once::measuring(&folder.path().join("agent"), "").await;
     // So long that no other state's time could be taken for it.
-    wait::until("two seconds", TIMEOUT, || async { (all_still.elapsed() > Duration::from_secs(2)).then_some(()) }).await;
+    wait::until("two seconds", TIMEOUT, || async { (all_still.elapsed() > Duration::from_secs(2)).then_some(()) })
+        .await;
     let at_least = all_still.elapsed();
     let seen = once.heartbeat().await;
     let at_most = began.elapsed();
@@ -128,7 +130,11 @@ async fn throttling_and_memory_are_those_of_the_rows_own_cgroup() {
     // Memory is charged to where a process stands when it touches it.
     let script = format!("echo $$ >{}/cgroup.procs; exec \"$@\"", memory.0.display());
     let mut command = group.inside(&binaries::system("sh"));
-    let mut holds = Running::start("hold", command.args(["-c", &script, "sh"]).arg(&program).args(["hold", &BYTES.to_string()]), folder.path());
+    let mut holds = Running::start(
+        "hold",
+        command.args(["-c", &script, "sh"]).arg(&program).args(["hold", &BYTES.to_string()]),
+        folder.path(),
+    );
     holds.line_with("ready", TIMEOUT).await;
     // Both stand in both, so that either may be asked whose it is.
     memory.take(&burns);

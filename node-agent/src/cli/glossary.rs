@@ -86,7 +86,10 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         (ProbeStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
-        (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines" | "task_states") => AS_FOR_EBPF,
+        (
+            _,
+            "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines" | "task_states",
+        ) => AS_FOR_EBPF,
         (ProbeStatus::Unsupported, "provenance") => {
             "none in this version without dpkg's database: name this machine's own daemons in `paths` of the rules"
         }

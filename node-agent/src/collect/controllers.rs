@@ -13,7 +13,11 @@ impl Collector {
     /// workload, if there is one.
     pub(super) fn cgroup_usage(&self, probes: &mut Probes) -> BTreeMap<(Class, String), Usage> {
         if !self.controllers.any() {
-            probes.set("cgroup_controllers", Status::NotApplicable, "no tree with the controllers cpu and memory is mounted");
+            probes.set(
+                "cgroup_controllers",
+                Status::NotApplicable,
+                "no tree with the controllers cpu and memory is mounted",
+            );
             return BTreeMap::new();
         }
         probes.ok("cgroup_controllers");

@@ -42,7 +42,11 @@ pub(super) struct LostCpu {
 impl LostCpu {
     /// Without a baseline: [`Collector::begin_lost_cpu`] gives it one.
     pub(super) fn new(mounts: &Mounts, is_ebpf: bool) -> Self {
-        let tree = if is_ebpf { CpuTree::find(mounts) } else { Err("it takes eBPF to tell lost CPU time from that of others") };
+        let tree = if is_ebpf {
+            CpuTree::find(mounts)
+        } else {
+            Err("it takes eBPF to tell lost CPU time from that of others")
+        };
         let tree = tree.map(|tree| {
             let residue = Residue::new(tree.total());
             (tree, residue)
@@ -51,7 +55,13 @@ impl LostCpu {
     }
 
     /// What the tasks of a key accounted for; `path` knows the cgroups.
-    pub(super) fn account<'a>(&mut self, key: &Key, class: Class, cpu_ns: u64, path: impl Fn(u8, u64) -> Option<&'a str>) {
+    pub(super) fn account<'a>(
+        &mut self,
+        key: &Key,
+        class: Class,
+        cpu_ns: u64,
+        path: impl Fn(u8, u64) -> Option<&'a str>,
+    ) {
         let Ok((tree, residue)) = &mut self.tree else { return };
         let (hierarchy, id) = match tree.hierarchy() {
             hierarchy::V2 => (hierarchy::V2, key.cgroup_id),
@@ -86,7 +96,11 @@ impl LostCpu {
         match &self.tree {
             Err(reason) => probes.set(CAPABILITY, Status::NotApplicable, *reason),
             Ok(_) if self.is_untracked => {
-                probes.set(CAPABILITY, Status::Broken, "more tasks live than are tracked: what is lost cannot be told from what they used");
+                probes.set(
+                    CAPABILITY,
+                    Status::Broken,
+                    "more tasks live than are tracked: what is lost cannot be told from what they used",
+                );
             }
             Ok(_) => probes.ok(CAPABILITY),
         }
@@ -99,11 +113,26 @@ fn untracked(drops: &[(&'static str, u64)]) -> u64 {
 }
 
 impl Collector {
-    /// The baseline: to be called after that of the tasks.
+    /// The baseline: of the tasks once more, and of the cgroups at the same moment.
     pub(super) fn begin_lost_cpu(&mut self) {
+        let Books::Ebpf(object) = &mut self.books else { return };
+        let mut samples = None;
+        let ledger = match object.read_and(|| samples = self.lost_cpu.sample()) {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                // Without a baseline everything that is missing may be older than it: nothing is taken up.
+                tracing::warn!(%error, "lost CPU time is not taken up");
+                self.lost_cpu.is_untracked = true;
+                self.lost_readings += 1;
+                return;
+            }
+        };
+        self.drops.clone_from(&ledger.drops);
+        self.unshared = self.unshared.saturating_add(ledger.unshared);
+        self.book(&ledger);
         self.lost_cpu.untracked_before = untracked(&self.drops);
         self.lost_cpu.is_untracked = false;
-        if let Some(samples) = self.lost_cpu.sample()
+        if let Some(samples) = samples
             && let Ok((_, residue)) = &mut self.lost_cpu.tree
         {
             residue.begin(&samples);
@@ -140,7 +169,7 @@ impl Collector {
             thread::sleep(SETTLE);
             let mut late = Ledger::default();
             let Books::Ebpf(object) = &mut self.books else { return true };
-            let read = object.read_ended(&mut late);
+            let read = object.read_ended(&mut late, || ());
             self.add(&late);
             if let Err(error) = read {
                 tracing::warn!(%error, "ends of tasks could not be read a second time");

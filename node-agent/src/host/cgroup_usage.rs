@@ -8,7 +8,7 @@
 
 use super::{cgroups::Mounts, process};
 use std::{
-    fs::{self, File},
+    fs::File,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -132,6 +132,7 @@ fn line(text: &str, name: &str) -> Option<u64> {
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn write(folder: &Path, files: &[(&str, &str)]) {
         fs::create_dir_all(folder).unwrap();
@@ -176,7 +177,10 @@ mod tests {
         write(&proc.join("8"), &[("cgroup", "4:cpuacct:/docker/2\n3:memory:/docker/1\n")]);
         write(&cpu.join("docker/1"), &[("cgroup.procs", "7\n"), ("cpu.stat", "nr_throttled 2\nthrottled_time 5\n")]);
         let stat = [("memory.usage_in_bytes", "90\n"), ("memory.stat", "inactive_file 1\ntotal_inactive_file 20\n")];
-        write(&memory.join("docker/1"), &[&stat[..], &[("cgroup.procs", "7\n8\n"), ("memory.max_usage_in_bytes", "95\n")]].concat());
+        write(
+            &memory.join("docker/1"),
+            &[&stat[..], &[("cgroup.procs", "7\n8\n"), ("memory.max_usage_in_bytes", "95\n")]].concat(),
+        );
         let controllers = Controllers { proc, v2: None, v1_cpu: Some(cpu), v1_memory: Some(memory.clone()) };
         let expected = Usage {
             cpu_throttled_ns: Some(5),

@@ -178,9 +178,17 @@ impl Object {
     /// # Errors
     /// If the kernel refuses a read. What was read until then is lost, which the caller must count.
     pub fn read(&mut self) -> Result<Ledger, ObjectError> {
+        self.read_and(|| ())
+    }
+
+    /// The same; `is_due` is called at the moment from which on everything belongs to the next sample.
+    ///
+    /// # Errors
+    /// As [`Object::read`].
+    pub fn read_and(&mut self, is_due: impl FnOnce()) -> Result<Ledger, ObjectError> {
         let mut ledger = Ledger::default();
         self.read_living(&mut ledger)?;
-        self.read_ended(&mut ledger)?;
+        self.read_ended(&mut ledger, is_due)?;
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
@@ -255,14 +263,15 @@ impl Object {
         Ok(())
     }
 
-    /// Adds what ended since this was read last.
+    /// Adds what ended since this was read last; `is_due` as for [`Object::read_and`].
     ///
     /// # Errors
     /// As [`Object::read`].
-    pub fn read_ended(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
+    pub fn read_ended(&mut self, ledger: &mut Ledger, is_due: impl FnOnce()) -> Result<(), ObjectError> {
         let old = self.buffer;
         self.buffer = 1 - old;
         self.control.set(control::BUFFER, self.buffer, 0)?;
+        is_due();
         wait_for_programs();
         // The map of the other buffer's entries grows meanwhile: bounded, so that a storm of keys cannot hold us here.
         let keys: Vec<Key> = (self.folded.keys().take(2 * MAX_FOLDED as usize))
@@ -319,7 +328,7 @@ impl Clocks {
 /// after that. Never too early, but for the one stretch that it may have run before the first sample.
 fn last_ran(task: &Task, before: &Clocks) -> u64 {
     match task.new[counter::CPU_NS] {
-        _ if task.state == 0 && task.frozen == 0 => u64::MAX,
+        _ if task.state == 0 => u64::MAX,
         0 => task.last_arrival_ns,
         used_ns => task.last_arrival_ns.max(before.scheduler_ns).saturating_add(used_ns),
     }
@@ -328,7 +337,7 @@ fn last_ran(task: &Task, before: &Clocks) -> u64 {
 fn book_living(ledger: &mut Ledger, task: &Task, before: &Clocks) {
     let share = ledger.share(task.key);
     if task.thread == 1 {
-        share.states.count(task.state, task.frozen != 0);
+        share.states.count(task.state, task.frozen);
     }
     share.last_ran_boottime_ns = share.last_ran_boottime_ns.max(last_ran(task, before));
     let peak_resident_bytes = task.peak_resident_bytes;

@@ -77,7 +77,7 @@ const IN_TASK: [&str; counter::IN_TASK] = [
     "ioac.syscr",
     "ioac.syscw",
 ];
-/// <https://github.com/torvalds/linux/blob/v5.10/include/linux/sched.h#L1549>
+/// <https://github.com/torvalds/linux/blob/v5.10/include/linux/sched.h>
 const PF_FROZEN: u32 = 0x0001_0000;
 /// Whether the kernel keeps delays: <https://docs.kernel.org/accounting/delay-accounting.html>
 const DELAYS: &str = "/proc/sys/kernel/task_delayacct";
@@ -104,15 +104,6 @@ impl Types {
         match self.all.offset_of(*self.structs.get(of)?, path).ok()? {
             (type_id, Offset::ByteOffset(bytes)) => Some((type_id, bytes)),
             (_, Offset::BitOffsetAndSize(..)) => None,
-        }
-    }
-
-    /// Where a member lies that is smaller than a byte, in bits.
-    fn bit(&self, of: &str, path: &str) -> u32 {
-        let found = self.structs.get(of).and_then(|of| self.all.offset_of(*of, path).ok());
-        match found {
-            Some((_, Offset::BitOffsetAndSize(bit, _))) => bit,
-            _ => ABSENT,
         }
     }
 
@@ -246,7 +237,7 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
         task_exit_code: types.optional("task_struct", "exit_code"),
         task_state: types.first_of("task_struct", ["__state", "state"]),
         task_last_arrival: types.optional("task_struct", "sched_info.last_arrival"),
-        task_frozen_bit: types.bit("task_struct", "frozen"),
+        task_jobctl: types.optional("task_struct", "jobctl"),
         flag_frozen: if freezer_has_a_state(&release) { 0 } else { PF_FROZEN },
         task_delays: if keeps_delays { types.optional("task_struct", "delays") } else { ABSENT },
         task_counters: IN_TASK.map(|path| types.optional("task_struct", path)),
@@ -317,7 +308,7 @@ mod tests {
             ("exit_code", offsets.task_exit_code),
             ("state", offsets.task_state),
             ("last_arrival", offsets.task_last_arrival),
-            ("frozen", offsets.task_frozen_bit),
+            ("jobctl", offsets.task_jobctl),
             ("signal flags", offsets.signal_flags),
             ("group_exit_code", offsets.signal_group_exit_code),
             ("blkio_delay", offsets.delays_blkio),
@@ -362,9 +353,13 @@ mod tests {
 
     #[test]
     fn the_freezer_of_version_1_has_a_state_of_its_own_from_6_1_on() {
-        for (release, expected) in
-            [("5.10.0-32-cloud-amd64", false), ("6.0.1", false), ("6.1.0-1", true), ("6.18.44", true), ("7.0-rc1", true)]
-        {
+        for (release, expected) in [
+            ("5.10.0-32-cloud-amd64", false),
+            ("6.0.1", false),
+            ("6.1.0-1", true),
+            ("6.18.44", true),
+            ("7.0-rc1", true),
+        ] {
             assert_eq!(freezer_has_a_state(release), expected, "{release}");
         }
     }

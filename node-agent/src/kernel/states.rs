@@ -15,6 +15,9 @@ pub struct States {
     pub frozen: u32,
 }
 
+/// Of version 2's freezer: it holds the task once that waits where a signal reaches it. What else is there says that it is held.
+const TRAP_FREEZE: u32 = 1 << 23;
+
 /// Bits of `__state`: <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L98-L150>
 mod bit {
     pub(super) const UNINTERRUPTIBLE: u32 = 0x2;
@@ -29,10 +32,12 @@ mod bit {
 }
 
 impl States {
-    /// Counts one task.
-    pub fn count(&mut self, state: u32, is_frozen: bool) {
+    /// Counts one task; `freezer` is what the freezers say of it.
+    pub fn count(&mut self, state: u32, freezer: u32) {
         let has = |bits: u32| state & bits != 0;
-        let place = if is_frozen || has(bit::FROZEN) {
+        let is_held = freezer == TRAP_FREEZE && state != 0 && !has(bit::UNINTERRUPTIBLE);
+        let is_held = is_held || freezer & !TRAP_FREEZE != 0;
+        let place = if is_held || has(bit::FROZEN) {
             &mut self.frozen
         } else if has(bit::STOPPED) {
             &mut self.stopped
@@ -64,23 +69,28 @@ mod tests {
     #[test]
     fn each_state_has_its_place() {
         let none = States::default();
-        for (state, is_frozen, expected) in [
-            (0, false, States { running: 1, ..none }),
-            (0x800, false, States { running: 1, ..none }),
-            (0x1, false, States { sleeping: 1, ..none }),
-            (0x2001, false, States { sleeping: 1, ..none }),
-            (0x402, false, States { sleeping: 1, ..none }),
-            (0x40, false, States { sleeping: 1, ..none }),
-            (0x2, false, States { uninterruptible: 1, ..none }),
-            (0x102, false, States { uninterruptible: 1, ..none }),
-            (0x1000, false, States { uninterruptible: 1, ..none }),
-            (0x104, false, States { stopped: 1, ..none }),
-            (0x8, false, States { stopped: 1, ..none }),
-            (0x8000, false, States { frozen: 1, ..none }),
-            (0x1, true, States { frozen: 1, ..none }),
+        const FLAG: u32 = 0x0001_0000;
+        for (state, freezer, expected) in [
+            (0, 0, States { running: 1, ..none }),
+            (0x800, 0, States { running: 1, ..none }),
+            (0x1, 0, States { sleeping: 1, ..none }),
+            (0x2001, 0, States { sleeping: 1, ..none }),
+            (0x402, 0, States { sleeping: 1, ..none }),
+            (0x40, 0, States { sleeping: 1, ..none }),
+            (0x2, 0, States { uninterruptible: 1, ..none }),
+            (0x102, 0, States { uninterruptible: 1, ..none }),
+            (0x1000, 0, States { uninterruptible: 1, ..none }),
+            (0x104, 0, States { stopped: 1, ..none }),
+            (0x8, 0, States { stopped: 1, ..none }),
+            (0x8000, 0, States { frozen: 1, ..none }),
+            (0x1, TRAP_FREEZE, States { frozen: 1, ..none }),
+            (0x104, TRAP_FREEZE, States { frozen: 1, ..none }),
+            (0, TRAP_FREEZE, States { running: 1, ..none }),
+            (0x2, FLAG, States { frozen: 1, ..none }),
+            (0x2, TRAP_FREEZE, States { uninterruptible: 1, ..none }),
         ] {
             let mut states = none;
-            states.count(state, is_frozen);
+            states.count(state, freezer);
             assert_eq!(states, expected, "{state:#x}");
         }
     }

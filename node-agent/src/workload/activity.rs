@@ -50,7 +50,8 @@ impl Activity {
 
     /// Takes over all that another row has summed up.
     pub fn absorb(&mut self, other: &Self) {
-        let Self { live_processes, live_threads, resident_bytes, states, last_ran_boottime_ns, totals, ref failures } = *other;
+        let Self { live_processes, live_threads, resident_bytes, states, last_ran_boottime_ns, totals, ref failures } =
+            *other;
         self.add(&Share { totals, resident_bytes, live_processes, live_threads, states, last_ran_boottime_ns });
         for (wait_status, count) in &failures.0 {
             self.failures.add(*wait_status, *count);

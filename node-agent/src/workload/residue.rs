@@ -1,13 +1,13 @@
 //! CPU time that a cgroup's own counter has and no task's path accounted for. ◇
 //!
 //! A cgroup's counter and its tasks' own counters grow by the same nanoseconds (`update_curr` adds each stretch of execution to both:
-//! <https://github.com/torvalds/linux/blob/v6.12/kernel/sched/fair.c#L1214-L1248>), so what the counter has beyond them was lost on a task's own path: its end was
+//! <https://github.com/torvalds/linux/blob/v6.12/kernel/sched/fair.c>), so what the counter has beyond them was lost on a task's own path: its end was
 //! not shown, or a sample failed. *How much* is missing is read at the root alone, cumulative since the baseline: a task that moves between two cgroups
 //! takes nothing from the sum, and neither does one whose cgroup is gone. *Where* it is missing is read from what each cgroup below gained in this
 //! interval. Where that is not clear (a task moved meanwhile, the cgroup is gone), the parent gets it, as workload.
 //!
 //! Nothing is booked twice: counters are read before the tasks, so that whatever runs in between makes the difference smaller, never larger; what was
-//! taken up once is never taken up again; and what was lost in an unclear moment stays out rather than in. Without I/O; 1 µs per cgroup.
+//! taken up once is never taken up again; and what was lost in an unclear moment stays out rather than in. Without I/O.
 
 use super::Class;
 use std::collections::BTreeMap;
@@ -201,7 +201,8 @@ impl Residue {
         };
         // Where a sum rests on it, it is a hole in the sum; elsewhere the cgroup above has its counter.
         let gone = |path: &str, node: &Node| {
-            let is_other = |sample: &Sample| sample.id != node.id.unwrap_or(sample.id) || sample.usage_ns < node.usage_ns;
+            let is_other =
+                |sample: &Sample| sample.id != node.id.unwrap_or(sample.id) || sample.usage_ns < node.usage_ns;
             path != ROOT && samples.get(path).map_or(node.id.is_some() || node.was_asked, is_other)
         };
         let all_gone: Vec<String> =

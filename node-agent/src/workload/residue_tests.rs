@@ -126,8 +126,7 @@ fn in_version_2_those_below_the_root_are_added_up() {
     residue.account(Some("/"), Class::Kernel, 700 * MS);
     // A service starts: one millisecond in process 1's cgroup, before the move.
     residue.account(Some("/system.slice/x.service"), Class::Workload, 101 * MS);
-    let now =
-        samples(&[("/", 7), ("/init.scope", 6), ("/system.slice", 350), ("/system.slice/x.service", 350)]);
+    let now = samples(&[("/", 7), ("/init.scope", 6), ("/system.slice", 350), ("/system.slice/x.service", 350)]);
     assert_eq!(missing(&mut residue, &now), 200 * MS);
     // The root gets what process 1's cgroup had and nobody accounted for there.
     let root = taken(Class::Workload, "/", 1);
@@ -146,7 +145,10 @@ fn in_version_2_a_task_that_moves_to_the_root_is_not_counted_twice() {
 fn in_version_2_an_interval_in_which_a_part_of_the_sum_went_is_not_judged() {
     let mut residue = begun_v2();
     residue.account(Some("/user.slice"), Class::Workload, 0);
-    assert_eq!(missing(&mut residue, &samples(&[("/", 0), ("/init.scope", 5), ("/system.slice", 50), ("/user.slice", 0)])), 0);
+    assert_eq!(
+        missing(&mut residue, &samples(&[("/", 0), ("/init.scope", 5), ("/system.slice", 50), ("/user.slice", 0)])),
+        0
+    );
     assert_eq!(residue.take_up(0), []);
     // Its task moved, and it is gone with the counter of what that had used there.
     residue.account(Some("/user.slice"), Class::Workload, 900 * MS);

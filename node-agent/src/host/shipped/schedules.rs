@@ -1,8 +1,8 @@
 //! Which timers of systemd and which crontabs exist: how many the distribution ships as they are, and how many others there are.
 //!
 //! A timer exists if a `.wants` or `.requires` folder of a unit's load path names it and its fragment is there, or if it was made at run time
-//! (`systemd-run --on-calendar`). When it runs next only systemd itself knows; asking it takes a D-Bus client, which is not worth its weight for one
-//! number: the contract has a place for it, which stays empty. Contents are hashed, to tell what a package ships, and never kept or sent.
+//! (`systemd-run --on-calendar`). When it runs next only systemd itself knows; asking it takes a D-Bus client, which this agent does not have:
+//! the contract has a place for it, which stays empty. Contents are hashed, to tell what a package ships, and never kept or sent.
 //!
 //! Cost: the folders' times of change at each sample, about 25 calls; all else only after one of them has changed.
 
@@ -87,7 +87,8 @@ fn folders(packages: &Packages) -> Vec<PathBuf> {
     for folder in LOAD_PATH {
         let folder = packages.on_disk(folder);
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        folders.extend(entries.filter(|path| path.extension().is_some_and(|kind| kind == "wants" || kind == "requires")));
+        folders
+            .extend(entries.filter(|path| path.extension().is_some_and(|kind| kind == "wants" || kind == "requires")));
         folders.push(folder);
     }
     folders
@@ -201,7 +202,8 @@ mod tests {
     #[test]
     fn each_table_and_job_counts_and_nobody_reads_what_no_package_ships() {
         let system = System::new();
-        for file in ["/etc/crontab", "/etc/cron.d/.placeholder", "/etc/cron.d/mine", "/var/spool/cron/crontabs/someone"] {
+        for file in ["/etc/crontab", "/etc/cron.d/.placeholder", "/etc/cron.d/mine", "/var/spool/cron/crontabs/someone"]
+        {
             system.file(file, "* * * * * root job\n");
         }
         assert_eq!(system.read().crontabs, Some(Count { shipped: 0, others: 3 }));
