@@ -179,6 +179,7 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
     }
     let Some(coverage) = &heartbeat.coverage else { return invalid("coverage", "missing") };
     check_counts(heartbeat, coverage)?;
+    heartbeat.workloads.iter().try_for_each(|row| check_row(row, interval))?;
     let names = heartbeat.workloads.iter().flat_map(row_names);
     let names = names.chain(heartbeat.runs.iter().flat_map(run_names));
     let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| [&gpu.uuid, &gpu.model]));
@@ -193,6 +194,33 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
         Some(name) => invalid("name", format!("{} bytes; {MAX_NAME_BYTES} are allowed", name.len())),
         None => Ok(()),
     }
+}
+
+/// What a row says of its threads and its cgroup can be true.
+fn check_row(row: &wire::WorkloadActivity, interval: &wire::Interval) -> Result<(), DecodeError> {
+    if let Some(states) = &row.states {
+        let wire::TaskStates { running, sleeping, uninterruptible, stopped, frozen } = *states;
+        let all: u64 = [running, sleeping, uninterruptible, stopped, frozen].map(u64::from).iter().sum();
+        if all > u64::from(row.live_threads) {
+            return invalid("states", format!("{all} threads are in a state, and {} live", row.live_threads));
+        }
+    }
+    if row.not_run_ns.is_some_and(|not_run_ns| not_run_ns > interval.end_boottime_ns) {
+        return invalid("not_run_ns", "nothing has stood still for longer than since boot");
+    }
+    // Databases keep them as signed 64-bit numbers.
+    let columns = [
+        ("cpu_throttled_ns", row.cpu_throttled_ns),
+        ("cpu_throttled_periods", row.cpu_throttled_periods),
+        ("memory_working_set_bytes", row.memory_working_set_bytes),
+        ("memory_peak_bytes", row.memory_peak_bytes),
+    ];
+    for (field, value) in columns {
+        if value.is_some_and(|value| i64::try_from(value).is_err()) {
+            return invalid(field, "beyond 64 bits");
+        }
+    }
+    Ok(())
 }
 
 fn row_names(row: &wire::WorkloadActivity) -> impl Iterator<Item = &String> {

@@ -44,6 +44,17 @@ fn is_live_process<const TYPED: bool>(task: Address<TYPED>, pid: u32, tgid: u32)
     u32::from(pid == tgid && live > 0)
 }
 
+/// `JOBCTL_TRAP_FREEZE`. The bit `frozen` is also set of tasks that are stopped or wait for a child of vfork:
+/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/jobctl.h>
+const TRAP_FREEZE: u32 = 1 << 23;
+
+/// Not 0 if a freezer wants to hold the task, and its state does not say so.
+#[inline(always)]
+fn frozen<const TYPED: bool>(task: Address<TYPED>) -> u32 {
+    let by_flag = task.read::<u32>(offset!(task_flags)).unwrap_or(0) & offset!(flag_frozen);
+    by_flag | (task.read::<u32>(offset!(task_jobctl)).unwrap_or(0) & TRAP_FREEZE)
+}
+
 /// Writes one record per task. aya has no macro for iterators.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
@@ -87,6 +98,9 @@ fn show<const TYPED: bool>(seq: *mut seq_file, task: Address<TYPED>) {
     record.tgid = tgid;
     record.process = is_live_process(task, pid, tgid);
     record.thread = u32::from(exit_state == 0);
+    record.state = task.read(offset!(task_state)).unwrap_or(0);
+    record.frozen = frozen(task);
+    record.last_arrival_ns = task.read(offset!(task_last_arrival)).unwrap_or(0);
     let memory = if record.process == 1 { resident(task) } else { Resident { now: 0, peak: 0 } };
     record.resident_bytes = memory.now;
     record.peak_resident_bytes = memory.peak;

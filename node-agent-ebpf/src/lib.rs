@@ -243,6 +243,8 @@ pub struct Task {
     pub resident_bytes: u64,
     /// When the task began, in nanoseconds since boot.
     pub start_boottime_ns: u64,
+    /// When it was last put onto a CPU, by the scheduler's own clock.
+    pub last_arrival_ns: u64,
     /// Thread id in the first pid namespace.
     pub pid: u32,
     /// Process id in the first pid namespace.
@@ -251,6 +253,10 @@ pub struct Task {
     pub process: u32,
     /// 1 if this thread runs or can run again.
     pub thread: u32,
+    /// The kernel's state of it (`__state`), bit by bit.
+    pub state: u32,
+    /// Not 0 if a freezer is to hold it: it does once the task waits where a signal reaches it.
+    pub frozen: u32,
 }
 
 /// What has been accounted of a living task.
@@ -345,7 +351,7 @@ const _: () = {
     assert!(size_of::<CgroupName>() == 8 + CGROUP_NAME_BYTES);
     assert!(size_of::<Totals>() == (counter::LEN + 6) * 8);
     assert!(size_of::<Failure>() == size_of::<Key>() + 2 * 4);
-    assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 3) * 8 + 4 * 4);
+    assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 4) * 8 + 6 * 4);
     assert!(size_of::<Accounted>() == (1 + counter::KEPT) * 8);
-    assert!(size_of::<Offsets>() == 58 * 4 + 8);
+    assert!(size_of::<Offsets>() == 62 * 4 + 8);
 };

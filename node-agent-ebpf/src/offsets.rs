@@ -28,6 +28,14 @@ pub struct Offsets {
     pub task_start_boottime: u32,
     /// `task_struct.exit_code`
     pub task_exit_code: u32,
+    /// `task_struct.__state`
+    pub task_state: u32,
+    /// `task_struct.sched_info.last_arrival`
+    pub task_last_arrival: u32,
+    /// `task_struct.jobctl`: version 2's freezer
+    pub task_jobctl: u32,
+    /// The bit of `task_struct.flags` that says that version 1's freezer holds it; 0 where the state says so
+    pub flag_frozen: u32,
     /// `task_struct.delays`; absent also while the kernel keeps no delays.
     pub task_delays: u32,
     /// The counters before [`counter::IN_TASK`]

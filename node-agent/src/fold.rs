@@ -5,8 +5,8 @@
 
 use crate::{
     collect::Reading,
-    host::{clock::Moment, runtime::report::Container},
-    kernel::Measured,
+    host::{clock::Moment, runtime::report::Container, shipped::Existing},
+    kernel::{Measured, States},
     workload::{Activity, Class, Name, Row},
 };
 use heartbeat::wire;
@@ -58,6 +58,7 @@ pub fn heartbeat(previous: &Moment, reading: &Reading, own: &OwnCosts) -> wire::
         }),
         ..wire::Heartbeat::default()
     };
+    heartbeat.schedules = Some(schedules(&reading.schedules));
     reading.signals.fold_into(&mut heartbeat);
     heartbeat
 }
@@ -95,6 +96,7 @@ fn host(reading: &Reading) -> wire::Host {
 
 fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::WorkloadActivity {
     let meaning = reading.names.of(key);
+    let usage = reading.cgroups.get(&(class, key.to_owned())).copied().unwrap_or_default();
     wire::WorkloadActivity {
         class: class.to_wire().into(),
         key: key.to_owned(),
@@ -104,6 +106,13 @@ fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::Work
             .map(|one| wire::WorkloadName { container: reading.containers.get(key).map(container), ..name(one) }),
         // Said only where the name is that of something inside the job.
         batch_job: meaning.filter(|meaning| meaning.job != meaning.name).and_then(|m| m.job.as_ref()).map(name),
+        cpu_throttled_ns: usage.cpu_throttled_ns,
+        cpu_throttled_periods: usage.cpu_throttled_periods,
+        memory_working_set_bytes: usage.memory_working_set_bytes,
+        memory_peak_bytes: usage.memory_peak_bytes,
+        states: reading.measured.states.then(|| states(&row.activity)),
+        not_run_ns: (reading.measured.states && row.activity.live_threads > 0 && row.activity.last_ran_boottime_ns > 0)
+            .then(|| reading.taken.boottime_ns.saturating_sub(row.activity.last_ran_boottime_ns)),
         ..activity(&row.activity, reading.measured)
     }
 }
@@ -150,6 +159,22 @@ pub fn activity(activity: &Activity, measured: Measured) -> wire::WorkloadActivi
     }
 }
 
+fn schedules(existing: &Existing) -> wire::Schedules {
+    wire::Schedules {
+        shipped_timers: existing.timers.map(|count| count.shipped),
+        other_timers: existing.timers.map(|count| count.others),
+        shipped_crontabs: existing.crontabs.map(|count| count.shipped),
+        other_crontabs: existing.crontabs.map(|count| count.others),
+        // Only systemd itself knows.
+        next_unix_ms: None,
+    }
+}
+
+fn states(activity: &Activity) -> wire::TaskStates {
+    let States { running, sleeping, uninterruptible, stopped, frozen } = activity.states;
+    wire::TaskStates { running, sleeping, uninterruptible, stopped, frozen }
+}
+
 fn name(name: &Name) -> wire::WorkloadName {
     wire::WorkloadName { kind: name.kind.clone(), id: name.id.clone(), container: None }
 }
@@ -171,13 +196,15 @@ mod tests {
         coverage::{Probes, Status},
         host::{
             books::{Cpu, HostBooks, Traffic},
+            cgroup_usage::Usage,
             facts::Facts,
+            shipped::Count,
         },
         kernel::Share,
         workload::{Names, Rows, runs::Runs},
     };
     use node_agent_ebpf::Totals;
-    use std::time::Duration;
+    use std::{collections::BTreeMap, time::Duration};
 
     fn reading(measured: Measured) -> Reading {
         let mut rows = Rows::default();
@@ -186,7 +213,14 @@ mod tests {
         for (index, value) in (7..).zip(&mut totals.counters) {
             *value = index;
         }
-        let share = Share { totals, resident_bytes: 2048, live_processes: 1, live_threads: 4 };
+        let share = Share {
+            totals,
+            resident_bytes: 2048,
+            live_processes: 1,
+            live_threads: 4,
+            states: States { sleeping: 3, uninterruptible: 1, ..States::default() },
+            last_ran_boottime_ns: 80_000_000_000,
+        };
         let path = Some("/slurm/uid_1/job_7/step_0/docker/0123456789ab");
         rows.book(Class::Workload, path, "bwa", &share);
         rows.book_failures(Class::Workload, path, 9, 1);
@@ -227,6 +261,11 @@ mod tests {
             },
             signals: crate::host::signals::Seen::default(),
             rows,
+            cgroups: BTreeMap::from([(
+                (Class::Workload, path.unwrap_or_default().to_owned()),
+                Usage { cpu_throttled_ns: Some(5_000), memory_working_set_bytes: Some(1 << 20), ..Usage::default() },
+            )]),
+            schedules: Existing { timers: Some(Count { shipped: 7, others: 1 }), crontabs: None },
             names,
             rules_version: "2026-11-21".to_owned(),
             measured,
@@ -255,6 +294,7 @@ mod tests {
         oom_kills: true,
         syscalls: true,
         cgroups: true,
+        states: true,
     };
     const PREVIOUS: Moment = Moment { unix_ms: 0, boottime_ns: 60_000_000_000 };
 
@@ -277,7 +317,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_absent_and_not_zero() {
-        let heartbeat = heartbeat(&PREVIOUS, &reading(Measured::default()), &OwnCosts::default());
+        let reading = Reading { cgroups: BTreeMap::new(), ..reading(Measured::default()) };
+        let heartbeat = heartbeat(&PREVIOUS, &reading, &OwnCosts::default());
         for row in &heartbeat.workloads {
             let bare = wire::WorkloadActivity {
                 class: row.class,

@@ -16,6 +16,7 @@ pub mod imds;
 pub mod initramfs;
 pub mod kernels;
 pub mod lives;
+pub mod lost_ends;
 pub mod microvm;
 pub mod namespace;
 pub mod nvml;

@@ -110,7 +110,9 @@ async fn a_plain_script() {
     let names = names(run);
     assert_eq!(names.iter().filter(|name| *name == "true").count(), 40, "{names:?}");
     assert_cpu(&bench, "pack", tool(task(run, "gzip"), "gzip", "cpu_ns"));
-    assert!(tool(task(run, "align.py"), "align.py", "cpu_ns") >= bench.cpu_ns("align"));
+    // Python's own start-up comes before the script joins its cgroup; it takes less than the script's half second.
+    let (align, truth) = (tool(task(run, "align.py"), "align.py", "cpu_ns"), bench.cpu_ns("align"));
+    assert!(align >= truth && align < 2 * truth, "the agent says {align} ns, the cgroup {truth} ns");
     assert_eq!(task(run, "false")["wait_status"], 256);
 }
 

@@ -13,6 +13,7 @@ use lab::{
     binaries,
     kernels::Kernel,
     lives::{self, Machine, Proof},
+    lost_ends::{self, LostEnds},
     microvm::{Guest, HOST, MicroVm},
     once::Seen,
     port,
@@ -39,7 +40,7 @@ const HEADER_BYTES: u64 = 14 + 20 + 20;
 const LOG: &str = "info,node_agent::kernel=debug";
 
 /// What every kernel here can do, by the agent's names for it.
-const EVERYWHERE: [&str; 16] = [
+const EVERYWHERE: [&str; 17] = [
     "ebpf",
     "tasks",
     "cpu_split",
@@ -56,6 +57,7 @@ const EVERYWHERE: [&str; 16] = [
     "exit_status",
     "oom_kills",
     "cgroups",
+    "cgroup_cpu",
 ];
 
 /// A capability's status, and the reason where it does not measure.
@@ -154,7 +156,8 @@ fn assert_victim(heartbeat: &str, books: &str) {
 /// All of it in one guest, one load after the other. Nobody else brings a process to life there.
 async fn counts_the_truth_on(kernel: Kernel) {
     let folder = tempfile::tempdir().unwrap();
-    let [load, thread_exec] = ["load.c", "thread_exec.c"].map(|source| binaries::compiled(source, folder.path()));
+    let [load, thread_exec, lose] =
+        ["load.c", "thread_exec.c", "lose.c"].map(|source| binaries::compiled(source, folder.path()));
     let port = port::free().to_string();
     let mut server = Command::new(&load);
     let mut server = Running::start("server", server.args(["serve", "127.0.0.1", &port]), folder.path());
@@ -172,7 +175,7 @@ async fn counts_the_truth_on(kernel: Kernel) {
             load=$1 folder=/tmp/$1; shift
             mkdir $folder
             sh /etc/$load.sh \"$@\" || {{ cat $folder/agent.log; exit 1; }}
-            give $load.heartbeat $folder/heartbeat.json
+            [ ! -e $folder/heartbeat.json ] || give $load.heartbeat $folder/heartbeat.json
             give $load.books $folder/books
             [ ! -e $folder/threads ] || give $load.threads $folder/threads
         }}
@@ -180,7 +183,10 @@ async fn counts_the_truth_on(kernel: Kernel) {
         modprobe null_blk nr_devices=1 || exit 1
         echo 4096 >/proc/sys/kernel/pid_max
         under_load ledger_truth /bin/node-agent /bin/load /bin/thread_exec /tmp/ledger_truth /dev/nullb0 eth0 {HOST} {port}
-        under_load oom /bin/node-agent /tmp/oom"
+        under_load oom /bin/node-agent /tmp/oom
+        under_load lost_ends /bin/node-agent /bin/load /bin/lose /tmp/lost_ends
+        give lost.heartbeat /tmp/lost_ends/lost.heartbeat.json
+        give moved.heartbeat /tmp/lost_ends/moved.heartbeat.json"
     );
     let guest = Guest::running(&script)
         .on(kernel)
@@ -190,6 +196,8 @@ async fn counts_the_truth_on(kernel: Kernel) {
         .with_program("thread_exec", &thread_exec)
         .with_text("short_lives.sh", lives::SCRIPT)
         .with_text("ledger_truth.sh", truth::SCRIPT)
+        .with_program("lose", &lose)
+        .with_text("lost_ends.sh", lost_ends::SCRIPT)
         .with_text("oom.sh", OOM);
     let mut guest = MicroVm::boot(&folder.path().join("guest"), &guest);
     guest.end(TIMEOUT).await;
@@ -222,6 +230,8 @@ async fn counts_the_truth_on(kernel: Kernel) {
     truth.check_network(HEADER_BYTES);
     truth.check_thread_execs();
     assert_victim(&given("oom.heartbeat"), &given("oom.books"));
+    let ends = LostEnds::of(&given("lost.heartbeat"), &given("moved.heartbeat"), &given("lost_ends.books"));
+    ends.check(Machine::Own);
     doctor.check_delays_of_a_guest();
 }
 

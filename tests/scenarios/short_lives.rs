@@ -39,6 +39,9 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     assert!(exits >= u64::from(COUNT), "{exits}");
     let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");
     assert!(cpu_ns >= proof.cpu_ns / 100 * 99, "{cpu_ns} ns of {} ns", proof.cpu_ns);
+    // The group's own row holds nobody else's, and nothing twice.
+    assert!(proof.own("cpu_ns") <= proof.cpu_ns / 100 * 101, "{} ns of {} ns", proof.own("cpu_ns"), proof.cpu_ns);
+    assert!(proof.own("forks") <= u64::from(COUNT) + 2, "{}", proof.own("forks"));
 }
 
 #[tokio::test]
@@ -89,7 +92,8 @@ async fn eight_thousand_living_names_lose_attribution_and_never_the_sums() {
         assert!(of(&key, name) <= 7_168, "{name}");
         assert!(both(name) > COUNT, "{name}: {} of {COUNT} and one more", both(name));
     }
-    assert!(both("forks") >= COUNT, "{}", both("forks"));
+    assert!(both("forks") >= COUNT && of(&key, "forks") <= COUNT + 1, "{} in all", both("forks"));
     assert!(both("cpu_ns") >= cpu_ns / 100 * 99, "{} ns of {cpu_ns} ns", both("cpu_ns"));
+    assert!(of(&key, "cpu_ns") <= cpu_ns / 100 * 101, "{} ns of {cpu_ns} ns", of(&key, "cpu_ns"));
     assert!(crowd.terminate(TIMEOUT).await.success());
 }

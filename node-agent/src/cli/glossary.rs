@@ -14,6 +14,8 @@ pub fn meaning(probe: &str) -> &'static str {
         "call_counts" => "read and write system calls, by workload",
         "caller_owners" => "which program holds a listening port",
         "callers" => "listening ports and their peers on other machines",
+        "cgroup_controllers" => "memory and throttled CPU time of cgroups",
+        "cgroup_cpu" => "whether CPU time that no task's own counters show is taken up from its cgroup's",
         "cgroups" => "which processes belong together",
         "containers" => "names, namespaces and owners of containers, and by them which are housekeeping",
         "cpu_split" => "CPU time in user and in kernel mode, by workload",
@@ -51,9 +53,11 @@ pub fn meaning(probe: &str) -> &'static str {
         "crontabs" => "whether cron's jobs are all the distribution's own",
         "oom_kills" => "kills by the out-of-memory killer, by workload",
         "rules" => "the rules by which processes are judged",
+        "schedules" => "how many timers and crontabs exist",
         "short_lives" => "CPU time of processes that live and end within an interval",
         "taskstats" => "the kernel's records of processes that ended, in place of eBPF",
         "tracepoints" => "births by eBPF without type information, in place of the whole of it",
+        "task_states" => "states of tasks and when they ran last, by workload",
         "spool" => "unsent heartbeats on disk",
         "tasks" => "CPU time of processes, by workload",
         _ => "",
@@ -83,7 +87,10 @@ pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
         (ProbeStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
-        (_, "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines") => AS_FOR_EBPF,
+        (
+            _,
+            "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines" | "task_states",
+        ) => AS_FOR_EBPF,
         (ProbeStatus::Unsupported, "provenance") => {
             "none in this version without dpkg's or rpm's database: name this machine's own daemons in `paths` of the rules"
         }

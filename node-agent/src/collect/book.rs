@@ -6,7 +6,7 @@ use crate::{
     kernel::{Ledger, Share, comm_text},
     workload::{Class, Origin, Traits, classify, place::telling, runs::Owner},
 };
-use node_agent_ebpf::{Executable, Key, hierarchy};
+use node_agent_ebpf::{Executable, Key, counter, hierarchy};
 use std::collections::HashSet;
 
 /// What the distribution says of one process.
@@ -41,12 +41,16 @@ fn cgroups_of(key: &Key) -> [(u8, u64); 2] {
 }
 
 impl Collector {
+    /// Books one sample.
     pub(super) fn book(&mut self, ledger: &Ledger) {
-        if let Books::Ebpf(object) = &self.books {
-            let wanted: HashSet<(u8, u64)> = ledger.shares.keys().flat_map(cgroups_of).collect();
-            self.cgroups.refresh(&wanted, |tree, id| object.cgroup_path(tree, id));
-        }
-        let knows_cgroups = self.standing().measured.cgroups;
+        self.begin(ledger);
+        self.add(ledger);
+        self.end();
+    }
+
+    /// Nobody has been seen alive yet.
+    pub(super) fn begin(&mut self, ledger: &Ledger) {
+        self.cgroups.keep(&ledger.shares.keys().flat_map(cgroups_of).collect());
         self.rows.begin();
         if let Books::Ebpf(object) = &self.books {
             let facts = object.watcher().read(|run| self.runs.knows(run));
@@ -55,6 +59,22 @@ impl Collector {
         self.runs.begin(Moment::now().boottime_ns);
         self.shipped.begin(&self.rules.housekeeping.paths);
         self.containers.begin();
+    }
+
+    /// Each row gets its caption.
+    pub(super) fn end(&mut self) {
+        self.rows.end();
+        self.runs.end();
+        self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
+    }
+
+    /// Adds what the tasks of each key did.
+    pub(super) fn add(&mut self, ledger: &Ledger) {
+        if let Books::Ebpf(object) = &self.books {
+            let wanted: HashSet<(u8, u64)> = ledger.shares.keys().flat_map(cgroups_of).collect();
+            self.cgroups.learn(&wanted, |tree, id| object.cgroup_path(tree, id));
+        }
+        let knows_cgroups = self.standing().measured.cgroups;
         let (shipped, containers) = (&mut self.shipped, &mut self.containers);
         let mut whose = |key: &Key| {
             let path = match &ledger.paths {
@@ -88,6 +108,8 @@ impl Collector {
         };
         for (key, share) in &ledger.shares {
             let (owner, name) = whose(key);
+            let cpu_ns = share.totals.counters[counter::CPU_NS];
+            self.lost_cpu.account(key, owner.class, cpu_ns, |tree, id| self.cgroups.path(tree, id));
             self.rows.book(owner.class, owner.path, &name, share);
             self.runs.book(&owner, self.rules.tools.shown(&name), share);
         }
@@ -98,11 +120,9 @@ impl Collector {
         }
         for (class, share) in [Class::Workload, Class::Kernel].into_iter().zip(&ledger.rest) {
             if *share != Share::default() {
+                self.lost_cpu.account_elsewhere(class, share.totals.counters[counter::CPU_NS]);
                 self.rows.book(class, None, "", share);
             }
         }
-        self.rows.end();
-        self.runs.end();
-        self.names.refresh(&self.rules, self.rows.iter().map(|(_, key, _)| key));
     }
 }

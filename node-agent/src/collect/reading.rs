@@ -2,9 +2,12 @@
 
 use crate::{
     coverage::Probes,
-    host::{books::HostBooks, clock::Moment, facts::Facts, runtime::report::Container, signals::Seen},
+    host::{
+        books::HostBooks, cgroup_usage::Usage, clock::Moment, facts::Facts, runtime::report::Container, shipped::Existing,
+        signals::Seen,
+    },
     kernel::Measured,
-    workload::{Names, Rows, runs::Runs},
+    workload::{Class, Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
 use std::{collections::BTreeMap, time::Duration};
@@ -26,6 +29,10 @@ pub struct Reading {
     pub signals: Seen,
     /// The workloads' books.
     pub rows: Rows,
+    /// What the controllers say of the cgroup of a row.
+    pub cgroups: BTreeMap<(Class, String), Usage>,
+    /// Which timers and crontabs exist.
+    pub schedules: Existing,
     /// What the rows' keys mean.
     pub names: Names,
     /// What is told of the containers that rows stand for, by the rows' keys.

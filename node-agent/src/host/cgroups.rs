@@ -27,6 +27,8 @@ pub struct Mounts {
     v2: Option<PathBuf>,
     cpuacct: Option<PathBuf>,
     pids: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+    memory: Option<PathBuf>,
 }
 
 impl Mounts {
@@ -56,14 +58,12 @@ impl Mounts {
             if (root != "/" && !root.starts_with("/..")) || !kind.starts_with("cgroup") || !is_whole(&point) {
                 continue;
             }
-            let has = |controller| options.split(',').any(|option| option == controller);
-            let slot = match kind {
-                "cgroup2" => &mut mounts.v2,
-                "cgroup" if has("cpuacct") => &mut mounts.cpuacct,
-                "cgroup" if has("pids") => &mut mounts.pids,
-                _ => continue,
-            };
-            slot.get_or_insert(point);
+            let has = |controller| kind == "cgroup" && options.split(',').any(|option| option == controller);
+            let Mounts { v2, cpuacct, pids, cpu, memory } = &mut mounts;
+            let slots = [(has("cpuacct"), cpuacct), (has("pids"), pids), (has("cpu"), cpu), (has("memory"), memory)];
+            for (_, slot) in [(kind == "cgroup2", v2)].into_iter().chain(slots).filter(|(is_there, _)| *is_there) {
+                slot.get_or_insert_with(|| point.clone());
+            }
         }
         mounts
     }
@@ -77,6 +77,24 @@ impl Mounts {
             hierarchy::V1_PIDS => self.pids.as_deref(),
             _ => None,
         }
+    }
+
+    /// Where the unified tree is mounted.
+    #[must_use]
+    pub fn v2(&self) -> Option<&Path> {
+        self.v2.as_deref()
+    }
+
+    /// Where version 1's tree with the cpu controller is mounted.
+    #[must_use]
+    pub fn v1_cpu(&self) -> Option<&Path> {
+        self.cpu.as_deref()
+    }
+
+    /// Where version 1's tree with the memory controller is mounted.
+    #[must_use]
+    pub fn v1_memory(&self) -> Option<&Path> {
+        self.memory.as_deref()
     }
 
     /// Whether the unified tree is the only one that matters here.
@@ -138,10 +156,26 @@ impl Cgroups {
         self.mounts.any()
     }
 
+    /// Where the trees are mounted.
+    #[must_use]
+    pub fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+
     /// Brings the known paths up to date for these cgroups, and forgets those that nobody uses. `remembered` is asked
     /// first: it knows cgroups that are gone by now.
     pub fn refresh(&mut self, wanted: &HashSet<(u8, u64)>, remembered: impl Fn(u8, u64) -> Option<String>) {
+        self.keep(wanted);
+        self.learn(wanted, remembered);
+    }
+
+    /// Forgets all others.
+    pub fn keep(&mut self, wanted: &HashSet<(u8, u64)>) {
         self.paths.retain(|known, _| wanted.contains(known));
+    }
+
+    /// Learns the paths of these cgroups. `remembered` is asked first: it knows cgroups that are gone by now.
+    pub fn learn(&mut self, wanted: &HashSet<(u8, u64)>, remembered: impl Fn(u8, u64) -> Option<String>) {
         for (tree, id) in wanted {
             if let (false, Some(path)) = (self.paths.contains_key(&(*tree, *id)), remembered(*tree, *id)) {
                 self.paths.insert((*tree, *id), path);
@@ -174,6 +208,12 @@ impl Cgroups {
     }
 }
 
+/// A directory's name as paths have it: what is no text or hidden is escaped.
+#[must_use]
+pub fn visible_name(name: &std::ffi::OsStr) -> String {
+    visible_bytes(name.as_bytes())
+}
+
 fn walk(root: &Path, mut missing: HashSet<u64>) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut queue = std::collections::VecDeque::from([(root.to_owned(), String::new())]);
@@ -185,7 +225,7 @@ fn walk(root: &Path, mut missing: HashSet<u64>) -> Vec<(u64, String)> {
                 continue;
             }
             seen += 1;
-            let path = format!("{path}/{}", visible_bytes(entry.file_name().as_bytes()));
+            let path = format!("{path}/{}", visible_name(&entry.file_name()));
             let id = entry.ino();
             if missing.remove(&id) {
                 found.push((id, path.clone()));
@@ -221,6 +261,8 @@ mod tests {
         assert_eq!(mounts.of(hierarchy::V2), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(mounts.of(hierarchy::V1_CPUACCT), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(mounts.of(hierarchy::V1_PIDS), Some(Path::new("/sys/fs/cgroup/with space")));
+        assert_eq!(mounts.v1_cpu(), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
+        assert_eq!(mounts.v1_memory(), None);
     }
 
     #[test]

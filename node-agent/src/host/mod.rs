@@ -2,7 +2,9 @@
 
 pub mod books;
 pub mod callers;
+pub mod cgroup_cpu;
 pub mod cgroup_namespace;
+pub mod cgroup_usage;
 pub mod cgroups;
 pub mod clock;
 pub mod facts;

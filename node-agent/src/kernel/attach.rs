@@ -229,6 +229,8 @@ fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
     measured.failures = column("exit_status", has(&ends), "exit codes in its task_struct and signal_struct");
     let cgroups = [offsets.task_cgroups, offsets.css_set_v2, offsets.cgroup_kn, offsets.kn_id];
     measured.cgroups = column("cgroups", has(&cgroups), "CONFIG_CGROUPS; every process counts as workload");
+    let states = [offsets.task_state, offsets.task_last_arrival];
+    measured.states = column("task_states", has(&states), "the state and CONFIG_SCHED_INFO in its task_struct");
     measured.blocked_io = has(&[offsets.task_delays, offsets.delays_blkio]);
     standing.measured = measured;
     if !measured.blocked_io {

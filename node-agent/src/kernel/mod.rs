@@ -12,9 +12,11 @@ pub mod loader;
 pub mod object;
 pub mod offsets;
 mod standing;
+mod states;
 mod syscalls;
 
 pub use standing::{Measured, Standing};
+pub use states::States;
 
 use node_agent_ebpf::{COMM_BYTES, Key, Totals};
 use std::collections::HashMap;
@@ -34,6 +36,10 @@ pub struct Share {
     pub live_processes: u32,
     /// Threads alive now.
     pub live_threads: u32,
+    /// Their states.
+    pub states: States,
+    /// When any of its tasks ran last, in nanoseconds since boot; 0 if that is not known.
+    pub last_ran_boottime_ns: u64,
 }
 
 /// One reading of the tasks' books.

@@ -11,11 +11,11 @@ use super::{
     events::Watcher,
     loader::{self, Handover, Wanted},
 };
-use crate::workload::engines::Engines;
+use crate::{host::clock::Moment, workload::engines::Engines};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use node_agent_ebpf::{
     CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, MAX_PROCESSES,
-    Process, Task, Totals, control,
+    Process, Task, Totals, control, counter,
 };
 use std::{
     io::Read as _,
@@ -94,6 +94,8 @@ pub struct Object {
     watcher: Watcher,
     chunk: Vec<u8>,
     iterator: OwnedFd,
+    /// The scheduler's clock and the boot clock at the last sample.
+    clocks: Clocks,
     programs: Vec<Attached>,
     /// What it measures with everything attached.
     in_full: Standing,
@@ -123,6 +125,7 @@ impl Object {
             watcher,
             chunk: vec![0; READ_BYTES],
             iterator,
+            clocks: Clocks::default(),
             programs: attached,
         })
     }
@@ -175,9 +178,17 @@ impl Object {
     /// # Errors
     /// If the kernel refuses a read. What was read until then is lost, which the caller must count.
     pub fn read(&mut self) -> Result<Ledger, ObjectError> {
+        self.read_and(|| ())
+    }
+
+    /// The same; `is_due` is called at the moment from which on everything belongs to the next sample.
+    ///
+    /// # Errors
+    /// As [`Object::read`].
+    pub fn read_and(&mut self, is_due: impl FnOnce()) -> Result<Ledger, ObjectError> {
         let mut ledger = Ledger::default();
         self.read_living(&mut ledger)?;
-        self.read_dead(&mut ledger)?;
+        self.read_ended(&mut ledger, is_due)?;
         for (index, name) in (0..).zip(DROPS) {
             ledger.drops.push((name, self.dropped.get(&index, 0)?));
         }
@@ -226,10 +237,10 @@ impl Object {
     fn read_living(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
         // A fresh one each time: the kernel's file cannot be rewound.
         let mut file = bpf::open_iterator(self.iterator.as_fd()).map_err(ObjectError::Read)?;
-        let mut held = 0;
+        let (mut held, mut clocks) = (0, Clocks { scheduler_ns: 0, boottime_ns: Moment::now().boottime_ns });
         loop {
             let count = match file.read(&mut self.chunk[held..]) {
-                Ok(0) => return Ok(()),
+                Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(ObjectError::Read(error)),
@@ -239,17 +250,28 @@ impl Object {
             for bytes in self.chunk[..whole].chunks_exact(size_of::<Task>()) {
                 // SAFETY: `bytes` holds exactly one Task, which is plain integers; no alignment is asked for.
                 let task = unsafe { bytes.as_ptr().cast::<Task>().read_unaligned() };
-                book_living(ledger, &task);
+                clocks.scheduler_ns = clocks.scheduler_ns.max(task.last_arrival_ns);
+                book_living(ledger, &task, &self.clocks);
             }
             self.chunk.copy_within(whole..held, 0);
             held -= whole;
         }
+        self.clocks = clocks;
+        for share in ledger.shares.values_mut().chain(&mut ledger.rest) {
+            share.last_ran_boottime_ns = clocks.to_boottime(share.last_ran_boottime_ns);
+        }
+        Ok(())
     }
 
-    fn read_dead(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
+    /// Adds what ended since this was read last; `is_due` as for [`Object::read_and`].
+    ///
+    /// # Errors
+    /// As [`Object::read`].
+    pub fn read_ended(&mut self, ledger: &mut Ledger, is_due: impl FnOnce()) -> Result<(), ObjectError> {
         let old = self.buffer;
         self.buffer = 1 - old;
         self.control.set(control::BUFFER, self.buffer, 0)?;
+        is_due();
         wait_for_programs();
         // The map of the other buffer's entries grows meanwhile: bounded, so that a storm of keys cannot hold us here.
         let keys: Vec<Key> = (self.folded.keys().take(2 * MAX_FOLDED as usize))
@@ -260,7 +282,11 @@ impl Object {
             // A second look under the same key finds nothing: the walk restarts when an entry vanishes under it.
             let Ok(totals) = self.folded.get(&key, 0) else { continue };
             self.folded.remove(&key)?;
-            add_totals(&mut ledger.share(key).totals, &totals);
+            let share = ledger.share(key);
+            add_totals(&mut share.totals, &totals);
+            if totals.counters[counter::CPU_NS] > 0 {
+                share.last_ran_boottime_ns = self.clocks.boottime_ns;
+            }
         }
         let failures: Vec<Failure> = (self.failures.keys().take(2 * MAX_FAILURES as usize))
             .filter_map(Result::ok)
@@ -280,8 +306,40 @@ impl Object {
     }
 }
 
-fn book_living(ledger: &mut Ledger, task: &Task) {
+/// The same moment by two clocks. The scheduler's has no name in user space, and it is not the monotonic one: it knows no correction. But the reader
+/// itself has just been put onto a CPU, so whoever was put there last tells what it says now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clocks {
+    scheduler_ns: u64,
+    boottime_ns: u64,
+}
+
+impl Clocks {
+    /// A moment of the scheduler's clock, in nanoseconds since boot; not later than these. 0 stays 0.
+    fn to_boottime(self, scheduler_ns: u64) -> u64 {
+        if scheduler_ns == 0 {
+            return 0;
+        }
+        self.boottime_ns.saturating_sub(self.scheduler_ns.saturating_sub(scheduler_ns))
+    }
+}
+
+/// When a task ran last, by the scheduler's clock: at its last arrival on a CPU or, if it has used any since the sample before, at most for so long
+/// after that. Never too early, but for the one stretch that it may have run before the first sample.
+fn last_ran(task: &Task, before: &Clocks) -> u64 {
+    match task.new[counter::CPU_NS] {
+        _ if task.state == 0 => u64::MAX,
+        0 => task.last_arrival_ns,
+        used_ns => task.last_arrival_ns.max(before.scheduler_ns).saturating_add(used_ns),
+    }
+}
+
+fn book_living(ledger: &mut Ledger, task: &Task, before: &Clocks) {
     let share = ledger.share(task.key);
+    if task.thread == 1 {
+        share.states.count(task.state, task.frozen);
+    }
+    share.last_ran_boottime_ns = share.last_ran_boottime_ns.max(last_ran(task, before));
     let peak_resident_bytes = task.peak_resident_bytes;
     add_totals(&mut share.totals, &Totals { counters: task.new, peak_resident_bytes, ..Totals::default() });
     share.resident_bytes = share.resident_bytes.saturating_add(task.resident_bytes);

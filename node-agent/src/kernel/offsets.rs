@@ -77,6 +77,8 @@ const IN_TASK: [&str; counter::IN_TASK] = [
     "ioac.syscr",
     "ioac.syscw",
 ];
+/// <https://github.com/torvalds/linux/blob/v5.10/include/linux/sched.h>
+const PF_FROZEN: u32 = 0x0001_0000;
 /// Whether the kernel keeps delays: <https://docs.kernel.org/accounting/delay-accounting.html>
 const DELAYS: &str = "/proc/sys/kernel/task_delayacct";
 
@@ -195,6 +197,12 @@ pub fn resolve(count_from_boottime_ns: u64) -> Result<Resolved, OffsetsError> {
     resolve_in(&std::fs::read(BTF_PATH).map_err(OffsetsError::NoBtf)?, &Mounts::read(), count_from_boottime_ns)
 }
 
+/// Whether the freezer of version 1 holds a task in a state of its own: from Linux 6.1 on, where the flag is another one's.
+fn freezer_has_a_state(release: &str) -> bool {
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(1))
+}
+
 /// Whether the kernel keeps delays. Before Linux 5.14 there is no switch, and it does unless it was told not to when it booted.
 fn keeps_delays(switch: std::io::Result<Vec<u8>>, command_line: impl FnOnce() -> std::io::Result<Vec<u8>>) -> bool {
     match switch {
@@ -212,6 +220,7 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
     let (mm_rss, mm_rss_stride) = types.resident_counters();
     let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let keeps_delays = keeps_delays(std::fs::read(DELAYS), || std::fs::read("/proc/cmdline"));
     task(IN_TASK[counter::CPU_NS])?;
     let offsets = Offsets {
@@ -226,6 +235,10 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
         task_exit_signal: task("exit_signal")?,
         task_start_boottime: task("start_boottime")?,
         task_exit_code: types.optional("task_struct", "exit_code"),
+        task_state: types.first_of("task_struct", ["__state", "state"]),
+        task_last_arrival: types.optional("task_struct", "sched_info.last_arrival"),
+        task_jobctl: types.optional("task_struct", "jobctl"),
+        flag_frozen: if freezer_has_a_state(&release) { 0 } else { PF_FROZEN },
         task_delays: if keeps_delays { types.optional("task_struct", "delays") } else { ABSENT },
         task_counters: IN_TASK.map(|path| types.optional("task_struct", path)),
         delays_blkio: types.optional("task_delay_info", "blkio_delay"),
@@ -293,6 +306,9 @@ mod tests {
         let offsets = resolved.offsets;
         for (name, offset) in [
             ("exit_code", offsets.task_exit_code),
+            ("state", offsets.task_state),
+            ("last_arrival", offsets.task_last_arrival),
+            ("jobctl", offsets.task_jobctl),
             ("signal flags", offsets.signal_flags),
             ("group_exit_code", offsets.signal_group_exit_code),
             ("blkio_delay", offsets.delays_blkio),
@@ -333,6 +349,19 @@ mod tests {
         assert_eq!(offsets.css_set_pids != ABSENT, mounts.has_pids());
         assert!(offsets.mm_rss_stride >= 8);
         assert!(resolved.has_mark_victim);
+    }
+
+    #[test]
+    fn the_freezer_of_version_1_has_a_state_of_its_own_from_6_1_on() {
+        for (release, expected) in [
+            ("5.10.0-32-cloud-amd64", false),
+            ("6.0.1", false),
+            ("6.1.0-1", true),
+            ("6.18.44", true),
+            ("7.0-rc1", true),
+        ] {
+            assert_eq!(freezer_has_a_state(release), expected, "{release}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::coverage::{Probes, Status};
 use serde::{Deserialize, Serialize};
 
 /// The probes that speak about the tasks' books.
-const PROBES: [&str; 21] = [
+const PROBES: [&str; 22] = [
     "ebpf",
     "tracepoints",
     "taskstats",
@@ -25,6 +25,7 @@ const PROBES: [&str; 21] = [
     "exit_status",
     "oom_kills",
     "cgroups",
+    "task_states",
     "syscall_classes",
 ];
 
@@ -65,6 +66,8 @@ pub struct Measured {
     pub syscalls: bool,
     /// Which cgroup a task is in.
     pub cgroups: bool,
+    /// In which state tasks are, and when they ran last.
+    pub states: bool,
 }
 
 /// What is measured, and a reason for each probe that is not.

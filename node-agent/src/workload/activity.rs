@@ -1,6 +1,6 @@
 //! The sums of one row, whatever the row stands for: a workload, a run, a task, a tool.
 
-use crate::kernel::{Share, add_totals};
+use crate::kernel::{Share, States, add_totals};
 use heartbeat::{envelope::MAX_FAILURES, wire};
 use node_agent_ebpf::Totals;
 use std::collections::BTreeMap;
@@ -19,6 +19,10 @@ pub struct Activity {
     pub live_threads: u32,
     /// Resident memory at the last reading, in bytes.
     pub resident_bytes: u64,
+    /// States of its threads at the last sample.
+    pub states: States,
+    /// When any of its tasks ran last, in nanoseconds since boot; 0 if that is not known.
+    pub last_ran_boottime_ns: u64,
     /// Sums since the first reading.
     pub totals: Totals,
     /// How processes ended, other than with exit code 0.
@@ -31,6 +35,7 @@ impl Activity {
         self.live_processes = 0;
         self.live_threads = 0;
         self.resident_bytes = 0;
+        self.states = States::default();
     }
 
     /// Adds what is new.
@@ -38,13 +43,16 @@ impl Activity {
         self.live_processes = self.live_processes.saturating_add(share.live_processes);
         self.live_threads = self.live_threads.saturating_add(share.live_threads);
         self.resident_bytes = self.resident_bytes.saturating_add(share.resident_bytes);
+        self.states.add(&share.states);
+        self.last_ran_boottime_ns = self.last_ran_boottime_ns.max(share.last_ran_boottime_ns);
         add_totals(&mut self.totals, &share.totals);
     }
 
     /// Takes over all that another row has summed up.
     pub fn absorb(&mut self, other: &Self) {
-        let Self { live_processes, live_threads, resident_bytes, totals, ref failures } = *other;
-        self.add(&Share { totals, resident_bytes, live_processes, live_threads });
+        let Self { live_processes, live_threads, resident_bytes, states, last_ran_boottime_ns, totals, ref failures } =
+            *other;
+        self.add(&Share { totals, resident_bytes, live_processes, live_threads, states, last_ran_boottime_ns });
         for (wait_status, count) in &failures.0 {
             self.failures.add(*wait_status, *count);
         }

@@ -8,6 +8,7 @@ pub mod attribute;
 pub mod classify;
 pub mod engines;
 pub mod place;
+pub mod residue;
 pub mod rows;
 pub mod runs;
 

@@ -72,6 +72,14 @@ impl Rows {
         }
     }
 
+    /// Adds CPU time that no task's own path told of: whose it was is known by the cgroup alone.
+    pub fn take_up(&mut self, class: Class, path: &str, cpu_ns: u64) {
+        let row = self.row(class, Some(path));
+        row.quiet_readings = 0;
+        let sum = &mut row.activity.totals.counters[counter::CPU_NS];
+        *sum = sum.saturating_add(cpu_ns);
+    }
+
     /// Books ends of one kind, other than with exit code 0.
     pub fn book_failures(&mut self, class: Class, path: Option<&str>, wait_status: u32, count: u64) {
         self.row(class, path).activity.failures.add(wait_status, count);

@@ -7,7 +7,7 @@
 //! The folder of users' tables is hidden from all but root. It is listed when the agent starts, with the rights that it then has;
 //! afterwards only the time of the folder's last change is looked at, which everybody may.
 
-use super::packages::Packages;
+use super::{packages::Packages, schedules::Count};
 use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,
@@ -77,13 +77,36 @@ impl Crontabs {
         Ok(())
     }
 
+    /// How many tables and jobs there are; `None` if a folder cannot be listed. Files whose names begin with a dot are none to cron.
+    pub(super) fn count(&self, packages: &Packages) -> Option<Count> {
+        let mut count = Count::default();
+        for table in TABLE {
+            if fs::symlink_metadata(on_disk(&self.root, table)).is_ok() {
+                count.add(packages.is_own_conffile(table));
+            }
+        }
+        for folder in FOLDERS {
+            for name in names_in(&on_disk(&self.root, folder))? {
+                count.add(packages.is_own_conffile(&format!("{folder}/{name}")));
+            }
+        }
+        for folder in OF_USERS {
+            for name in names_in(&on_disk(&self.root, folder))? {
+                if !DEBIANS_FOLDERS.contains(&name.as_str()) {
+                    count.add(false);
+                }
+            }
+        }
+        Some(count)
+    }
+
     /// When each table, folder and job last changed.
-    fn state(&self) -> Vec<(i64, i64)> {
+    pub(super) fn state(&self) -> Vec<(i64, i64)> {
         let mut state = Vec::new();
         let mut add = |path: &Path| {
             state.push(fs::metadata(path).map_or((0, 0), |metadata| (metadata.ctime(), metadata.ctime_nsec())));
         };
-        TABLE.iter().for_each(|table| add(&on_disk(&self.root, table)));
+        TABLE.iter().chain(&OF_USERS).for_each(|table| add(&on_disk(&self.root, table)));
         for folder in FOLDERS {
             let folder = on_disk(&self.root, folder);
             add(&folder);
@@ -135,6 +158,18 @@ fn empty_since(folder: &Path, name: &str) -> Result<Option<SystemTime>, String> 
         }
     }
     Ok(Some(changed))
+}
+
+/// Names in a folder, but hidden ones; none if there is no such folder, `None` if it cannot be listed.
+fn names_in(folder: &Path) -> Option<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+        Err(_) => return None,
+    };
+    let names: Option<Vec<String>> =
+        entries.map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    Some(names?.into_iter().filter(|name| !name.starts_with('.')).collect())
 }
 
 fn on_disk(root: &Path, path: &str) -> PathBuf {

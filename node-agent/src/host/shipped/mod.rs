@@ -9,6 +9,7 @@
 
 mod crontabs;
 mod packages;
+mod schedules;
 mod units;
 
 use crate::coverage::{Probes, Status};
@@ -16,6 +17,8 @@ use crontabs::Crontabs;
 use node_agent_ebpf::Executable;
 use packages::Packages;
 pub(super) use packages::executable;
+use schedules::Schedules;
+pub use schedules::{Count, Existing};
 use std::{
     collections::{BTreeSet, HashMap},
     path::Path,
@@ -35,6 +38,8 @@ pub struct Shipped {
     units: HashMap<String, bool>,
     crontabs: Crontabs,
     ships_crontabs: Result<(), String>,
+    schedules: Schedules,
+    is_reread: bool,
 }
 
 impl Shipped {
@@ -52,6 +57,8 @@ impl Shipped {
             units: HashMap::new(),
             crontabs,
             ships_crontabs,
+            schedules: Schedules::default(),
+            is_reread: true,
         }
     }
 
@@ -63,6 +70,7 @@ impl Shipped {
             self.vouched.clone_from(vouched);
             self.read_at = Instant::now();
             self.crontabs.forget();
+            self.is_reread = true;
         }
         self.units.clear();
         self.ships_crontabs = self.crontabs.check(&self.packages);
@@ -93,6 +101,11 @@ impl Shipped {
     #[must_use]
     pub fn has_crontabs(&self) -> bool {
         self.ships_crontabs.is_ok()
+    }
+
+    /// Which timers and crontabs exist.
+    pub fn schedules(&mut self) -> Existing {
+        self.schedules.read(&mut self.packages, &self.crontabs, std::mem::take(&mut self.is_reread))
     }
 
     /// Says what can be known here.

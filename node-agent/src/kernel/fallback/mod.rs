@@ -28,8 +28,17 @@ use std::{collections::HashMap, io, sync::Arc};
 use taskstats::Taskstats;
 
 /// What only the programs with type information measure.
-const NEEDS_TYPES: [&str; 8] =
-    ["ebpf", "run_queue_delay", "switches", "blocked_io", "network", "direct_reclaim", "oom_kills", "syscall_classes"];
+const NEEDS_TYPES: [&str; 9] = [
+    "ebpf",
+    "run_queue_delay",
+    "switches",
+    "blocked_io",
+    "network",
+    "direct_reclaim",
+    "oom_kills",
+    "task_states",
+    "syscall_classes",
+];
 
 /// What is to be tried beside `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

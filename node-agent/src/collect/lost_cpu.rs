@@ -1,0 +1,190 @@
+//! Takes up from the cgroups' own counters what CPU time the tasks' own paths lost; see [`crate::workload::residue`].
+//!
+//! A task that was reaped and is not freed yet (RCU: milliseconds, 82 ms at most were seen) is in no sum of the tasks' for a moment. So what seems to
+//! be missing is looked at again after [`SETTLE`] until it stays the same: only then it is lost. Without anything missing there is one
+//! small file to read per cgroup and heartbeat, and no wait.
+
+use super::{Books, Collector};
+use crate::{
+    coverage::{Probes, Status},
+    host::{cgroup_cpu::CpuTree, cgroups::Mounts},
+    kernel::Ledger,
+    workload::{
+        Class,
+        residue::{Residue, Samples, THRESHOLD_NS},
+    },
+};
+use node_agent_ebpf::{Key, hierarchy};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Its name in coverage.
+const CAPABILITY: &str = "cgroup_cpu";
+/// Long enough for the kernel to free what was reaped: of 9,300 tasks on a busy host the last was freed after 82 ms.
+const SETTLE: Duration = Duration::from_millis(100);
+/// What is still less after so many waits is judged by a later heartbeat.
+const MAX_WAITS: u32 = 5;
+/// Tasks whose CPU time so far is not accounted for while they live: then it cannot be told from lost time.
+const UNTRACKED: [&str; 2] = ["untracked_tasks", "unreadable_tasks"];
+
+/// What takes up lost CPU time.
+pub(super) struct LostCpu {
+    tree: Result<(CpuTree, Residue), &'static str>,
+    /// Taken up so far, in nanoseconds.
+    taken_ns: u64,
+    /// Tasks that were not tracked at the baseline.
+    untracked_before: u64,
+    is_untracked: bool,
+}
+
+impl LostCpu {
+    /// Without a baseline: [`Collector::begin_lost_cpu`] gives it one.
+    pub(super) fn new(mounts: &Mounts, is_ebpf: bool) -> Self {
+        let tree = if is_ebpf {
+            CpuTree::find(mounts)
+        } else {
+            Err("it takes eBPF to tell lost CPU time from that of others")
+        };
+        let tree = tree.map(|tree| {
+            let residue = Residue::new(tree.total());
+            (tree, residue)
+        });
+        Self { tree, taken_ns: 0, untracked_before: 0, is_untracked: false }
+    }
+
+    /// What the tasks of a key accounted for; `path` knows the cgroups.
+    pub(super) fn account<'a>(
+        &mut self,
+        key: &Key,
+        class: Class,
+        cpu_ns: u64,
+        path: impl Fn(u8, u64) -> Option<&'a str>,
+    ) {
+        let Ok((tree, residue)) = &mut self.tree else { return };
+        let (hierarchy, id) = match tree.hierarchy() {
+            hierarchy::V2 => (hierarchy::V2, key.cgroup_id),
+            // What has its place in another tree of version 1 stands in this one's root.
+            tree if tree == key.hierarchy => (tree, key.cgroup_v1_id),
+            _ => (hierarchy::ROOT, 0),
+        };
+        let place = if id == 0 { Some("/") } else { path(hierarchy, id) };
+        residue.account(place, class, cpu_ns);
+    }
+
+    /// What tasks accounted for whose key found no place.
+    pub(super) fn account_elsewhere(&mut self, class: Class, cpu_ns: u64) {
+        if let Ok((_, residue)) = &mut self.tree {
+            residue.account(None, class, cpu_ns);
+        }
+    }
+
+    /// To be called before the tasks are sampled: whatever runs in between is then no loss.
+    pub(super) fn sample(&self) -> Option<Samples> {
+        let (tree, residue) = self.tree.as_ref().ok()?;
+        Some(tree.sample_with_total(residue.paths()))
+    }
+
+    /// CPU time taken up since the start, in milliseconds, by name.
+    pub(super) fn drops(&self) -> (&'static str, u64) {
+        ("detail_cpu_taken_up_ms", self.taken_ns / 1_000_000)
+    }
+
+    /// Says whether rows add up to what the cgroups say.
+    pub(super) fn state(&self, probes: &mut Probes) {
+        match &self.tree {
+            Err(reason) => probes.set(CAPABILITY, Status::NotApplicable, *reason),
+            Ok(_) if self.is_untracked => {
+                probes.set(
+                    CAPABILITY,
+                    Status::Broken,
+                    "more tasks live than are tracked: what is lost cannot be told from what they used",
+                );
+            }
+            Ok(_) => probes.ok(CAPABILITY),
+        }
+    }
+}
+
+/// Tasks that are not tracked, by these counts of losses.
+fn untracked(drops: &[(&'static str, u64)]) -> u64 {
+    drops.iter().filter(|(name, _)| UNTRACKED.contains(name)).map(|(_, count)| *count).sum()
+}
+
+impl Collector {
+    /// The baseline: of the tasks once more, and of the cgroups at the same moment.
+    pub(super) fn begin_lost_cpu(&mut self) {
+        let Books::Ebpf(object) = &mut self.books else { return };
+        let mut samples = None;
+        let ledger = match object.read_and(|| samples = self.lost_cpu.sample()) {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                // Without a baseline everything that is missing may be older than it: nothing is taken up.
+                tracing::warn!(%error, "lost CPU time is not taken up");
+                self.lost_cpu.is_untracked = true;
+                self.lost_readings += 1;
+                return;
+            }
+        };
+        self.drops.clone_from(&ledger.drops);
+        self.unshared = self.unshared.saturating_add(ledger.unshared);
+        self.book(&ledger);
+        self.lost_cpu.untracked_before = untracked(&self.drops);
+        self.lost_cpu.is_untracked = false;
+        if let Some(samples) = samples
+            && let Ok((_, residue)) = &mut self.lost_cpu.tree
+        {
+            residue.begin(&samples);
+        }
+    }
+
+    /// Takes up what is missing; `samples` were taken at `since`, before the tasks', which are booked by now. More of the tasks' ends may be booked here.
+    pub(super) fn take_up_lost_cpu(&mut self, samples: &Samples, since: Instant) {
+        self.lost_cpu.is_untracked |= untracked(&self.drops) > self.lost_cpu.untracked_before;
+        let Ok((tree, residue)) = &mut self.lost_cpu.tree else { return };
+        residue.sampled(samples);
+        let new = tree.sample(residue.new_paths());
+        residue.sampled_late(&new);
+        if self.lost_cpu.is_untracked || !self.is_settled() {
+            return;
+        }
+        let nanos = since.elapsed().as_nanos().saturating_mul(u128::from(self.facts.cpus.max(1)));
+        let slack_ns = u64::try_from(nanos).unwrap_or(u64::MAX);
+        let Ok((_, residue)) = &mut self.lost_cpu.tree else { return };
+        for taken in residue.take_up(slack_ns) {
+            tracing::debug!(cgroup = taken.path, class = ?taken.class, cpu_ns = taken.cpu_ns, "lost CPU time is taken up");
+            self.lost_cpu.taken_ns = self.lost_cpu.taken_ns.saturating_add(taken.cpu_ns);
+            self.rows.take_up(taken.class, &taken.path, taken.cpu_ns);
+        }
+    }
+
+    /// Waits until what is missing stays the same; false if it did not.
+    fn is_settled(&mut self) -> bool {
+        let mut before = self.missing_cpu_ns();
+        for _ in 0..MAX_WAITS {
+            if before < THRESHOLD_NS {
+                return true;
+            }
+            thread::sleep(SETTLE);
+            let mut late = Ledger::default();
+            let Books::Ebpf(object) = &mut self.books else { return true };
+            let read = object.read_ended(&mut late, || ());
+            self.add(&late);
+            if let Err(error) = read {
+                tracing::warn!(%error, "ends of tasks could not be read a second time");
+                return false;
+            }
+            let now = self.missing_cpu_ns();
+            if now.saturating_add(THRESHOLD_NS) > before {
+                return true;
+            }
+            before = now;
+        }
+        false
+    }
+
+    fn missing_cpu_ns(&self) -> u64 {
+        self.lost_cpu.tree.as_ref().map_or(0, |(_, residue)| residue.missing_ns())
+    }
+}

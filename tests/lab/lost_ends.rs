@@ -1,0 +1,82 @@
+//! Processes whose end the agent was not shown, and a process that moved, as the agent and the cgroups' own counters tell of them.
+
+use crate::{lives::Machine, once::Seen};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What makes them and loses them; a shell's script, with its arguments at its top.
+pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("lost_ends.sh"));
+
+/// What the agents said, and the other counters.
+#[derive(Clone, Debug)]
+pub struct LostEnds {
+    lost: Seen,
+    moved: Seen,
+    books: BTreeMap<String, String>,
+}
+
+fn seen(heartbeat: &str) -> Seen {
+    Seen(serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")))
+}
+
+impl LostEnds {
+    /// Reads what the script left behind.
+    ///
+    /// # Panics
+    ///
+    /// When a heartbeat is none.
+    #[must_use]
+    pub fn of(lost: &str, moved: &str, books: &str) -> Self {
+        let books = books.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect();
+        Self { lost: seen(lost), moved: seen(moved), books }
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        let number = self.books.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.books));
+        number.parse().unwrap_or_else(|error| panic!("{name}: {error}: {number}"))
+    }
+
+    /// Asserts that what was lost is in the rows again, once, where it was used, and that a move adds nothing.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    pub fn check(&self, machine: Machine) {
+        self.check_lost(machine);
+        self.check_moved(machine);
+    }
+
+    fn check_lost(&self, machine: Machine) {
+        let (lost_ns, counter_ns) = (self.number("lost_one") + self.number("lost_two"), self.number("lost_cpu"));
+        assert!(lost_ns * 2 > counter_ns, "most of {counter_ns} ns was to be lost: {lost_ns}");
+        let path = &self.books["lost_path"];
+        let own = cpu_ns(self.lost.row(path));
+        let both = own + cpu_ns(self.lost.row(&format!("{path}/gone")));
+        assert!(both * 100 <= counter_ns * 101, "nothing is counted twice: {both} of {counter_ns} ns");
+        // What others on this host used between the counters and the tasks is left out of what is taken up.
+        let between_ns = if machine == Machine::Shared { 200_000_000 } else { 0 };
+        assert!((both + between_ns) * 100 >= counter_ns * 99, "it is in the rows again: {both} of {counter_ns} ns");
+        assert!((own + between_ns) * 100 >= counter_ns * 98, "it is told where it was used: {own} of {counter_ns} ns");
+        let taken_ns = self.lost.drops("detail_cpu_taken_up_ms") * 1_000_000;
+        assert!((taken_ns + between_ns) * 100 >= lost_ns * 99, "{taken_ns} of {lost_ns} ns are reported");
+        // On a shared host others' ends may be lost as well.
+        assert!(machine == Machine::Shared || taken_ns * 100 <= lost_ns * 101, "{taken_ns} of {lost_ns} ns");
+    }
+
+    fn check_moved(&self, machine: Machine) {
+        let rows = ["from_path", "to_path"].map(|path| cpu_ns(self.moved.row(&self.books[path])));
+        let counters = ["from_cpu", "to_cpu"].map(|name| self.number(name));
+        assert!(counters[0] > 2 * counters[1] && counters[1] > 0, "it ran before and after the move: {counters:?}");
+        agrees("both cgroups", rows.iter().sum(), counters.iter().sum());
+        let taken_ms = self.moved.drops("detail_cpu_taken_up_ms");
+        assert!(machine == Machine::Shared || taken_ms == 0, "{taken_ms} ms");
+    }
+}
+
+fn cpu_ns(row: &Value) -> u64 {
+    if row.is_null() { 0 } else { row["cpu_ns"].as_u64().unwrap_or_else(|| panic!("not measured: {row}")) }
+}
+
+fn agrees(what: &str, agent: u64, counter: u64) {
+    assert!(agent.abs_diff(counter) * 100 <= counter, "{what}: the agent says {agent} ns, the kernel {counter} ns");
+}

@@ -1,0 +1,66 @@
+# Processes whose end the agent's programs do not see, and a process that moves from one cgroup to another, as the agent and the cgroups' own counters tell of them.
+#
+#   lost_ends.sh AGENT LOAD LOSE FOLDER
+#
+# AGENT, LOAD and LOSE are programs (load.c, lose.c). It needs a POSIX shell (dash, busybox), the right to load eBPF and to make cgroups. FOLDER
+# then holds heartbeat.json and agent.log, and the same of a second agent under the names moved.heartbeat.json and moved.agent.log, and books: lines of a
+# name and a number or path.
+agent=$1 load=$2 lose=$3 out=$4
+
+if [ -d /sys/fs/cgroup/cpuacct ]; then tree=/sys/fs/cgroup/cpuacct; else tree=/sys/fs/cgroup; fi
+own=$tree/lost-script-$$ lost=$tree/lost-$$ from=$tree/moved-from-$$ to=$tree/moved-to-$$
+mkdir "$own" "$lost" "$lost/gone" "$from" "$to"
+# In version 2 the root's own processes are in no counter.
+echo $$ >"$own/cgroup.procs"
+cp "$load" "$out/lost-one"
+cp "$load" "$out/lost-two"
+
+cpu_ns_of() {
+    if [ -e "$1/cpuacct.usage" ]; then
+        read -r cpu_ns <"$1/cpuacct.usage"
+    else
+        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
+        cpu_ns=$((cpu_us * 1000))
+    fi
+    echo "$2 $cpu_ns"
+}
+within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
+
+measure ebpf
+within "$lost" "$out/lost-one" burn 1500
+within "$lost" "$load" burn 700
+within "$lost/gone" "$out/lost-two" burn 800
+{
+    echo "lost_path ${lost#"$tree"}"
+    echo "lost_one $("$lose" "$agent_pid" lost-one)"
+    echo "lost_two $("$lose" "$agent_pid" lost-two)"
+} >"$out/books"
+rmdir "$lost/gone"
+let_go
+cpu_ns_of "$lost" lost_cpu >>"$out/books"
+measured
+
+rm "$out/log"
+mv "$out/heartbeat.json" "$out/lost.heartbeat.json"
+mv "$out/agent.log" "$out/lost.agent.log"
+measure ebpf
+sh -c '
+    burn() { i=0; while [ $i -lt "$1" ]; do i=$((i + 1)); done; }
+    echo $$ >"$1/cgroup.procs"
+    burn 300000
+    echo $$ >"$2/cgroup.procs"
+    burn 100000
+' sh "$from" "$to"
+let_go
+{
+    echo "from_path ${from#"$tree"}"
+    echo "to_path ${to#"$tree"}"
+    cpu_ns_of "$from" from_cpu
+    cpu_ns_of "$to" to_cpu
+} >>"$out/books"
+measured
+mv "$out/heartbeat.json" "$out/moved.heartbeat.json"
+
+# In version 2 a cgroup with processes cannot be removed, and a script cannot leave its own last.
+echo $$ >"$tree/cgroup.procs"
+rmdir "$lost" "$from" "$to" "$own"
