@@ -1,6 +1,8 @@
 //! A judgement in words that a person can check against `ps`, `/proc` and a clock.
 
-use super::{BusyRow, Case, Contradiction, DecidingRow, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait};
+use super::{
+    BusyRow, Case, Contradiction, DecidingRow, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait,
+};
 use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
 

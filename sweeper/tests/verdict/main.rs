@@ -11,7 +11,9 @@ mod watched;
 
 use heartbeat::wire;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
-use sweeper::verdict::{Case, Contradiction, Decision, DecidingRow, Judgement, Policy, Signal, Unknown, Verdict, judge, words};
+use sweeper::verdict::{
+    Case, Contradiction, DecidingRow, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words,
+};
 
 fn why(judgement: Judgement) -> Unknown {
     match judgement.decision {

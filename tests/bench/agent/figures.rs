@@ -64,6 +64,12 @@ impl Pair {
         Some(per_round(self.watched)? / per_round(self.alone)?)
     }
 
+    /// Run time of BPF programs per round, in nanoseconds, by the kernel's own count; `None` where that was not asked for.
+    fn bpf_per_round(&self) -> Option<f64> {
+        let bpf = self.cost.bpf.filter(|_| self.watched.rounds > 0)?;
+        Some(bpf.as_nanos() as f64 / self.watched.rounds as f64)
+    }
+
     /// What the watcher took of all CPUs, in per cent.
     fn share(&self) -> f64 {
         let cost = self.cost.cpu + self.cost.bpf.unwrap_or_default();
@@ -74,7 +80,8 @@ impl Pair {
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let speed = self.ratio().map_or_else(|| "nothing to slow down".to_owned(), |ratio| format!("speed {ratio:.4}"));
-        write!(f, "{speed}, {:.3} % of the host", self.share())
+        write!(f, "{speed}, {:.3} % of the host", self.share())?;
+        self.bpf_per_round().map_or(Ok(()), |ns| write!(f, ", {ns:.0} ns of BPF a round"))
     }
 }
 
@@ -156,9 +163,9 @@ impl fmt::Display for Figures {
         if !at.is_empty() {
             writeln!(
                 f,
-                "\n| load | watcher | pairs | speed with/without | CPU per round with/without | watcher's share of the host's CPU |"
+                "\n| load | watcher | pairs | speed with/without | CPU per round with/without | BPF per round, ns | watcher's share of the host's CPU |"
             )?;
-            writeln!(f, "| --- | --- | ---: | ---: | ---: | ---: |")?;
+            writeln!(f, "| --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
         }
         while let Some((load, watcher, _)) = at.first() {
             let same = at.iter().take_while(|(l, w, _)| l == load && w == watcher).count();
@@ -169,9 +176,10 @@ impl fmt::Display for Figures {
             let share = median(group.iter().map(|(_, _, pair)| pair.share()).collect()).unwrap_or_default();
             writeln!(
                 f,
-                "| {load:?} | {watcher:?} | {same} | {} | {} | {share:.3} % |",
+                "| {load:?} | {watcher:?} | {same} | {} | {} | {} | {share:.3} % |",
                 of(Pair::ratio),
-                of(Pair::effort)
+                of(Pair::effort),
+                of(Pair::bpf_per_round)
             )?;
             at = rest;
         }

@@ -1,10 +1,12 @@
 //! What the machine does while it is watched.
 
 use crate::figures::Run;
+use lab::namespace::Neighbour;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -25,6 +27,8 @@ pub(crate) enum Load {
     Switches,
     /// The same through a socket that stays on the machine: what an agent pays that counts network traffic.
     Sockets,
+    /// Requests and answers over TCP and a virtual wire between two network namespaces: each message that is sent or received is a round.
+    Tcp,
     /// A C compiler over small files, one after the other.
     Compile,
 }
@@ -97,6 +101,7 @@ pub(crate) fn generate(load: Load, length: Duration, group: &Path) {
         Load::Forks => until(length, short_life),
         Load::Switches => switches(length),
         Load::Sockets => sockets(length),
+        Load::Tcp => tcp(length),
         Load::Compile => compile(length),
     };
     println!("{rounds}");
@@ -173,6 +178,57 @@ fn sockets(length: Duration) -> u64 {
     let again = |socket: &UnixStream| socket.try_clone().expect("a second descriptor");
     let (here, there) = ((again(&here), here), (again(&there), there));
     ping_pong(length, here, there)
+}
+
+/// Pairs that talk at once: one alone spends most of its time waiting for the other side to wake up.
+const CONNECTIONS: u64 = 4;
+/// A small request, as of a database.
+const MESSAGE: usize = 64;
+
+fn tcp(length: Duration) -> u64 {
+    let neighbour = Neighbour::new(0);
+    let mut server = Command::new(std::env::current_exe().expect("the bench's own path"));
+    let mut server = neighbour
+        .command(server.args(["echo", &neighbour.address().to_string()]))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the echo starts");
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut port).expect("the echo says its port");
+    let address = (neighbour.address(), port.trim().parse::<u16>().expect("a port"));
+    let talk = || {
+        let mut socket = TcpStream::connect(address).expect("the echo listens");
+        socket.set_nodelay(true).expect("a TCP option");
+        let mut message = [7; MESSAGE];
+        // Two messages in a round trip, and each is sent on one side and received on the other.
+        4 * until(length, || {
+            socket.write_all(&message).expect("the other side reads");
+            socket.read_exact(&mut message).expect("the other side writes");
+        })
+    };
+    let messages = thread::scope(|scope| {
+        let talks: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(talk)).collect();
+        talks.into_iter().map(|talk| talk.join().expect("a connection ends")).sum()
+    });
+    drop(server.stdin.take());
+    assert!(server.wait().expect("the echo ends").success(), "the echo failed");
+    messages
+}
+
+/// Sends back whatever it receives, until standard input ends.
+pub(crate) fn echo(address: &str) {
+    let listener = TcpListener::bind((address, 0)).expect("a port at this address");
+    println!("{}", listener.local_addr().expect("an address").port());
+    for _ in 0..CONNECTIONS {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        socket.set_nodelay(true).expect("a TCP option");
+        thread::spawn(move || {
+            let mut message = [0; MESSAGE];
+            while socket.read_exact(&mut message).is_ok() && socket.write_all(&message).is_ok() {}
+        });
+    }
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 fn compile(length: Duration) -> u64 {

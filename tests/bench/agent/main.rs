@@ -74,6 +74,8 @@ enum Generator {
         group: PathBuf,
     },
     #[command(hide = true)]
+    Echo { address: String },
+    #[command(hide = true)]
     Hold { processes: u32 },
 }
 
@@ -82,6 +84,7 @@ async fn main() {
     let arguments = Arguments::parse();
     match &arguments.part {
         Some(Generator::Load { load, seconds, group }) => loads::generate(*load, Duration::from_secs(*seconds), group),
+        Some(Generator::Echo { address }) => loads::echo(address),
         Some(Generator::Hold { processes }) => loads::hold(*processes),
         None => measure(&arguments).await,
     }
@@ -94,7 +97,7 @@ async fn measure(arguments: &Arguments) {
     if wants(Part::Loads) {
         for load in wanted(&arguments.load) {
             // Where speed is the figure, the kernel's own clock readings would slow every program down.
-            watchers::measure_bpf(matches!(load, Load::Idle | Load::Paced));
+            watchers::measure_bpf(matches!(load, Load::Idle | Load::Paced | Load::Tcp));
             for watcher in wanted(&arguments.watcher) {
                 for round in 0..arguments.rounds {
                     let pair = pair(load, watcher, length, round % 2 == 1).await;
