@@ -140,6 +140,7 @@ impl Known {
         match worst.0 {
             _ if self.sources.is_empty() => (Status::Broken, "the helper has not answered yet".to_owned()),
             Status::Ok if absent.len() == self.sources.len() => (Status::NotApplicable, absent.join("; ")),
+            Status::Ok => (Status::Ok, absent.join("; ")),
             _ => worst,
         }
     }

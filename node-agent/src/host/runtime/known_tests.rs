@@ -192,7 +192,11 @@ fn the_capability_says_who_does_not_answer_and_how() {
     let runtime = "the container runtime (CRI): why".to_owned();
     assert_eq!(status(vec![]).0, Status::Broken);
     assert_eq!(status(vec![absent()]), (Status::NotApplicable, runtime.clone()));
-    assert_eq!(status(vec![said(Source::Kubelet, &[]), absent()]).0, Status::Ok, "one of two is there");
+    assert_eq!(
+        status(vec![said(Source::Kubelet, &[]), absent()]),
+        (Status::Ok, runtime.clone()),
+        "one of two is there"
+    );
     assert_eq!(status(vec![said(Source::Cri, &[]), absent()]), (Status::Broken, runtime.clone()), "it was there");
     assert_eq!(status(vec![failed(Source::Cri, Failure::Denied(why()))]), (Status::Denied, runtime));
     let many = vec![aws_node(); super::super::report::MAX_CONTAINERS + 1];
