@@ -39,6 +39,10 @@ pub struct Challenge {
     pub challenge: String,
     /// How long it is good for, in seconds.
     pub expires_in_s: u64,
+    /// Kinds of evidence that the sweeper would verify for this node, best first ([`crate::attestation::Evidence::kind`]). Words that an
+    /// agent does not know are for later ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
 }
 
 /// A node asks to be known.

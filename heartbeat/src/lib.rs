@@ -8,6 +8,7 @@ pub mod attestation;
 pub mod envelope;
 pub mod identity;
 mod json;
+pub mod sts;
 pub mod text;
 
 /// The generated messages of `proto/heartbeat.proto`.

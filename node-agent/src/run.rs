@@ -73,6 +73,7 @@ pub async fn run<S: Source + 'static>(
         boot_id,
         hostname: heartbeat::text::visible_bytes(rustix::system::uname().nodename().to_bytes()),
         join_token: config.join_token.clone(),
+        metadata: settings,
     };
     let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), keeper, random_waits);
     let measured = CancellationToken::new();

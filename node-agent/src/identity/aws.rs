@@ -2,8 +2,8 @@
 //!
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>
 
-use super::{Identity, MetadataError, ask};
-use crate::config::Surroundings;
+use super::{Identity, MetadataError, ask, sigv4::Credentials};
+use crate::config::{Secret, Surroundings};
 use std::time::Duration;
 
 const IPV4: &str = "http://169.254.169.254";
@@ -43,26 +43,68 @@ struct Document {
     instance_id: String,
 }
 
-/// Asks for a token, then for the document.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Session {
+    access_key_id: String,
+    secret_access_key: String,
+    token: String,
+}
+
+/// Asks who this is.
 ///
 /// # Errors
-/// If the service does not answer both in time and in shape.
+/// If the service does not answer in time and in shape.
 pub async fn identify(settings: &Settings, timeout: Duration) -> Result<Identity, MetadataError> {
-    let url = format!("{}/latest/dynamic/instance-identity/document", settings.endpoint);
+    let (url, document) = read(settings, "dynamic/instance-identity/document", timeout).await?;
     let unexpected = |why: String| MetadataError::Unexpected { url: url.clone(), why };
+    let document: Document = serde_json::from_str(&document).map_err(|error| unexpected(error.to_string()))?;
+    let node_id = format!("aws:{}:{}:{}", document.account_id, document.region, document.instance_id);
+    let node_id = node_id.parse().map_err(|error: heartbeat::IdentityError| unexpected(error.to_string()))?;
+    Ok(Identity { node_id, source: "EC2's metadata service".to_owned() })
+}
+
+/// Asks for the document as EC2 signed it: PKCS #7, RSA-2048 and SHA-256, in base64.
+///
+/// # Errors
+/// If the service does not answer in time.
+pub async fn signed_document(settings: &Settings, timeout: Duration) -> Result<String, MetadataError> {
+    Ok(read(settings, "dynamic/instance-identity/rsa2048", timeout).await?.1)
+}
+
+/// Asks for the session of the instance's role; none if it has none.
+pub(super) async fn credentials(settings: &Settings, timeout: Duration) -> Result<Option<Credentials>, MetadataError> {
+    const ROLES: &str = "meta-data/iam/security-credentials";
+    let role = match read(settings, &format!("{ROLES}/"), timeout).await {
+        Ok((_, role)) => role.trim().to_owned(),
+        Err(MetadataError::Status { status: 404, .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (url, session) = read(settings, &format!("{ROLES}/{role}"), timeout).await?;
+    let session: Session = serde_json::from_str(&session)
+        .map_err(|error| MetadataError::Unexpected { url, why: format!("no session: {error}") })?;
+    Ok(Some(Credentials {
+        access_key_id: session.access_key_id,
+        secret_access_key: Secret::new(session.secret_access_key),
+        session_token: session.token,
+    }))
+}
+
+/// Asks for a token, then for what is at a path; returns its address, too.
+async fn read(settings: &Settings, path: &str, timeout: Duration) -> Result<(String, String), MetadataError> {
+    let url = format!("{}/latest/{path}", settings.endpoint);
     let work = async {
-        let client = crate::http::metadata_client(timeout).map_err(|error| unexpected(error.to_string()))?;
+        let client = crate::http::metadata_client(timeout)
+            .map_err(|error| MetadataError::Unexpected { url: url.clone(), why: error.to_string() })?;
         let token = client
             .put(format!("{}/latest/api/token", settings.endpoint))
             .header("X-aws-ec2-metadata-token-ttl-seconds", "60");
         let (_, token) = ask(token).await?;
-        let (_, document) = ask(client.get(&url).header("X-aws-ec2-metadata-token", token.trim())).await?;
-        let document: Document = serde_json::from_str(&document).map_err(|error| unexpected(error.to_string()))?;
-        let node_id = format!("aws:{}:{}:{}", document.account_id, document.region, document.instance_id);
-        let node_id = node_id.parse().map_err(|error: heartbeat::IdentityError| unexpected(error.to_string()))?;
-        Ok(Identity { node_id, source: "EC2's metadata service".to_owned() })
+        let (_, text) = ask(client.get(&url).header("X-aws-ec2-metadata-token", token.trim())).await?;
+        Ok(text)
     };
-    tokio::time::timeout(timeout, work)
+    let text = tokio::time::timeout(timeout, work)
         .await
-        .unwrap_or_else(|_| Err(MetadataError::NoAnswer { url: url.clone(), why: "timed out".to_owned() }))
+        .unwrap_or_else(|_| Err(MetadataError::NoAnswer { url: url.clone(), why: "timed out".to_owned() }))?;
+    Ok((url, text))
 }

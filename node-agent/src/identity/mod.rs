@@ -6,9 +6,11 @@
 //! the first would look silent. So an error there is an error, and the caller asks again.
 
 pub mod aws;
+pub mod evidence;
 pub mod gcp;
 pub mod key;
 pub mod machine;
+mod sigv4;
 
 use crate::config::{IdentityChoice, Surroundings};
 use heartbeat::NodeId;

@@ -4,6 +4,7 @@ use super::*;
 use crate::identity::machine::{Firmware, Keep, boot_id, firmware};
 use axum::{
     Router,
+    extract::RawQuery,
     http::{HeaderMap, StatusCode},
     routing::{get, put},
 };
@@ -30,8 +31,10 @@ async fn imds(document: &'static str) -> String {
             _ => Err(StatusCode::UNAUTHORIZED),
         }
     });
-    let router =
-        Router::new().route("/latest/api/token", token).route("/latest/dynamic/instance-identity/document", document);
+    let router = Router::new()
+        .route("/latest/api/token", token)
+        .route("/latest/dynamic/instance-identity/document", document.clone())
+        .route("/latest/dynamic/instance-identity/rsa2048", document);
     format!("http://{}", serve(router).await)
 }
 
@@ -47,7 +50,13 @@ async fn gce(flavor: &'static str) -> String {
     let router = Router::new()
         .route("/computeMetadata/v1/project/project-id", answer("my-project"))
         .route("/computeMetadata/v1/instance/zone", answer("projects/123/zones/europe-west3-a"))
-        .route("/computeMetadata/v1/instance/id", answer("1234567890123456789"));
+        .route("/computeMetadata/v1/instance/id", answer("1234567890123456789"))
+        .route(
+            "/computeMetadata/v1/instance/service-accounts/default/identity",
+            get(
+                |RawQuery(query): RawQuery| async move { ([("Metadata-Flavor", "Google")], query.unwrap_or_default()) },
+            ),
+        );
     serve(router).await
 }
 
@@ -218,4 +227,60 @@ fn firmware_is_told_apart() {
 #[test]
 fn this_kernel_has_a_boot_id() {
     assert_eq!(boot_id(Path::new("/")).unwrap(), boot_id(Path::new("/")).unwrap());
+}
+
+#[tokio::test]
+async fn evidence_is_what_the_metadata_service_signs_for_the_sweeper_and_its_absence_no_hindrance() {
+    use heartbeat::attestation::Evidence;
+    let asked = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let mut host = Host::new();
+    let node = INSTANCE.parse().unwrap();
+    let purpose =
+        evidence::Purpose { node: &node, audience: "https://sweeper.example.com/a?b", challenge: "of-this-join" };
+    for words in [&[][..], &["aws_iid", "aws_sts", "gcp_token"], &["a later kind"]] {
+        assert_eq!(evidence::gather(&asked(words), &host.settings, purpose).await, None, "nobody answers");
+    }
+    host.settings.aws.endpoint = imds("MIAG").await;
+    host.settings.gcp.host = gce("Google").await;
+    let document = Evidence::AwsIid { pkcs7: "MIAG".to_owned() };
+    let token = "audience=https%3A%2F%2Fsweeper.example.com%2Fa%3Fb&format=full".to_owned();
+    for (words, evidence) in [
+        (&["a later kind", "aws_iid"][..], document),
+        (&["aws_sts", "gcp_token", "aws_iid"], Evidence::GcpToken { token }),
+    ] {
+        assert_eq!(evidence::gather(&asked(words), &host.settings, purpose).await, Some(evidence));
+    }
+}
+
+#[tokio::test]
+async fn a_role_s_session_signs_audience_and_challenge() {
+    use heartbeat::{attestation::Evidence, sts};
+    const SESSION: &str = r#"{"Code":"Success","AccessKeyId":"ASIAIOSFODNN7EXAMPLE","SecretAccessKey":"s","Token":"IQoJ","Expiration":"x"}"#;
+    let credentials = "/latest/meta-data/iam/security-credentials/";
+    let router = Router::new()
+        .route("/latest/api/token", put(|| async { "a-token" }))
+        .route(credentials, get(|| async { "batch-worker\n" }))
+        .route(&format!("{credentials}batch-worker"), get(|| async { SESSION }));
+    let mut host = Host::new();
+    host.settings.aws.endpoint = format!("http://{}", serve(router).await);
+    let node = INSTANCE.parse().unwrap();
+    let asked = ["aws_sts".to_owned()];
+    let signed = async |audience, challenge| {
+        let purpose = evidence::Purpose { node: &node, audience, challenge };
+        match evidence::gather(&asked, &host.settings, purpose).await {
+            Some(Evidence::AwsSts { time, session_token, authorization }) => (time, session_token, authorization),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (time, session_token, authorization) = signed("https://sweeper.example.com", "one").await;
+    assert_eq!(session_token, "IQoJ");
+    let scope = format!("{}/eu-central-1/sts/aws4_request", &time[..8]);
+    let head = format!(
+        "AWS4-HMAC-SHA256 Credential=ASIAIOSFODNN7EXAMPLE/{scope}, SignedHeaders={}, Signature=",
+        sts::SIGNED_HEADERS
+    );
+    assert!(authorization.starts_with(&head), "{authorization}");
+    for (audience, challenge) in [("https://sweeper.example.com", "two"), ("https://other.example.com", "one")] {
+        assert_ne!(signed(audience, challenge).await.2, authorization, "{audience} {challenge}");
+    }
 }

@@ -7,13 +7,16 @@
 use super::{Node, answer, client::Client};
 use crate::{
     config::{JoinToken, Secret},
-    identity::key::NodeKey,
+    identity::{
+        evidence::{self, Purpose},
+        key::NodeKey,
+    },
     state::{NodeToken, StateDir},
 };
 use heartbeat::{
     NodeId,
     api::{Challenge, ChallengeRequest, JoinRequest, JoinResponse},
-    attestation::Proof,
+    attestation::{Evidence, Proof},
 };
 use rand::Rng as _;
 use std::{sync::Arc, time::Duration};
@@ -130,13 +133,15 @@ impl Joiner {
             Some(challenge) => challenge,
             None if !self.needs_token => return Err(NotJoined::NoChallenges),
             // A sweeper from before there were keys.
-            None => return self.exchange(client, node, state, &request(client, node, None)?, true).await,
+            None => return self.exchange(client, node, state, &request(client, node, None, None)?, true).await,
         };
         let is_new = self.key.is_none();
         if is_new {
             self.key = make_key(state, &node.node_id);
         }
-        let shown = request(client, node, self.key.as_ref().map(|key| (key, &challenge)))?;
+        let purpose = Purpose { node: &node.node_id, audience: client.base(), challenge: &challenge.challenge };
+        let evidence = evidence::gather(&challenge.evidence, &node.metadata, purpose).await;
+        let shown = request(client, node, self.key.as_ref().map(|key| (key, &challenge)), evidence)?;
         if is_new {
             return self.exchange(client, node, state, &shown, true).await;
         }
@@ -206,7 +211,12 @@ fn make_key(state: &StateDir, node: &NodeId) -> Option<NodeKey> {
     .ok()
 }
 
-fn request(client: &Client, node: &Node, key: Option<(&NodeKey, &Challenge)>) -> Result<Shown, NotJoined> {
+fn request(
+    client: &Client,
+    node: &Node,
+    key: Option<(&NodeKey, &Challenge)>,
+    evidence: Option<Evidence>,
+) -> Result<Shown, NotJoined> {
     let request = JoinRequest {
         node_id: node.node_id.clone(),
         boot_id: node.boot_id,
@@ -216,6 +226,7 @@ fn request(client: &Client, node: &Node, key: Option<(&NodeKey, &Challenge)>) ->
             public_key: key.public(),
             challenge: challenge.challenge.clone(),
             audience: client.base().to_owned(),
+            evidence,
         }),
     };
     let body = serde_json::to_vec(&request).map_err(|error| format!("a join cannot be packed: {error}"))?;

@@ -17,6 +17,7 @@ mod rules;
 
 use crate::{
     config::{JoinToken, Secret},
+    identity,
     rules::Keeper,
     spool::Batch,
     state::StateDir,
@@ -63,6 +64,8 @@ pub struct Node {
     pub hostname: String,
     /// How it may join.
     pub join_token: Option<JoinToken>,
+    /// Whom to ask for evidence of which machine this is.
+    pub metadata: identity::Settings,
 }
 
 /// The sender.

@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::spool::{Limits, Spool};
+use crate::{
+    config::{IdentityChoice, Surroundings},
+    spool::{Limits, Spool},
+};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -69,7 +72,7 @@ async fn challenge(State(shared): State<Shared>) -> Response {
     if shared.lock().unwrap().is_old {
         return problem(404, "not_found");
     }
-    Json(Challenge { challenge: "of-this-join".to_owned(), expires_in_s: 120 }).into_response()
+    Json(Challenge { challenge: "of-this-join".to_owned(), expires_in_s: 120, evidence: Vec::new() }).into_response()
 }
 
 async fn join(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
@@ -170,6 +173,12 @@ fn uplink(directory: &Path, url: &str, join_token: &str) -> (Arc<Queue>, Uplink)
         boot_id: boot(),
         hostname: "test".to_owned(),
         join_token: Some(JoinToken::Text(Secret::new(join_token))),
+        metadata: identity::Settings::new(
+            IdentityChoice::Host,
+            &Surroundings::default(),
+            directory,
+            identity::machine::Keep::No,
+        ),
     };
     let backoff = Backoff::for_interval(Duration::from_secs(30));
     let client = Client::new(url).unwrap();

@@ -27,6 +27,7 @@ impl Join {
             public_key: hex::encode(pair.public_key()),
             challenge: app.challenge(node).await,
             audience: SWEEPER.into(),
+            evidence: None,
         };
         let request = JoinRequest {
             node_id: node.parse().unwrap(),
@@ -266,3 +267,6 @@ async fn a_node_from_before_there_were_keys_keeps_its_token_until_it_binds_one()
     assert!(!app.works(&old.node_token, 2).await && app.works(&new.node_token, 2).await);
     assert!(app.node(NODE).await.binding.is_some());
 }
+
+#[path = "evidence_tests.rs"]
+mod evidence;

@@ -7,6 +7,7 @@
 mod auth;
 mod body;
 pub(crate) mod counters;
+mod evidence;
 mod health;
 mod heartbeats;
 mod nodes;
@@ -24,7 +25,7 @@ pub use router::router;
 
 use crate::{
     config::IdentityConfig,
-    identity::challenge::ChallengeKey,
+    identity::{challenge::ChallengeKey, evidence::Verifier},
     rules::{Served, Shelf},
     store::Store,
     sweep::Timetable,
@@ -52,6 +53,7 @@ struct Inner {
     rules: Option<Arc<Shelf>>,
     timetable: Arc<Timetable>,
     identity: IdentityConfig,
+    verifier: Verifier,
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
     decoders: Arc<Semaphore>,
@@ -59,7 +61,8 @@ struct Inner {
 
 impl AppState {
     /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, `rules` what agents are to
-    /// follow, if not their built-in rules, `timetable` when what is swept, and `identity` how nodes prove who they are.
+    /// follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, and `verifier` what
+    /// evidence is verified with.
     #[must_use]
     pub fn new(
         store: Store,
@@ -67,11 +70,12 @@ impl AppState {
         rules: Option<Arc<Shelf>>,
         timetable: Arc<Timetable>,
         identity: IdentityConfig,
+        verifier: Verifier,
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
         let challenges = OnceCell::new();
-        Self(Arc::new(Inner { store, clock_skew, rules, timetable, identity, challenges, bodies, decoders }))
+        Self(Arc::new(Inner { store, clock_skew, rules, timetable, identity, verifier, challenges, bodies, decoders }))
     }
 
     /// The database.
@@ -86,6 +90,10 @@ impl AppState {
 
     fn identity(&self) -> &IdentityConfig {
         &self.0.identity
+    }
+
+    fn verifier(&self) -> &Verifier {
+        &self.0.verifier
     }
 
     /// What challenges are made with: the same at every sweeper over this database.

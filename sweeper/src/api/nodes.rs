@@ -5,7 +5,7 @@
 //! again by whoever holds the fleet token; the earlier token is then void.
 
 use super::{
-    AppState, auth, body, counters,
+    AppState, auth, body, counters, evidence,
     problem::{Reason, Refusal},
 };
 use crate::{
@@ -51,7 +51,8 @@ pub(super) async fn challenge(
         tracing::error!(%error, "the system gave no random bytes");
         Refusal::new(Reason::Internal, "No challenge could be made; try again later.")
     })?;
-    Ok(Json(Challenge { challenge, expires_in_s: LIFETIME.as_secs().unsigned_abs() }))
+    let evidence = evidence::asked_of(&state, &request.node_id).await?;
+    Ok(Json(Challenge { challenge, expires_in_s: LIFETIME.as_secs().unsigned_abs(), evidence }))
 }
 
 pub(super) async fn join(
@@ -83,13 +84,17 @@ async fn admit(
         Some(proof) => Some(prove(state, headers, &request.node_id, proof, body).await?),
         None => None,
     };
+    let evidence = match &proved {
+        Some(proved) => evidence::verified(state, secret, request, &proved.key).await?,
+        None => None,
+    };
     let node_token = auth::node_token()?;
     let lifetime = state.identity().node_token_lifetime;
     let join = Join {
         request,
         key: proved.as_ref().map(|proved| proved.key),
         secret,
-        evidence: None,
+        evidence,
         challenge: proved.as_ref().map(|proved| (&proved.challenge, proved.expires)),
         token: &TokenHash::of(&node_token),
         lifetime,

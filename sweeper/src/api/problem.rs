@@ -28,6 +28,17 @@ pub(crate) enum Reason {
     ChallengeExpired,
     ChallengeReplayed,
     WrongAudience,
+    EvidenceNotAccepted,
+    EvidenceMalformed,
+    EvidenceForged,
+    EvidenceExpired,
+    UnknownCertificate,
+    UnknownSigningKey,
+    ForeignAccount,
+    ForeignInstance,
+    ForeignRole,
+    InstanceGone,
+    EvidenceUnverified,
     Malformed,
     TooLarge,
     UnsupportedVersion,
@@ -69,6 +80,35 @@ impl Reason {
                 (StatusCode::FORBIDDEN, "challenge_replayed", "The challenge has been answered before")
             }
             Self::WrongAudience => (StatusCode::FORBIDDEN, "wrong_audience", "The proof was made for another sweeper"),
+            Self::EvidenceNotAccepted => {
+                (StatusCode::FORBIDDEN, "evidence_not_accepted", "Evidence of this kind is not verified here")
+            }
+            Self::EvidenceMalformed => (StatusCode::FORBIDDEN, "evidence_malformed", "The evidence cannot be read"),
+            Self::EvidenceForged => {
+                (StatusCode::FORBIDDEN, "evidence_forged", "The evidence is not signed by the cloud")
+            }
+            Self::EvidenceExpired => (StatusCode::FORBIDDEN, "evidence_expired", "The evidence has expired"),
+            Self::UnknownCertificate => {
+                (StatusCode::FORBIDDEN, "unknown_certificate", "No certificate is known for this region")
+            }
+            Self::UnknownSigningKey => {
+                (StatusCode::FORBIDDEN, "unknown_signing_key", "The cloud has no such signing key")
+            }
+            Self::ForeignAccount => {
+                (StatusCode::FORBIDDEN, "foreign_account", "The evidence is of an account that is not swept")
+            }
+            Self::ForeignInstance => {
+                (StatusCode::FORBIDDEN, "foreign_instance", "The evidence is of another machine than this node")
+            }
+            Self::ForeignRole => {
+                (StatusCode::FORBIDDEN, "foreign_role", "The evidence is of a role that the machine does not have")
+            }
+            Self::InstanceGone => {
+                (StatusCode::FORBIDDEN, "instance_gone", "The evidence is of a machine that is no more")
+            }
+            Self::EvidenceUnverified => {
+                (StatusCode::SERVICE_UNAVAILABLE, "evidence_unverified", "The evidence cannot be verified now")
+            }
             Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The body cannot be read"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", "The body is too large"),
             Self::UnsupportedVersion => {

@@ -5,6 +5,7 @@
 use super::{AppState, establish_join_token, router};
 use crate::{
     config::{IdentityConfig, SweepConfig},
+    identity::evidence::Verifier,
     inventory::{Provider, Scope},
     rules::Shelf,
     store::Store,
@@ -59,7 +60,8 @@ impl TestApp {
         let store = Store::connect(&format!("sqlite://{}/s.db?mode=rwc", directory.path().display())).await.unwrap();
         store.migrate().await.unwrap();
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
-        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable, identity);
+        let verifier = Verifier::new(identity.verifier()).unwrap();
+        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable, identity, verifier);
         let app = Self { router: router(state), store, directory };
         establish_join_token(&app.store, &app.join_token_file()).await.unwrap();
         app

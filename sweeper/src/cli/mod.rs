@@ -145,6 +145,9 @@ Examples:
   sweeper nodes token --expires 1h
   sweeper nodes revoke host:0123456789abcdef0123456789abcdef
 
+BY says how: aws_iid (EC2's signed instance identity document), aws_sts (the session of its EC2 role), gcp_token (Compute Engine's
+identity token), join_token (it admitted this node alone); fleet_token and none are not attested.
+
 A disputed node is unknown to every sweep until `revoke` (this machine was made anew) or `settle` (the claimant was not it).")]
     Nodes(nodes::Question),
     /// Look at rules files before agents do (docs/rules.md)

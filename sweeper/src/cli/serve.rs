@@ -4,6 +4,7 @@ use super::{channels, make_data_dir, open};
 use crate::{
     api,
     config::{Config, StoreConfig},
+    identity::evidence::{Settings, Verifier},
     outbox,
     rules::Shelf,
     store::{Store, StoreError},
@@ -24,6 +25,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let channels = channels(&config)?;
     let timetable = Arc::new(Timetable::new(&config.sweep)?);
     let rules = config.ingest.rules_file.as_deref().map(Shelf::open).transpose()?.map(Arc::new);
+    // As AWS's SDKs have it, which read the inventory.
+    let set = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
+    let sts_endpoint = set("AWS_ENDPOINT_URL_STS").or_else(|| set("AWS_ENDPOINT_URL"));
+    let settings = Settings { sts_endpoint, ..config.identity.verifier() };
+    let verifier = Verifier::new(settings).context("`identity.aws_certificates` cannot be used")?;
     let store = open(&config).await?;
     store.migrate().await?;
     api::establish_join_token(&store, &config.join_token_file()).await?;
@@ -52,7 +58,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     if let Some(shelf) = rules.clone() {
         tasks.spawn(watching(shelf, stop.clone()));
     }
-    let state = api::AppState::new(store, config.ingest.clock_skew, rules, timetable, config.identity);
+    let (skew, identity) = (config.ingest.clock_skew, config.identity);
+    let state = api::AppState::new(store, skew, rules, timetable, identity, verifier);
     tasks.spawn(served(listener, state, stop.clone()));
 
     let ended = tokio::select! {

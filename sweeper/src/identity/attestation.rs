@@ -15,11 +15,16 @@ pub enum Attestation {
     JoinToken,
     /// EC2 signed its instance identity document.
     AwsIid,
+    /// AWS answered to the session of its role.
+    AwsSts,
+    /// Google signed its instance identity token.
+    GcpToken,
 }
 
 impl Attestation {
     /// All of them, weakest first.
-    pub const ALL: [Self; 4] = [Self::None, Self::FleetToken, Self::JoinToken, Self::AwsIid];
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::FleetToken, Self::JoinToken, Self::AwsIid, Self::AwsSts, Self::GcpToken];
 
     /// The word for it, in the database and in every output.
     #[must_use]
@@ -29,6 +34,8 @@ impl Attestation {
             Self::FleetToken => "fleet_token",
             Self::JoinToken => "join_token",
             Self::AwsIid => "aws_iid",
+            Self::AwsSts => "aws_sts",
+            Self::GcpToken => "gcp_token",
         }
     }
 
@@ -36,6 +43,12 @@ impl Attestation {
     #[must_use]
     pub fn is_attested(self) -> bool {
         !matches!(self, Self::None | Self::FleetToken)
+    }
+
+    /// Whether a cloud says which machine it is: nothing else attests it better.
+    #[must_use]
+    pub fn is_by_cloud(self) -> bool {
+        matches!(self, Self::AwsIid | Self::AwsSts | Self::GcpToken)
     }
 
     /// The stronger of two. Of two clouds' words the first stays.
@@ -49,7 +62,7 @@ impl Attestation {
             Self::None => 0,
             Self::FleetToken => 1,
             Self::JoinToken => 2,
-            Self::AwsIid => 3,
+            Self::AwsIid | Self::AwsSts | Self::GcpToken => 3,
         }
     }
 }
@@ -61,6 +74,8 @@ impl fmt::Display for Attestation {
             Self::FleetToken => "not attested (it joined by the fleet token)",
             Self::JoinToken => "attested by a join token of its own",
             Self::AwsIid => "attested by EC2's signed instance identity document",
+            Self::AwsSts => "attested by the session of its EC2 role",
+            Self::GcpToken => "attested by Google's instance identity token",
         })
     }
 }
@@ -105,7 +120,7 @@ mod tests {
     #[test]
     fn only_what_tells_one_node_from_all_others_attests_it() {
         let attested = Attestation::ALL.map(Attestation::is_attested);
-        assert_eq!(attested, [false, false, true, true]);
+        assert_eq!(attested, [false, false, true, true, true, true]);
     }
 
     #[test]

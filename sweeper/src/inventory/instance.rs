@@ -57,6 +57,9 @@ pub struct Instance {
     pub operator: Option<String>,
     /// Whether it could hibernate instead of stopping.
     pub hibernation_configured: Option<bool>,
+    /// The name of its IAM instance profile; none if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_profile: Option<String>,
     /// What only Google says of an instance; none for one of EC2's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub google: Option<Box<GoogleInstance>>,

@@ -34,6 +34,7 @@ pub(crate) fn instance() -> Instance {
         launch_template: None,
         operator: None,
         hibernation_configured: Some(false),
+        instance_profile: None,
         google: None,
     }
 }

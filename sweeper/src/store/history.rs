@@ -302,6 +302,20 @@ impl Store {
         rows.into_iter().map(version_of).collect()
     }
 
+    /// What a resource last was; none if it was never listed.
+    ///
+    /// # Errors
+    /// If the database does not answer or holds a record that is none.
+    pub async fn last_version(&self, resource: &str) -> Result<Option<Version>, StoreError> {
+        let last = version::Entity::find()
+            .filter(version::Column::Resource.eq(resource))
+            .order_by_desc(version::Column::FromUnixMs)
+            .one(self.connection())
+            .await
+            .doing("read what a resource last was")?;
+        last.map(version_of).transpose()
+    }
+
     /// For each place and kind the span of sweeps that had begun by then, the latest one.
     ///
     /// # Errors

@@ -6,7 +6,10 @@
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
 use super::{Doing as _, Store, StoreError, clock, database_now, from_unix_ms, place::place, to_unix_ms};
-use crate::{inventory::Scope, sweep::Share};
+use crate::{
+    inventory::{Provider, Scope},
+    sweep::Share,
+};
 use jiff::Timestamp;
 use sea_orm::{
     ActiveValue::Set,
@@ -144,6 +147,19 @@ impl Store {
             transaction.execute_unprepared(&limit).await.doing("limit a transaction")?;
         }
         Ok(transaction)
+    }
+
+    /// Whether anything in this account (of Google: project) is swept.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn is_swept(&self, provider: Provider, account: &str) -> Result<bool, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::Provider.eq(provider.to_string()))
+            .filter(row::Column::Account.eq(account))
+            .limit(1)
+            .all(&self.connection);
+        Ok(!rows.await.doing("look for the scopes of an account")?.is_empty())
     }
 
     /// Makes scopes known, and the share of everything else. A new scope waits for a sweep of that share which is being

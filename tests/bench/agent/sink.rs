@@ -17,7 +17,8 @@ impl Sink {
     pub(crate) async fn start() -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let take = Arc::clone(&seen);
-        let challenge = || async { Json(Challenge { challenge: "bench".into(), expires_in_s: 120 }) };
+        let challenge =
+            || async { Json(Challenge { challenge: "bench".into(), expires_in_s: 120, evidence: Vec::new() }) };
         let join = || async { Json(JoinResponse { node_token: "bench".into(), expires_in_s: None, last_sequence: 0 }) };
         let heartbeats = move |body: Bytes| {
             let answer = heartbeat::decode(&body).map(|envelope| {

@@ -289,6 +289,24 @@ impl Moto {
         self.post("change", json!({"account": account, "region": region, "id": id, "set": change})).await;
     }
 
+    /// Sends one call of a query API (EC2, IAM, STS) as it is and returns the answer's text.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn query(&self, service: &str, region: &str, call: &[(&str, &str)]) -> String {
+        let scope = format!("AKIAIOSFODNN7EXAMPLE/20260101/{region}/{service}/aws4_request");
+        let unchecked = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=unchecked");
+        let body = reqwest::Url::parse_with_params("http://localhost/", call).expect("a query");
+        let request = self.client.post(&self.url).header("authorization", unchecked);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer =
+            request.body(body.query().unwrap_or_default().to_owned()).send().await.expect("the server answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("a text"));
+        assert!(status.is_success(), "{call:?}: {text}");
+        text
+    }
+
     /// From now on only these roles may be assumed.
     ///
     /// # Panics

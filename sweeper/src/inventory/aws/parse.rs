@@ -65,9 +65,15 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
         }),
         operator: operator(record.operator()),
         hibernation_configured: record.hibernation_options().and_then(types::HibernationOptions::configured),
+        instance_profile: record.iam_instance_profile().and_then(|profile| last(profile.arn())),
         google: None,
         tags,
     })
+}
+
+/// The name at the end of an ARN with a path.
+fn last(arn: Option<&str>) -> Option<String> {
+    said(arn?.rsplit('/').next())
 }
 
 fn state(name: Option<&InstanceStateName>) -> InstanceState {

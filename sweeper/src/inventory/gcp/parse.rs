@@ -55,6 +55,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
         launch_template: None,
         operator: operator(&labels),
         hibernation_configured: None,
+        instance_profile: None,
         google: Some(Box::new(GoogleInstance {
             status,
             created_at: moment(record.creation_timestamp.as_deref()),

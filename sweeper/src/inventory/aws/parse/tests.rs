@@ -125,6 +125,7 @@ fn a_record_with_nothing_but_an_id_has_no_invented_facts() {
             launch_template: None,
             operator: None,
             hibernation_configured: None,
+            instance_profile: None,
             google: None,
         }
     );
