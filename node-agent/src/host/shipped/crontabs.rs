@@ -82,12 +82,12 @@ impl Crontabs {
         let mut count = Count::default();
         for table in TABLE {
             if fs::symlink_metadata(on_disk(&self.root, table)).is_ok() {
-                count.add(packages.is_own_conffile(table));
+                count.add(packages.is_own_text(table));
             }
         }
         for folder in FOLDERS {
             for name in names_in(&on_disk(&self.root, folder))? {
-                count.add(packages.is_own_conffile(&format!("{folder}/{name}")));
+                count.add(packages.is_own_text(&format!("{folder}/{name}")));
             }
         }
         for folder in OF_USERS {
