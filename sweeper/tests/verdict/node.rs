@@ -112,6 +112,7 @@ impl Node {
             callers: self.callers.clone(),
             runs: self.runs.clone(),
             peers: self.peers.clone(),
+            schedules: None,
         };
         self.sent.push((BOOT, heartbeat));
         self
