@@ -49,6 +49,9 @@ missing_packages() {
     has slurmd || echo slurmd
     has srun || echo slurm-client
     has munged || echo munge
+    # Another distribution's package database, and what a snap is made of, for the agent to read.
+    has rpmbuild || echo rpm
+    has mksquashfs || echo squashfs-tools
     # A whole distribution for a micro-VM, and a way into it.
     has debootstrap || echo debootstrap
     has mke2fs || echo e2fsprogs
