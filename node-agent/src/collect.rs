@@ -233,10 +233,6 @@ impl Collector {
                 self.programs = ledger.programs;
                 self.begin(&ledger);
                 self.add(&ledger);
-                if let Some(samples) = cpu_samples {
-                    self.take_up_lost_cpu(&samples, sampled_at);
-                }
-                self.end();
                 None
             }
             Err(failure) => {
@@ -247,6 +243,13 @@ impl Collector {
         let was_read = failure.is_none();
         let host = books::read(self.hidden_host.as_deref(), &mut probes);
         let signals = self.look(taken, &mut probes);
+        if was_read {
+            // May wait for ends under way: after all that belongs to this moment.
+            if let Some(samples) = cpu_samples {
+                self.take_up_lost_cpu(&samples, sampled_at);
+            }
+            self.end();
+        }
         let measured = self.state(&mut probes, failure.as_deref());
         let (cgroups, schedules) = (self.cgroup_usage(&mut probes), self.schedules(&mut probes));
         self.probes = probes.clone();

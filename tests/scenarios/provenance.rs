@@ -85,7 +85,9 @@ impl Machine {
     /// Runs a file of the machine's in a cgroup of its own.
     fn start(&self, path: &str) -> (Group, Running) {
         let name = path.replace('/', "-");
-        let group = Group::new(&format!("rpm{name}"));
+        // Each test has a machine of its own, with files of the same names.
+        let machine = self.scratch.path().file_name().unwrap().to_string_lossy();
+        let group = Group::new(&format!("rpm{machine}{name}"));
         let mut command = group.inside(&self.on_disk(path));
         (group, Running::start(&name[1..], command.arg("burn"), self.scratch.path()))
     }

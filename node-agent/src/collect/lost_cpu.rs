@@ -25,7 +25,7 @@ const CAPABILITY: &str = "cgroup_cpu";
 /// Long enough for the kernel to free what was reaped: of 9,300 tasks on a busy host the last was freed after 82 ms.
 const SETTLE: Duration = Duration::from_millis(100);
 /// What is still less after so many waits is judged by a later heartbeat.
-const MAX_WAITS: u32 = 5;
+const MAX_WAITS: u32 = 3;
 /// Tasks whose CPU time so far is not accounted for while they live: then it cannot be told from lost time.
 const UNTRACKED: [&str; 2] = ["untracked_tasks", "unreadable_tasks"];
 

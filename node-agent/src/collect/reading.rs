@@ -3,8 +3,8 @@
 use crate::{
     coverage::Probes,
     host::{
-        books::HostBooks, cgroup_usage::Usage, clock::Moment, facts::Facts, runtime::report::Container, shipped::Existing,
-        signals::Seen,
+        books::HostBooks, cgroup_usage::Usage, clock::Moment, facts::Facts, runtime::report::Container,
+        shipped::Existing, signals::Seen,
     },
     kernel::Measured,
     workload::{Class, Names, Rows, runs::Runs},

@@ -22,6 +22,8 @@ use std::{
 
 /// Pods come and go; one that is not known yet is asked for at once.
 const EVERY: Duration = Duration::from_secs(60);
+/// How soon its end is noticed between two questions.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// Questions are not asked more often than this.
 const LEAST_PAUSE: Duration = Duration::from_secs(2);
 /// Longer than the helper itself waits for a source.
@@ -89,11 +91,11 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits so long, or until somebody asks, or until the end.
-    fn wait(&self, longest: Duration) {
+    /// Waits so long, or until somebody asks, or until the end; whether somebody asked.
+    fn wait(&self, longest: Duration) -> bool {
         let idle = |state: &mut State| !state.is_asked && !self.is_stopped();
         drop(self.changed.wait_timeout_while(self.state(), longest, idle));
-        self.state().is_asked = false;
+        std::mem::take(&mut self.state().is_asked)
     }
 
     /// Waits so long, or until the end.
@@ -160,7 +162,12 @@ fn converse(helper: &mut Child, shared: &Shared) -> String {
             Err(why) => return why,
         }
         shared.rest(LEAST_PAUSE);
-        shared.wait(EVERY);
+        let since = Instant::now();
+        while !shared.wait(ALIVE_EVERY) && since.elapsed() < EVERY && !shared.is_stopped() {
+            if !matches!(helper.try_wait(), Ok(None)) {
+                return "the helper ended".to_owned();
+            }
+        }
     }
     "the agent ends".to_owned()
 }
