@@ -212,8 +212,11 @@ async fn a_container_that_comes_is_known_by_the_next_sample_and_a_source_that_go
         until(&agent, "the missing socket in coverage", |heartbeat| capability(heartbeat).1.contains("sock")).await;
     assert_eq!(capability(&gone).0, "PROBE_STATUS_BROKEN");
     containerd.hide_socket(false);
-    let second = helper(agent.pid()).expect("another helper");
-    assert_ne!(first, second);
+    let second = wait::until("another helper", TIMEOUT, || {
+        let found = helper(agent.pid()).filter(|pid| *pid != first);
+        async move { found }
+    })
+    .await;
     kill_process(second, Signal::KILL).unwrap();
     until(&agent, "everything known again", |heartbeat| {
         capability(heartbeat).0 == "PROBE_STATUS_OK" && is_upkeep(heartbeat)
