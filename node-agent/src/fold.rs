@@ -221,9 +221,9 @@ mod tests {
             states: States { sleeping: 3, uninterruptible: 1, ..States::default() },
             last_ran_boottime_ns: 80_000_000_000,
         };
-        let path = Some("/slurm/uid_1/job_7/step_0/docker/0123456789ab");
-        rows.book(Class::Workload, path, "bwa", &share);
-        rows.book_failures(Class::Workload, path, 9, 1);
+        let path = "/slurm/uid_1/job_7/step_0/docker/0123456789ab";
+        rows.book(Class::Workload, Some(path), "bwa", &share);
+        rows.book_failures(Class::Workload, Some(path), 9, 1);
         rows.book(Class::Kernel, Some("/"), "kworker/0:1", &Share { live_processes: 1, ..Share::default() });
         rows.end();
         let alignment = Container {
@@ -240,7 +240,7 @@ mod tests {
         probes.ok("tasks");
         probes.set("gpu", Status::NotApplicable, "no NVIDIA or AMD GPU is on the PCI bus");
         Reading {
-            containers: [(path.unwrap_or_default().to_owned(), alignment)].into(),
+            containers: [(path.to_owned(), alignment)].into(),
             runs: Runs::default(),
             taken: Moment { unix_ms: 1_800_000_030_000, boottime_ns: 90_000_000_000 },
             counters_since: Moment { unix_ms: 1_800_000_000_000, boottime_ns: 50_000_000_000 },
@@ -262,7 +262,7 @@ mod tests {
             signals: crate::host::signals::Seen::default(),
             rows,
             cgroups: BTreeMap::from([(
-                (Class::Workload, path.unwrap_or_default().to_owned()),
+                (Class::Workload, path.to_owned()),
                 Usage { cpu_throttled_ns: Some(5_000), memory_working_set_bytes: Some(1 << 20), ..Usage::default() },
             )]),
             schedules: Existing { timers: Some(Count { shipped: 7, others: 1 }), crontabs: None },

@@ -25,6 +25,5 @@ async fn what_a_lost_end_used_is_taken_up_from_the_cgroup_once_and_a_move_is_no_
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}{}", read("lost.agent.log"), read("agent.log"));
     let ends = LostEnds::of(&read("lost.heartbeat.json"), &read("moved.heartbeat.json"), &read("books"));
-    println!("{}", read("books"));
     ends.check(Machine::Shared);
 }

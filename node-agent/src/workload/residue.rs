@@ -265,7 +265,7 @@ impl Residue {
             self.give(child, part_ns, taken);
         }
         if left_ns >= THRESHOLD_NS {
-            let class = self.nodes.get(path).map_or(Class::Workload, |node| class_of(node));
+            let class = self.nodes.get(path).map_or(Class::Workload, class_of);
             taken.push(TakenUp { class, path: path.to_owned(), cpu_ns: left_ns });
         }
     }

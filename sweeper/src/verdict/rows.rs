@@ -33,8 +33,10 @@ pub(super) fn deciding(signal: Signal, earlier: &wire::Heartbeat, later: &wire::
         Signal::Callers => return newest_port(later),
         Signal::OomKill | Signal::Gpu | Signal::Person | Signal::Peers => return None,
     };
-    let before: BTreeMap<&str, u64> =
-        earlier.workloads.iter().filter_map(|row| Some((row.key.as_str(), counter(row)?))).collect();
+    // A cgroup may have a row of housekeeping beside that of work: cron's own, and the jobs that it starts.
+    let before: BTreeMap<&str, u64> = (earlier.workloads.iter().filter(is_workload))
+        .filter_map(|row| Some((row.key.as_str(), counter(row)?)))
+        .collect();
     let grown = later.workloads.iter().filter(is_workload).filter_map(|row| {
         let amount = counter(row)?.saturating_sub(before.get(row.key.as_str()).copied().unwrap_or(0));
         (amount > 0).then_some((amount, row))

@@ -81,6 +81,16 @@ fn each_signal_alone_makes_a_node_active() {
 }
 
 #[test]
+fn a_row_of_housekeeping_in_the_same_cgroup_is_not_what_the_row_of_work_is_compared_with() {
+    let mut node = Node::new();
+    node.workload.key.clone_from(&node.housekeeping.key);
+    node.workload.cpu_ns = Some(9_000_000_000);
+    node.quiet(80).pass(|n| bump(&mut n.workload.cpu_ns, 100_000_000)).quiet(1);
+    let judgement = node.judge();
+    assert_eq!(judgement.deciding_row().map(|row| row.amount), Some(103_000_000), "{judgement:?}");
+}
+
+#[test]
 fn the_agents_own_traffic_is_not_work() {
     let mut node = Node::new();
     for _ in 0..70 {

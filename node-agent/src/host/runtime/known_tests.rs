@@ -80,7 +80,7 @@ fn a_container_that_lacks_one_of_them_is_work() {
         Container { id: OTHER_ID.to_owned(), ..aws_node() },
         Container { id: "aws-node".to_owned(), ..aws_node() },
     ] {
-        assert!(!is_upkeep(vec![said(Source::Kubelet, &[container.clone()])], &path()), "{container:?}");
+        assert!(!is_upkeep(vec![said(Source::Kubelet, std::slice::from_ref(&container))], &path()), "{container:?}");
     }
 }
 
@@ -144,7 +144,7 @@ fn an_id_that_is_used_again_is_what_it_is_now() {
     let (mut known, start) = (Known::default(), Instant::now());
     known.take(vec![said(Source::Kubelet, &[aws_node()])], start);
     let job = Container { namespace: "omics".to_owned(), owner: "Job/align".to_owned(), ..aws_node() };
-    known.take(vec![said(Source::Kubelet, &[job.clone()])], start);
+    known.take(vec![said(Source::Kubelet, std::slice::from_ref(&job))], start);
     assert!(!known.is_upkeep(rules, &path(), start));
     assert_eq!(known.describe(ID), Some(&job));
 }

@@ -85,7 +85,10 @@ fn signed_data<S: Source>(message: &mut Constructed<'_, S>) -> Result<Signed, De
     })
 }
 
-fn signer<S: Source>(signer: &mut Constructed<'_, S>) -> Result<(Vec<u8>, Vec<u8>), DecodeError<S::Error>> {
+/// Serial number and signature of a signer.
+type Signer = (Vec<u8>, Vec<u8>);
+
+fn signer<S: Source>(signer: &mut Constructed<'_, S>) -> Result<Signer, DecodeError<S::Error>> {
     signer.skip_u8_if(1)?;
     // Issuer and serial number: whose key it is said to be.
     signer.take_sequence(|said| said.skip_all())?;
