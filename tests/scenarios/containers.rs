@@ -171,11 +171,12 @@ async fn until(agent: &Running, what: &str, fits: impl Fn(&Value) -> bool) -> Va
     .await
 }
 
-/// The process that asks, a child of the agent's.
+/// The process that asks, a child of one of the agent's threads: a second one is not the first thread's.
 fn helper(agent: Pid) -> Option<Pid> {
-    let children = format!("/proc/{0}/task/{0}/children", agent.as_raw_nonzero());
-    let children = fs::read_to_string(children).unwrap();
-    children.split_whitespace().find_map(|pid| {
+    let threads = fs::read_dir(format!("/proc/{}/task", agent.as_raw_nonzero())).unwrap();
+    let children: Vec<String> =
+        threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok()).collect();
+    children.iter().flat_map(|children| children.split_whitespace()).find_map(|pid| {
         let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
         line.contains("runtime-helper").then(|| Pid::from_raw(pid.parse().ok()?)).flatten()
     })
