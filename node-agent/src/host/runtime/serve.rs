@@ -2,7 +2,7 @@
 //!
 //! Each line on its standard input is a question; the answer is one line of JSON ([`Answer`]s). It makes these calls and no others: kubelet's
 //! `GET /pods`, CRI's `ListContainers` and `ListPodSandbox`, ECS's `GET /v1/tasks`. It ends with its standard input, so with the agent. Each source has
-//! [`PATIENCE`], an answer has a longest length, and the process an upper bound of memory: a source that hangs, or never stops
+//! `PATIENCE`, an answer has a longest length, and the process an upper bound of memory: a source that hangs, or never stops
 //! talking, is named and costs no more than that.
 
 use super::{
