@@ -9,10 +9,15 @@ use lab::{agent::Agent, relay::Relay, sweeper::Sweeper, wait};
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
-use sweeper::store::Store;
+use sweeper::{
+    store::Store,
+    verdict::{Case, Policy},
+};
 
 /// Long enough for a busy machine to keep it, short enough for a test.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -131,4 +136,48 @@ async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_no
         }
     }
     assert_eq!(lives, 2, "before and after the kill");
+}
+
+/// The window that a verdict rests on is not broken by a restart, and what the host did meanwhile is not overlooked.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_killed_and_started_again_leaves_one_gap_which_the_hosts_own_counters_tell_of() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
+    // Twice as long is the longest gap: loading the programs again takes a second or two on a busy machine.
+    let config = format!(
+        "sweeper_url = \"http://127.0.0.1:{}\"\njoin_token = \"{}\"\ninterval = \"5s\"\nidentity = \"host\"\ncollector = \"ebpf\"\n",
+        sweeper.port(),
+        sweeper.join_token(),
+    );
+    let mut agent = Agent::start(&scratch.path().join("agent"), &config, &[]);
+    let store = open(&sweeper).await;
+    until_stored(&store, 2).await;
+    let before_the_kill = stored(&store).await.len();
+    agent.kill();
+    // The limit ends it when it has used a second of CPU time.
+    let spin = Command::new("bash").args(["-c", "ulimit -t 1; while :; do :; done"]).status().unwrap();
+    assert_eq!(spin.signal(), Some(9), "{spin}");
+    agent.start_again();
+    until_stored(&store, before_the_kill + 2).await;
+    agent.stop().await;
+
+    let heartbeats: Vec<_> =
+        stored(&store).await.into_iter().map(|(_, boot, it)| (boot.parse().unwrap(), it)).collect();
+    let intervals = heartbeats.iter().map(|(_, heartbeat)| heartbeat.interval.unwrap()).collect::<Vec<_>>();
+    let cpus = heartbeats[0].1.host.as_ref().unwrap().cpus;
+    let case = Case::new(intervals.last().unwrap().end_unix_ms, Policy::default(), heartbeats);
+    assert_eq!(case.observations.len(), intervals.len() - 1, "every two heartbeats can be compared");
+    let (restarts, others): (Vec<_>, Vec<_>) = case.observations.iter().partition(|one| one.restart_gap_ms.is_some());
+    let [restart] = restarts.as_slice() else { panic!("one restart: {restarts:?}") };
+    let changes =
+        intervals.windows(2).find(|pair| pair[0].counters_since_boottime_ns != pair[1].counters_since_boottime_ns);
+    let [last, first] = changes.unwrap() else { unreachable!("a pair") };
+    let gap_ns = first.counters_since_boottime_ns - last.end_boottime_ns;
+    assert_eq!(restart.restart_gap_ms, Some(i64::try_from(gap_ns / 1_000_000).unwrap()));
+    assert!(others.len() >= 2, "before and after: {others:?}");
+
+    let span_ns = u64::try_from(restart.end_unix_ms - restart.start_unix_ms).unwrap() * 1_000_000;
+    // The host's counter is kept by ticks.
+    let told = restart.unattributed_cpu_ns.unwrap();
+    assert!((950_000_000..=span_ns * u64::from(cpus)).contains(&told), "{told} ns without an owner");
 }

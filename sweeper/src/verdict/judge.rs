@@ -1,7 +1,7 @@
 //! From a case to a verdict.
 //!
 //! A node is `idle` if and only if, for at least `idle_after` (`gpu_idle_after` where its GPUs are read) and up to its latest
-//! heartbeat, without a gap, every observation measured all signals and all cross-checks, none was above its threshold, nothing
+//! heartbeat, without a gap (a short one at an agent's restart, which does not count towards that time), every observation measured all signals and all cross-checks, none was above its threshold, nothing
 //! that the host did contradicts it, housekeeping stayed within its budget, and nothing waited. It is `active` if any
 //! observation within the last `idle_after` was above a threshold. In every other case it is `unknown`, by the first reason in
 //! this order: no agent or a silent one; a GPU that nobody reads; boot grace; a signal, a cross-check or an event that is missing in
@@ -152,6 +152,7 @@ pub fn judge(case: &Case) -> Judgement {
     let mut quiet = Vec::new();
     let mut window_start = None;
     let mut interrupted = None;
+    let mut restarts = Restarts::default();
     let mut budget = Budget::new(policy.housekeeping_cpu_budget_ns_per_s, idle_after_ms);
     for observation in case.observations.iter().rev() {
         let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < idle_after_ms;
@@ -176,7 +177,7 @@ pub fn judge(case: &Case) -> Judgement {
             interrupted = Some(missing);
         } else if !contradictions.is_empty() {
             interrupted = Some(Unknown::Contradictory { by: contradictions, busiest: None });
-        } else if observation.waited {
+        } else if observation.waited || !restarts.are_bearable_with(observation, idle_after_ms) {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
         } else if budget.is_exceeded_with(observation) {
             let by = vec![Contradiction::Housekeeping];
@@ -203,7 +204,7 @@ pub fn judge(case: &Case) -> Judgement {
         return unknown(Unknown::Waiting { on });
     }
     match window_start {
-        Some(start) if node.last_heartbeat_unix_ms - start >= idle_after_ms => Judgement {
+        Some(start) if node.last_heartbeat_unix_ms - start - restarts.gaps_ms >= idle_after_ms => Judgement {
             verdict: Verdict::Idle,
             since_unix_ms: Some(start),
             decision: Decision::AllQuiet {
@@ -212,6 +213,29 @@ pub fn judge(case: &Case) -> Judgement {
             },
         },
         quiet_since_unix_ms => unknown(interrupted.unwrap_or(Unknown::ObservedTooShort { quiet_since_unix_ms })),
+    }
+}
+
+/// The restarts of the agent within a window that grows backwards.
+#[derive(Debug, Default)]
+struct Restarts {
+    /// The times without an agent together.
+    gaps_ms: i64,
+    /// The oldest so far, in milliseconds since 1970-01-01 UTC.
+    oldest_unix_ms: Option<i64>,
+}
+
+impl Restarts {
+    /// Adds an observation. Of two restarts within a third of `idle_after` the earlier one ends the window: an agent that is restarted
+    /// again and again sees too little.
+    fn are_bearable_with(&mut self, observation: &Observation, idle_after_ms: i64) -> bool {
+        let Some(gap_ms) = observation.restart_gap_ms else { return true };
+        let later = self.oldest_unix_ms.replace(observation.start_unix_ms);
+        if later.is_some_and(|later| later.saturating_sub(observation.start_unix_ms) < idle_after_ms / 3) {
+            return false;
+        }
+        self.gaps_ms = self.gaps_ms.saturating_add(gap_ms);
+        true
     }
 }
 
@@ -258,6 +282,7 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         busiest_housekeeping: None,
         unchecked: Vec::new(),
         deciding_row: None,
+        restart_gap_ms: quiet.iter().filter_map(|o| o.restart_gap_ms).reduce(i64::saturating_add),
         waited: false,
     }
 }

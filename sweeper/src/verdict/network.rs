@@ -72,6 +72,13 @@ impl Network {
         }
     }
 
+    /// The same where the rows' and the agent's own counters begin at zero.
+    pub(super) fn begun_anew(&self) -> Self {
+        let zero = Some(0);
+        let rows = self.rows.as_ref().map(|_| Rows { workloads: zero, housekeeping: zero, own: zero });
+        Self { own: zero, rows, ..self.clone() }
+    }
+
     pub(super) fn since(&self, earlier: &Self) -> Moved {
         let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let host = delta(self.host, earlier.host);

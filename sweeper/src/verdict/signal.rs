@@ -1,8 +1,8 @@
 //! What happened between two heartbeats, signal by signal.
 //!
-//! Counters are cumulative, so a lost heartbeat makes one longer observation and hides nothing. Two heartbeats whose
-//! counters began at different moments (another boot, a restarted agent) cannot be subtracted: the time between them
-//! is not observed.
+//! Counters are cumulative, so a lost heartbeat makes one longer observation and hides nothing. Two heartbeats of different boots, or
+//! of different rules, cannot be subtracted: the time between them is not observed. Where the agent was restarted in between, its rows
+//! began at zero, and of the time without an agent only the host's own counters tell: see [`Books::begun_anew`].
 
 use super::{
     Policy,
@@ -46,6 +46,8 @@ pub enum Signal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Books {
     boot_id: BootId,
+    /// Rows of other rules may mean something else.
+    rules_version: String,
     counters_since_boottime_ns: u64,
     start_boottime_ns: u64,
     end_boottime_ns: u64,
@@ -134,6 +136,9 @@ pub struct Observation {
     /// Where a signal was above its threshold, the row that did most of the strongest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deciding_row: Option<DecidingRow>,
+    /// The agent was restarted in this span, and for so long only the host's own counters tell what happened, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_gap_ms: Option<i64>,
     /// Somebody's work waited: a run or a batch step was open, or data was exchanged with a peer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
@@ -184,12 +189,14 @@ impl Books {
         let interval = heartbeat.interval.as_ref()?;
         let counters = heartbeat.counters.as_ref()?;
         let coverage = heartbeat.coverage.as_ref()?;
+        let rules_version = heartbeat.host.as_ref().map_or_else(String::new, |host| host.rules_version.clone());
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
         let kernel = || heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
         let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
         let collector = Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified);
         Some(Self {
             boot_id,
+            rules_version,
             counters_since_boottime_ns: interval.counters_since_boottime_ns,
             start_boottime_ns: interval.start_boottime_ns,
             end_boottime_ns: interval.end_boottime_ns,
@@ -222,16 +229,54 @@ impl Books {
         })
     }
 
-    /// What happened since `earlier`, or `None` if the two cannot be subtracted.
+    /// What this heartbeat of an agent would have counted when a later agent's rows began, in its stead: nothing. The host's own
+    /// counters go on, so that what the host did while no agent ran has no owner, and is held to the cross-checks' thresholds. Processes that
+    /// began and ended meanwhile are not counted by anybody: that is what a restart costs.
+    fn begun_anew(&self) -> Self {
+        let zero = Some(0);
+        Self {
+            workload_cpu_ns: zero,
+            attributed_cpu_ns: zero,
+            workload_births: zero,
+            attributed_forks: zero,
+            workload_disk_bytes: zero,
+            network: self.network.begun_anew(),
+            kernel_cpu_ns: zero,
+            housekeeping: Housekeeping::default(),
+            attributed_disk_bytes: zero,
+            drops: 0,
+            ..self.clone()
+        }
+    }
+
+    /// What happened since `earlier`, or `None` if the two cannot be subtracted. `restart_gap_ms` is the longest time without an agent that
+    /// the host's own counters may vouch for.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Option<Observation> {
+    pub fn since(&self, earlier: &Self, restart_gap_ms: i64) -> Option<Observation> {
         if self.boot_id != earlier.boot_id
-            || self.counters_since_boottime_ns != earlier.counters_since_boottime_ns
             || self.collector != earlier.collector
             || self.end_boottime_ns <= earlier.end_boottime_ns
         {
             return None;
         }
+        if self.counters_since_boottime_ns == earlier.counters_since_boottime_ns {
+            return self.difference(earlier);
+        }
+        // Elsewhere all CPU time without an owner is taken for work, and to start the agent takes some.
+        if self.collector != Collector::Ebpf {
+            return None;
+        }
+        // Counters that began within the earlier heartbeat's time count some of it twice.
+        let gap_ns = self.counters_since_boottime_ns.checked_sub(earlier.end_boottime_ns)?;
+        let gap_ms = i64::try_from(gap_ns / 1_000_000).ok()?;
+        if gap_ms > restart_gap_ms || self.rules_version != earlier.rules_version {
+            return None;
+        }
+        let difference = self.difference(&earlier.begun_anew())?;
+        Some(Observation { restart_gap_ms: Some(gap_ms), ..difference })
+    }
+
+    fn difference(&self, earlier: &Self) -> Option<Observation> {
         // A cumulative counter that runs backwards contradicts itself: not measured.
         let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let mut workload_cpu_ns = delta(self.workload_cpu_ns, earlier.workload_cpu_ns);
@@ -308,6 +353,7 @@ impl Books {
             busiest_housekeeping: self.housekeeping.busiest(&earlier.housekeeping, span_ms),
             unchecked: unchecked.into_iter().filter_map(|(what, missing)| missing.then_some(what)).collect(),
             deciding_row: None,
+            restart_gap_ms: None,
             waited: self.waiting.waited_since(earlier.waiting, start_unix_ms),
         })
     }

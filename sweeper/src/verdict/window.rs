@@ -196,11 +196,16 @@ impl Case {
             .filter_map(|(boot_id, heartbeat)| Some((Books::of(*boot_id, heartbeat)?, heartbeat)))
             .collect();
         let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
+        // An agent that is killed just before a heartbeat leaves an interval behind, and is started again within another.
+        let restart_gap_ms = interval_ms.saturating_mul(2);
         let observations = books.windows(2).filter_map(|pair| {
             let [(earlier, before), (later, after)] = pair else { return None };
-            let mut observation = later.since(earlier)?;
+            let mut observation = later.since(earlier, restart_gap_ms)?;
             // Only what can decide is looked for: quiet windows are kept as evidence, and need no names.
             let strongest = observation.active(&policy, interval_ms).first().copied();
+            // A row of a restarted agent began at zero.
+            let nothing = wire::Heartbeat::default();
+            let before = if observation.restart_gap_ms.is_some() { &nothing } else { *before };
             observation.deciding_row = strongest.and_then(|signal| rows::deciding(signal, before, after));
             Some(observation)
         });

@@ -242,8 +242,12 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             judgement.deciding_row().map_or_else(String::new, deciding)
         ),
         Decision::AllQuiet { observations, total } => format!(
-            "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed)",
-            span(total.end_unix_ms - total.start_unix_ms)
+            "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed{})",
+            span(total.end_unix_ms - total.start_unix_ms),
+            total.restart_gap_ms.map_or_else(String::new, |gap_ms| format!(
+                ", besides {} in which its agent was restarted and the host's own counters alone tell",
+                span(gap_ms)
+            ))
         ),
         Decision::Unknown(why) => match why {
             Unknown::NoAgent => "no agent reports from it: what it does is not known".to_owned(),

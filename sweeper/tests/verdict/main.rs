@@ -5,6 +5,7 @@ mod checks;
 mod network;
 mod node;
 mod properties;
+mod restart;
 mod stored;
 mod waiting;
 mod watched;
@@ -153,16 +154,6 @@ fn the_evidence_names_the_rules_and_older_evidence_is_read_without() {
     stored["node"].as_object_mut().unwrap().remove("rules_version").unwrap();
     let older: Case = serde_json::from_value(stored).unwrap();
     assert_eq!(judge(&older), judge(&case));
-}
-
-#[test]
-fn a_restarted_agent_starts_a_new_observation() {
-    let mut node = Node::new();
-    node.quiet(100);
-    node.counters_since_s = node.end_s;
-    node.workload.cpu_ns = Some(0);
-    node.quiet(30);
-    assert_eq!(why(node.judge()), Unknown::ObservedTooShort { quiet_since_unix_ms: Some(wall(STARTED_S + 101 * 30)) });
 }
 
 #[test]

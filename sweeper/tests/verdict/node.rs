@@ -15,6 +15,7 @@ pub(crate) struct Node {
     pub(crate) end_s: u64,
     pub(crate) counters_since_s: u64,
     pub(crate) sequence: u64,
+    pub(crate) rules_version: String,
     pub(crate) workload: wire::WorkloadActivity,
     pub(crate) kernel: wire::WorkloadActivity,
     pub(crate) housekeeping: wire::WorkloadActivity,
@@ -39,6 +40,7 @@ impl Node {
             end_s: STARTED_S,
             counters_since_s: STARTED_S,
             sequence: 0,
+            rules_version: "2026-11-21".to_owned(),
             workload: row(wire::Class::Workload, "/user.slice", "python3"),
             kernel: row(wire::Class::Kernel, "/", "kworker/0:1"),
             housekeeping: row(wire::Class::Housekeeping, "/system.slice/cron.service", "cron"),
@@ -92,7 +94,7 @@ impl Node {
                 interval_ms: 30_000,
                 cpus: 4,
                 gpu_present: self.gpu_present,
-                rules_version: "2026-11-21".to_owned(),
+                rules_version: self.rules_version.clone(),
                 ..Default::default()
             }),
             counters: Some(self.counters),
@@ -115,6 +117,24 @@ impl Node {
             schedules: None,
         };
         self.sent.push((BOOT, heartbeat));
+        self
+    }
+
+    /// The agent ends, and another begins so much later: its rows begin at zero, and the host's counters went on.
+    pub(crate) fn restart(&mut self, gap_s: u64) -> &mut Self {
+        self.end_s += gap_s;
+        self.counters_since_s = self.end_s;
+        self.drops = 0;
+        for row in [&mut self.workload, &mut self.kernel, &mut self.housekeeping, &mut self.own] {
+            let network = row.network_sent_bytes.map(|_| 0);
+            let (class, key) = (wire::Class::try_from(row.class).unwrap(), row.key.clone());
+            *row = wire::WorkloadActivity {
+                network_received_bytes: network,
+                network_sent_bytes: network,
+                batch_job: row.batch_job.take(),
+                ..self::row(class, &key, &row.top_command)
+            };
+        }
         self
     }
 

@@ -127,7 +127,7 @@ impl History {
 
     fn pass(&self, node: &mut Node, step: &Step) {
         if step.event == Some(Event::Restarts) {
-            node.counters_since_s = node.end_s;
+            node.restart(20);
         }
         bump(&mut node.workload.cpu_ns, step.cpu_ns);
         bump(&mut node.housekeeping.cpu_ns, step.housekeeping_ns);
@@ -156,7 +156,8 @@ impl History {
 
     fn concerns(&self, event: Event) -> bool {
         match event {
-            Event::GpuWorks | Event::GpuUnread | Event::Types | Event::Called => self.is_watched,
+            // Nobody reads the GPU while no agent runs.
+            Event::GpuWorks | Event::GpuUnread | Event::Types | Event::Called | Event::Restarts => self.is_watched,
             // Elsewhere such traffic counts as somebody's.
             Event::NobodysTraffic => self.is_exact,
             _ => true,
@@ -178,6 +179,10 @@ impl History {
         }
         let last = |count: usize| &self.steps[self.steps.len().saturating_sub(count)..];
         if last(intervals + 3).iter().any(|step| step.lost) {
+            return None;
+        }
+        // Of two that follow each other closely the first spoils, too.
+        if last(intervals + 3).iter().filter(|step| step.event == Some(Event::Restarts)).count() > 1 {
             return None;
         }
         let spoils = |step: &Step| step.event.is_some_and(|event| self.concerns(event));
@@ -271,7 +276,8 @@ proptest! {
             let since = judgement.since_unix_ms.unwrap();
             let window: Vec<_> = case.observations.iter().filter(|o| o.start_unix_ms >= since).collect();
             let node = case.node.as_ref().unwrap();
-            prop_assert!(node.last_heartbeat_unix_ms - since >= case.idle_after_ms());
+            let unwatched: i64 = window.iter().filter_map(|o| o.restart_gap_ms).sum();
+            prop_assert!(node.last_heartbeat_unix_ms - since - unwatched >= case.idle_after_ms());
             let covered: i64 = window.iter().map(|o| o.end_unix_ms - o.start_unix_ms).sum();
             prop_assert_eq!(covered, node.last_heartbeat_unix_ms - since);
             let input = node.terminals.and_then(|terminals| terminals.last_input_unix_ms);

@@ -257,7 +257,7 @@ fn waiting_is_named_before_a_contradiction_and_a_short_window_and_after_work_and
     // A gap, a contradiction and lost events behind the newest observation.
     let mut node = waiting();
     node.quiet(20);
-    node.counters_since_s = node.end_s;
+    node.restart(11);
     assert_eq!(waits_on(node.quiet(1)), [a_run()], "a restarted agent");
     let mut node = waiting();
     node.quiet(20).pass(|n| bump(&mut n.counters.cpu_busy_ns, 10_000_000_000));

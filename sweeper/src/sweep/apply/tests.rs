@@ -46,6 +46,7 @@ fn idle_since(second: i64) -> Judgement {
         busiest_housekeeping: None,
         deciding_row: None,
         unchecked: Vec::new(),
+        restart_gap_ms: None,
         waited: false,
     };
     Judgement {
