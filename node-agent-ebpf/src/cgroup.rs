@@ -1,8 +1,7 @@
 //! Where a task stands in the cgroup trees, and what that place is called.
 //!
 //! `bpf_get_current_cgroup_id` is refused: on a host that still has version 1 trees it answers 1 for everything. Names are
-//! kept from the start of a program on, because a unit that logrotate ran in is gone before the next reading. A name
-//! that is known already costs one look-up.
+//! kept from the first process or program on that begins a row, because a unit that logrotate ran in is gone before the next sample.
 
 use crate::{
     fields::{Address, offset},

@@ -133,6 +133,9 @@ impl<const TYPED: bool> Address<TYPED> {
     /// The same, to reckon with: the verifier allows no arithmetic with a pointer that it knows.
     #[inline(always)]
     pub(crate) fn to_reckon_with(self) -> u64 {
+        if !TYPED {
+            return self.0;
+        }
         // SAFETY: reads a local.
         unsafe { bpf_probe_read_kernel(&raw const self.0) }.unwrap_or(0)
     }

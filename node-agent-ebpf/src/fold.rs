@@ -28,18 +28,24 @@ pub(crate) fn add(to: *mut u64, what: u64) {
 /// The row to add to, made if need be.
 #[inline(always)]
 pub(crate) fn row(key: &mut Key) -> Option<*mut Totals> {
+    Some(row_or_new(key)?.0)
+}
+
+/// The same, and whether it was not there yet.
+#[inline(always)]
+pub(crate) fn row_or_new(key: &mut Key) -> Option<(*mut Totals, bool)> {
     let buffer = (control(control::BUFFER) & 1) as u8;
     key.buffer = buffer;
     if let Some(row) = FOLDED.get_ptr_mut(&*key) {
-        return Some(row);
+        return Some((row, false));
     }
     // Fails if another CPU was faster, too: then the second look finds its row.
     let _ = FOLDED.insert(&*key, ZERO.get(0)?, u64::from(BPF_NOEXIST));
     if let Some(row) = FOLDED.get_ptr_mut(&*key) {
-        return Some(row);
+        return Some((row, true));
     }
     count_drop(dropped::FOLD_OVERFLOW);
-    REST.get_ptr_mut(u32::from(buffer) * 2 + u32::from(key.kernel_thread & 1))
+    Some((REST.get_ptr_mut(u32::from(buffer) * 2 + u32::from(key.kernel_thread & 1))?, true))
 }
 
 /// Counts one way to end under a key that [`row`] has seen.

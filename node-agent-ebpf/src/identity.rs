@@ -107,8 +107,14 @@ pub(crate) fn remember<const TYPED: bool>(task: Address<TYPED>, key: &Key) {
     // SAFETY: a live map value. Whoever reads it meanwhile finds nobody there.
     unsafe {
         core::ptr::write_volatile(&raw mut (*slot).start_boottime_ns, zero());
-        (*slot).executable = key.executable;
-        (*slot).comm = key.comm;
+        // Word by word: the compiler would call `memmove`, a loop over single bytes that takes longer than all the rest.
+        let (to, from) = ((&raw mut (*slot).executable).cast::<u64>(), (&raw const key.executable).cast::<u64>());
+        core::ptr::write_volatile(to, core::ptr::read_volatile(from));
+        core::ptr::write_volatile(to.add(1), core::ptr::read_volatile(from.add(1)));
+        core::ptr::write_volatile(to.add(2), core::ptr::read_volatile(from.add(2)));
+        let (to, from) = ((&raw mut (*slot).comm).cast::<u64>(), (&raw const key.comm).cast::<u64>());
+        core::ptr::write_volatile(to, core::ptr::read_volatile(from));
+        core::ptr::write_volatile(to.add(1), core::ptr::read_volatile(from.add(1)));
         (*slot).tgid = tgid;
         core::ptr::write_volatile(&raw mut (*slot).start_boottime_ns, start_boottime_ns);
     }

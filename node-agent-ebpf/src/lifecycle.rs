@@ -7,16 +7,16 @@
 
 use crate::{
     cgroup::remember_names,
-    cost::timed,
+    cost::Run,
     fields::{Address, offset},
-    fold::{add, count_drop, failure, row},
+    fold::{add, count_drop, failure, row, row_or_new},
     identity::{control, is_kernel_thread, key_of, key_of_freed, remember},
     lineage,
     maps::{ACCOUNTED, CONTROL},
     memory::was_victim,
     programs,
     resident::resident,
-    sums::{forget_observed, observed, since, sums, was_missed},
+    sums::{since, sums, take_observed, was_missed},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use node_agent_ebpf::{Key, Totals, control, counter, dropped, runs::Lineage};
@@ -28,7 +28,9 @@ const WAIT_STATUS: u32 = 0xff7f;
 
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
-    timed(|| born(Address::<true>::new(context.arg::<u64>(0)), Address::<true>::new(context.arg::<u64>(1))));
+    let run = Run::begin();
+    born(Address::<true>::new(context.arg::<u64>(0)), Address::<true>::new(context.arg::<u64>(1)));
+    run.end();
     0
 }
 
@@ -51,19 +53,22 @@ fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
     // The kernel itself starts a program now and then (a module's loader): that is the kernel's doing until the program begins.
     key.kernel_thread |= u8::from(is_kernel_thread(parent));
     key.task_id = task_id;
-    if let Some(row) = row(&mut key) {
+    if let Some((row, is_new)) = row_or_new(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).forks }, 1);
+        if is_new {
+            remember_names(child, &key);
+        }
     }
 }
 
 #[btf_tracepoint(function = "sched_process_exec")]
 fn process_exec(context: BtfTracePointContext) -> i32 {
-    timed(|| {
-        let task = Address::<true>::new(context.arg::<u64>(0));
-        let task_id = programs::started(task, Address::<true>::new(context.arg::<u64>(2)));
-        begun(task, task_id);
-    });
+    let run = Run::begin();
+    let task = Address::<true>::new(context.arg::<u64>(0));
+    let task_id = programs::started(task, Address::<true>::new(context.arg::<u64>(2)));
+    begun(task, task_id);
+    run.end();
     0
 }
 
@@ -72,10 +77,12 @@ fn begun<const TYPED: bool>(task: Address<TYPED>, task_id: u64) {
     let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
     remember(task, &key);
     key.task_id = task_id;
-    remember_names(task, &key);
-    if let Some(row) = row(&mut key) {
+    if let Some((row, is_new)) = row_or_new(&mut key) {
         // SAFETY: the row is a live map value.
         add(unsafe { &raw mut (*row).execs }, 1);
+        if is_new {
+            remember_names(task, &key);
+        }
     }
 }
 
@@ -83,12 +90,12 @@ fn begun<const TYPED: bool>(task: Address<TYPED>, task_id: u64) {
 /// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L936-L945>
 #[btf_tracepoint(function = "sched_process_exit")]
 fn process_exit(context: BtfTracePointContext) -> i32 {
-    timed(|| {
-        let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
-        if is_last_thread {
-            ended(Address::<true>::new(context.arg::<u64>(0)));
-        }
-    });
+    let is_last_thread = context.arg::<u64>(1) & 0xff != 0;
+    if is_last_thread {
+        let run = Run::begin();
+        ended(Address::<true>::new(context.arg::<u64>(0)));
+        run.end();
+    }
     0
 }
 
@@ -142,15 +149,13 @@ fn count_exit<const TYPED: bool>(task: Address<TYPED>, key: &Key, row: *mut Tota
 
 #[btf_tracepoint(function = "sched_process_free")]
 fn process_free(context: BtfTracePointContext) -> i32 {
-    timed(|| {
-        let task = Address::<true>::new(context.arg::<u64>(0));
-        let entry = lineage::entry_of(task);
-        freed(task, entry);
-        // The first thread's end is the process's: after an exec by another thread, that one has taken over its place.
-        let tgid = task.read::<u32>(offset!(task_tgid));
-        if task.read::<u32>(offset!(task_pid)) != tgid {
-            return;
-        }
+    let run = Run::begin();
+    let task = Address::<true>::new(context.arg::<u64>(0));
+    let entry = lineage::entry_of(task);
+    freed(task, entry);
+    // The first thread's end is the process's: after an exec by another thread, that one has taken over its place.
+    let tgid = task.read::<u32>(offset!(task_tgid));
+    if task.read::<u32>(offset!(task_pid)) == tgid {
         for slot in [control::HELPER_TGID, control::SECOND_HELPER_TGID] {
             if tgid.map(u64::from) == Some(control(slot)) {
                 let _ = CONTROL.set(slot, &0, 0);
@@ -159,7 +164,8 @@ fn process_free(context: BtfTracePointContext) -> i32 {
         if is_end_told_here() {
             lineage::ended(task, entry);
         }
-    });
+    }
+    run.end();
     0
 }
 
@@ -197,15 +203,7 @@ fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     if before.is_some() {
         let _ = ACCOUNTED.remove(&task.number());
     }
-    if let Some(observed) = observed(task, now.start_boottime_ns) {
-        let mut index = counter::KEPT;
-        while index < counter::LEN {
-            // SAFETY: both are live map values.
-            unsafe { add(&raw mut (*row).counters[index], (*observed).counters[index - counter::KEPT]) };
-            index += 1;
-        }
-    }
-    forget_observed(task);
+    take_observed(task, now.start_boottime_ns, row);
     // Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
     // https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L715-L718
     if is_end_told_here() && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {

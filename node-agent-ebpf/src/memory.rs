@@ -4,7 +4,7 @@
 //! booked when the victim dies, under the victim's own key.
 
 use crate::{
-    cost::timed,
+    cost::Run,
     fields::{Address, offset},
     fold::{add, count_drop, row},
     identity::{self, key_of},
@@ -59,15 +59,19 @@ pub(crate) fn was_victim(pid: u32) -> bool {
 /// The task goes on to scan at least 32 pages: that costs more than to find its key.
 #[btf_tracepoint(function = "mm_vmscan_direct_reclaim_begin")]
 fn direct_reclaim(_: BtfTracePointContext) -> i32 {
-    timed(|| {
-        // SAFETY: the helper takes nothing.
-        let task = Address::<false>::new(unsafe { bpf_get_current_task() });
-        let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
-        lineage::place(task, lineage::entry_of(task), &mut key);
-        if let Some(row) = row(&mut key) {
-            // SAFETY: the row is a live map value.
-            add(unsafe { &raw mut (*row).direct_reclaims }, 1);
-        }
-    });
+    let run = Run::begin();
+    // SAFETY: the helper takes nothing.
+    reclaims(Address::<false>::new(unsafe { bpf_get_current_task() }));
+    run.end();
     0
+}
+
+#[inline(always)]
+fn reclaims<const TYPED: bool>(task: Address<TYPED>) {
+    let Some(mut key) = key_of(task) else { return count_drop(dropped::UNREADABLE) };
+    lineage::place(task, lineage::entry_of(task), &mut key);
+    if let Some(row) = row(&mut key) {
+        // SAFETY: the row is a live map value.
+        add(unsafe { &raw mut (*row).direct_reclaims }, 1);
+    }
 }

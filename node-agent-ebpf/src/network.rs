@@ -5,7 +5,7 @@
 //! socket that was not connected) counts as outside, unless it is bound to loopback.
 
 use crate::{
-    cost::timed_sometimes,
+    cost::Run,
     fields::{Address, offset},
     sums::observe,
 };
@@ -66,12 +66,12 @@ fn book<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
     // Sockets that stay on the machine pass here as well, as often as they like: for them nothing is done but this.
     let family = socket.read::<u16>(offset!(sock_family));
     if outcome > 0 && matches!(family, Some(AF_INET | AF_INET6)) {
-        timed_sometimes(|| {
-            if leads_out(socket) {
-                // SAFETY: the helper takes nothing.
-                observe(Address::<false>::new(unsafe { bpf_get_current_task() }), index, outcome as u64);
-            }
-        });
+        let run = Run::begin();
+        if leads_out(socket) {
+            // SAFETY: the helper takes nothing.
+            observe(Address::<false>::new(unsafe { bpf_get_current_task() }), index, outcome as u64);
+        }
+        run.end();
     }
 }
 

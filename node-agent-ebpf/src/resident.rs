@@ -9,6 +9,9 @@ use node_agent_ebpf::ABSENT;
 /// `MM_FILEPAGES`, `MM_ANONPAGES` and `MM_SHMEMPAGES`: <https://github.com/torvalds/linux/blob/v6.12/include/linux/mm_types_task.h#L25-L31>
 const COUNTERS: [u32; 3] = [0, 1, 3];
 
+/// Size of an `atomic_long_t`.
+const ATOMIC_BYTES: u32 = 8;
+
 /// Resident memory in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Resident {
@@ -33,7 +36,10 @@ fn counter<const TYPED: bool>(mm: Address<TYPED>, index: u32) -> u64 {
     if first == ABSENT {
         return 0;
     }
+    let stride = offset!(mm_rss_stride);
+    let at = first + index * stride;
+    // Up to Linux 6.1 they are an array of `atomic_long_t`, of which the verifier says that it is no struct; from 6.2 on each is a struct of its own.
+    let pages = if stride > ATOMIC_BYTES { mm.read(at) } else { mm.copy(at) };
     // A counter that is the sum of several CPUs' may be below zero for a moment.
-    // Copied: up to Linux 6.1 they are an array of `atomic_long_t`, of which the verifier says that it is no struct.
-    not_below_zero(mm.copy(first + index * offset!(mm_rss_stride)).unwrap_or(0))
+    not_below_zero(pages.unwrap_or(0))
 }

@@ -45,14 +45,27 @@ pub const fn engine_id(run: u32) -> u64 {
     (run as u64) << 32
 }
 
-/// Indices into the two counts of entries that `LINEAGE` has; each may wrap around, and only their sum means anything.
+/// Indices into the two counts of entries that `LINEAGE` has, by the lowest bits of the process id; each may wrap around, and only their sum
+/// means anything.
 pub mod entries {
-    /// Put in and not taken out by the programs.
-    pub const BY_PROGRAMS: u32 = 0;
-    /// Likewise by the agent.
-    pub const BY_AGENT: u32 = 1;
+    /// Places for process ids: 64 KB for both counts, which stay in the CPU's cache.
+    pub const PLACES: u32 = 4_096;
     /// Length of the array.
-    pub const LEN: u32 = 2;
+    pub const LEN: u32 = 2 * PLACES;
+
+    /// Put in and not taken out by the programs.
+    #[inline(always)]
+    #[must_use]
+    pub const fn by_programs(tgid: u32) -> u32 {
+        tgid & (PLACES - 1)
+    }
+
+    /// Likewise by the agent.
+    #[inline(always)]
+    #[must_use]
+    pub const fn by_agent(tgid: u32) -> u32 {
+        PLACES + by_programs(tgid)
+    }
 }
 
 /// What a process is in its run.

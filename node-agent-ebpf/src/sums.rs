@@ -6,7 +6,7 @@ use crate::{
     maps::{OBSERVED, OBSERVED_FILTER},
 };
 use core::arch::asm;
-use node_agent_ebpf::{Accounted, Observed, counter, dropped};
+use node_agent_ebpf::{Accounted, Observed, Totals, counter, dropped};
 
 /// The sums that the kernel keeps, as they stand now. What it does not keep stays 0; the agent knows which.
 #[inline(always)]
@@ -73,19 +73,24 @@ fn place<const TYPED: bool>(task: Address<TYPED>) -> Option<*mut u64> {
     OBSERVED_FILTER.get_ptr_mut(hash as u32 & (node_agent_ebpf::OBSERVED_FILTER - 1))
 }
 
-/// Whether it may be in [`OBSERVED`].
+/// Whether a task of this place may be in [`OBSERVED`].
 #[inline(always)]
-fn may_be_observed<const TYPED: bool>(task: Address<TYPED>) -> bool {
+fn has_any(place: Option<*mut u64>) -> bool {
     // SAFETY: a live map value.
-    place(task).is_none_or(|count| unsafe { core::ptr::read_volatile(count) } != 0)
+    place.is_none_or(|count| unsafe { core::ptr::read_volatile(count) } != 0)
 }
 
 /// What the programs have counted of this task; `None` if that is nothing.
 #[inline(always)]
 pub(crate) fn observed<const TYPED: bool>(task: Address<TYPED>, start_boottime_ns: u64) -> Option<*mut Observed> {
-    if !may_be_observed(task) {
+    if !has_any(place(task)) {
         return None;
     }
+    look_up(task, start_boottime_ns)
+}
+
+#[inline(always)]
+fn look_up<const TYPED: bool>(task: Address<TYPED>, start_boottime_ns: u64) -> Option<*mut Observed> {
     let observed = OBSERVED.get_ptr_mut(&task.number())?;
     // SAFETY: a live map value. What an older task at this address left behind is nobody's activity.
     is_same_task(start_boottime_ns, unsafe { (*observed).start_boottime_ns }).then_some(observed)
@@ -97,32 +102,51 @@ pub(crate) fn observe<const TYPED: bool>(task: Address<TYPED>, index: usize, wha
     let Some(start_boottime_ns) = task.read(offset!(task_start_boottime)) else {
         return count_drop(dropped::UNREADABLE);
     };
-    if observed(task, start_boottime_ns).is_none() {
-        let none = Observed { start_boottime_ns, counters: [zero(); counter::LEN - counter::KEPT] };
-        let is_new = OBSERVED.get_ptr(&task.number()).is_none();
-        // Counted before it is there: nobody may miss it.
-        let place = place(task).filter(|_| is_new);
-        if let Some(count) = place {
-            add(count, 1);
-        }
-        if OBSERVED.insert(&task.number(), &none, 0).is_err() {
-            if let Some(count) = place {
-                add(count, u64::MAX);
-            }
-            return count_drop(dropped::OBSERVED);
-        }
-    }
-    let Some(observed) = observed(task, start_boottime_ns) else { return count_drop(dropped::OBSERVED) };
+    // One look-up for each message but a task's first: it is most of what a message costs.
+    let Some(observed) = look_up(task, start_boottime_ns).or_else(|| begin_to_observe(task, start_boottime_ns)) else {
+        return count_drop(dropped::OBSERVED);
+    };
     // SAFETY: a live map value, and an index inside the array.
     add(unsafe { (&raw mut (*observed).counters).cast::<u64>().add(index - counter::KEPT) }, what);
 }
 
-/// Forgets a task that is freed.
+/// Makes room for what is counted of a task; `None` if there is none.
 #[inline(always)]
-pub(crate) fn forget_observed<const TYPED: bool>(task: Address<TYPED>) {
-    if may_be_observed(task) && OBSERVED.remove(&task.number()).is_ok() {
-        if let Some(count) = place(task) {
+fn begin_to_observe<const TYPED: bool>(task: Address<TYPED>, start_boottime_ns: u64) -> Option<*mut Observed> {
+    let none = Observed { start_boottime_ns, counters: [zero(); counter::LEN - counter::KEPT] };
+    let is_new = OBSERVED.get_ptr(&task.number()).is_none();
+    // Counted before it is there: nobody may miss it.
+    let place = place(task).filter(|_| is_new);
+    if let Some(count) = place {
+        add(count, 1);
+    }
+    if OBSERVED.insert(&task.number(), &none, 0).is_err() {
+        if let Some(count) = place {
             add(count, u64::MAX);
         }
+        return None;
+    }
+    look_up(task, start_boottime_ns)
+}
+
+/// Forgets a task that is freed, and adds what was counted of it to a row.
+#[inline(always)]
+pub(crate) fn take_observed<const TYPED: bool>(task: Address<TYPED>, start_boottime_ns: u64, row: *mut Totals) {
+    let place = place(task);
+    if !has_any(place) {
+        return;
+    }
+    if let Some(observed) = look_up(task, start_boottime_ns) {
+        let mut index = counter::KEPT;
+        while index < counter::LEN {
+            // SAFETY: both are live map values.
+            unsafe { add(&raw mut (*row).counters[index], (*observed).counters[index - counter::KEPT]) };
+            index += 1;
+        }
+    }
+    if OBSERVED.remove(&task.number()).is_ok()
+        && let Some(count) = place
+    {
+        add(count, u64::MAX);
     }
 }

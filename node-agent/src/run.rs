@@ -111,10 +111,10 @@ pub async fn run<S: Source + 'static>(
     Ok(source)
 }
 
-/// Returns once no reading is waited for any more, because `stop` was cancelled long enough ago.
-pub async fn reading_is_too_late(stop: &CancellationToken) {
+/// Returns once no reading is waited for any more, because `stop` was cancelled so long ago.
+pub async fn reading_is_too_late(stop: &CancellationToken, patience: Duration) {
     stop.cancelled().await;
-    tokio::time::sleep(LAST_READING).await;
+    tokio::time::sleep(patience).await;
 }
 
 /// Where the sweeper is.
@@ -192,7 +192,7 @@ async fn measure<S: Source + 'static>(
         });
         let (back, outcome) = tokio::select! {
             ended = reading => ended.context("reading the counters")?,
-            () = reading_is_too_late(&stop) => {
+            () = reading_is_too_late(&stop, LAST_READING) => {
                 tracing::warn!("a reading hangs; the agent ends without it");
                 return Ok(None);
             }

@@ -31,8 +31,8 @@ const MAX_STRANGERS: usize = 8_192;
 pub struct Lineages {
     lineage: HashMap<MapData, u32, Lineage>,
     entries: Array<MapData, u64>,
-    /// What [`entries::BY_AGENT`] stands at.
-    kept: u64,
+    /// What stands at [`entries::by_agent`], by index.
+    kept: std::collections::HashMap<u32, u64>,
     runs: HashMap<MapData, u32, RunCounts>,
     watched: HashMap<MapData, [u8; COMM_BYTES], u32>,
     tools: HashMap<MapData, u32, Tool>,
@@ -53,7 +53,7 @@ impl Lineages {
         Ok(Self {
             lineage: map("LINEAGE")?.try_into()?,
             entries: map("ENTRIES")?.try_into()?,
-            kept: 0,
+            kept: std::collections::HashMap::new(),
             runs: map("RUNS")?.try_into()?,
             watched: map("WATCHED")?.try_into()?,
             tools: map("TOOLS")?.try_into()?,
@@ -123,28 +123,29 @@ impl Lineages {
     }
 
     /// Counts an entry that comes or goes. A count that cannot be written stays too high at worst: the programs then look where nothing is.
-    fn count_entry(&mut self, what: u64) {
-        let kept = self.kept.wrapping_add(what);
-        if self.entries.set(entries::BY_AGENT, kept, 0).is_ok() {
-            self.kept = kept;
+    fn count_entry(&mut self, pid: u32, what: u64) {
+        let index = entries::by_agent(pid);
+        let kept = self.kept.get(&index).copied().unwrap_or(0).wrapping_add(what);
+        if self.entries.set(index, kept, 0).is_ok() {
+            self.kept.insert(index, kept);
         }
     }
 
     /// Enters a process. Whoever is still there under its id is dead, and gives way.
     fn keep(&mut self, pid: u32, entry: Lineage) -> bool {
         // Counted before it is there: no program may miss it.
-        self.count_entry(1);
+        self.count_entry(pid, 1);
         if self.lineage.insert(pid, entry, BPF_NOEXIST).is_ok() {
             return true;
         }
-        self.count_entry(u64::MAX);
+        self.count_entry(pid, u64::MAX);
         self.lineage.insert(pid, entry, BPF_EXIST).is_ok()
     }
 
     /// A process belongs to no run.
     pub fn forget_process(&mut self, pid: u32) {
         if self.lineage.remove(&pid).is_ok() {
-            self.count_entry(u64::MAX);
+            self.count_entry(pid, u64::MAX);
         }
     }
 
