@@ -21,21 +21,22 @@ use crate::{
     host::{
         books,
         cgroup_usage::Controllers,
-        cgroups::{Cgroups, Mounts},
-        clock::Moment,
         facts::Facts,
-        process,
         runtime::{Containers, report::Container},
         shipped::Shipped,
         signals::{Seen, Signals},
     },
     kernel::{
-        Ledger, Measured, Share, Standing,
         fallback::{self, Fallback},
         loader::Wanted,
         object::{Object, ObjectError},
     },
+    model::{Ledger, Measured, Moment, Share, Standing},
     privileges::{self, Rights},
+    procfs::{
+        cgroups::{Cgroups, Mounts},
+        process,
+    },
     rules::Keeper,
     workload::{Names, Rows, runs::Runs},
 };
@@ -450,3 +451,7 @@ impl Collector {
         standing
     }
 }
+
+#[cfg(test)]
+#[path = "collect/rules_tests.rs"]
+mod rules_tests;

@@ -3,15 +3,15 @@
 
 use super::{
     callers::Callers,
-    clock::Moment,
     gpu::{self, Bus, Gpus},
     interfaces::Interfaces,
     memory::MemoryPeak,
     people::People,
-    process::Identity,
 };
 use crate::{
     coverage::{Probes, Status},
+    model::Moment,
+    procfs::process::Identity,
     workload::Class,
 };
 use heartbeat::wire;

@@ -6,10 +6,10 @@
 //! every capability afterwards: see `kernel/bpf.rs`.
 
 use super::{
-    Standing,
     attach::{self, Attached, Loaded},
     object::ObjectError,
 };
+use crate::model::Standing;
 use aya::maps::{Map, MapData};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

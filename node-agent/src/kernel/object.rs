@@ -5,13 +5,15 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
-    Ledger, Standing, add_totals,
     attach::Attached,
     bpf,
     events::Watcher,
     loader::{self, Handover, Wanted},
 };
-use crate::{host::clock::Moment, workload::engines::Engines};
+use crate::{
+    model::{Ledger, Moment, Standing, add_totals},
+    workload::engines::Engines,
+};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use node_agent_ebpf::{
     CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, MAX_PROCESSES,

@@ -16,7 +16,6 @@ use crate::coverage::{Probes, Status};
 use crontabs::Crontabs;
 use node_agent_ebpf::Executable;
 use packages::Packages;
-pub(super) use packages::executable;
 use schedules::Schedules;
 pub use schedules::{Count, Existing};
 use std::{

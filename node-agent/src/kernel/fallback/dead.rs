@@ -8,7 +8,7 @@ use super::{
     proc::{Process, Sums, Whose},
     record::{Record, best_cpu_ns},
 };
-use crate::kernel::add_totals;
+use crate::model::add_totals;
 use node_agent_ebpf::{Executable, Totals};
 use std::{collections::HashMap, sync::Arc};
 

@@ -10,10 +10,10 @@ mod proc;
 mod record;
 pub mod taskstats;
 
-use super::{Ledger, Measured, Share, Standing, add_totals};
 use crate::{
     coverage::Status,
-    host::cgroups::{Cgroups, Mounts},
+    model::{Ledger, Measured, Share, Standing, add_totals},
+    procfs::cgroups::{Cgroups, Mounts},
 };
 use births::Births;
 use dead::{Dead, Place};
