@@ -18,7 +18,6 @@
 
 mod exchange;
 mod namespaces;
-mod netlink;
 mod owners;
 mod peers;
 mod sockets;
