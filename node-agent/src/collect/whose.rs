@@ -2,7 +2,7 @@
 
 use super::{Books, book::OriginOf};
 use crate::{
-    host::{runtime::Containers, shipped::Shipped, signals::Attribute},
+    host::{runtime::Containers, shipped::Shipped, whose::Attribute},
     procfs::{cgroups::Cgroups, process::Identity},
     workload::{Class, Rows, Traits, classify},
 };

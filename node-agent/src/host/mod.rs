@@ -12,3 +12,4 @@ pub mod people;
 pub mod runtime;
 pub mod shipped;
 pub mod signals;
+pub mod whose;

@@ -5,7 +5,7 @@
 //! 512 tasks with three or four events each between two readings. What was lost is counted, and healed by a look at
 //! `/proc` at the next reading.
 
-use super::{lineage::Lineages, object::ObjectError};
+use super::{error::ObjectError, lineage::Lineages};
 use crate::{
     model::{comm_bytes, comm_text},
     workload::{

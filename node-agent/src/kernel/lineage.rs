@@ -1,6 +1,6 @@
 //! The maps that hold who belongs to which run: filled by the programs in the kernel, mended from here.
 
-use super::object::ObjectError;
+use super::error::ObjectError;
 use crate::{
     model::comm_bytes,
     procfs::{process, stat::Stat},

@@ -7,7 +7,7 @@
 
 use super::{
     attach::{self, Attached, Loaded},
-    object::ObjectError,
+    error::ObjectError,
 };
 use crate::model::Standing;
 use aya::maps::{Map, MapData};

@@ -5,6 +5,7 @@
 
 mod attach;
 mod bpf;
+pub mod error;
 pub mod events;
 pub mod fallback;
 pub mod lineage;

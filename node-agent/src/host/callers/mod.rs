@@ -24,7 +24,7 @@ mod sockets;
 
 use crate::{
     coverage::{Probes, Status},
-    host::signals::Whose,
+    host::whose::Whose,
     workload::Class,
 };
 use exchange::Exchange;

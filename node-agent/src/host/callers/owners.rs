@@ -10,7 +10,7 @@
 //! alone may still have the right, reads [`MAX_LINKS_AT_FIRST`]. Who is known to hold a socket is asked first.
 
 use crate::{
-    host::signals::Whose,
+    host::whose::Whose,
     procfs::process::{self, Identity},
     workload::Class,
 };

@@ -2,7 +2,6 @@
 //!
 //! CPU time comes in ticks of the kernel (10 ms). A process that is born and dies between two readings leaves nothing here.
 
-use super::dead::Place;
 use crate::{
     coverage::Status,
     model::comm_bytes,
@@ -135,6 +134,15 @@ pub(super) struct Whose {
     pub is_kernel_thread: bool,
     /// A process of this agent.
     pub is_own: bool,
+}
+
+/// Where a process belonged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Path of its cgroup; `None` if nobody knows it any more.
+    pub path: Option<Arc<str>>,
+    /// What it executes; empty if it is not known.
+    pub executable: Executable,
 }
 
 /// A process that lives.
