@@ -4,9 +4,9 @@ use super::{CollectError, CollectorOptions, Mode};
 use crate::{
     coverage::Status,
     kernel::{
+        Wanted,
         error::ObjectError,
         fallback::{self, Fallback},
-        loader::Wanted,
         object::Object,
     },
     model::Ledger,

@@ -4,8 +4,8 @@
 //! refused costs its own columns and no more, and the refusal is kept with its reason.
 
 use super::{
-    bpf,
-    loader::{Wanted, in_words},
+    Wanted, bpf,
+    error::in_words,
     offsets::{OffsetsError, Resolved, resolve},
     syscalls,
 };

@@ -1,4 +1,4 @@
-//! Why the object inside the kernel does not run.
+//! Why the object inside the kernel does not run, and errors in words.
 
 use aya::maps::MapError;
 
@@ -44,4 +44,18 @@ impl ObjectError {
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Refused { denied: true, .. })
     }
+}
+
+/// An error and its causes, each said once.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = error.source();
+    }
+    words
 }

@@ -13,3 +13,11 @@ pub mod loader;
 pub mod object;
 pub mod offsets;
 mod syscalls;
+
+/// What is wanted from the programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Wanted {
+    /// Count system calls by class.
+    #[arg(long)]
+    pub syscall_classes: bool,
+}

@@ -5,11 +5,12 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
+    Wanted,
     attach::Attached,
     bpf,
     error::ObjectError,
     events::Watcher,
-    loader::{self, Handover, Wanted},
+    loader::{self, Handover},
 };
 use crate::{
     model::{Ledger, Moment, Standing, add_totals},
