@@ -5,16 +5,11 @@
 
 use crate::{
     collect::Reading,
-    host::{clock::Moment, runtime::report::Container, shipped::Existing},
-    kernel::{Measured, States},
-    workload::{Activity, Class, Name, Row},
+    host::{runtime::report::Container, shipped::Existing},
+    model::{Measured, Moment, States},
+    workload::{Activity, Class, Name, Row, activity::to_wire},
 };
 use heartbeat::wire;
-use node_agent_ebpf::{counter, syscall_class};
-
-/// Names of the classes of system calls on the wire, in the order of their counters.
-const SYSCALL_CLASSES: [&str; syscall_class::LEN] =
-    ["read", "write", "network", "memory", "process", "time", "wait", "other"];
 
 /// What the agent's own process cost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,49 +108,7 @@ fn workload(class: Class, key: &str, row: &Row, reading: &Reading) -> wire::Work
         states: reading.measured.states.then(|| states(&row.activity)),
         not_run_ns: (reading.measured.states && row.activity.live_threads > 0 && row.activity.last_ran_boottime_ns > 0)
             .then(|| reading.taken.boottime_ns.saturating_sub(row.activity.last_ran_boottime_ns)),
-        ..activity(&row.activity, reading.measured)
-    }
-}
-
-/// The sums of a row, with every column that was not measured absent; whose they are is for the caller to say.
-#[must_use]
-pub fn activity(activity: &Activity, measured: Measured) -> wire::WorkloadActivity {
-    let Activity { totals, .. } = activity;
-    let sum = |measured: bool, index: usize| measured.then_some(totals.counters[index]);
-    let if_measured = |measured: bool, value: u64| measured.then_some(value);
-    let classes = SYSCALL_CLASSES.iter().zip(&totals.counters[counter::SYSCALLS..]);
-    let syscalls = classes.filter(|_| measured.syscalls);
-    wire::WorkloadActivity {
-        live_processes: activity.live_processes,
-        live_threads: activity.live_threads,
-        cpu_ns: sum(measured.tasks, counter::CPU_NS),
-        // A row whose processes all died between two readings may have no peak at all; that is not zero.
-        peak_resident_bytes: if_measured(measured.memory && totals.peak_resident_bytes > 0, totals.peak_resident_bytes),
-        disk_read_bytes: sum(measured.disk, counter::DISK_READ_BYTES),
-        disk_written_bytes: sum(measured.disk, counter::DISK_WRITTEN_BYTES),
-        forks: if_measured(measured.births, totals.forks),
-        execs: if_measured(measured.execs, totals.execs),
-        exits: if_measured(measured.births, totals.exits),
-        oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
-        cpu_user_ns: sum(measured.cpu_split, counter::USER_NS),
-        cpu_system_ns: sum(measured.cpu_split, counter::SYSTEM_NS),
-        run_queue_delay_ns: sum(measured.run_queue, counter::RUN_QUEUE_NS),
-        voluntary_switches: sum(measured.switches, counter::VOLUNTARY_SWITCHES),
-        involuntary_switches: sum(measured.switches, counter::INVOLUNTARY_SWITCHES),
-        resident_bytes: if_measured(measured.memory, activity.resident_bytes),
-        minor_faults: sum(measured.faults, counter::MINOR_FAULTS),
-        major_faults: sum(measured.faults, counter::MAJOR_FAULTS),
-        direct_reclaims: if_measured(measured.direct_reclaim, totals.direct_reclaims),
-        read_calls: sum(measured.calls, counter::READ_CALLS),
-        write_calls: sum(measured.calls, counter::WRITE_CALLS),
-        blocked_io_ns: sum(measured.blocked_io, counter::BLOCKED_IO_NS),
-        network_received_bytes: sum(measured.network, counter::NETWORK_RECEIVED_BYTES),
-        network_sent_bytes: sum(measured.network, counter::NETWORK_SENT_BYTES),
-        failures: if measured.failures { activity.failures.to_wire() } else { Vec::new() },
-        syscalls: syscalls
-            .map(|(class, count)| wire::SyscallClass { class: (*class).to_owned(), count: *count })
-            .collect(),
-        ..wire::WorkloadActivity::default()
+        ..to_wire(&row.activity, reading.measured)
     }
 }
 
@@ -200,7 +153,7 @@ mod tests {
             facts::Facts,
             shipped::Count,
         },
-        kernel::Share,
+        model::Share,
         workload::{Names, Rows, runs::Runs},
     };
     use node_agent_ebpf::Totals;

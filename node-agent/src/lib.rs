@@ -1,8 +1,9 @@
 //! Reads the kernel's own books and reports what a machine really does.
 //!
-//! The rooms: `kernel` (what runs inside the kernel, and its `/proc` fallback), `host` (books of the whole machine),
-//! `workload` (pure: whose work it is), `collect` (one reading of all of them), `coverage` (what was measured and what
-//! was not), `fold` (pure: a reading becomes a heartbeat), `source` (the heartbeats as the uplink asks for them).
+//! The modules, from below: `coverage` (what was measured and what was not), `model` (plain data that the others hand to each other),
+//! `procfs` and `netlink` (the one parser of each), `workload` (pure: whose work it is), `kernel` (what runs inside the kernel, and its
+//! `/proc` fallback), `host` (counters of the whole machine), `collect` (one sample of all of them), `fold` (pure: a sample becomes a
+//! heartbeat), `source` (the heartbeats as `uplink` asks for them). None imports one above it: `docs/architecture.md`.
 //!
 //! `rules` keeps the rules in force, by which `workload` judges.
 //!
@@ -21,9 +22,11 @@ pub mod http;
 pub mod identity;
 pub mod kernel;
 pub mod metrics;
+pub mod model;
 pub mod names;
 mod netlink;
 pub mod privileges;
+pub mod procfs;
 pub mod rules;
 pub mod run;
 pub mod source;

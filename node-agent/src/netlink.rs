@@ -1,12 +1,17 @@
-//! The little of netlink that the agent needs: the messages in what the kernel sends, the attributes in a message, and a
-//! socket of generic netlink for taskstats (one question about a family, one registration, many records).
+//! The little of netlink that the agent needs: the messages in what the kernel sends, the attributes in a message, one question with all its
+//! answers (sockets, addresses), and a socket of generic netlink for taskstats (one question about a family, one registration, many records).
 //!
 //! Written here, because a crate for it would bring an asynchronous runtime of its own for three messages. The parsers take bytes
 //! from the kernel and trust no length in them. Format: <https://docs.kernel.org/userspace-api/netlink/intro.html>
 
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink::SocketAddrNetlink, recv, sendto,
+    socket_with, sockopt,
+};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+    time::Duration,
 };
 
 /// `GENL_ID_CTRL`: the family that knows the families.
@@ -20,6 +25,12 @@ const GENERIC_HEADER: usize = 4;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP: u16 = 0x300;
+const NLMSG_DONE: u16 = 3;
+/// The kernel fills at most 32 KiB at once unless it is asked for more: larger than any answer of a dump.
+const DUMP_BYTES: usize = 64 * 1024;
+/// The kernel answers a dump within microseconds or not at all.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A field of `N` bytes at `offset`.
 pub(crate) fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -38,16 +49,6 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Its type.
-    pub(crate) fn kind(self) -> u16 {
-        self.kind
-    }
-
-    /// What comes behind the header.
-    pub(crate) fn payload(self) -> &'a [u8] {
-        self.payload
-    }
-
     /// The attributes of a generic message.
     pub(crate) fn attributes(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         attributes(self.payload.get(GENERIC_HEADER..).unwrap_or_default())
@@ -90,19 +91,59 @@ pub(crate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-fn request(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
-    let value_length = 4 + value.len();
-    let length = HEADER + GENERIC_HEADER + value_length.next_multiple_of(4);
+/// The header of netlink, before `payload_bytes` more; sequence and port are 0: one question at a time, one socket.
+fn header(kind: u16, flags: u16, payload_bytes: usize) -> Vec<u8> {
+    let length = HEADER + payload_bytes;
     let mut bytes = Vec::with_capacity(length);
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
-    bytes.extend(family.to_ne_bytes());
-    bytes.extend((NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
     bytes.extend([0; 8]);
+    bytes
+}
+
+/// Asks once, over `NETLINK_ROUTE` (which is number 0) unless another protocol is named; `each` gets the body of every answer and says whether it
+/// wants more. Answers are read through one buffer of 64 KiB and handed on one by one; nothing is kept.
+///
+/// # Errors
+/// What the kernel says: `NotFound` where it lacks what was asked for (`tcp_diag` is a module in many kernels).
+pub(crate) fn dump(
+    protocol: Option<Protocol>,
+    question: u16,
+    body: &[u8],
+    mut each: impl FnMut(&[u8]) -> bool,
+) -> io::Result<()> {
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(DUMP_TIMEOUT))?;
+    let mut message = header(question, NLM_F_REQUEST | NLM_F_DUMP, body.len());
+    message.extend(body);
+    sendto(&socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let mut buffer = vec![0_u8; DUMP_BYTES];
+    loop {
+        let (_, received) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+        let Some(answers) = buffer.get(..received).filter(|answers| !answers.is_empty()) else {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+        };
+        for answer in messages(answers) {
+            if let Some(refusal) = answer.acknowledgement() {
+                return refusal;
+            }
+            if answer.kind == NLMSG_DONE || !each(answer.payload) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn request(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
+    let value_length = 4 + value.len();
+    let payload_bytes = GENERIC_HEADER + value_length.next_multiple_of(4);
+    let mut bytes = header(family, NLM_F_REQUEST | NLM_F_ACK, payload_bytes);
     bytes.extend([command, 1, 0, 0]);
     bytes.extend(u16::try_from(value_length).unwrap_or(u16::MAX).to_ne_bytes());
     bytes.extend(attribute.to_ne_bytes());
     bytes.extend(value);
-    bytes.resize(length, 0);
+    bytes.resize(HEADER + payload_bytes, 0);
     bytes
 }
 
@@ -221,7 +262,7 @@ mod tests {
             buffer.extend(body);
             buffer.resize(buffer.len().next_multiple_of(4), 0);
         }
-        let answers: Vec<_> = messages(&buffer).map(|message| (message.kind(), message.payload())).collect();
+        let answers: Vec<_> = messages(&buffer).map(|message| (message.kind, message.payload)).collect();
         assert_eq!(answers, [(20, &b"abcde"[..]), (3, b"")]);
         // A length of zero, one below the header, and one beyond the buffer.
         for length in [0_u32, 8, 1_000] {
@@ -237,6 +278,12 @@ mod tests {
         let socket = Socket::open(4096).unwrap();
         assert!(socket.family(b"TASKSTATS\0").unwrap() > CONTROL_FAMILY);
         assert_eq!(socket.family(b"NO_SUCH\0").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_question_that_the_kernel_does_not_know_is_an_error() {
+        let asked = dump(Some(rustix::net::netlink::SOCK_DIAG), 20, &[255; 56], |_| true);
+        assert!(asked.is_err());
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use crate::{
     collect::Collector,
     coverage::{Probes, Status},
     fold::{self, OwnCosts},
-    host::clock::Moment,
+    model::Moment,
     names,
     switch::Switch,
 };

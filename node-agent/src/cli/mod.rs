@@ -12,7 +12,7 @@ pub mod watch;
 use crate::{
     config::{self, Config, ConfigError, Surroundings},
     host::runtime::{self, serve},
-    kernel::loader,
+    kernel::{self, loader},
     run,
     state::StateError,
     switch::Switch,
@@ -109,7 +109,7 @@ enum Command {
     Resume,
     /// Load the programs for the kernel and hand them over to the agent that asked for them.
     #[command(name = loader::COMMAND, hide = true)]
-    LoadPrograms(loader::Wanted),
+    LoadPrograms(kernel::Wanted),
     /// Ask kubelet, the container runtime and ECS's agent for names of containers, for the agent that started this.
     #[command(name = serve::COMMAND, hide = true)]
     RuntimeHelper(runtime::Options),

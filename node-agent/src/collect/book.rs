@@ -2,9 +2,10 @@
 
 use super::{Books, Collector};
 use crate::{
-    host::{clock::Moment, shipped::Shipped},
-    kernel::{Ledger, Share, comm_text},
-    workload::{Class, Origin, Traits, classify, place::telling, runs::Owner},
+    host::shipped::Shipped,
+    model::{Ledger, Moment, Share, comm_text},
+    procfs::place::telling,
+    workload::{Class, Origin, Traits, classify, runs::Owner},
 };
 use node_agent_ebpf::{Executable, Key, counter, hierarchy};
 use std::collections::HashSet;

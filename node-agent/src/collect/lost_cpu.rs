@@ -7,8 +7,9 @@
 use super::{Books, Collector};
 use crate::{
     coverage::{Probes, Status},
-    host::{cgroup_cpu::CpuTree, cgroups::Mounts},
-    kernel::Ledger,
+    host::cgroup_cpu::CpuTree,
+    model::Ledger,
+    procfs::cgroups::Mounts,
     workload::{
         Class,
         residue::{Residue, Samples, THRESHOLD_NS},

@@ -2,7 +2,7 @@
 
 use crate::{
     host::{gpu, runtime},
-    kernel::{fallback, object::ObjectError},
+    kernel::{error::ObjectError, fallback},
     rules::Keeper,
 };
 use std::{io, path::PathBuf, sync::Arc, time::Duration};

@@ -3,10 +3,10 @@
 use crate::{
     coverage::Probes,
     host::{
-        books::HostBooks, cgroup_usage::Usage, clock::Moment, facts::Facts, runtime::report::Container,
-        shipped::Existing, signals::Seen,
+        books::HostBooks, cgroup_usage::Usage, facts::Facts, runtime::report::Container, shipped::Existing,
+        signals::Seen,
     },
-    kernel::Measured,
+    model::{Measured, Moment},
     workload::{Class, Names, Rows, runs::Runs},
 };
 use heartbeat::wire;

@@ -2,7 +2,8 @@
 
 use super::{Books, book::OriginOf};
 use crate::{
-    host::{cgroups::Cgroups, process::Identity, runtime::Containers, shipped::Shipped, signals::Attribute},
+    host::{runtime::Containers, shipped::Shipped, whose::Attribute},
+    procfs::{cgroups::Cgroups, process::Identity},
     workload::{Class, Rows, Traits, classify},
 };
 use node_agent_ebpf::hierarchy;

@@ -3,8 +3,10 @@
 //!
 //! On a host with both trees it is version 1's: its root has an exact counter. Each sample opens one small file.
 
-use super::cgroups::Mounts;
-use crate::workload::residue::{Sample, Samples, Total};
+use crate::{
+    procfs::cgroups::{Mounts, visible_name},
+    workload::residue::{Sample, Samples, Total},
+};
 use node_agent_ebpf::hierarchy;
 use std::{
     fs::{self, File},
@@ -66,7 +68,7 @@ impl CpuTree {
         if self.total() == Total::TopLevel {
             let entries = fs::read_dir(&self.root).into_iter().flatten().filter_map(Result::ok);
             for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-                let path = format!("/{}", super::cgroups::visible_name(&entry.file_name()));
+                let path = format!("/{}", visible_name(&entry.file_name()));
                 if !samples.contains_key(&path)
                     && let Some(sample) = self.sample_of(&entry.path())
                 {

@@ -6,7 +6,7 @@
 //! first process in it is that row's. A controller that is off leaves its columns absent. Cost: four small files per cgroup in
 //! version 2, eight in version 1: see `docs/journal/2026-11-22-counting.md`.
 
-use super::{cgroups::Mounts, process};
+use crate::procfs::{cgroups::Mounts, process};
 use std::{
     fs::File,
     io::Read as _,

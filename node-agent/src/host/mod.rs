@@ -3,16 +3,13 @@
 pub mod books;
 pub mod callers;
 pub mod cgroup_cpu;
-pub mod cgroup_namespace;
 pub mod cgroup_usage;
-pub mod cgroups;
-pub mod clock;
 pub mod facts;
 pub mod gpu;
 pub mod interfaces;
 pub mod memory;
 pub mod people;
-pub mod process;
 pub mod runtime;
 pub mod shipped;
 pub mod signals;
+pub mod whose;

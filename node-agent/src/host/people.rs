@@ -20,8 +20,10 @@
 //! Cost: one file for each process, at most [`MAX_LOOKS`] of them in one reading (9 µs each: 18 ms). Beyond, processes take turns,
 //! so that on a host with 50,000 processes a new session is found within 25 readings; known ones are looked at each time.
 
-use super::process::{self, Stat};
-use crate::coverage::{Probes, Status};
+use crate::{
+    coverage::{Probes, Status},
+    procfs::{process, stat::Stat},
+};
 use heartbeat::wire;
 use std::{
     collections::BTreeSet,
@@ -107,10 +109,12 @@ impl People {
         let candidates: BTreeSet<u32> = in_turn.into_iter().chain(self.leaders.iter().copied()).collect();
         for pid in candidates {
             match Stat::read(&proc, pid) {
-                Ok(stat) if stat.session == pid && stat.terminal != 0 && sessions.len() < MAX_SESSIONS => {
+                Ok(stat) if stat.session() == Some(pid) && sessions.len() < MAX_SESSIONS => {
                     let uid = fs::metadata(proc.join(pid.to_string())).map_or(u32::MAX, |meta| meta.uid());
-                    if !is_login_prompt(&stat, uid) {
-                        sessions.push((pid, stat.terminal));
+                    if let Some(terminal) = stat.terminal().filter(|terminal| *terminal != 0)
+                        && !is_login_prompt(&stat, uid)
+                    {
+                        sessions.push((pid, terminal));
                     }
                 }
                 // Who ends while we look is no error.
@@ -125,7 +129,7 @@ impl People {
 
 /// Anybody can call a program `getty`; only root's, started by process 1, is one.
 fn is_login_prompt(stat: &Stat, uid: u32) -> bool {
-    LOGIN_PROMPTS.contains(&stat.name.as_str()) && stat.parent == 1 && uid == 0
+    LOGIN_PROMPTS.contains(&stat.visible_name().as_str()) && stat.parent() == Some(1) && uid == 0
 }
 
 /// `new_decode_dev`: <https://github.com/torvalds/linux/blob/v6.12/include/linux/kdev_t.h>

@@ -38,7 +38,7 @@ fn a_session_is_its_first_process_and_needs_a_terminal() {
 
 #[test]
 fn a_login_prompt_is_no_person_and_not_everybody_can_call_himself_one() {
-    let stat = |name: &str, parent| Stat { name: name.into(), parent, session: 9, terminal: 1025 };
+    let stat = |name: &str, parent: u32| Stat::parse(format!("9 ({name}) S {parent} 9 9 1025").as_bytes()).unwrap();
     assert!(is_login_prompt(&stat("agetty", 1), 0));
     assert!(!is_login_prompt(&stat("agetty", 1), 1000));
     assert!(!is_login_prompt(&stat("agetty", 77), 0));

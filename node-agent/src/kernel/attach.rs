@@ -4,12 +4,15 @@
 //! refused costs its own columns and no more, and the refusal is kept with its reason.
 
 use super::{
-    Standing, bpf,
-    loader::{Wanted, in_words},
+    Wanted, bpf,
+    error::in_words,
     offsets::{OffsetsError, Resolved, resolve},
     syscalls,
 };
-use crate::{coverage::Status, host::clock::Moment};
+use crate::{
+    coverage::Status,
+    model::{Measured, Moment, Standing},
+};
 use aya::{
     Btf, BtfError, Ebpf, EbpfError, EbpfLoader,
     maps::{Array, MapError},
@@ -216,7 +219,7 @@ fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
         has
     };
     let two = |first: usize| has(&counters[first..first + 2]);
-    let mut measured = super::Measured { tasks: true, births: true, execs: true, ..super::Measured::default() };
+    let mut measured = Measured { tasks: true, births: true, execs: true, ..Measured::default() };
     measured.cpu_split = column("cpu_split", two(counter::USER_NS), "utime and stime in its task_struct");
     measured.run_queue = column("run_queue_delay", has(&[counters[counter::RUN_QUEUE_NS]]), "CONFIG_SCHED_INFO");
     measured.switches = column("switches", two(counter::VOLUNTARY_SWITCHES), "nvcsw and nivcsw in its task_struct");
@@ -299,7 +302,7 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     let direct_reclaim = optional("direct_reclaim", reclaim);
     let network = optional("network", loading.network(&resolved));
     let syscalls = wanted.syscall_classes && optional("syscall_classes", loading.syscall_classes());
-    standing.measured = super::Measured { oom_kills, direct_reclaim, network, syscalls, ..standing.measured };
+    standing.measured = Measured { oom_kills, direct_reclaim, network, syscalls, ..standing.measured };
     if !wanted.syscall_classes {
         standing.lacks(
             "syscall_classes",

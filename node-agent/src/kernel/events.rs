@@ -5,10 +5,13 @@
 //! 512 tasks with three or four events each between two readings. What was lost is counted, and healed by a look at
 //! `/proc` at the next reading.
 
-use super::{comm_bytes, comm_text, lineage::Lineages, object::ObjectError};
-use crate::workload::{
-    engines::{Argv, Engine, Engines, Program as Runnable, Runs as What, script, slurm},
-    runs::Fact,
+use super::{error::ObjectError, lineage::Lineages};
+use crate::{
+    model::{comm_bytes, comm_text},
+    workload::{
+        engines::{Argv, Engine, Engines, Program as Runnable, Runs as What, script, slurm},
+        runs::Fact,
+    },
 };
 use aya::maps::{Map, MapData, RingBuf};
 use node_agent_ebpf::runs::{Event, OTHERS, Program, event, role, run_of};

@@ -1,7 +1,11 @@
 //! The maps that hold who belongs to which run: filled by the programs in the kernel, mended from here.
 
-use super::{comm_bytes, object::ObjectError};
-use crate::workload::engines::Engines;
+use super::error::ObjectError;
+use crate::{
+    model::comm_bytes,
+    procfs::{process, stat::Stat},
+    workload::engines::Engines,
+};
 use aya::maps::{Array, HashMap, Map, MapData};
 use node_agent_ebpf::{
     COMM_BYTES,
@@ -10,7 +14,7 @@ use node_agent_ebpf::{
         budget, engine_id, entries, lost, role, run_of, watched,
     },
 };
-use std::{collections::HashSet, fs};
+use std::{collections::HashSet, fs, path::Path};
 
 const LOSSES: [&str; lost::LEN as usize] = [
     "detail_lineage_full",
@@ -227,9 +231,9 @@ impl Lineages {
 
     /// Living processes that have not been looked at yet, the oldest first, with their begin.
     pub fn strangers(&mut self) -> Vec<(u32, u64)> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let all: Vec<(u32, u64)> = pids.filter_map(|pid| Some((pid, start_of(pid)?))).take(MAX_STRANGERS).collect();
+        let pids = process::list(Path::new("/proc")).unwrap_or_default();
+        let all: Vec<(u32, u64)> =
+            pids.into_iter().filter_map(|pid| Some((pid, start_of(pid)?))).take(MAX_STRANGERS).collect();
         let mut new: Vec<(u32, u64)> = all.iter().copied().filter(|process| !self.judged.contains(process)).collect();
         new.retain(|(pid, _)| *pid != std::process::id());
         new.sort_by_key(|(pid, start)| (*start, *pid));
@@ -240,15 +244,7 @@ impl Lineages {
 
 /// Fields of `/proc/PID/stat` by their numbers in proc_pid_stat(5).
 fn stat<const N: usize>(pid: u32, numbers: [usize; N]) -> Option<[u64; N]> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let close = stat.iter().rposition(|byte| *byte == b')')?;
-    // Behind the name comes field 3.
-    let fields: Vec<&str> = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
-    let mut found = [0; N];
-    for (found, number) in found.iter_mut().zip(numbers) {
-        *found = fields.get(number - 3)?.parse().ok()?;
-    }
-    Some(found)
+    Stat::read(Path::new("/proc"), pid).ok()?.numbers(numbers)
 }
 
 /// When a process began, in nanoseconds since boot, rounded down to the kernel's tick.

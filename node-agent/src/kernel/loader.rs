@@ -6,10 +6,11 @@
 //! every capability afterwards: see `kernel/bpf.rs`.
 
 use super::{
-    Standing,
+    Wanted,
     attach::{self, Attached, Loaded},
-    object::ObjectError,
+    error::{ObjectError, in_words},
 };
+use crate::model::Standing;
 use aya::maps::{Map, MapData};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -40,14 +41,6 @@ const TIME_TO_DIE: Duration = Duration::from_secs(1);
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Longest reason that is passed on, in bytes.
 const MAX_REASON_BYTES: usize = 4 * 1024;
-
-/// What is wanted from the programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Wanted {
-    /// Count system calls by class.
-    #[arg(long)]
-    pub syscall_classes: bool,
-}
 
 #[derive(Serialize, Deserialize)]
 enum Message {
@@ -99,20 +92,6 @@ pub fn load_and_hand_over(wanted: &Wanted) -> io::Result<()> {
             send(&Message::Refused { reason, denied: error.is_denied() }, &[])
         }
     }
-}
-
-/// An error and its causes, each said once.
-pub(super) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !words.contains(&text) {
-            words = format!("{words}: {text}");
-        }
-        cause = error.source();
-    }
-    words
 }
 
 fn hand_over(loaded: &Loaded) -> io::Result<()> {

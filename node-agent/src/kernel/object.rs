@@ -5,14 +5,18 @@
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
-    Ledger, Standing, add_totals,
+    Wanted,
     attach::Attached,
     bpf,
+    error::ObjectError,
     events::Watcher,
-    loader::{self, Handover, Wanted},
+    loader::{self, Handover},
 };
-use crate::{host::clock::Moment, workload::engines::Engines};
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
+use crate::{
+    model::{Ledger, Moment, Standing, add_totals},
+    workload::engines::Engines,
+};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use node_agent_ebpf::{
     CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, MAX_PROCESSES,
     Process, Task, Totals, control, counter,
@@ -34,50 +38,6 @@ const DROPS: [&str; 7] = [
 ];
 /// The iterator fills at most this much per read system call.
 const READ_BYTES: usize = 64 * 1024;
-
-/// Why the object does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum ObjectError {
-    /// The process that loads it gives no answer.
-    #[error("the process that loads the object fails: {0}")]
-    Loader(#[source] std::io::Error),
-    /// The kernel refuses it, or it was not built.
-    #[error("{reason}")]
-    Refused {
-        /// What the kernel said, in words.
-        reason: String,
-        /// Whether the kernel could and only the agent may not.
-        denied: bool,
-    },
-    /// A program cannot be attached again.
-    #[error("program {name} does not attach again: {source}")]
-    Attach {
-        /// Its name in the object.
-        name: String,
-        /// What the kernel said.
-        source: std::io::Error,
-    },
-    /// The object lacks a part: the build is broken.
-    #[error("the embedded object has no {0}")]
-    Incomplete(&'static str),
-    /// A map cannot be read or written.
-    #[error("a map of the object cannot be used: {0}")]
-    Map(#[from] MapError),
-    /// The thread that listens for events does not start.
-    #[error("the thread for events does not start: {0}")]
-    Watcher(#[source] std::io::Error),
-    /// The iterator cannot be opened or read.
-    #[error("the task iterator cannot be read: {0}")]
-    Read(#[source] std::io::Error),
-}
-
-impl ObjectError {
-    /// Whether the kernel could and only the agent may not.
-    #[must_use]
-    pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Refused { denied: true, .. })
-    }
-}
 
 /// The loaded object. Dropping it detaches every program.
 pub struct Object {

@@ -3,7 +3,7 @@
 //! Nothing is compiled in: one object serves every kernel. A field that a kernel lacks is absent and switches off what
 //! needs it, no more. It is read once; that takes 65 MB (measured on 6.18), in a process that ends: [`super::loader`].
 
-use crate::host::cgroups::Mounts;
+use crate::procfs::cgroups::Mounts;
 use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
 use node_agent_ebpf::{ABSENT, Offsets, counter, runs::LineageOffsets};
 use std::collections::HashMap;

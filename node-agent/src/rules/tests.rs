@@ -3,14 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::{
-    collect::{Collector, CollectorOptions, Mode},
-    coverage::Probes,
-    fold,
-    workload::Class,
-};
+use crate::coverage::Probes;
 use std::{
-    collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt as _,
     time::{Duration, Instant},
@@ -146,61 +140,4 @@ fn the_same_rules_in_other_words_are_the_same_rules() {
     let before = keeper.rules();
     keeper.take(format!("# a remark\n{}", rules("1")).as_bytes());
     assert!(Arc::ptr_eq(&before, &keeper.rules()));
-}
-
-/// CPU time by row, as a heartbeat would say it.
-fn cpu(reading: &crate::collect::Reading) -> BTreeMap<(Class, String), u64> {
-    let heartbeat = fold::heartbeat(&reading.counters_since, reading, &fold::OwnCosts::default());
-    let keys = reading.rows.iter().map(|(class, key, _)| (class, key.to_owned()));
-    keys.zip(heartbeat.workloads.iter().map(|row| row.cpu_ns.unwrap_or(0))).collect()
-}
-
-#[test]
-fn new_rules_begin_with_the_next_reading_and_no_counter_runs_backwards() {
-    let state = tempfile::tempdir().unwrap();
-    let keeper = Arc::new(Keeper::start(None, state.path()));
-    let (mode, interval, gpu) = (Mode::Proc, Duration::from_secs(1), crate::host::gpu::Options::default());
-    let options = CollectorOptions {
-        mode,
-        interval,
-        syscall_classes: false,
-        keep_ptrace: false,
-        host_root: "/".into(),
-        gpu,
-        runtime: crate::host::runtime::Options::default(),
-        rules: Arc::clone(&keeper),
-    };
-    let mut collector = Collector::start(&options).unwrap();
-    let first = collector.read();
-    assert_eq!(first.rules_version, "built-in-1");
-
-    // Other names for workloads: the same rows go on.
-    keeper.take(rules("1").as_bytes());
-    let last_before = collector.read();
-    assert_eq!(last_before.rules_version, "built-in-1", "a reading that has begun ends by the rules it began with");
-    let second = collector.read();
-    assert_eq!((second.rules_version.as_str(), second.counters_since), ("1", first.counters_since));
-    for (key, now) in cpu(&second) {
-        assert!(now >= cpu(&last_before).get(&key).copied().unwrap_or(0), "{key:?}");
-    }
-
-    // Other housekeeping: nothing is, and the rows begin anew.
-    keeper.take(b"version = \"2\"\n");
-    let last = collector.read();
-    assert_eq!((last.rules_version.as_str(), last.counters_since), ("1", first.counters_since));
-    let third = collector.read();
-    assert_eq!((third.rules_version.as_str(), third.counters_since), ("2", last.taken));
-    assert!(third.rows.iter().all(|(class, _, _)| class != Class::Housekeeping));
-    let fourth = collector.read();
-    assert_eq!(fourth.counters_since, last.taken);
-    for (key, now) in cpu(&fourth) {
-        assert!(now >= cpu(&third).get(&key).copied().unwrap_or(0), "{key:?}");
-    }
-
-    // What is refused is said, and counted since the counters began.
-    keeper.take(BAD.as_bytes());
-    let fifth = collector.read();
-    assert_eq!(fifth.rules_version, "2");
-    assert!(fifth.probes.to_wire().iter().any(|probe| probe.name == "rules" && probe.reason.contains("line 3")));
-    assert!(fifth.drops.contains(&("detail_rules_refused", 1)));
 }

@@ -1,14 +1,18 @@
 //! The sums of one row, whatever the row stands for: a workload, a run, a task, a tool.
 
-use crate::kernel::{Share, States, add_totals};
+use crate::model::{Measured, Share, States, add_totals};
 use heartbeat::{envelope::MAX_FAILURES, wire};
-use node_agent_ebpf::Totals;
+use node_agent_ebpf::{Totals, counter, syscall_class};
 use std::collections::BTreeMap;
 
 /// Ways to end that a row tells apart; what comes beyond is [`OTHER_WAY`].
 const MAX_WAYS: usize = 32;
 /// Stands for all ways to end that have no place of their own.
 pub const OTHER_WAY: u32 = u32::MAX;
+
+/// Names of the classes of system calls on the wire, in the order of their counters.
+const SYSCALL_CLASSES: [&str; syscall_class::LEN] =
+    ["read", "write", "network", "memory", "process", "time", "wait", "other"];
 
 /// Sums since the first reading, and who lives now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +85,48 @@ impl Failures {
             ways.push((OTHER_WAY, rest.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))));
         }
         ways.into_iter().map(|(wait_status, count)| wire::Exit { wait_status, count }).collect()
+    }
+}
+
+/// The sums of a row, with every column that was not measured absent; whose they are is for the caller to say.
+#[must_use]
+pub fn to_wire(activity: &Activity, measured: Measured) -> wire::WorkloadActivity {
+    let Activity { totals, .. } = activity;
+    let sum = |measured: bool, index: usize| measured.then_some(totals.counters[index]);
+    let if_measured = |measured: bool, value: u64| measured.then_some(value);
+    let classes = SYSCALL_CLASSES.iter().zip(&totals.counters[counter::SYSCALLS..]);
+    let syscalls = classes.filter(|_| measured.syscalls);
+    wire::WorkloadActivity {
+        live_processes: activity.live_processes,
+        live_threads: activity.live_threads,
+        cpu_ns: sum(measured.tasks, counter::CPU_NS),
+        // A row whose processes all died between two readings may have no peak at all; that is not zero.
+        peak_resident_bytes: if_measured(measured.memory && totals.peak_resident_bytes > 0, totals.peak_resident_bytes),
+        disk_read_bytes: sum(measured.disk, counter::DISK_READ_BYTES),
+        disk_written_bytes: sum(measured.disk, counter::DISK_WRITTEN_BYTES),
+        forks: if_measured(measured.births, totals.forks),
+        execs: if_measured(measured.execs, totals.execs),
+        exits: if_measured(measured.births, totals.exits),
+        oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
+        cpu_user_ns: sum(measured.cpu_split, counter::USER_NS),
+        cpu_system_ns: sum(measured.cpu_split, counter::SYSTEM_NS),
+        run_queue_delay_ns: sum(measured.run_queue, counter::RUN_QUEUE_NS),
+        voluntary_switches: sum(measured.switches, counter::VOLUNTARY_SWITCHES),
+        involuntary_switches: sum(measured.switches, counter::INVOLUNTARY_SWITCHES),
+        resident_bytes: if_measured(measured.memory, activity.resident_bytes),
+        minor_faults: sum(measured.faults, counter::MINOR_FAULTS),
+        major_faults: sum(measured.faults, counter::MAJOR_FAULTS),
+        direct_reclaims: if_measured(measured.direct_reclaim, totals.direct_reclaims),
+        read_calls: sum(measured.calls, counter::READ_CALLS),
+        write_calls: sum(measured.calls, counter::WRITE_CALLS),
+        blocked_io_ns: sum(measured.blocked_io, counter::BLOCKED_IO_NS),
+        network_received_bytes: sum(measured.network, counter::NETWORK_RECEIVED_BYTES),
+        network_sent_bytes: sum(measured.network, counter::NETWORK_SENT_BYTES),
+        failures: if measured.failures { activity.failures.to_wire() } else { Vec::new() },
+        syscalls: syscalls
+            .map(|(class, count)| wire::SyscallClass { class: (*class).to_owned(), count: *count })
+            .collect(),
+        ..wire::WorkloadActivity::default()
     }
 }
 

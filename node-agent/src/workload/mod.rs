@@ -7,7 +7,6 @@ pub mod activity;
 pub mod attribute;
 pub mod classify;
 pub mod engines;
-pub mod place;
 pub mod residue;
 pub mod rows;
 pub mod runs;

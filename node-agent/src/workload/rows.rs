@@ -4,7 +4,7 @@
 //! first nanosecond on, and a row that makes room is added to `rest` as a whole.
 
 use super::{Activity, Class};
-use crate::kernel::Share;
+use crate::model::Share;
 use node_agent_ebpf::{Totals, counter};
 use std::collections::BTreeMap;
 

@@ -18,14 +18,13 @@
 
 mod exchange;
 mod namespaces;
-mod netlink;
 mod owners;
 mod peers;
 mod sockets;
 
 use crate::{
     coverage::{Probes, Status},
-    host::signals::Whose,
+    host::whose::Whose,
     workload::Class,
 };
 use exchange::Exchange;

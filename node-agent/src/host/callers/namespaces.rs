@@ -9,7 +9,7 @@
 //! 10 such containers are looked into every 20 to 40 s.
 
 use super::sockets::{self, Socket, State};
-use crate::host::process;
+use crate::procfs::process;
 use std::{
     collections::BTreeMap,
     fs, io,

@@ -10,10 +10,8 @@
 //! alone may still have the right, reads [`MAX_LINKS_AT_FIRST`]. Who is known to hold a socket is asked first.
 
 use crate::{
-    host::{
-        process::{self, Identity},
-        signals::Whose,
-    },
+    host::whose::Whose,
+    procfs::process::{self, Identity},
     workload::Class,
 };
 use std::{

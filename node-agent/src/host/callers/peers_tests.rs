@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::host::process::Identity;
+use crate::procfs::process::Identity;
 use std::{collections::HashSet, fs, os::unix::fs::symlink};
 
 const TCP: wire::Protocol = wire::Protocol::Tcp;

@@ -3,8 +3,8 @@
 //!
 //! All hand on one socket at a time. Those of other network namespaces (most containers) are found by [`super::namespaces`].
 
-use super::{exchange::Exchange, netlink};
-use crate::netlink::attributes;
+use super::exchange::Exchange;
+use crate::netlink::{attributes, dump};
 use rustix::net::netlink::SOCK_DIAG;
 use std::{
     collections::HashSet,
@@ -106,7 +106,7 @@ fn diagnosed(family: i32, state: State, each: &mut dyn FnMut(Socket) -> bool) ->
         body[2] = 1 << (INET_DIAG_INFO - 1);
     }
     body[4..8].copy_from_slice(&(1_u32 << state as u32).to_ne_bytes());
-    netlink::dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &body, |answer| diagnosis(answer).is_none_or(&mut *each))
+    dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &body, |answer| diagnosis(answer).is_none_or(&mut *each))
 }
 
 /// `struct inet_diag_msg`, whose identity holds ports and addresses in network order.
@@ -215,7 +215,7 @@ fn end(text: &str) -> Option<(IpAddr, u16)> {
 pub(super) fn own_addresses() -> io::Result<HashSet<IpAddr>> {
     const RTM_GETADDR: u16 = 22;
     let mut own = HashSet::new();
-    netlink::dump(None, RTM_GETADDR, &[0; 8], |answer| {
+    dump(None, RTM_GETADDR, &[0; 8], |answer| {
         own.extend(interface_address(answer));
         true
     })?;

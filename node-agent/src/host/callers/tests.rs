@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::host::process::Identity;
+use crate::procfs::process::Identity;
 use std::net::{TcpListener, TcpStream};
 
 fn classify(_: u32, _: &Identity) -> Class {

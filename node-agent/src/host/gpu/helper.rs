@@ -5,7 +5,7 @@
 //! SIGKILL ends is stuck inside the kernel: no second one is started beside it.
 
 use super::meter::Meter;
-use crate::host::clock::Moment;
+use crate::model::Moment;
 use node_agent_gpu::{MAX_LINE_BYTES, Report};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -15,8 +15,10 @@ mod meter;
 
 pub use bus::Bus;
 
-use super::process;
-use crate::coverage::{Probes, Status};
+use crate::{
+    coverage::{Probes, Status},
+    procfs::process,
+};
 use heartbeat::{envelope::MAX_GPUS, wire};
 use helper::Shared;
 use meter::Problem;

@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::host::clock::Moment;
+use crate::model::Moment;
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 /// A bus with this many GPUs of a maker, and a helper that is this shell script.

@@ -7,7 +7,7 @@
 //! The folder of users' tables is hidden from all but root. It is listed when the agent starts, with the rights that it then has;
 //! afterwards only the time of the folder's last change is looked at, which everybody may.
 
-use super::{packages::Packages, schedules::Count};
+use super::{Count, packages::Packages};
 use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,

@@ -16,9 +16,8 @@ use crate::coverage::{Probes, Status};
 use crontabs::Crontabs;
 use node_agent_ebpf::Executable;
 use packages::Packages;
-pub(super) use packages::executable;
+pub use schedules::Existing;
 use schedules::Schedules;
-pub use schedules::{Count, Existing};
 use std::{
     collections::{BTreeSet, HashMap},
     path::Path,
@@ -27,6 +26,22 @@ use std::{
 
 /// The package databases are read again at most this often while they change.
 const REREAD_AFTER: Duration = Duration::from_secs(10);
+
+/// How many there are: what the distribution ships as it is, and all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// As a package ships them.
+    pub shipped: u32,
+    /// All others.
+    pub others: u32,
+}
+
+impl Count {
+    fn add(&mut self, is_shipped: bool) {
+        let count = if is_shipped { &mut self.shipped } else { &mut self.others };
+        *count = count.saturating_add(1);
+    }
+}
 
 /// The system's own files.
 #[derive(Debug)]

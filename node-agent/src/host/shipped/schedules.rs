@@ -6,7 +6,7 @@
 //!
 //! Cost: the folders' times of change at each sample, about 25 calls; all else only after one of them has changed.
 
-use super::{crontabs::Crontabs, packages::Packages, units};
+use super::{Count, crontabs::Crontabs, packages::Packages, units};
 use std::{
     collections::BTreeSet,
     fs,
@@ -31,22 +31,6 @@ const LOAD_PATH: [&str; 13] = [
     "/run/systemd/generator.late",
 ];
 const TRANSIENT: &str = "/run/systemd/transient";
-
-/// How many there are: what the distribution ships as it is, and all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// As a package ships them.
-    pub shipped: u32,
-    /// All others.
-    pub others: u32,
-}
-
-impl Count {
-    pub(super) fn add(&mut self, is_shipped: bool) {
-        let count = if is_shipped { &mut self.shipped } else { &mut self.others };
-        *count = count.saturating_add(1);
-    }
-}
 
 /// What exists; `None` is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use crate::{
     coverage::Status,
-    kernel::{loader::in_words, object::wait_for_programs},
+    kernel::{error::in_words, object::wait_for_programs},
 };
 use aya::{
     Ebpf, EbpfError, EbpfLoader,

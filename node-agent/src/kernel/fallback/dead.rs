@@ -5,12 +5,12 @@
 //! where it belonged: its books go to the rest row, as work. Tables are bounded; what finds no place goes to the rest.
 
 use super::{
-    proc::{Process, Sums, Whose},
+    proc::{Place, Process, Sums, Whose},
     record::{Record, best_cpu_ns},
 };
-use crate::kernel::add_totals;
+use crate::model::add_totals;
 use node_agent_ebpf::{Executable, Totals};
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 /// Distinct keys of the dead, at most: 8,192 × about 250 bytes are 2 MB.
 const MAX_KEYS: usize = 8_192;
@@ -24,15 +24,6 @@ const MAX_PLACES: usize = 4_096;
 const KTHREADD: u32 = 2;
 /// Whoever lost its parent hangs below init and says nothing about where it belonged.
 const INIT: u32 = 1;
-
-/// Where a process belonged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Path of its cgroup; `None` if nobody knows it any more.
-    pub path: Option<Arc<str>>,
-    /// What it executes; empty if it is not known.
-    pub executable: Executable,
-}
 
 /// Whose processes ended how, other than with exit code 0, and how many.
 type Failures = HashMap<(Whose, u32), u64>;

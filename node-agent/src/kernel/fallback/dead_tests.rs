@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::kernel::{comm_bytes, fallback::proc::Io};
+use crate::{kernel::fallback::proc::Io, model::comm_bytes};
 use node_agent_ebpf::counter;
 
 fn record(process: u32, parent: u32, cpu_ns: u64) -> Record {

@@ -6,39 +6,26 @@
 
 mod births;
 mod dead;
+mod part;
 mod proc;
 mod record;
+mod status;
+mod tally;
 pub mod taskstats;
 
-use super::{Ledger, Measured, Share, Standing, add_totals};
 use crate::{
     coverage::Status,
-    host::cgroups::{Cgroups, Mounts},
+    model::Ledger,
+    procfs::cgroups::{Cgroups, Mounts},
 };
 use births::Births;
-use dead::{Dead, Place};
 use heartbeat::wire;
-use node_agent_ebpf::{
-    Executable, Key, Totals,
-    births::{Birth, Counts},
-    hierarchy,
-};
-use proc::{Process, Scan, Whose};
-use std::{collections::HashMap, io, sync::Arc};
+use node_agent_ebpf::{births::Counts, hierarchy};
+use part::Part;
+use proc::Process;
+use std::{collections::HashMap, io};
+use tally::{Books, Rules, add_counts, place_in};
 use taskstats::Taskstats;
-
-/// What only the programs with type information measure.
-const NEEDS_TYPES: [&str; 9] = [
-    "ebpf",
-    "run_queue_delay",
-    "switches",
-    "blocked_io",
-    "network",
-    "direct_reclaim",
-    "oom_kills",
-    "task_states",
-    "syscall_classes",
-];
 
 /// What is to be tried beside `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,42 +34,6 @@ pub struct Wanted {
     pub births: bool,
     /// The kernel's records of the dead.
     pub taskstats: bool,
-}
-
-/// One of them, or why there is none.
-#[derive(Debug)]
-enum Part<T> {
-    Works(T),
-    Refused(Status, String),
-}
-
-impl<T> Part<T> {
-    fn new<E>(wanted: bool, start: impl FnOnce() -> Result<T, E>, words: impl Fn(&E) -> (Status, String)) -> Self {
-        if !wanted {
-            return Self::Refused(Status::Unsupported, "switched off by configuration".to_owned());
-        }
-        start().map_or_else(
-            |error| {
-                let (status, reason) = words(&error);
-                Self::Refused(status, reason)
-            },
-            Self::Works,
-        )
-    }
-
-    fn works(&self) -> Option<&T> {
-        match self {
-            Self::Works(part) => Some(part),
-            Self::Refused(..) => None,
-        }
-    }
-
-    fn absence(&self) -> Option<(Status, &str)> {
-        match self {
-            Self::Works(_) => None,
-            Self::Refused(status, reason) => Some((*status, reason)),
-        }
-    }
 }
 
 /// The reader.
@@ -222,183 +173,6 @@ impl Fallback {
         ];
         Ok(books.ledger(drops.to_vec()))
     }
-
-    /// What it measures, and why not the rest; `refusal` says why it is not eBPF with type information.
-    #[must_use]
-    pub fn standing(&self, refusal: &(Status, String)) -> Standing {
-        let (counts_births, has_records) = (self.births.works().is_some(), self.taskstats.works().is_some());
-        let mut standing = Standing::of(Measured {
-            tasks: true,
-            cpu_split: true,
-            faults: true,
-            disk: self.hides_io.is_none(),
-            calls: self.hides_io.is_none(),
-            memory: true,
-            births: counts_births || has_records,
-            execs: counts_births,
-            failures: has_records,
-            cgroups: true,
-            ..Measured::default()
-        });
-        for name in NEEDS_TYPES {
-            standing.lacks(name, refusal.0, refusal.1.clone());
-        }
-        for (name, absence) in [("tracepoints", self.births.absence()), ("taskstats", self.taskstats.absence())] {
-            if let Some((status, reason)) = absence {
-                standing.lacks(name, status, reason);
-            }
-        }
-        if let Some((status, reason)) = self.hides_io {
-            standing.lacks("disk_io", status, reason);
-            standing.lacks("call_counts", status, reason);
-        }
-        if has_records {
-            let reason = "each is counted; its CPU time is known to a tick of the clock, about 90 % of the sum of many";
-            standing.lacks("short_lives", Status::Unsupported, reason);
-        } else {
-            standing.lacks("short_lives", refusal.0, refusal.1.clone());
-            standing.lacks("exit_status", refusal.0, refusal.1.clone());
-            standing.lacks("memory_peak_of_the_dead", Status::Unsupported, "/proc forgets a process when it ends");
-        }
-        match (counts_births, has_records) {
-            (true, _) => {}
-            (false, true) => {
-                let reason = "processes that begin and end are counted; that one starts another program is not";
-                standing.lacks("births", Status::Unsupported, reason);
-            }
-            (false, false) => standing.lacks("births", refusal.0, refusal.1.clone()),
-        }
-        standing
-    }
-}
-
-fn add_counts(to: &mut Totals, counts: Counts) {
-    let Counts { forks, execs, exits } = counts;
-    add_totals(to, &Totals { forks, execs, exits, ..Totals::default() });
-}
-
-/// How the living are booked.
-#[derive(Clone, Copy)]
-struct Rules {
-    /// This is not the baseline.
-    has_read: bool,
-    /// Records tell who ended: what `/proc` still shows of such a process is booked already.
-    sees_ends: bool,
-    /// Who is new counts as a birth.
-    counts_here: bool,
-}
-
-/// The reading that is being put together.
-#[derive(Debug, Default)]
-struct Books {
-    ledger: Ledger,
-    /// Numbers for cgroup paths, as [`Ledger::paths`] wants them.
-    ids: HashMap<Arc<str>, u64>,
-}
-
-impl Books {
-    /// Cgroup 0 has no path: that is a process of which nobody knows where it belongs.
-    fn key(&mut self, whose: &Whose) -> Key {
-        let next = self.ids.len() as u64 + 1;
-        let cgroup_id = whose.path.clone().map_or(0, |path| *self.ids.entry(path).or_insert(next));
-        Key {
-            cgroup_id,
-            cgroup_v1_id: 0,
-            task_id: 0,
-            executable: whose.executable,
-            uid: whose.uid,
-            hierarchy: hierarchy::ROOT,
-            kernel_thread: u8::from(whose.is_kernel_thread),
-            own: u8::from(whose.is_own),
-            buffer: 0,
-            comm: whose.comm,
-        }
-    }
-
-    fn share(&mut self, whose: &Whose) -> &mut Share {
-        let key = self.key(whose);
-        self.ledger.share(key)
-    }
-
-    fn book_living(&mut self, scan: &Scan, before: &HashMap<u32, Process>, rules: Rules) {
-        for (pid, process) in &scan.processes {
-            if process.is_dead && rules.sees_ends {
-                continue;
-            }
-            let was = before.get(pid).filter(|was| was.start_ticks == process.start_ticks);
-            let news = match was {
-                Some(was) => process.sums.since(was.sums),
-                None if rules.has_read => process.sums,
-                None => process.sums.since(process.sums),
-            };
-            let totals = Totals {
-                peak_resident_bytes: process.peak_resident_bytes,
-                forks: u64::from(rules.counts_here && rules.has_read && was.is_none()),
-                ..news.totals()
-            };
-            let share = self.share(&process.whose);
-            add_totals(&mut share.totals, &totals);
-            if !process.is_dead {
-                share.resident_bytes = share.resident_bytes.saturating_add(process.resident_bytes);
-                share.live_processes = share.live_processes.saturating_add(1);
-                share.live_threads = share.live_threads.saturating_add(process.threads);
-            }
-        }
-    }
-
-    fn book_dead(&mut self, dead: &mut Dead, rules: Rules) {
-        let (by_key, rest, failures) = dead.take();
-        // Who died before the baseline is nobody's activity.
-        if !rules.has_read {
-            return;
-        }
-        let counted = |totals: Totals| if rules.counts_here { totals } else { Totals { forks: 0, exits: 0, ..totals } };
-        for (whose, totals) in by_key {
-            add_totals(&mut self.share(&whose).totals, &counted(totals));
-        }
-        for (to, totals) in self.ledger.rest.iter_mut().zip(rest) {
-            add_totals(&mut to.totals, &counted(totals));
-        }
-        for ((whose, wait_status), count) in failures {
-            let key = self.key(&whose);
-            self.ledger.failures.push((key, wait_status, count));
-        }
-    }
-
-    fn book_births(&mut self, births: &[(Birth, Counts)], cgroups: &Cgroups, place: impl Fn(u32) -> Option<Place>) {
-        /// The root of every tree.
-        const ROOT_ID: u64 = 1;
-        for (birth, counts) in births {
-            let owner = place(birth.owner).unwrap_or_default();
-            let path = match birth.cgroup_id {
-                0 => owner.path,
-                ROOT_ID => Some("/".into()),
-                id => cgroups.path(hierarchy::V2, id).map(Arc::from).or(owner.path),
-            };
-            // Who starts a process does so itself; which program another one became nobody has seen.
-            let is_itself = counts.execs == 0 && counts.exits == 0;
-            let executable = if is_itself { owner.executable } else { Executable::default() };
-            let whose = Whose {
-                path,
-                uid: birth.uid,
-                comm: birth.comm,
-                executable,
-                is_kernel_thread: birth.kernel_thread == 1,
-                is_own: birth.owner == std::process::id(),
-            };
-            add_counts(&mut self.share(&whose).totals, *counts);
-        }
-    }
-
-    fn ledger(self, drops: Vec<(&'static str, u64)>) -> Ledger {
-        let paths = self.ids.into_iter().map(|(path, id)| (id, path.to_string())).collect();
-        Ledger { paths: Some(paths), drops, ..self.ledger }
-    }
-}
-
-fn place_in(processes: &HashMap<u32, Process>, pid: u32) -> Option<Place> {
-    let place = |process: &Process| Place { path: process.whose.path.clone(), executable: process.whose.executable };
-    processes.get(&pid).map(place)
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //!
 //! CPU time comes in ticks of the kernel (10 ms). A process that is born and dies between two readings leaves nothing here.
 
-use super::dead::Place;
 use crate::{
     coverage::Status,
-    host::process::{cgroup_path, executable},
-    kernel::comm_bytes,
+    model::comm_bytes,
+    procfs::{
+        process::{cgroup_path_of, executable, number_after, uid},
+        stat::Stat,
+    },
 };
 use node_agent_ebpf::{COMM_BYTES, Executable, Totals, counter};
 use std::{
@@ -134,6 +136,15 @@ pub(super) struct Whose {
     pub is_own: bool,
 }
 
+/// Where a process belonged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Path of its cgroup; `None` if nobody knows it any more.
+    pub path: Option<Arc<str>>,
+    /// What it executes; empty if it is not known.
+    pub executable: Executable,
+}
+
 /// A process that lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
@@ -153,12 +164,11 @@ pub(super) struct Process {
     pub is_dead: bool,
 }
 
-/// One line of `/proc/PID/stat`: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
+/// What is needed of `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stat {
-    name: Vec<u8>,
+struct Line {
+    comm: [u8; COMM_BYTES],
     is_zombie: bool,
-    parent: u32,
     is_kernel_thread: bool,
     minor_faults: u64,
     major_faults: u64,
@@ -168,32 +178,22 @@ struct Stat {
     start_ticks: u64,
 }
 
-impl Stat {
-    /// The name may hold anything, parentheses and spaces too: the last parenthesis ends it.
-    fn parse(line: &[u8]) -> Option<Self> {
-        let open = line.iter().position(|byte| *byte == b'(')?;
-        let close = line.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // The state is field 3 of the manual page and the first one here.
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+impl Line {
+    fn of(stat: &Stat) -> Option<Self> {
+        let [flags, minor_faults, major_faults, user_ticks, system_ticks, threads, start_ticks] =
+            stat.numbers([9, 10, 12, 14, 15, 20, 22])?;
         Some(Self {
-            name: line.get(open + 1..close)?.to_vec(),
-            is_zombie: matches!(*fields.first()?, "Z" | "X"),
-            parent: u32::try_from(number(4)?).ok()?,
-            is_kernel_thread: number(9)? & PF_KTHREAD != 0,
-            minor_faults: number(10)?,
-            major_faults: number(12)?,
-            user_ticks: number(14)?,
-            system_ticks: number(15)?,
-            threads: u32::try_from(number(20)?).ok()?,
-            start_ticks: number(22)?,
+            comm: comm_bytes(stat.name()),
+            is_zombie: stat.is_zombie()?,
+            is_kernel_thread: flags & PF_KTHREAD != 0,
+            minor_faults,
+            major_faults,
+            user_ticks,
+            system_ticks,
+            threads: u32::try_from(threads).ok()?,
+            start_ticks,
         })
     }
-}
-
-fn number_after(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse().ok())
 }
 
 /// Everybody who lives.
@@ -223,25 +223,25 @@ fn scan_under(proc: &Path) -> io::Result<Scan> {
     // Without accounting, a file that is missing would pass for a process that is gone: this process is not.
     let own_io = fs::read_to_string(proc.join("self/io")).ok().and_then(|text| Io::parse(&text));
     let mut scan = Scan { processes: HashMap::new(), hides_io: own_io.is_none().then_some(NO_ACCOUNTING) };
-    let mut stats = HashMap::new();
+    let mut lines = HashMap::new();
     for entry in fs::read_dir(proc)? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        match stat(proc, pid) {
-            Ok(stat) => {
-                stats.insert(pid, stat);
+        match line(proc, pid) {
+            Ok(line) => {
+                lines.insert(pid, line);
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => scan.hides_io = Some(HIDDEN),
             Err(error) => return Err(error),
         }
     }
-    if !stats.contains_key(&1) {
+    if !lines.contains_key(&1) {
         scan.hides_io = Some(HIDDEN);
     }
     let mut paths = HashSet::new();
-    for (pid, stat) in &stats {
-        if let Some(process) = look_at(proc, *pid, stat, &mut paths, &mut scan.hides_io)? {
+    for (pid, line) in &lines {
+        if let Some(process) = look_at(proc, *pid, line, &mut paths, &mut scan.hides_io)? {
             scan.processes.insert(*pid, process);
         }
     }
@@ -254,19 +254,19 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Where one process belongs, if it still lives.
 pub(super) fn place_of(pid: u32) -> Option<Place> {
-    let path = cgroup_path(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
-    Some(Place { path: Some(path.into()), executable: executable(Path::new("/proc"), pid) })
+    let proc = Path::new("/proc");
+    Some(Place { path: Some(cgroup_path_of(proc, pid)?.into()), executable: executable(proc, pid) })
 }
 
-fn stat(proc: &Path, pid: u32) -> io::Result<Stat> {
-    let line = fs::read(proc.join(pid.to_string()).join("stat"))?;
-    Stat::parse(&line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown shape"))
+fn line(proc: &Path, pid: u32) -> io::Result<Line> {
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown shape");
+    Line::of(&Stat::read(proc, pid)?).ok_or_else(unknown)
 }
 
 fn look_at(
     proc: &Path,
     pid: u32,
-    stat: &Stat,
+    line: &Line,
     paths: &mut HashSet<Arc<str>>,
     hides_io: &mut Option<(Status, &'static str)>,
 ) -> io::Result<Option<Process>> {
@@ -290,8 +290,7 @@ fn look_at(
             None
         }
     };
-    let path = fs::read_to_string(dir.join("cgroup")).ok().map(|text| cgroup_path(&text));
-    let path = path.map(|path| match paths.get(path.as_str()) {
+    let path = cgroup_path_of(proc, pid).map(|path| match paths.get(path.as_str()) {
         Some(known) => Arc::clone(known),
         None => {
             let path: Arc<str> = path.into();
@@ -301,28 +300,28 @@ fn look_at(
     });
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     Ok(Some(Process {
-        start_ticks: stat.start_ticks,
+        start_ticks: line.start_ticks,
         whose: Whose {
             path,
-            uid: number_after(&status, "Uid:").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(u32::MAX),
-            comm: comm_bytes(&stat.name),
-            executable: if stat.is_kernel_thread { Executable::default() } else { executable(proc, pid) },
-            is_kernel_thread: stat.is_kernel_thread,
+            uid: uid(&status),
+            comm: line.comm,
+            executable: if line.is_kernel_thread { Executable::default() } else { executable(proc, pid) },
+            is_kernel_thread: line.is_kernel_thread,
             is_own: pid == std::process::id(),
         },
         sums: Sums {
-            cpu_ns: stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(tick_ns),
-            user_ns: stat.user_ticks.saturating_mul(tick_ns),
-            system_ns: stat.system_ticks.saturating_mul(tick_ns),
-            minor_faults: stat.minor_faults,
-            major_faults: stat.major_faults,
+            cpu_ns: line.user_ticks.saturating_add(line.system_ticks).saturating_mul(tick_ns),
+            user_ns: line.user_ticks.saturating_mul(tick_ns),
+            system_ns: line.system_ticks.saturating_mul(tick_ns),
+            minor_faults: line.minor_faults,
+            major_faults: line.major_faults,
             io,
         },
         peak_resident_bytes: number_after(&status, "VmHWM:").unwrap_or(0).saturating_mul(1024),
         resident_bytes: number_after(&status, "VmRSS:").unwrap_or(0).saturating_mul(1024),
-        threads: stat.threads,
+        threads: line.threads,
         // A first thread that ended before the others leaves the process alive.
-        is_dead: stat.is_zombie && stat.threads < 2,
+        is_dead: line.is_zombie && line.threads < 2,
     }))
 }
 

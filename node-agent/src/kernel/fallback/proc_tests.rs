@@ -3,17 +3,24 @@
 use super::*;
 
 #[test]
-fn a_name_may_hold_parentheses_and_spaces() {
-    let line = b"17 (a) b) (c) S 1 17 17 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 3 0 4711 1 2 3";
-    let stat = Stat::parse(line).unwrap();
-    assert_eq!(stat.name, b"a) b) (c");
-    assert_eq!(
-        (stat.parent, stat.user_ticks, stat.system_ticks, stat.threads, stat.start_ticks),
-        (1, 250, 50, 3, 4711)
-    );
-    assert!(!stat.is_zombie && !stat.is_kernel_thread);
-    assert_eq!(Stat::parse(b"17 (a S 1"), None);
-    assert_eq!(Stat::parse(b""), None);
+fn each_field_is_where_the_kernel_puts_it() {
+    let line =
+        |state: &str| format!("17 (a) b) (c) {state} 1 17 17 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 3 0 4711 1 2 3");
+    let of = |text: &str| Line::of(&Stat::parse(text.as_bytes()).unwrap());
+    let expected = Line {
+        comm: comm_bytes(b"a) b) (c"),
+        is_zombie: false,
+        is_kernel_thread: false,
+        minor_faults: 1,
+        major_faults: 3,
+        user_ticks: 250,
+        system_ticks: 50,
+        threads: 3,
+        start_ticks: 4711,
+    };
+    assert_eq!(of(&line("S")), Some(expected.clone()));
+    assert_eq!(of(&line("Z")), Some(Line { is_zombie: true, ..expected }));
+    assert_eq!(of("17 (a) S 1 17 17 0 -1 4194560 1 2 3 4 250 50"), None);
 }
 
 #[test]

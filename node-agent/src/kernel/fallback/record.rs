@@ -3,7 +3,7 @@
 //! Layout: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/taskstats.h>; fields are only ever added behind it.
 
 use super::proc::{Io, Sums};
-use crate::{kernel::comm_bytes, netlink::field};
+use crate::{model::comm_bytes, netlink::field};
 use node_agent_ebpf::COMM_BYTES;
 
 /// The first version that names the process of a thread and says which thread is the last one (Linux 5.19).

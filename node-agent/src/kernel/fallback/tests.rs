@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use crate::model::Share;
 use node_agent_ebpf::counter;
 
 const NOTHING: Wanted = Wanted { births: false, taskstats: false };

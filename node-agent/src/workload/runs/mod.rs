@@ -13,7 +13,7 @@ pub use fact::Fact;
 pub use run::{Run, Task};
 
 use crate::{
-    kernel::Share,
+    model::Share,
     workload::{
         Class, Name,
         engines::{batch, script, slurm},

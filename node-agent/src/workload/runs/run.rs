@@ -1,7 +1,7 @@
 //! One run and its tasks: sums by task and tool.
 
 use crate::{
-    kernel::Share,
+    model::Share,
     workload::{Activity, engines::script},
 };
 use node_agent_ebpf::counter;

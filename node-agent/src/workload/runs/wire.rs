@@ -1,7 +1,10 @@
 //! Runs on the wire.
 
 use super::{Run, Runs, Task};
-use crate::{fold, kernel::Measured, workload::Activity};
+use crate::{
+    model::Measured,
+    workload::{Activity, activity::to_wire},
+};
 use heartbeat::wire;
 
 impl Runs {
@@ -21,7 +24,7 @@ fn row(key: &str, top_command: &str, activity: &Activity, measured: Measured) ->
         class: wire::Class::Workload.into(),
         key: key.to_owned(),
         top_command: top_command.to_owned(),
-        ..fold::activity(activity, measured)
+        ..to_wire(activity, measured)
     }
 }
 

@@ -21,7 +21,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-pub(in crate::host) use tree::executable;
 use tree::{Stamp, Tree};
 
 /// Folders in which executables lie; what lies elsewhere is documentation, data or configuration.

@@ -1,10 +1,8 @@
 //! Databases that rpm itself wrote about packages that rpmbuild made, whole, unfinished, damaged and forged.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::{
-    super::{Packages, executable},
-    *,
-};
+use super::{super::Packages, *};
+use crate::procfs::process::executable_of;
 use std::{
     collections::BTreeSet,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
@@ -112,7 +110,7 @@ impl System {
     }
 
     fn executable(&self, path: &str) -> node_agent_ebpf::Executable {
-        executable(&fs::metadata(self.on_disk(path)).unwrap())
+        executable_of(&fs::metadata(self.on_disk(path)).unwrap())
     }
 
     fn is_own(&self, path: &str) -> bool {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::{tree::devices, *};
+use crate::procfs::process::executable_of;
 use md5::{Digest as _, Md5};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -65,7 +66,7 @@ impl System {
     }
 
     fn executable(&self, path: &str) -> Executable {
-        executable(&fs::metadata(self.on_disk(path)).unwrap())
+        executable_of(&fs::metadata(self.on_disk(path)).unwrap())
     }
 }
 

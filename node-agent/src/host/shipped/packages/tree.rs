@@ -1,7 +1,8 @@
 //! The host's files, and which of them nobody but their owner can change.
 
+use crate::procfs::process::{executable_of, kernel_device};
 use node_agent_ebpf::Executable;
-use rustix::fs::{major, makedev, minor};
+use rustix::fs::makedev;
 use std::{
     fs::{self, Metadata},
     io,
@@ -59,23 +60,11 @@ impl Tree {
     /// Whether the file at this path is the one that the kernel means. A file system with several devices (btrfs) tells another number in
     /// stat(2) than the kernel and its list of mounts do.
     pub(super) fn is_at(&self, wanted: &Executable, path: &Path, metadata: &Metadata) -> bool {
-        let found = executable(metadata);
+        let found = executable_of(metadata);
         let mounted = self.devices.iter().rfind(|(point, _)| path.starts_with(point)).map(|(_, device)| *device);
         let is_device = found.device == wanted.device || mounted == Some(wanted.device);
         is_device && found.inode == wanted.inode && found.changed_ns == wanted.changed_ns
     }
-}
-
-/// The kernel's own form of a device number.
-fn kernel_device(device: u64) -> u32 {
-    (major(device) << 20) | minor(device)
-}
-
-/// What the kernel says of the file that this is the metadata of.
-pub(in crate::host) fn executable(of: &Metadata) -> Executable {
-    let (s, ns) = (of.ctime().cast_unsigned(), of.ctime_nsec().cast_unsigned());
-    let changed_ns = s.wrapping_mul(1_000_000_000).wrapping_add(ns);
-    Executable { inode: of.ino(), changed_ns, device: kernel_device(of.dev()), padding: 0 }
 }
 
 /// Mount points with the device of what is mounted there, the later ones of equal length behind the earlier ones.

@@ -1,59 +1,19 @@
-//! One process as `/proc` shows it: who it is, whose child, in which session and cgroup. Never what it was given or holds.
+//! One process as `/proc` shows it: who it is, what it executes, in which cgroup. Never what it was given or holds.
 //!
-//! Cost: one small file for [`Stat`], two more for [`Identity`].
+//! Cost: three small files for [`Identity`], and the metadata of its executable.
 
-use super::{cgroup_namespace::host_places, shipped};
-use crate::{
-    kernel::{comm_bytes, comm_text},
-    workload::place::telling,
-};
+use super::{cgroup_namespace::host_places, place::telling, stat::Stat};
 use node_agent_ebpf::Executable;
-use std::{fs, io, path::Path};
+use rustix::fs::{major, minor};
+use std::{
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
 
 /// Where a link of a process in the host's own pid namespace leads.
 const HOSTS_PID_NAMESPACE: &str = "pid:[4026531836]";
-
-/// What one line of `/proc/PID/stat` says: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stat {
-    /// Executable name, fit for a terminal.
-    pub name: String,
-    /// The parent.
-    pub parent: u32,
-    /// The session's first process.
-    pub session: u32,
-    /// The controlling terminal as the kernel numbers devices; 0 is none.
-    pub terminal: u32,
-}
-
-impl Stat {
-    /// The name may hold anything, parentheses and spaces too: the last parenthesis ends it.
-    fn parse(line: &[u8]) -> Option<Self> {
-        let open = line.iter().position(|byte| *byte == b'(')?;
-        let close = line.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
-        let mut fields = rest.split_ascii_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
-        // Printed as a signed number.
-        let terminal: i32 = fields.next()?.parse().ok()?;
-        Some(Self {
-            name: comm_text(&comm_bytes(line.get(open + 1..close)?)),
-            parent,
-            session,
-            terminal: u32::from_ne_bytes(terminal.to_ne_bytes()),
-        })
-    }
-
-    /// Reads it below `proc`.
-    ///
-    /// # Errors
-    /// If the process is gone, or hidden from this user.
-    pub fn read(proc: &Path, pid: u32) -> io::Result<Self> {
-        let line = fs::read(proc.join(pid.to_string()).join("stat"))?;
-        Self::parse(&line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an unknown shape"))
-    }
-}
 
 /// Everything that its class is judged by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,38 +36,64 @@ impl Identity {
     pub fn read(proc: &Path, pid: u32) -> io::Result<Self> {
         let stat = Stat::read(proc, pid)?;
         let text = |file: &str| fs::read_to_string(proc.join(pid.to_string()).join(file));
-        let uid = text("status").ok().and_then(|status| {
-            let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-            line.split_ascii_whitespace().next()?.parse().ok()
-        });
         Ok(Self {
             executable: executable(proc, pid),
-            uid: uid.unwrap_or(u32::MAX),
-            cgroup_path: text("cgroup").ok().map(|text| cgroup_path(&text)),
-            name: stat.name,
+            uid: text("status").map_or(u32::MAX, |status| uid(&status)),
+            cgroup_path: cgroup_path_of(proc, pid),
+            name: stat.visible_name(),
         })
     }
+}
+
+/// The real user, from `/proc/PID/status`; `u32::MAX` if it does not say.
+#[must_use]
+pub fn uid(status: &str) -> u32 {
+    number_after(status, "Uid:").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(u32::MAX)
+}
+
+/// The first number behind a name, in a file of one name a line.
+#[must_use]
+pub fn number_after(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse().ok())
 }
 
 /// The file that a process executes; empty if that cannot be read.
 #[must_use]
 pub fn executable(proc: &Path, pid: u32) -> Executable {
-    fs::metadata(proc.join(pid.to_string()).join("exe")).map(|of| shipped::executable(&of)).unwrap_or_default()
+    fs::metadata(proc.join(pid.to_string()).join("exe")).map(|of| executable_of(&of)).unwrap_or_default()
+}
+
+/// What the kernel says of the file that this is the metadata of.
+#[must_use]
+pub fn executable_of(file: &Metadata) -> Executable {
+    let (s, ns) = (file.ctime().cast_unsigned(), file.ctime_nsec().cast_unsigned());
+    let changed_ns = s.wrapping_mul(1_000_000_000).wrapping_add(ns);
+    Executable { inode: file.ino(), changed_ns, device: kernel_device(file.dev()), padding: 0 }
+}
+
+/// The kernel's own form of a device number.
+#[must_use]
+pub fn kernel_device(device: u64) -> u32 {
+    (major(device) << 20) | minor(device)
 }
 
 /// Key of the workload that a process belongs to, as rows have it; `None` if it cannot be read.
 #[must_use]
 pub fn workload(proc: &Path, pid: u32) -> Option<String> {
-    let text = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
-    let mut path = cgroup_path(&text);
+    let mut path = cgroup_path_of(proc, pid)?;
     let end = (0..=heartbeat::envelope::MAX_NAME_BYTES.min(path.len())).rev().find(|end| path.is_char_boundary(*end));
     path.truncate(end.unwrap_or(0));
     Some(path)
 }
 
-/// The path that names the workload, from `/proc/PID/cgroup`, as the host has it. Rules of a file only ever exclude more cgroups than the built-in ones do.
+/// The path that names the workload of a process, as the host has it; `None` if it cannot be read.
 #[must_use]
-pub fn cgroup_path(text: &str) -> String {
+pub fn cgroup_path_of(proc: &Path, pid: u32) -> Option<String> {
+    fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok().map(|text| cgroup_path(&text))
+}
+
+/// From `/proc/PID/cgroup`. Rules of a file only ever exclude more cgroups than the built-in ones do.
+fn cgroup_path(text: &str) -> String {
     let [unified, v1] = host_places(text);
     telling(&workload_rules::built_in().housekeeping, &unified, &v1).to_owned()
 }
@@ -144,22 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
-        let stat = Stat::parse(b"17 (a) b\x1b[31m(c) S 12 17 16 34819 -1 4194560 1 2 3").unwrap();
-        assert_eq!(stat, Stat { name: "a) b\\u{1b}[31m(c".into(), parent: 12, session: 16, terminal: 34_819 });
-        for broken in [&b""[..], b"17 (a S 1", b"17 (a) S 1 2", b"17 (\xff) S x 1 1 1"] {
-            assert_eq!(Stat::parse(broken), None);
-        }
-    }
-
-    #[test]
     fn this_process_is_found_with_its_parent_and_its_user() {
         let proc = Path::new("/proc");
         let own = Identity::read(proc, std::process::id()).unwrap();
         assert_eq!(own.uid, rustix::process::getuid().as_raw());
         assert!(!own.name.is_empty());
         let file = fs::metadata(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(own.executable, shipped::executable(&file));
+        assert_eq!(own.executable, executable_of(&file));
         assert_eq!(executable(proc, 0), Executable::default());
         assert!(own.cgroup_path.is_some_and(|path| path.starts_with('/')));
         assert!(list(proc).unwrap().contains(&std::process::id()));

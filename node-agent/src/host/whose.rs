@@ -1,0 +1,27 @@
+//! How the host's signals ask whose work a process or a socket is; who samples answers.
+
+use crate::{procfs::process::Identity, workload::Class};
+
+/// Says whose work is done.
+pub trait Attribute {
+    /// By a process, of which `/proc` shows this.
+    fn of_process(&mut self, pid: u32, process: &Identity) -> Class;
+
+    /// In the cgroup of this id in the unified tree, and by which program, if all that runs there is of one class and whatever was opened
+    /// there stays there; `outbound` tells a connection that was opened there from one that was accepted there.
+    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<(String, Class)>;
+}
+
+/// Whoever says that.
+pub type Whose<'a> = dyn Attribute + 'a;
+
+/// What knows processes alone.
+impl<F: FnMut(u32, &Identity) -> Class> Attribute for F {
+    fn of_process(&mut self, pid: u32, process: &Identity) -> Class {
+        self(pid, process)
+    }
+
+    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<(String, Class)> {
+        None
+    }
+}
