@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::wire::{Class, ProbeStatus};
-use lab::{binaries, namespace::Neighbour, once::Once, wait};
+use lab::{agent::Agent, binaries, namespace::Neighbour, once::Once, wait};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use serde_json::Value;
 use std::{
@@ -19,10 +19,13 @@ use std::{
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The heartbeat of an agent that measures from now until it has its baseline.
+/// The heartbeat of an agent that measures for a moment.
 async fn heartbeat() -> Value {
     let folder = tempfile::tempdir().unwrap();
-    Once::measuring(folder.path(), "").await.heartbeat().await.0
+    let agent = Agent::prepare(folder.path(), "identity = \"host\"\nlog = \"info\"\n", &[]);
+    let output = agent.run(&["once", "--interval", "200ms"]).await;
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn probe<'a>(heartbeat: &'a Value, name: &str) -> (&'a str, &'a str) {
