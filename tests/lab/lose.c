@@ -1,9 +1,9 @@
 /* Loses the end of a process on purpose: as if the kernel had not run the agent's program when it freed the process.
  *
- *   lose AGENT NAME       waits until the agent's program has counted CPU time of processes of this name that ended, sets all that it counted
- *                         at their end (CPU time and all other counters that the kernel keeps) to zero, and prints how many nanoseconds that were
+ *   lose AGENT NAME       sets all that the agent's program counted at the end of processes of this name (CPU time and all other counters that the
+ *                         kernel keeps) to zero, and prints how many nanoseconds of CPU time that were; 0 if the kernel has lost it by itself
  *
- * AGENT is the agent's process id; it must not sample meanwhile. The map is found among the agent's descriptors. */
+ * AGENT is the agent's process id; it must not have sampled since they ended. The map is found among the agent's descriptors. */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -96,13 +96,6 @@ int main(int count, char **words) {
         fprintf(stderr, "lose AGENT NAME\n");
         return 2;
     }
-    int fd = map_of(words[1]);
-    for (;;) {
-        uint64_t lost = lose(fd, words[2]);
-        if (lost) {
-            printf("%llu\n", (unsigned long long)lost);
-            return 0;
-        }
-        usleep(20000);
-    }
+    printf("%llu\n", (unsigned long long)lose(map_of(words[1]), words[2]));
+    return 0;
 }

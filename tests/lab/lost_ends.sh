@@ -27,16 +27,18 @@ cpu_ns_of() {
 within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
 
 measure ebpf
-within "$lost" "$out/lost-one" burn 1500
+within "$lost" "$out/lost-one" burn 3000
 within "$lost" "$load" burn 700
-within "$lost/gone" "$out/lost-two" burn 800
+within "$lost/gone" "$out/lost-two" burn 1600
+let_go
 {
     echo "lost_path ${lost#"$tree"}"
+    echo "lost_one_burned 3000"
+    echo "lost_two_burned 1600"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
 } >"$out/books"
 rmdir "$lost/gone"
-let_go
 cpu_ns_of "$lost" lost_cpu >>"$out/books"
 measured
 

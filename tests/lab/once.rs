@@ -1,6 +1,6 @@
 //! One heartbeat from just before to just after what a scenario does, and cgroups with books of their own for what it does.
 
-use crate::{agent::Agent, binaries, process::Running};
+use crate::{agent::Agent, binaries, process::Running, wait};
 use serde_json::Value;
 use std::{
     fs,
@@ -10,6 +10,8 @@ use std::{
 };
 
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Of signal 15, in a mask of `/proc/PID/status`.
+const SIGTERM_BIT: u64 = 1 << 14;
 /// Becomes a command inside a cgroup.
 const IN_GROUP: &str = include_str!("in_group.sh");
 
@@ -28,6 +30,15 @@ impl Once {
         let agent = Agent::prepare(folder, &settings, &[]);
         let mut once = Running::start("once", agent.command().args(["once", "--interval", "1h"]), folder);
         let _ = once.line_with("measuring from here on", TIMEOUT).await;
+        // It gives up its rights then, looks at everything once more, and only after that can be told to stop.
+        let status = format!("/proc/{}/status", once.pid().as_raw_nonzero());
+        wait::until("the agent to obey SIGTERM", TIMEOUT, || {
+            let caught = fs::read_to_string(&status).expect("the agent lives");
+            let mask = caught.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("signals that it catches");
+            let mask = u64::from_str_radix(mask.trim(), 16).expect("a mask");
+            async move { (mask & SIGTERM_BIT != 0).then_some(()) }
+        })
+        .await;
         Self(once)
     }
 

@@ -106,6 +106,7 @@ impl Collector {
         let mut probes = Probes::default();
         let _ = books::read(self.hidden_host.as_deref(), &mut probes);
         let _ = self.look(Moment::now(), &mut probes);
+        self.signals.begin();
         self.state(&mut probes, None);
         self.probes = probes;
     }

@@ -1,8 +1,13 @@
 //! Takes up from the cgroups' own counters what CPU time the tasks' own paths lost; see [`crate::workload::residue`].
 //!
-//! A task that was reaped and is not freed yet (RCU: milliseconds, 82 ms at most were seen) is in no sum of the tasks' for a moment. So what seems to
-//! be missing is looked at again after [`SETTLE`] until it stays the same: only then it is lost. Without anything missing there is one
-//! small file to read per cgroup and heartbeat, and no wait.
+//! A task that was reaped and is not freed yet (RCU: milliseconds, 82 ms at most were seen) is in no sum of the tasks' for a moment. So where something
+//! seems to be missing, the ends of tasks are read again after [`SETTLE`], until it stays the same or [`MAX_WAITS`] have passed: what is missing then is
+//! lost. Ends from before the counters' sample are booked by then, and later ones make what is missing smaller, never larger: on a host where many
+//! processes end, by the CPU time that they use in these waits, which a calmer heartbeat takes up. Without anything missing there is one small file to
+//! read per cgroup and heartbeat, and no wait.
+//!
+//! Refused: to wait for no end and to believe what two heartbeats in a row miss. Where processes end all the time, some are between reaping and freeing
+//! at each sample: both samples miss CPU time that is booked a moment later, and it would be counted twice. And `once` has no second heartbeat.
 
 use super::{Books, Collector};
 use crate::{
@@ -25,8 +30,8 @@ use std::{
 const CAPABILITY: &str = "cgroup_cpu";
 /// Long enough for the kernel to free what was reaped: of 9,300 tasks on a busy host the last was freed after 82 ms.
 const SETTLE: Duration = Duration::from_millis(100);
-/// What is still less after so many waits is judged by a later heartbeat.
-const MAX_WAITS: u32 = 3;
+/// After so many, each end from before the counters' sample is booked, however busy the host is; and a last sample stays within its two seconds.
+const MAX_WAITS: u32 = 2;
 /// Tasks whose CPU time so far is not accounted for while they live: then it cannot be told from lost time.
 const UNTRACKED: [&str; 2] = ["untracked_tasks", "unreadable_tasks"];
 
@@ -81,10 +86,20 @@ impl LostCpu {
         }
     }
 
-    /// To be called before the tasks are sampled: whatever runs in between is then no loss.
+    /// To be called right before the tasks are sampled: whatever runs in between is then no loss. It hides as much of one, so the total comes last.
     pub(super) fn sample(&self) -> Option<Samples> {
         let (tree, residue) = self.tree.as_ref().ok()?;
-        Some(tree.sample_with_total(residue.paths()))
+        let mut samples = tree.sample_parts(residue.paths());
+        samples.extend(tree.sample_total());
+        Some(samples)
+    }
+
+    /// To be called right after the tasks were sampled, for the same reason; the total comes first.
+    fn sample_of_baseline(&self) -> Option<Samples> {
+        let (tree, residue) = self.tree.as_ref().ok()?;
+        let mut samples = tree.sample_total();
+        samples.extend(tree.sample_parts(residue.paths()));
+        Some(samples)
     }
 
     /// CPU time taken up since the start, in milliseconds, by name.
@@ -118,7 +133,7 @@ impl Collector {
     pub(super) fn begin_lost_cpu(&mut self) {
         let Books::Ebpf(object) = &mut self.books else { return };
         let mut samples = None;
-        let ledger = match object.read_and(|| samples = self.lost_cpu.sample()) {
+        let ledger = match object.read_and(|| samples = self.lost_cpu.sample_of_baseline()) {
             Ok(ledger) => ledger,
             Err(error) => {
                 // Without a baseline everything that is missing may be older than it: nothing is taken up.
@@ -147,7 +162,7 @@ impl Collector {
         residue.sampled(samples);
         let new = tree.sample(residue.new_paths());
         residue.sampled_late(&new);
-        if self.lost_cpu.is_untracked || !self.is_settled() {
+        if self.lost_cpu.is_untracked || !self.settle() {
             return;
         }
         let nanos = since.elapsed().as_nanos().saturating_mul(u128::from(self.facts.cpus.max(1)));
@@ -160,16 +175,16 @@ impl Collector {
         }
     }
 
-    /// Waits until what is missing stays the same; false if it did not.
-    fn is_settled(&mut self) -> bool {
+    /// Books the ends that were under way at the samples; false if they could not be read.
+    fn settle(&mut self) -> bool {
         let mut before = self.missing_cpu_ns();
         for _ in 0..MAX_WAITS {
             if before < THRESHOLD_NS {
-                return true;
+                break;
             }
             thread::sleep(SETTLE);
             let mut late = Ledger::default();
-            let Books::Ebpf(object) = &mut self.books else { return true };
+            let Books::Ebpf(object) = &mut self.books else { break };
             let read = object.read_ended(&mut late, || ());
             self.add(&late);
             if let Err(error) = read {
@@ -177,12 +192,13 @@ impl Collector {
                 return false;
             }
             let now = self.missing_cpu_ns();
+            tracing::debug!(before, now, "what is missing was read again");
             if now.saturating_add(THRESHOLD_NS) > before {
-                return true;
+                break;
             }
             before = now;
         }
-        false
+        true
     }
 
     fn missing_cpu_ns(&self) -> u64 {

@@ -15,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+const ROOT: &str = "/";
 /// The root of every tree has this id. What is mounted inside a container shows another one.
 const ROOT_ID: u64 = 1;
 /// `cpu.stat` is a dozen lines; its first one is what is wanted.
@@ -61,22 +62,32 @@ impl CpuTree {
         paths.filter_map(|path| Some((path.to_owned(), sample(path)?))).collect()
     }
 
-    /// The same, and those that the total rests on.
+    /// The same without those that the total rests on.
     #[must_use]
-    pub fn sample_with_total<'a>(&self, paths: impl Iterator<Item = &'a str>) -> Samples {
-        let mut samples = self.sample(paths);
-        if self.total() == Total::TopLevel {
-            let entries = fs::read_dir(&self.root).into_iter().flatten().filter_map(Result::ok);
-            for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-                let path = format!("/{}", visible_name(&entry.file_name()));
-                if !samples.contains_key(&path)
-                    && let Some(sample) = self.sample_of(&entry.path())
-                {
-                    samples.insert(path, sample);
-                }
-            }
+    pub fn sample_parts<'a>(&self, paths: impl Iterator<Item = &'a str>) -> Samples {
+        self.sample(paths.filter(|path| !self.is_of_total(path)))
+    }
+
+    /// Those that the total rests on: version 1's root, version 2's cgroups right below it, also new ones.
+    #[must_use]
+    pub fn sample_total(&self) -> Samples {
+        if self.total() == Total::Root {
+            return self.sample(std::iter::once(ROOT));
         }
-        samples
+        let entries = fs::read_dir(&self.root).into_iter().flatten().filter_map(Result::ok);
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let sample = |entry: fs::DirEntry| {
+            let path = format!("/{}", visible_name(&entry.file_name()));
+            Some((path, self.sample_of(&entry.path())?))
+        };
+        directories.filter_map(sample).collect()
+    }
+
+    fn is_of_total(&self, path: &str) -> bool {
+        match self.total() {
+            Total::Root => path == ROOT,
+            Total::TopLevel => path != ROOT && path.rfind('/') == Some(0),
+        }
     }
 
     fn sample_of(&self, directory: &Path) -> Option<Sample> {
@@ -118,8 +129,14 @@ mod tests {
         };
         assert_eq!(usage(hierarchy::V2), [("/a".to_owned(), 1_234_000, true)]);
         assert_eq!(usage(hierarchy::V1_CPUACCT), [("/a".to_owned(), 77, true)]);
-        let top = tree(root.path(), hierarchy::V2).sample_with_total(std::iter::empty());
-        assert_eq!(top.keys().collect::<Vec<_>>(), ["/a"], "those that the total rests on");
+        let split = |hierarchy| {
+            let tree = tree(root.path(), hierarchy);
+            let parts = tree.sample_parts(["/", "/a", "/gone"].into_iter());
+            [tree.sample_total(), parts].map(|samples| samples.into_keys().collect::<Vec<_>>())
+        };
+        assert_eq!(split(hierarchy::V2), [vec!["/a"], vec![]], "the total is those right below the root");
+        fs::write(root.path().join("cpuacct.usage"), "99\n").unwrap();
+        assert_eq!(split(hierarchy::V1_CPUACCT), [vec!["/"], vec!["/a"]], "the total is the root's");
     }
 
     #[test]

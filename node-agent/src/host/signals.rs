@@ -61,6 +61,11 @@ impl Signals {
         self.memory.pause();
     }
 
+    /// Ends the baseline: what its samples cost delays none of the first heartbeat's.
+    pub fn begin(&mut self) {
+        self.callers.forget_cost();
+    }
+
     /// Which GPUs are on the bus.
     #[must_use]
     pub fn bus(&self) -> &Bus {

@@ -271,7 +271,12 @@ impl Residue {
     }
 }
 
-/// The class of all that ever ran in a cgroup without children; workload where that is more than one.
+/// The class of all that ever ran in a cgroup without children; workload where that is more than one, or none is known.
+///
+/// Of a lost task nothing is known but its cgroup, so this is an inference, and the only one here. It is drawn since the alternative errs on every host that
+/// loses ends by itself: a service's own lost end would be work, and such a machine never idle. What it can hide is a program that nobody saw
+/// alive at a sample, in a cgroup in which only housekeeping was ever seen, and it stays in sight: a program whose end or a life at a sample is seen makes
+/// the cgroup workload from then on, and housekeeping that uses more than its budget contradicts idleness.
 fn class_of(node: &Node) -> Class {
     let classes = [Class::Housekeeping, Class::Kernel, Class::Own];
     let only = classes.into_iter().find(|class| node.classes == 1 << *class as u8);

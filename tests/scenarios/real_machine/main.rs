@@ -15,7 +15,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::{Instant, interval, sleep, timeout},
+    time::{Instant, Interval, MissedTickBehavior, interval, timeout},
 };
 use works::{Expected, Outside, SERVER_PORT, WORKS, Work};
 
@@ -65,13 +65,21 @@ async fn scrape(address: String) {
     }
 }
 
+/// Ticks at this pace; late ones are not caught up with.
+fn pace(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
 /// Sends 6 KiB each second to whoever connects, for ever.
 async fn send_slowly(listener: TcpListener) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = listener.accept().await {
         connections.spawn(async move {
+            let mut ticks = pace(Duration::from_millis(333));
             while stream.write_all(&[0; 2048]).await.is_ok() {
-                sleep(Duration::from_millis(333)).await;
+                ticks.tick().await;
             }
         });
     }
@@ -81,8 +89,9 @@ async fn send_slowly(listener: TcpListener) {
 async fn call(address: String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut answer = [0; 16];
+    let mut ticks = pace(Duration::from_secs(1));
     while stream.write_all(&[7; 16]).await.is_ok() && stream.read_exact(&mut answer).await.is_ok() {
-        sleep(Duration::from_secs(1)).await;
+        ticks.tick().await;
     }
 }
 
@@ -94,9 +103,10 @@ async fn sit(command: std::process::Command) {
         async move { shown.then_some(()) }
     })
     .await;
+    let mut ticks = pace(Duration::from_millis(500));
     for _ in 0..16 {
+        ticks.tick().await;
         terminal.press("\r");
-        sleep(Duration::from_millis(500)).await;
     }
     std::future::pending::<()>().await;
 }
@@ -124,21 +134,28 @@ impl Site {
     /// Sweeps until the machine is found idle; what is said of it at last, if it is not.
     async fn found_idle(&mut self, booted: Instant) -> Line {
         let mut line = Line { kind: "left alone", seen: None, expected: "idle".into(), fault: None };
-        let mut why = String::new();
-        while booted.elapsed() < IDLE_WITHIN {
-            let report = self.sweeper.json(&["sweep"]).await;
+        let sweeper = &self.sweeper;
+        let found = wait::until("a sweep at the end of that time", 2 * IDLE_WITHIN, || async move {
+            let report = sweeper.json(&["sweep"]).await;
             if let Some(finding) = report["findings"].as_array().unwrap().first() {
+                return Some(Ok(finding.clone()));
+            }
+            let why = report["unknown"].as_array().unwrap().first().map_or_else(
+                || format!("active: {}", report["counts"]),
+                |machine| format!("{}: {}", machine["verdict"], machine["why"]),
+            );
+            (booted.elapsed() >= IDLE_WITHIN).then_some(Err(why))
+        })
+        .await;
+        let why = match found {
+            Ok(finding) => {
                 line.expected = format!("idle, found {} s after its start", booted.elapsed().as_secs());
                 assert_eq!(finding["class"], "idle_node", "{finding:#}");
                 assert_eq!(finding["verdict"], "idle", "{finding:#}");
                 return line;
             }
-            why = report["unknown"].as_array().unwrap().first().map_or_else(
-                || format!("active: {}", report["counts"]),
-                |machine| format!("{}: {}", machine["verdict"], machine["why"]),
-            );
-            sleep(Duration::from_secs(2)).await;
-        }
+            Err(why) => why,
+        };
         let now = self.now().await;
         line.seen = Some(self.seen(now, WAITS_FOR, PATIENCE, |_| true).await);
         line.fault = Some(format!("not idle within {IDLE_WITHIN:?}; {why}"));

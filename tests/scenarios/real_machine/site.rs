@@ -2,13 +2,13 @@
 
 use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
-use lab::{debian::Debian, sweeper::Sweeper};
+use lab::{debian::Debian, sweeper::Sweeper, wait};
 use std::time::Duration;
 use sweeper::{
     store::Store,
     verdict::{Case, Policy, Verdict, judge, words},
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 type Heartbeats = Vec<(BootId, wire::Heartbeat)>;
 
@@ -62,9 +62,8 @@ impl Site {
         patience: Duration,
         fits: impl Fn(&Seen) -> bool,
     ) -> Seen {
-        let deadline = Instant::now() + patience + span;
-        let mut latest = None;
-        loop {
+        let (began, fits) = (Instant::now(), &fits);
+        wait::until("heartbeats to judge", 2 * (patience + span), || async move {
             let mut all = self.heartbeats().await;
             all.retain(|(_, one)| one.interval.is_some_and(|interval| interval.end_boottime_ns >= after_boottime_ns));
             let end =
@@ -74,18 +73,17 @@ impl Site {
                     .find(|last| u128::from(end(&all[*last]) - end(&all[first])) >= span.as_nanos())?;
                 Some(&all[first..=last.max(first + 1).min(all.len() - 1)])
             });
+            let mut latest = None;
             for judged in spans.filter(|judged| judged.len() > 1) {
                 let seen = Seen::of(judged.to_vec(), span);
                 if fits(&seen) {
-                    return seen;
+                    return Some(seen);
                 }
                 latest = Some(seen);
             }
-            if Instant::now() > deadline {
-                return latest.expect("two heartbeats in all that time");
-            }
-            sleep(Duration::from_millis(200)).await;
-        }
+            latest.filter(|_| began.elapsed() > patience + span)
+        })
+        .await
     }
 }
 

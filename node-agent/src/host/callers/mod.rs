@@ -12,6 +12,7 @@
 //! Cost: 1.8 µs of CPU time for each socket, 6 µs for each process, and up to 4 ms for each container with sockets; who holds a new socket
 //! costs up to 25 ms more (`owners`). Where one sample takes more than 20 ms, the next one
 //! waits until both together are less than 0.2 % of one core, and the last answer is repeated until then: with 100,000 sockets, 90 s.
+//! The baseline's samples delay nothing: the first heartbeat always has a sample of its own.
 //!
 //! Memory: 8 bytes for each connection at a listening port, of `MAX_CONNECTIONS` at most (1 MiB, twice while
 //! sampling). Beyond that number peers are counted and not told apart, and each sample takes it that a new one was there.
@@ -124,6 +125,11 @@ impl Callers {
         Some((self.report(now_unix_ms, &sample.ports), peers))
     }
 
+    /// The next sample is taken, whatever the last one cost.
+    pub fn forget_cost(&mut self) {
+        self.rested = None;
+    }
+
     /// The last sample again, if it was costly and not long ago.
     fn sample_or_rest(&mut self, now_unix_ms: i64, classify: &mut Whose<'_>) -> io::Result<Sample> {
         if let Some((until, sampled)) = &self.rested
@@ -146,7 +152,9 @@ impl Callers {
         }
         // The first search for owners reads more than any later one will: it says nothing of what the next sample costs.
         let end = if is_first { without_owners } else { thread_cpu_time() };
-        let rest = rest_after(end.saturating_sub(begin));
+        let cost = end.saturating_sub(begin);
+        let rest = rest_after(cost);
+        tracing::debug!(?cost, ?rest, "sockets were sampled");
         let kept = || sampled.as_ref().map_err(ToString::to_string).cloned();
         self.rested = rest.map(|rest| (Instant::now() + rest, kept()));
         sampled

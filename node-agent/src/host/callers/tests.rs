@@ -49,6 +49,9 @@ fn a_costly_sample_is_followed_by_a_rest_that_repeats_it() {
     assert_eq!(sample(later, Ok(seen(true))), Ok(seen(false)), "new only once");
     assert_eq!(sample(later, Err("too many".into())), Err("too many".into()));
     assert_ne!(sample(Instant::now(), Ok(seen(true))).unwrap().ports.get(&1), Some(&port(7, false)));
+    callers.rested = Some((later, Err("too many".into())));
+    callers.forget_cost();
+    assert!(callers.sample_or_rest(1, &mut classify).is_ok(), "what the baseline cost delays no heartbeat's sample");
 }
 
 /// This host's own connections, with an address book that makes loopback a place outside.
