@@ -52,12 +52,16 @@ impl LostEnds {
         let lost_ns = self.number(&format!("lost_{which}"));
         let burned_ns = self.number(&format!("lost_{which}_burned")) * 1_000_000;
         let is_lost_by_the_host = machine == Machine::Shared && lost_ns == 0;
-        assert!(is_lost_by_the_host || lost_ns >= burned_ns, "{lost_ns} of {burned_ns} ns burned were counted at the end");
+        assert!(
+            is_lost_by_the_host || lost_ns >= burned_ns,
+            "{lost_ns} of {burned_ns} ns burned were counted at the end"
+        );
         lost_ns.max(burned_ns)
     }
 
     fn check_lost(&self, machine: Machine) {
-        let (lost_ns, counter_ns) = (self.lost_ns(machine, "one") + self.lost_ns(machine, "two"), self.number("lost_cpu"));
+        let (lost_ns, counter_ns) =
+            (self.lost_ns(machine, "one") + self.lost_ns(machine, "two"), self.number("lost_cpu"));
         assert!(lost_ns * 2 > counter_ns, "most of {counter_ns} ns was to be lost: {lost_ns}");
         let path = &self.books["lost_path"];
         let own = cpu_ns(self.lost.row(path));
