@@ -6,7 +6,7 @@
 use crate::{
     collect::Reading,
     host::{runtime::report::Container, shipped::Existing},
-    model::{Measured, Moment, States},
+    model::{Moment, States},
     workload::{Activity, Class, Name, Row, activity::to_wire},
 };
 use heartbeat::wire;
@@ -153,7 +153,7 @@ mod tests {
             facts::Facts,
             shipped::Count,
         },
-        model::Share,
+        model::{Measured, Share},
         workload::{Names, Rows, runs::Runs},
     };
     use node_agent_ebpf::Totals;
