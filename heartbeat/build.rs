@@ -11,8 +11,8 @@ fn main() {
         .field_attribute("PeerGroup.class", with_name("class"))
         .field_attribute("PeerGroup.protocol", with_name("protocol"))
         .field_attribute("WorkloadName.container", "#[serde(skip_serializing_if = \"Option::is_none\")]")
-        .field_attribute("Coverage.collector", with_name("collector"))
-        .field_attribute("Probe.status", with_name("probe_status"))
+        .field_attribute("Coverage.source", with_name("source"))
+        .field_attribute("Capability.status", with_name("capability_status"))
         .compile_fds(descriptors)
         .unwrap_or_else(|error| panic!("proto/heartbeat.proto: {error}"));
 }

@@ -44,7 +44,7 @@ fn main() {
         fail("node-agent supports little-endian machines only");
     }
     let out_dir = PathBuf::from(variable("OUT_DIR"));
-    let objects = [("OBJECT", "node-agent-ebpf"), ("BIRTHS", "node-agent-ebpf-tracepoints")];
+    let objects = [("OBJECT", "node-agent-ebpf"), ("PROCESS_EVENTS", "node-agent-ebpf-tracepoints")];
     let folder = if env::var("BPF_CARGO").is_ok_and(|cargo| cargo == "none") {
         for (_, name) in objects {
             let empty = out_dir.join(name);

@@ -22,7 +22,7 @@ pub const MAX_WORKLOADS: usize = 512;
 pub const MAX_RUNS: usize = 64;
 /// Most tasks in one heartbeat, over all its runs.
 pub const MAX_TASKS: usize = 512;
-/// Most tools of one task, the rest row included.
+/// Most tools of one task, the overflow row included.
 pub const MAX_TOOLS: usize = 17;
 /// Most ways to end of one row.
 pub const MAX_FAILURES: usize = 8;
@@ -34,13 +34,13 @@ pub const MAX_GPUS: usize = 64;
 pub const MAX_LISTENERS: usize = 64;
 /// Most groups of peers.
 pub const MAX_PEER_GROUPS: usize = 64;
-/// Most probes, and most drop counters.
-pub const MAX_PROBES: usize = 128;
+/// Most capabilities, and most drop counters.
+pub const MAX_CAPABILITIES: usize = 128;
 /// Longest name, key or reason, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
 const MAX_WINDOW_LOG: u32 = 22;
-/// What most envelopes share, for zstd to refer to: names of probes, reasons, the shape of a row. It is a part of the contract's version 1 and
+/// What most envelopes share, for zstd to refer to: names of capabilities, reasons, the shape of a row. It is a part of the contract's version 1 and
 /// never changes within it. It makes a heartbeat with five workloads a fourth as long, one with fifty half as long.
 pub const DICTIONARY: &[u8] = include_bytes!("../proto/heartbeat-v1.dictionary");
 /// zstd's own default.
@@ -184,9 +184,11 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
     let names = names.chain(heartbeat.runs.iter().flat_map(run_names));
     let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| [&gpu.uuid, &gpu.model]));
     let names = names.chain(heartbeat.gpus.iter().flat_map(|gpu| &gpu.workloads));
-    let names = names.chain(heartbeat.callers.iter().flat_map(|callers| &callers.listeners).map(|port| &port.command));
+    let names = names.chain(
+        heartbeat.inbound_peers.iter().flat_map(|inbound_peers| &inbound_peers.listeners).map(|port| &port.command),
+    );
     let names = names.chain(heartbeat.peers.iter().flat_map(|peers| &peers.groups).map(|group| &group.command));
-    let names = names.chain(coverage.probes.iter().flat_map(|probe| [&probe.name, &probe.reason]));
+    let names = names.chain(coverage.capabilities.iter().flat_map(|capability| [&capability.name, &capability.reason]));
     let names = names.chain(coverage.drops.iter().map(|drop| &drop.name));
     let names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
     let mut names = names.chain([&host.rules_version]);
@@ -242,7 +244,7 @@ fn run_names(run: &wire::Run) -> impl Iterator<Item = &String> {
 
 /// No list is longer than what a reader has room for.
 fn check_counts(heartbeat: &wire::Heartbeat, coverage: &wire::Coverage) -> Result<(), DecodeError> {
-    let listeners = heartbeat.callers.as_ref().map_or(0, |callers| callers.listeners.len());
+    let listeners = heartbeat.inbound_peers.as_ref().map_or(0, |inbound_peers| inbound_peers.listeners.len());
     let tasks = || heartbeat.runs.iter().flat_map(|run| &run.tasks);
     let rows = || {
         let of_runs = heartbeat.runs.iter().filter_map(|run| run.activity.as_ref());
@@ -261,8 +263,8 @@ fn check_counts(heartbeat: &wire::Heartbeat, coverage: &wire::Coverage) -> Resul
         ("gpus.workloads", longest(&mut heartbeat.gpus.iter().map(|gpu| gpu.workloads.len())), MAX_WORKLOADS),
         ("listeners", listeners, MAX_LISTENERS),
         ("peers", heartbeat.peers.as_ref().map_or(0, |peers| peers.groups.len()), MAX_PEER_GROUPS),
-        ("probes", coverage.probes.len(), MAX_PROBES),
-        ("drops", coverage.drops.len(), MAX_PROBES),
+        ("capabilities", coverage.capabilities.len(), MAX_CAPABILITIES),
+        ("drops", coverage.drops.len(), MAX_CAPABILITIES),
     ] {
         if count > allowed {
             return invalid(field, format!("{count} entries; {allowed} are allowed"));

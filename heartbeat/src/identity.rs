@@ -1,4 +1,4 @@
-//! Who a node is and which life of it speaks.
+//! Who a node is and which boot of it speaks.
 
 use std::{fmt, str::FromStr};
 
@@ -106,7 +106,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// One life of a node's kernel, as `/proc/sys/kernel/random/boot_id` names it.
+/// One boot of a node's kernel, as `/proc/sys/kernel/random/boot_id` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BootId(pub uuid::Uuid);
 

@@ -5,10 +5,10 @@ use heartbeat::{decode, encode, envelope, wire};
 use prost::Message as _;
 
 const OK: [&str; 38] = [
-    "births",
+    "process_events",
     "call_counts",
-    "caller_owners",
-    "callers",
+    "inbound_peer_owners",
+    "inbound_peers",
     "cgroups",
     "cpu_split",
     "direct_reclaim",
@@ -24,16 +24,16 @@ const OK: [&str; 38] = [
     "host_paging",
     "host_swap",
     "memory_peak",
-    "memory_peak_of_the_dead",
+    "memory_peak_of_exited",
     "network",
     "oom_kills",
-    "people",
+    "interactive_sessions",
     "pipelines",
     "pressure",
     "privileges",
     "rules",
     "run_queue_delay",
-    "short_lives",
+    "short_lived_processes",
     "switches",
     "tasks",
     "self_budget",
@@ -51,21 +51,21 @@ const REASONS: [(&str, &str); 6] = [
     ),
     ("gpu", "no NVIDIA or AMD GPU is on the PCI bus"),
     (
-        "memory_peak_of_the_dead",
-        "before Linux 6.16 a process's memory is gone when its exit is shown: only processes that live at a reading have a peak",
+        "memory_peak_of_exited",
+        "before Linux 6.16 a process's memory is gone when its exit is shown: only processes that live at a sample have a peak",
     ),
     ("syscall_classes", "not asked for: syscall_classes = true switches it on"),
     ("taskstats", "eBPF with type information serves for it"),
     ("tracepoints", "eBPF with type information serves for it"),
 ];
 const DROPS: [&str; 21] = [
-    "detail_fold_overflow",
+    "detail_map_overflow",
     "untracked_tasks",
     "oom_victims",
     "unreadable_tasks",
     "detail_failures",
     "untracked_network",
-    "missed_deaths",
+    "missed_exits",
     "missed_runs",
     "detail_lineage_full",
     "detail_runs_full",
@@ -73,8 +73,8 @@ const DROPS: [&str; 21] = [
     "detail_run_events",
     "detail_tasks_without_id",
     "detail_run_facts",
-    "lost_readings",
-    "detail_shares",
+    "lost_samples",
+    "detail_key_overflow",
     "detail_rules_refused",
     "detail_runs_not_listed",
     "detail_tasks_not_listed",
@@ -115,8 +115,8 @@ fn row(key: &str, command: &str, name: Option<(&str, &str)>) -> wire::WorkloadAc
     }
 }
 
-fn probe(name: &str, status: wire::ProbeStatus, reason: &str) -> wire::Probe {
-    wire::Probe { name: name.into(), status: status.into(), reason: reason.into() }
+fn capability(name: &str, status: wire::CapabilityStatus, reason: &str) -> wire::Capability {
+    wire::Capability { name: name.into(), status: status.into(), reason: reason.into() }
 }
 
 /// What most heartbeats share: names, reasons, and the shape of rows.
@@ -134,7 +134,7 @@ fn common() -> wire::Envelope {
         tasks_started: 1,
         ..wire::Run::default()
     };
-    let others = REASONS.map(|(name, reason)| probe(name, wire::ProbeStatus::NotApplicable, reason));
+    let others = REASONS.map(|(name, reason)| capability(name, wire::CapabilityStatus::NotApplicable, reason));
     wire::Envelope {
         version: envelope::VERSION,
         heartbeats: vec![wire::Heartbeat {
@@ -161,8 +161,12 @@ fn common() -> wire::Envelope {
                 row("/system.slice/docker-.scope", "python3", Some(("docker", ""))),
             ],
             coverage: Some(wire::Coverage {
-                collector: wire::Collector::Ebpf.into(),
-                probes: OK.map(|name| probe(name, wire::ProbeStatus::Ok, "")).into_iter().chain(others).collect(),
+                source: wire::Source::Ebpf.into(),
+                capabilities: OK
+                    .map(|name| capability(name, wire::CapabilityStatus::Ok, ""))
+                    .into_iter()
+                    .chain(others)
+                    .collect(),
                 drops: DROPS.map(|name| wire::Drop { name: name.into(), count: 0 }).to_vec(),
             }),
             runs: vec![run],

@@ -59,10 +59,10 @@ fn sample() -> wire::Envelope {
                 workload(wire::Class::Housekeeping, "/system.slice/cron.service", 3_000_000),
             ],
             coverage: Some(wire::Coverage {
-                collector: wire::Collector::Ebpf.into(),
-                probes: vec![wire::Probe {
+                source: wire::Source::Ebpf.into(),
+                capabilities: vec![wire::Capability {
                     name: "gpu".into(),
-                    status: wire::ProbeStatus::NotApplicable.into(),
+                    status: wire::CapabilityStatus::NotApplicable.into(),
                     reason: "no GPU on the PCI bus".into(),
                 }],
                 drops: vec![wire::Drop { name: "lifecycle_ring".into(), count: 0 }],

@@ -2,7 +2,7 @@
 //! kernel's own statistics (`kernel.bpf_stats_enabled`) are refused, because they slow down
 //! everybody's programs.
 
-use crate::{fold::add, maps::COST};
+use crate::{aggregate::add, maps::COST};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 
 /// One run of so many is timed, and counts as that of all of them.

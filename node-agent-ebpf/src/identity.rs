@@ -58,7 +58,7 @@ fn no_executable() -> Executable {
     Executable { inode: zero(), changed_ns: zero(), device: 0, padding: 0 }
 }
 
-/// The file that a living task executes; inode 0 if it has given up its memory, or never had any.
+/// The file that a living task executes; inode 0 if it has released its memory, or never had any.
 #[inline(always)]
 fn executable<const TYPED: bool>(task: Address<TYPED>) -> Option<Executable> {
     let file = task.follow(offset!(task_mm))?.follow(offset!(mm_exe_file))?;

@@ -5,21 +5,21 @@
 
 #![no_std]
 
-pub mod births;
 mod offsets;
+pub mod process_events;
 pub mod runs;
 
 pub use offsets::Offsets;
 
 /// Length of a task's name in the kernel (`TASK_COMM_LEN`), the closing zero included.
 pub const COMM_BYTES: usize = 16;
-/// Distinct keys that both buffers of the fold hold together; what comes beyond goes to the rest rows.
+/// Distinct keys that both buffers of the aggregation hold together; what comes beyond goes to overflow rows.
 /// 8,192 × (72 + 232 bytes + about 48 of the kernel's own) is 2.9 MB, allocated once.
-pub const MAX_FOLDED: u32 = 8_192;
+pub const MAX_AGGREGATED: u32 = 8_192;
 /// Distinct pairs of key and way to end that both buffers hold together. 2,048 × (80 + 8 + about 48 bytes) is 0.3 MB,
 /// allocated once.
 pub const MAX_FAILURES: u32 = 2_048;
-/// Living tasks whose accounted share is remembered, so that their death adds only what is new. Memory is taken
+/// Living tasks whose accounted counters are remembered, so that their exit adds only what is new. Memory is taken
 /// per task (about 170 bytes) and not beforehand: 8 MB for 50,000 tasks, 45 MB at the cap.
 pub const MAX_TRACKED: u32 = 262_144;
 /// Living tasks of which the programs themselves have counted something. Memory is taken per task (about 150 bytes) and
@@ -27,9 +27,9 @@ pub const MAX_TRACKED: u32 = 262_144;
 pub const MAX_OBSERVED: u32 = 65_536;
 /// Places of the filter before the observed tasks; 8 bytes each, so that it stays in the CPU's cache.
 pub const OBSERVED_FILTER: u32 = 4_096;
-/// Victims of the out-of-memory killer between the kill and the death.
+/// Victims of the out-of-memory killer between the kill and the exit.
 pub const MAX_VICTIMS: u32 = 1_024;
-/// Cgroups whose names are remembered, so that a workload that came and went between two readings still has its path.
+/// Cgroups whose names are remembered, so that a workload that came and went between two samples still has its path.
 /// 4,096 × (16 + 104 bytes + about 60 of the kernel's own) is 0.7 MB, allocated once.
 pub const MAX_CGROUPS: u32 = 4_096;
 /// Processes that are remembered until they are freed, by the lowest bits of their ids: 16,384 × 56 bytes are 0.9 MB, allocated
@@ -235,7 +235,7 @@ pub struct Failure {
 pub struct Task {
     /// Whose task it is; `buffer` is 0.
     pub key: Key,
-    /// What is new in each counter since the last reading.
+    /// What is new in each counter since the last sample.
     pub new: [u64; counter::LEN],
     /// Highest resident memory so far, in bytes; 0 for all but a process's first thread.
     pub peak_resident_bytes: u64,
@@ -291,14 +291,14 @@ pub struct Cost {
 
 /// Indices into the control array.
 pub mod control {
-    /// Which buffer (0 or 1) the programs fold into.
+    /// Which buffer (0 or 1) the programs aggregate into.
     pub const BUFFER: u32 = 0;
     /// The agent's own process id as the first pid namespace sees it; written by the iterator.
     pub const OWN_TGID: u32 = 1;
-    /// Victims of the out-of-memory killer that have not died yet; as long as there are none, no death looks for itself among them.
+    /// Victims of the out-of-memory killer that have not exited yet; as long as there are none, no exit looks for itself among them.
     pub const VICTIMS: u32 = 2;
-    /// No task that began after this moment (nanoseconds since boot) has been accounted while it lived: its death need not look
-    /// for what was. All may have been, while a reading runs.
+    /// No task that began after this moment (nanoseconds since boot) has been accounted while it lived: its exit need not look
+    /// for what was. All may have been, while a sample runs.
     pub const SHOWN_BOOTTIME_NS: u32 = 3;
     /// Process id of the agent's helper, as the first pid namespace sees it; 0 while there is none. Whatever the agent starts is its helper;
     /// one that is older than the programs is written by the agent.
@@ -311,9 +311,9 @@ pub mod control {
 
 /// Indices into the array of drop counters.
 pub mod dropped {
-    /// Events that found no free key and went to a rest row: counted, but not attributed.
-    pub const FOLD_OVERFLOW: u32 = 0;
-    /// Readings of a living task that could not be remembered: accounted when it dies.
+    /// Events that found no free key and went to an overflow row: counted, but not attributed.
+    pub const MAP_OVERFLOW: u32 = 0;
+    /// Samples of a living task that could not be remembered: accounted when it exits.
     pub const UNTRACKED: u32 = 1;
     /// Victims of the out-of-memory killer that could not be remembered.
     pub const OOM_VICTIM: u32 = 2;
@@ -323,8 +323,8 @@ pub mod dropped {
     pub const FAILURES: u32 = 4;
     /// Tasks whose network traffic or system calls found no free place.
     pub const OBSERVED: u32 = 5;
-    /// Tasks that were accounted while they lived and whose death was not shown: found when a younger task has their address.
-    pub const MISSED_DEATH: u32 = 6;
+    /// Tasks that were accounted while they lived and whose exit was not shown: found when a younger task has their address.
+    pub const MISSED_EXIT: u32 = 6;
     /// Length of the array.
     pub const LEN: u32 = 7;
 }

@@ -1,15 +1,15 @@
-//! Births, program starts and deaths.
+//! Forks, program starts and exits.
 //!
-//! A death is booked at `sched_process_free` and not at `sched_process_exit`: only there is the scheduler's sum final
+//! An exit is counted at `sched_process_free` and not at `sched_process_exit`: only there is the scheduler's sum final
 //! (at exit it is stale by up to a tick and holds 25 % of the truth for processes of 0.4 ms), and everything that identifies the task can still be read. Its memory is gone by then, so the
 //! peak is read at `sched_process_exit`, where the kernel still shows it (6.16 and later). `signal_struct.maxrss` is refused:
 //! an exec puts the parent's memory into it (measured: 128 MB for `/bin/true`).
 
 use crate::{
+    aggregate::{add, count_drop, failure, row, row_or_new},
     cgroup::remember_names,
     cost::Run,
     fields::{Address, offset},
-    fold::{add, count_drop, failure, row, row_or_new},
     identity::{control, is_kernel_thread, key_of, key_of_freed, remember},
     lineage,
     maps::{ACCOUNTED, CONTROL},
@@ -29,13 +29,13 @@ const WAIT_STATUS: u32 = 0xff7f;
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
     let run = Run::begin();
-    born(Address::<true>::new(context.arg::<u64>(0)), Address::<true>::new(context.arg::<u64>(1)));
+    forked(Address::<true>::new(context.arg::<u64>(0)), Address::<true>::new(context.arg::<u64>(1)));
     run.end();
     0
 }
 
 #[inline(always)]
-fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
+fn forked<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
     let (Some(pid), Some(tgid)) = (child.read::<u32>(offset!(task_pid)), child.read::<u32>(offset!(task_tgid))) else {
         return count_drop(dropped::UNREADABLE);
     };
@@ -47,7 +47,7 @@ fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>) {
         let slot = if is_first { control::HELPER_TGID } else { control::SECOND_HELPER_TGID };
         let _ = CONTROL.set(slot, &u64::from(tgid), 0);
     }
-    let task_id = lineage::born(parent, child, tgid);
+    let task_id = lineage::forked(parent, child, tgid);
     let Some(mut key) = key_of(child) else { return count_drop(dropped::UNREADABLE) };
     remember(child, &key);
     // The kernel itself starts a program now and then (a module's loader): that is the kernel's doing until the program begins.
@@ -188,7 +188,7 @@ fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     // SAFETY: only this program removes the entry, and nobody else looks at a task that is freed.
     let before = if may_be_accounted { unsafe { ACCOUNTED.get(&task.number()) } } else { None };
     let is_known = before.is_some() && !was_missed(&now, before);
-    // What an older task used before the agent's first reading is nobody's activity now.
+    // What an older task used before the agent's first sample is nobody's activity now.
     if is_known || now.start_boottime_ns >= offset!(count_from_boottime_ns) {
         let mut index = 0;
         while index < counter::KEPT {

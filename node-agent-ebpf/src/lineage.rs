@@ -1,11 +1,11 @@
 //! Which run of a pipeline, and which task of it, a process belongs to.
 //!
-//! Descent is kept from birth on: a child of an engine begins a task, all that it brings to life belongs to that task, and what lives for
+//! Descent is kept from fork on: a child of an engine begins a task, all that it starts belongs to that task, and what lives for
 //! a millisecond is attributed as exactly as what lives for hours. `programs` says where a run begins. Cost: see `make bench-agent` and docs/journal.
 
 use crate::{
+    aggregate::add,
     fields::{Address, name, offset},
-    fold::add,
     lifecycle::wait_status,
 };
 use aya_ebpf::{
@@ -17,8 +17,8 @@ use aya_ebpf::{
 use node_agent_ebpf::{
     Key,
     runs::{
-        Death, EVENTS_BYTES, Event, LATE_DEATHS, Lineage, MAX_LINEAGE, MAX_RUNS, MAX_TOOLS, OTHERS, RunCounts,
-        TASKS_PER_READING, Tool, budget, engine_id, entries, event, lost, role, run_of,
+        EVENTS_BYTES, Event, Exit, LATE_EXITS, Lineage, MAX_LINEAGE, MAX_RUNS, MAX_TOOLS, OTHERS, RunCounts,
+        TASKS_PER_SAMPLE, Tool, budget, engine_id, entries, event, lost, role, run_of,
     },
 };
 
@@ -34,9 +34,9 @@ pub(crate) static RUNS: HashMap<u32, RunCounts> = HashMap::with_max_entries(MAX_
 #[map]
 pub(crate) static TOOLS: LruHashMap<u32, Tool> = LruHashMap::with_max_entries(MAX_TOOLS, 0);
 
-/// The last that died.
+/// The last that exited.
 #[map]
-static DEATHS: Queue<Death> = Queue::with_max_entries(LATE_DEATHS, 0);
+static EXITS: Queue<Exit> = Queue::with_max_entries(LATE_EXITS, 0);
 
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(EVENTS_BYTES, 0);
@@ -74,7 +74,7 @@ fn may_have_entry(tgid: u32) -> bool {
     count(entries::by_programs(tgid)).wrapping_add(count(entries::by_agent(tgid))) != 0
 }
 
-/// Enters a process. Whoever is still there under its id is dead, and gives way.
+/// Enters a process. Whoever is still there under its id has exited, and gives way.
 #[inline(always)]
 pub(crate) fn keep(tgid: u32, entry: &Lineage) -> bool {
     // Counted before it is there: nobody may miss it.
@@ -175,16 +175,16 @@ fn may_list(budget: u64) -> bool {
     // SAFETY: a live map value.
     let now = unsafe { core::ptr::read_volatile(left) };
     // Two CPUs at once may take one more than there is: then it wraps around, and counts as used up.
-    if now == 0 || now > TASKS_PER_READING {
+    if now == 0 || now > TASKS_PER_SAMPLE {
         return false;
     }
     add(left, u64::MAX);
     true
 }
 
-/// A process was born; called before it is booked. The task of a run that it belongs to, or 0.
+/// A process was forked; called before it is counted. The task of a run that it belongs to, or 0.
 #[inline(always)]
-pub(crate) fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>, tgid: u32) -> u64 {
+pub(crate) fn forked<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYPED>, tgid: u32) -> u64 {
     let Some(of_parent) = entry_of(parent) else { return 0 };
     // SAFETY: a live map value.
     let of_parent = unsafe { *of_parent };
@@ -210,7 +210,7 @@ pub(crate) fn born<const TYPED: bool>(parent: Address<TYPED>, child: Address<TYP
     if keep(tgid, &entry) { entry.task_id } else { 0 }
 }
 
-/// A process ended; `task` is a thread of it that still tells how. Called after that thread was booked.
+/// A process ended; `task` is a thread of it that still tells how. Called after that thread was counted.
 #[inline(always)]
 pub(crate) fn ended<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     let Some(entry) = entry else { return };
@@ -240,25 +240,25 @@ pub(crate) fn ended<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut 
         tell(event::RUN_ENDED, pid, entry, wait_status);
     }
     // Its threads may be freed a moment later and still belong to it.
-    let death = Death { start_boottime_ns: entry.start_boottime_ns, tgid: pid, padding: 0 };
-    if DEATHS.push(death, 0).is_err() {
-        if let Ok(Some(oldest)) = DEATHS.pop() {
-            bury(&oldest);
+    let exit = Exit { start_boottime_ns: entry.start_boottime_ns, tgid: pid, padding: 0 };
+    if EXITS.push(exit, 0).is_err() {
+        if let Ok(Some(oldest)) = EXITS.pop() {
+            forget(&oldest);
         }
-        if DEATHS.push(death, 0).is_err() {
-            bury(&death);
+        if EXITS.push(exit, 0).is_err() {
+            forget(&exit);
         }
     }
 }
 
 #[inline(always)]
-fn bury(death: &Death) {
-    let Some(entry) = LINEAGE.get_ptr(&death.tgid) else { return };
+fn forget(exit: &Exit) {
+    let Some(entry) = LINEAGE.get_ptr(&exit.tgid) else { return };
     // SAFETY: a live map value.
-    if unsafe { (*entry).start_boottime_ns } == death.start_boottime_ns {
-        if LINEAGE.remove(&death.tgid).is_ok() {
-            count_entry(death.tgid, u64::MAX);
+    if unsafe { (*entry).start_boottime_ns } == exit.start_boottime_ns {
+        if LINEAGE.remove(&exit.tgid).is_ok() {
+            count_entry(exit.tgid, u64::MAX);
         }
-        let _ = TOOLS.remove(&death.tgid);
+        let _ = TOOLS.remove(&exit.tgid);
     }
 }

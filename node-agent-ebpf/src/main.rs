@@ -1,8 +1,8 @@
 //! The programs that run inside the kernel.
 //!
-//! They keep no second set of books: the iterator reads the scheduler's own sums of every living task once per
-//! heartbeat, and a task's death adds what nobody has read yet. Nothing is attached to a path that runs more often than
-//! once per life of a task or program; `sched_switch` is refused on purpose.
+//! They keep no second set of counters: the iterator reads the scheduler's own sums of every living task once per
+//! heartbeat, and a task's exit adds what nobody has read yet. Nothing is attached to a path that runs more often than
+//! once per task or program; `sched_switch` is refused on purpose.
 //!
 //! **Exactness.** A task is accounted either by the iterator (and [`maps::ACCOUNTED`] remembers how much) or at
 //! `sched_process_free`, where the scheduler's sum is final. The iterator passes over tasks in state `EXIT_DEAD`: that
@@ -15,12 +15,11 @@
 #![feature(asm_experimental_arch)]
 #![expect(clippy::missing_safety_doc, reason = "programs are called by the kernel alone")]
 
+mod aggregate;
 mod cgroup;
 mod cost;
 mod fields;
-mod fold;
 mod identity;
-mod ledger;
 mod lifecycle;
 mod lineage;
 mod maps;
@@ -28,6 +27,7 @@ mod memory;
 mod network;
 mod programs;
 mod resident;
+mod sample;
 mod sums;
 mod syscalls;
 

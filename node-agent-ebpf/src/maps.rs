@@ -7,23 +7,23 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray},
 };
 use node_agent_ebpf::{
-    Accounted, CgroupId, CgroupName, Cost, Failure, Key, MAX_CGROUPS, MAX_FAILURES, MAX_FOLDED, MAX_OBSERVED,
+    Accounted, CgroupId, CgroupName, Cost, Failure, Key, MAX_AGGREGATED, MAX_CGROUPS, MAX_FAILURES, MAX_OBSERVED,
     MAX_PROCESSES, MAX_TRACKED, MAX_VICTIMS, Observed, Process, Task, Totals, control, dropped, syscall_class,
 };
 
-/// What ended, began or was killed since the agent last turned the buffers.
+/// What ended, began or was killed since the agent last swapped the buffers.
 #[map]
-pub(crate) static FOLDED: HashMap<Key, Totals> = HashMap::with_max_entries(MAX_FOLDED, 0);
+pub(crate) static AGGREGATED: HashMap<Key, Totals> = HashMap::with_max_entries(MAX_AGGREGATED, 0);
 
-/// What found no place in [`FOLDED`]: index = 2 × buffer + kernel thread.
+/// What found no place in [`AGGREGATED`]: index = 2 × buffer + kernel thread.
 #[map]
-pub(crate) static REST: Array<Totals> = Array::with_max_entries(4, 0);
+pub(crate) static OVERFLOW: Array<Totals> = Array::with_max_entries(4, 0);
 
-/// Zeros to begin a row of [`FOLDED`] with: too large for a program's stack of 512 bytes.
+/// Zeros to begin a row of [`AGGREGATED`] with: too large for a program's stack of 512 bytes.
 #[map]
 pub(crate) static ZERO: Array<Totals> = Array::with_max_entries(1, 0);
 
-/// How processes ended, other than with exit code 0, since the agent last turned the buffers.
+/// How processes ended, other than with exit code 0, since the agent last swapped the buffers.
 #[map]
 pub(crate) static FAILURES: HashMap<Failure, u64> = HashMap::with_max_entries(MAX_FAILURES, 0);
 
@@ -35,7 +35,7 @@ pub(crate) static ACCOUNTED: HashMap<u64, Accounted> = HashMap::with_max_entries
 #[map]
 pub(crate) static OBSERVED: HashMap<u64, Observed> = HashMap::with_max_entries(MAX_OBSERVED, BPF_F_NO_PREALLOC);
 
-/// How many entries of [`OBSERVED`] there are, by a hash of the address. Most tasks never use the network, and a look into a large map
+/// How many entries of [`OBSERVED`] there are, by a hash of the address. Most tasks never use the network, and a lookup in a large map
 /// that finds nothing takes some 400 ns, because its memory is cold.
 #[map]
 pub(crate) static OBSERVED_FILTER: Array<u64> = Array::with_max_entries(node_agent_ebpf::OBSERVED_FILTER, 0);
@@ -48,7 +48,7 @@ pub(crate) static PROCESSES: Array<Process> = Array::with_max_entries(MAX_PROCES
 #[map]
 pub(crate) static RECORD: PerCpuArray<Task> = PerCpuArray::with_max_entries(1, 0);
 
-/// Threads marked by the out-of-memory killer, until they die.
+/// Threads marked by the out-of-memory killer, until they exit.
 #[map]
 pub(crate) static VICTIMS: HashMap<u32, u8> = HashMap::with_max_entries(MAX_VICTIMS, 0);
 

@@ -1,12 +1,12 @@
 //! Memory that runs out: the out-of-memory killer, and tasks that must reclaim memory by themselves.
 //!
 //! The killer's tracepoint names a victim by its pid up to Linux 6.7 and by its task after that; either way the kill is
-//! booked when the victim dies, under the victim's own key.
+//! counted when the victim exits, under the victim's own key.
 
 use crate::{
+    aggregate::{add, count_drop, row},
     cost::Run,
     fields::{Address, offset},
-    fold::{add, count_drop, row},
     identity::{self, key_of},
     lineage,
     maps::{CONTROL, VICTIMS},
@@ -28,7 +28,7 @@ fn mark_victim(context: BtfTracePointContext) -> i32 {
         count_drop(dropped::UNREADABLE);
         return 0;
     };
-    // Counted before it is there: its death may not miss it.
+    // Counted before it is there: its exit may not miss it.
     count_victim(1);
     if VICTIMS.insert(&pid, &1, u64::from(BPF_NOEXIST)).is_err() {
         count_victim(u64::MAX);

@@ -60,9 +60,9 @@ fn leads_out<const TYPED: bool>(socket: Address<TYPED>) -> bool {
     }
 }
 
-/// Books the outcome of one call: a length, or an error below zero.
+/// Counts the outcome of one call: a length, or an error below zero.
 #[inline(always)]
-fn book<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
+fn count<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
     // Sockets that stay on the machine pass here as well, as often as they like: for them nothing is done but this.
     let family = socket.read::<u16>(offset!(sock_family));
     if outcome > 0 && matches!(family, Some(AF_INET | AF_INET6)) {
@@ -77,47 +77,47 @@ fn book<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
 
 #[btf_tracepoint(function = "sock_send_length")]
 fn sent(context: BtfTracePointContext) -> i32 {
-    book(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
+    count(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
     0
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
 fn received(context: BtfTracePointContext) -> i32 {
-    book(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
+    count(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
     0
 }
 
 /// The functions' first parameter is a `struct socket`; the outcome comes after `parameters` of them.
 #[inline(always)]
-fn book_return(context: &FExitContext, parameters: usize, index: usize) -> i32 {
+fn count_return(context: &FExitContext, parameters: usize, index: usize) -> i32 {
     if let Some(socket) = Address::<true>::new(context.arg::<u64>(0)).follow(offset!(socket_sk)) {
-        book(socket, context.arg::<u64>(parameters) as i32, index);
+        count(socket, context.arg::<u64>(parameters) as i32, index);
     }
     0
 }
 
 #[fexit(function = "inet_sendmsg")]
 fn sent4(context: FExitContext) -> i32 {
-    book_return(&context, 3, NETWORK_SENT_BYTES)
+    count_return(&context, 3, NETWORK_SENT_BYTES)
 }
 
 #[fexit(function = "inet6_sendmsg")]
 fn sent6(context: FExitContext) -> i32 {
-    book_return(&context, 3, NETWORK_SENT_BYTES)
+    count_return(&context, 3, NETWORK_SENT_BYTES)
 }
 
 /// Files that are sent without a copy, up to Linux 6.4.
 #[fexit(function = "inet_sendpage")]
 fn sent_page(context: FExitContext) -> i32 {
-    book_return(&context, 5, NETWORK_SENT_BYTES)
+    count_return(&context, 5, NETWORK_SENT_BYTES)
 }
 
 #[fexit(function = "inet_recvmsg")]
 fn received4(context: FExitContext) -> i32 {
-    book_return(&context, 4, NETWORK_RECEIVED_BYTES)
+    count_return(&context, 4, NETWORK_RECEIVED_BYTES)
 }
 
 #[fexit(function = "inet6_recvmsg")]
 fn received6(context: FExitContext) -> i32 {
-    book_return(&context, 4, NETWORK_RECEIVED_BYTES)
+    count_return(&context, 4, NETWORK_RECEIVED_BYTES)
 }

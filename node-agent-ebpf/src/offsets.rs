@@ -108,6 +108,6 @@ pub struct Offsets {
     pub page_shift: u32,
     /// 1 if `sched_process_exit` says which thread is the last one, so that exits are counted there
     pub exits_counted_at_exit: u32,
-    /// Tasks that began before this moment (nanoseconds since boot) count from the first reading on.
+    /// Tasks that began before this moment (nanoseconds since boot) count from the first sample on.
     pub count_from_boottime_ns: u64,
 }

@@ -5,8 +5,8 @@
 //! task's first programs.
 
 use crate::{
+    aggregate::add,
     fields::{Address, no_name, offset},
-    fold::add,
     identity::comm,
     lineage::{BUDGET, EVENTS, NUMBER_OF_RUN, RUNS, TOOLS, entry, keep, lose, now_ns, number},
 };
@@ -84,7 +84,7 @@ fn is_inline<const TYPED: bool>(task: Address<TYPED>) -> bool {
 
 /// Whether one more start of an interpreter may be looked at in this second.
 #[inline(always)]
-fn may_look() -> bool {
+fn may_read() -> bool {
     let (Some(second), Some(used)) = (BUDGET.get_ptr_mut(budget::SECOND), BUDGET.get_ptr_mut(budget::PROGRAMS)) else {
         return false;
     };
@@ -123,7 +123,7 @@ fn begin_run(kind: u32, tgid: u32, start_boottime_ns: u64) -> Option<Lineage> {
     Some(entry)
 }
 
-/// A program was started; called before it is booked. The task of a run that it belongs to, or 0.
+/// A program was started; called before it is counted. The task of a run that it belongs to, or 0.
 #[inline(always)]
 pub(crate) fn started<const TYPED: bool>(task: Address<TYPED>, binprm: Address<TYPED>) -> u64 {
     let (Some(tgid), Some(start)) = (task.read::<u32>(offset!(task_tgid)), task.read(offset!(task_start_boottime)))
@@ -156,7 +156,7 @@ pub(crate) fn started<const TYPED: bool>(task: Address<TYPED>, binprm: Address<T
         return task_id;
     }
     let is_inline = kind == watched::INLINE && is_inline(task);
-    if !is_first_of_task && (is_inline || (kind != watched::ENGINE && !may_look())) {
+    if !is_first_of_task && (is_inline || (kind != watched::ENGINE && !may_read())) {
         return task_id;
     }
     let Some(mut room) = EVENTS.reserve::<Program>(0) else {

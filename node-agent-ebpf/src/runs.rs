@@ -1,11 +1,11 @@
 //! Plain data about runs of pipelines: which process belongs to which run and task, and what the programs tell about it.
 //!
 //! A task id names its run in its upper half and the task in its lower half. Lower half 0 is the engine itself; all ones
-//! are tasks beyond [`TASKS_PER_READING`], which share one id: their sums stay in their run.
+//! are tasks beyond [`TASKS_PER_SAMPLE`], which share one id: their sums stay in their run.
 
 use super::COMM_BYTES;
 
-/// Processes of runs whose descent is known, those that died lately included. Memory is taken per process (about
+/// Processes of runs whose descent is known, those that exited lately included. Memory is taken per process (about
 /// 110 bytes) and not beforehand: 3.6 MB at the cap.
 pub const MAX_LINEAGE: u32 = 32_768;
 /// Runs at a time, candidates included. About 100 bytes each, taken when they begin.
@@ -14,18 +14,18 @@ pub const MAX_RUNS: u32 = 2_048;
 pub const MAX_WATCHED: u32 = 2_048;
 /// Names of tools that interpreters run; the oldest make room. 2,048 × about 100 bytes is 0.2 MB, allocated once.
 pub const MAX_TOOLS: u32 = 2_048;
-/// Processes of runs that stay known after their death, because their threads are freed in any order.
-pub const LATE_DEATHS: u32 = 1_024;
+/// Processes of runs that stay known after their exit, because their threads are freed in any order.
+pub const LATE_EXITS: u32 = 1_024;
 /// Room for events on their way to the agent, in bytes.
 pub const EVENTS_BYTES: u32 = 256 * 1024;
 /// Bytes of a command line that are looked at; a longer one is read from `/proc` while it lives.
 pub const ARGV_BYTES: usize = 512;
 /// Starts of interpreters that are looked at in one second; engines by name are always looked at.
 pub const PROGRAMS_PER_SECOND: u64 = 64;
-/// Tasks of engines with an id of their own between two readings.
-pub const TASKS_PER_READING: u64 = 512;
+/// Tasks of engines with an id of their own between two samples.
+pub const TASKS_PER_SAMPLE: u64 = 512;
 /// Tasks of scripts, likewise: a script that starts thousands of programs takes no engine's place.
-pub const SCRIPT_TASKS_PER_READING: u64 = 256;
+pub const SCRIPT_TASKS_PER_SAMPLE: u64 = 256;
 /// Program starts of a task's first process that are told, since a launcher may come first.
 pub const PROGRAMS_PER_TASK: u32 = 4;
 /// Lower half of the id that tasks beyond the budget share.
@@ -90,7 +90,7 @@ pub mod watched {
 
 /// What happened.
 pub mod event {
-    /// A task's first process was born.
+    /// A task's first process was forked.
     pub const TASK_BEGAN: u32 = 1;
     /// A task's first process ended.
     pub const TASK_ENDED: u32 = 2;
@@ -100,7 +100,7 @@ pub mod event {
     pub const PROGRAM: u32 = 4;
 }
 
-/// Indices into the array of losses. None of them hides activity: the books stay exact.
+/// Indices into the array of losses. None of them hides activity: the counters stay exact.
 pub mod lost {
     /// Processes whose descent found no room.
     pub const LINEAGE: u32 = 0;
@@ -110,7 +110,7 @@ pub mod lost {
     pub const PROGRAMS: u32 = 2;
     /// Events that found no room.
     pub const EVENTS: u32 = 3;
-    /// Tasks beyond [`super::TASKS_PER_READING`].
+    /// Tasks beyond [`super::TASKS_PER_SAMPLE`].
     pub const TASKS: u32 = 4;
     /// Length of the array.
     pub const LEN: u32 = 5;
@@ -118,7 +118,7 @@ pub mod lost {
 
 /// Indices into the array of budgets.
 pub mod budget {
-    /// Tasks that may still get an id of their own; user space fills it up at each reading.
+    /// Tasks that may still get an id of their own; user space fills it up at each sample.
     pub const TASKS: u32 = 0;
     /// The second for which [`PROGRAMS`] counts.
     pub const SECOND: u32 = 1;
@@ -146,7 +146,7 @@ pub struct Lineage {
     pub programs: u32,
 }
 
-/// The books of one run that only the programs can keep exactly.
+/// The counters of one run that only the programs can keep exactly.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
@@ -170,10 +170,10 @@ pub struct Tool {
     pub name: [u8; COMM_BYTES],
 }
 
-/// A process of a run that died.
+/// A process of a run that exited.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Death {
+pub struct Exit {
     /// [`Lineage::start_boottime_ns`].
     pub start_boottime_ns: u64,
     /// Its process id.
@@ -247,7 +247,7 @@ mod user {
 const _: () = {
     assert!(size_of::<Lineage>() == 3 * 8 + 2 * 4);
     assert!(size_of::<Tool>() == 8 + COMM_BYTES);
-    assert!(size_of::<Death>() == 8 + 2 * 4);
+    assert!(size_of::<Exit>() == 8 + 2 * 4);
     assert!(size_of::<Event>() == 4 * 4 + 3 * 8);
     assert!(size_of::<Program>() == size_of::<Event>() + COMM_BYTES + 8 + ARGV_BYTES);
 };

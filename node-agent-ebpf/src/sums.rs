@@ -1,8 +1,8 @@
 //! A task's own counters: those that the kernel keeps anyway, and those that the programs add.
 
 use crate::{
+    aggregate::{add, count_drop},
     fields::{Address, offset, zero},
-    fold::{add, count_drop},
     maps::{OBSERVED, OBSERVED_FILTER},
 };
 use core::arch::asm;
@@ -39,7 +39,7 @@ fn is_same_task(start_now: u64, start_before: u64) -> bool {
 pub(crate) fn was_missed(now: &Accounted, before: Option<&Accounted>) -> bool {
     let missed = before.is_some_and(|before| !is_same_task(now.start_boottime_ns, before.start_boottime_ns));
     if missed {
-        count_drop(dropped::MISSED_DEATH);
+        count_drop(dropped::MISSED_EXIT);
     }
     missed
 }

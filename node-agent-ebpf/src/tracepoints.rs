@@ -1,4 +1,4 @@
-//! The second object: births, program starts and ends by raw tracepoints and helpers alone.
+//! The second object: forks, program starts and ends by raw tracepoints and helpers alone.
 //!
 //! For kernels whose type information cannot be read: it reads no field of the kernel, so it has to know no offset. A task's address serves
 //! as its name, which is unique while it lives. Cost: one look-up and one addition per event, as in `main.rs`.
@@ -18,22 +18,22 @@ use aya_ebpf::{
     programs::RawTracePointContext,
 };
 use core::arch::asm;
-use node_agent_ebpf::births::{Birth, Counts, MAX_BIRTHS, MAX_PARENTS, control};
+use node_agent_ebpf::process_events::{Counts, MAX_PARENTS, MAX_PROCESS_EVENTS, ProcessEventKey, control};
 
 /// `CLONE_THREAD`: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/sched.h#L23>
 const CLONE_THREAD: u64 = 0x0001_0000;
 /// The parent of all kernel threads.
 const KTHREADD: u32 = 2;
 
-/// What happened since the agent last turned the buffers.
+/// What happened since the agent last swapped the buffers.
 #[map]
-static BIRTHS: HashMap<Birth, Counts> = HashMap::with_max_entries(MAX_BIRTHS, 0);
+static PROCESS_EVENTS: HashMap<ProcessEventKey, Counts> = HashMap::with_max_entries(MAX_PROCESS_EVENTS, 0);
 
 /// What found no place there, by buffer.
 #[map]
-static REST: Array<Counts> = Array::with_max_entries(2, 0);
+static OVERFLOW: Array<Counts> = Array::with_max_entries(2, 0);
 
-/// The parent of each living process that was born under our eyes, by the task's address.
+/// The parent of each living process that was forked under our eyes, by the task's address.
 #[map]
 static PARENTS: LruHashMap<u64, u64> = LruHashMap::with_max_entries(MAX_PARENTS, 0);
 
@@ -75,7 +75,7 @@ fn counts(owner: u32) -> Option<*mut Counts> {
     let buffer = CONTROL.get(control::BUFFER).copied().unwrap_or(0) & 1;
     let shows_cgroup = CONTROL.get(control::SHOWS_CGROUP).copied().unwrap_or(0) == 1;
     let is_kernel_thread = owner == KTHREADD || own_process() == KTHREADD;
-    let key = Birth {
+    let key = ProcessEventKey {
         // SAFETY: the helper takes nothing.
         cgroup_id: if shows_cgroup { unsafe { bpf_get_current_cgroup_id() } } else { 0 },
         owner,
@@ -84,12 +84,12 @@ fn counts(owner: u32) -> Option<*mut Counts> {
         buffer: buffer as u32,
         comm: bpf_get_current_comm().unwrap_or_default(),
     };
-    if let Some(found) = BIRTHS.get_ptr_mut(&key) {
+    if let Some(found) = PROCESS_EVENTS.get_ptr_mut(&key) {
         return Some(found);
     }
-    // Fails if another CPU was faster, too: then the second look finds its entry.
-    let _ = BIRTHS.insert(&key, &Counts { forks: 0, execs: 0, exits: 0 }, u64::from(BPF_NOEXIST));
-    BIRTHS.get_ptr_mut(&key).or_else(|| REST.get_ptr_mut(buffer as u32))
+    // Fails if another CPU was faster, too: then the second lookup finds its entry.
+    let _ = PROCESS_EVENTS.insert(&key, &Counts { forks: 0, execs: 0, exits: 0 }, u64::from(BPF_NOEXIST));
+    PROCESS_EVENTS.get_ptr_mut(&key).or_else(|| OVERFLOW.get_ptr_mut(buffer as u32))
 }
 
 /// Adds one, atomically. `core` has no atomic addition for this target.
@@ -99,7 +99,7 @@ fn count(to: *mut u64) {
     unsafe { asm!("lock *(u64 *)({to} + 0) += {one}", to = in(reg) to, one = in(reg) 1_u64, options(nostack)) };
 }
 
-/// The parent counts the birth, under its own name: the child bears the same one.
+/// The parent counts the fork, under its own name: the child bears the same one.
 #[raw_tracepoint(tracepoint = "task_newtask")]
 fn new_task(context: RawTracePointContext) -> i32 {
     if context.arg::<u64>(1) & CLONE_THREAD != 0 {

@@ -1,7 +1,7 @@
 //! What the GPU helper tells the node agent: one [`Report`] per line of JSON, at most [`MAX_LINE_BYTES`] long.
 //!
 //! The agent is a static binary and cannot load `libnvidia-ml.so.1`; this small program can, and does nothing else. It holds
-//! no state: what the readings come to over time is the agent's business. A driver that hangs takes this program with it
+//! no state: what the samples come to over time is the agent's business. A driver that hangs takes this program with it
 //! and not the agent, which takes silence for *not measured*.
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const MAX_PROCESSES: usize = 256;
 /// Longest name or reason, in bytes.
 pub const MAX_TEXT_BYTES: usize = 256;
 
-/// One reading of all devices.
+/// One sample of all devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {

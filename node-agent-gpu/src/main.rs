@@ -1,6 +1,6 @@
-//! `node-agent-gpu [MILLISECONDS]`: writes one line of JSON per reading to standard output, until nobody reads it.
+//! `node-agent-gpu [MILLISECONDS]`: writes one line of JSON per sample to standard output, until nobody reads it.
 //!
-//! The node agent starts it where an NVIDIA GPU is on the bus. It gives up every capability first, opens the library, and ends
+//! The node agent starts it where an NVIDIA GPU is on the bus. It drops every capability first, opens the library, and ends
 //! when a line cannot be written (the agent is gone) or the library fails (the agent starts it again, later).
 
 mod nvml;
@@ -18,14 +18,14 @@ use std::{
 const EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // The library runs code of the driver's vendor: it gets no right that reading does not need. A plain user has none.
+    // The library runs code of the driver's vendor: it gets no right that sample does not need. A plain user has none.
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
     if let Err(error) = set_no_new_privs(true).and_then(|()| set_capabilities(None, none)) {
-        return fail(format!("the helper cannot give up its rights: {error}"));
+        return fail(format!("the helper cannot drop its rights: {error}"));
     }
     let every = std::env::args().nth(1).and_then(|text| text.parse().ok()).map_or(EVERY, Duration::from_millis);
     let nvml = match nvml::open() {

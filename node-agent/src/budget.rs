@@ -1,17 +1,17 @@
-//! What the agent may cost, and what it gives up to stay within that. ◇ A state machine over what it cost in each interval.
+//! What the agent may cost, and what it sheds to stay within that. ◇ A state machine over what it cost in each interval.
 //!
-//! Above its budget of CPU time in three intervals in a row it gives up one thing, in the order of [`Step`], from what costs most for what
+//! Above its budget of CPU time in three intervals in a row it sheds one thing, in the order of [`Step`], from what costs most for what
 //! it tells; three more, and the next. Below 60 % of it in ten intervals in a row it takes the latest one back: ten, so that it does not
-//! swing, and 60 %, because what it takes back must fit. Nothing that a verdict about an idle machine needs is ever given up. How many steps
-//! were taken travels with each heartbeat (`AgentCost.degraded_steps`), and the probe `self_budget` names them.
+//! swing, and 60 %, because what it takes back must fit. Nothing that a verdict about an idle machine needs is ever shed. How many steps
+//! were taken travels with each heartbeat (`AgentCost.degraded_steps`), and the capability `self_budget` names them.
 //!
-//! More memory than its budget is said by the same probe and costs nothing of what is measured: the steps release next to none, because
+//! More memory than its budget is said by the same capability and costs nothing of what is measured: the steps release next to none, because
 //! the maps inside the kernel have their size and what grows grows with the processes of the host. The service manager's limit is what
 //! ends an agent that leaks.
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 
-/// Intervals in a row above the budget before something is given up.
+/// Intervals in a row above the budget before something is shed.
 const PATIENCE: u32 = 3;
 /// Intervals in a row well below it before something is taken back.
 const RECOVERY: u32 = 10;
@@ -70,14 +70,14 @@ fn percent(ppm: u64) -> String {
     format!("{}.{:04} %", ppm / 10_000, ppm % 10_000)
 }
 
-/// What is given up, in this order.
+/// What is shed, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// System calls by class, which cost every call on the host.
     SyscallClasses,
     /// Bytes over the network by workload; the host's interfaces are still counted.
     Network,
-    /// Readings: half as many.
+    /// Samples: half as many.
     Interval,
 }
 
@@ -106,13 +106,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Nothing given up yet.
+    /// Nothing shed yet.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self { limits, steps: 0, above: 0, below: 0, excess: None }
     }
 
-    /// Takes notice of one interval; true if that changed what is given up.
+    /// Takes notice of one interval; true if that changed what is shed.
     pub fn notice(&mut self, cost: &Cost) -> bool {
         let Limits { cpu_ppm_of_host, memory_bytes } = self.limits;
         let used_ppm = cost.cpu_ppm_of_host().unwrap_or(0);
@@ -139,16 +139,16 @@ impl Budget {
         false
     }
 
-    /// What is given up now.
+    /// What is shed now.
     #[must_use]
-    pub fn given_up(&self) -> &'static [Step] {
+    pub fn shed(&self) -> &'static [Step] {
         &Step::ALL[..self.steps]
     }
 
     /// Whether this is.
     #[must_use]
-    pub fn has_given_up(&self, step: Step) -> bool {
-        self.given_up().contains(&step)
+    pub fn has_shed(&self, step: Step) -> bool {
+        self.shed().contains(&step)
     }
 
     /// How much is.
@@ -157,16 +157,16 @@ impl Budget {
         u32::try_from(self.steps).unwrap_or(u32::MAX)
     }
 
-    /// States the probe `self_budget`: *denied* means that something is given up.
-    pub fn state(&self, probes: &mut Probes) {
-        let given_up: Vec<&str> = self.given_up().iter().map(|step| step.words()).collect();
+    /// States the capability `self_budget`: *denied* means that something is shed.
+    pub fn state(&self, capabilities: &mut Capabilities) {
+        let shed: Vec<&str> = self.shed().iter().map(|step| step.words()).collect();
         let excess = self.excess.as_ref().map(|excess| format!("above the budget: {excess}"));
-        match (given_up.is_empty(), excess) {
-            (true, None) => probes.ok("self_budget"),
-            (true, Some(excess)) => probes.set("self_budget", Status::Ok, excess),
+        match (shed.is_empty(), excess) {
+            (true, None) => capabilities.ok("self_budget"),
+            (true, Some(excess)) => capabilities.set("self_budget", Status::Ok, excess),
             (false, excess) => {
                 let excess = excess.unwrap_or_else(|| "within the budget by this".to_owned());
-                probes.set("self_budget", Status::Denied, format!("{}; {excess}", given_up.join(", ")));
+                capabilities.set("self_budget", Status::Denied, format!("{}; {excess}", shed.join(", ")));
             }
         }
     }
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_and_taken_back() {
+    fn what_is_shed_and_taken_back() {
         let (over, fits, well_below, too_big) = (cost(6_000, 0), cost(4_000, 700), cost(1_000, 100), cost(0, 1_001));
         for (costs, expected) in [
             (vec![(100, fits)], 0),
             (vec![(2, over)], 0),
             (vec![(2, over), (1, fits), (2, over)], 0),
             (vec![(3, over)], 1),
-            // What is given up would release no memory.
+            // What is shed would release no memory.
             (vec![(100, too_big)], 0),
             (vec![(3, over), (10, too_big)], 0),
             (vec![(6, over)], 2),
@@ -230,16 +230,16 @@ mod tests {
     #[test]
     fn steps_are_taken_in_their_order() {
         let budget = after(&[(6, cost(10_000, 0))]);
-        assert_eq!(budget.given_up(), [Step::SyscallClasses, Step::Network]);
-        assert!(budget.has_given_up(Step::Network) && !budget.has_given_up(Step::Interval));
+        assert_eq!(budget.shed(), [Step::SyscallClasses, Step::Network]);
+        assert!(budget.has_shed(Step::Network) && !budget.has_shed(Step::Interval));
     }
 
     #[test]
-    fn the_probe_names_what_is_given_up_and_why() {
+    fn the_capability_names_what_is_shed_and_why() {
         let of = |budget: &Budget| {
-            let mut probes = Probes::default();
-            budget.state(&mut probes);
-            (probes.status("self_budget"), probes.to_wire().remove(0).reason)
+            let mut capabilities = Capabilities::default();
+            budget.state(&mut capabilities);
+            (capabilities.status("self_budget"), capabilities.to_wire().remove(0).reason)
         };
         assert_eq!(of(&after(&[])), (Some(Status::Ok), String::new()));
         assert_eq!(of(&after(&[(1, cost(7_500, 0))])).0, Some(Status::Ok));

@@ -1,10 +1,10 @@
-//! What was measured and what was not: one verdict per probe, with its reason. *Not measured* is never *zero*.
+//! What was measured and what was not: one verdict per capability, with its reason. *Not measured* is never *zero*.
 
-use heartbeat::wire::{self, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io};
 
-/// The state of one probe.
+/// The state of one capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Measured.
@@ -20,34 +20,34 @@ pub enum Status {
 }
 
 impl Status {
-    /// What an I/O error says about a probe.
+    /// What an I/O error says about a capability.
     #[must_use]
     pub fn of_io(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::PermissionDenied { Self::Denied } else { Self::Broken }
     }
 
-    const fn on_the_wire(self) -> ProbeStatus {
+    const fn on_the_wire(self) -> CapabilityStatus {
         match self {
-            Self::Ok => ProbeStatus::Ok,
-            Self::Unsupported => ProbeStatus::Unsupported,
-            Self::Denied => ProbeStatus::Denied,
-            Self::Broken => ProbeStatus::Broken,
-            Self::NotApplicable => ProbeStatus::NotApplicable,
+            Self::Ok => CapabilityStatus::Ok,
+            Self::Unsupported => CapabilityStatus::Unsupported,
+            Self::Denied => CapabilityStatus::Denied,
+            Self::Broken => CapabilityStatus::Broken,
+            Self::NotApplicable => CapabilityStatus::NotApplicable,
         }
     }
 }
 
-/// All probes, by name; the last word on a probe counts.
+/// All capabilities, by name; the last word on a capability counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Probes(BTreeMap<&'static str, (Status, String)>);
+pub struct Capabilities(BTreeMap<&'static str, (Status, String)>);
 
-impl Probes {
-    /// The probe measures.
+impl Capabilities {
+    /// The capability measures.
     pub fn ok(&mut self, name: &'static str) {
         self.0.insert(name, (Status::Ok, String::new()));
     }
 
-    /// The probe is in a state that has a reason.
+    /// The capability is in a state that has a reason.
     pub fn set(&mut self, name: &'static str, status: Status, reason: impl Into<String>) {
         let mut reason: String = reason.into();
         // The contract refuses longer texts; a kernel's verifier can be wordy.
@@ -58,7 +58,7 @@ impl Probes {
         self.0.insert(name, (status, reason));
     }
 
-    /// The state of a probe, if it has been looked at.
+    /// The state of a capability, if it has been looked at.
     #[must_use]
     pub fn status(&self, name: &str) -> Option<Status> {
         self.0.get(name).map(|(status, _)| *status)
@@ -66,10 +66,10 @@ impl Probes {
 
     /// As the contract has it, by name.
     #[must_use]
-    pub fn to_wire(&self) -> Vec<wire::Probe> {
+    pub fn to_wire(&self) -> Vec<wire::Capability> {
         self.0
             .iter()
-            .map(|(name, (status, reason))| wire::Probe {
+            .map(|(name, (status, reason))| wire::Capability {
                 name: (*name).to_owned(),
                 status: status.on_the_wire().into(),
                 reason: reason.clone(),

@@ -50,7 +50,7 @@ pub fn sweeper_client(sweeper_url: &str, timeout: Duration) -> reqwest::Result<r
     if sweeper_url.starts_with("https:") { builder.build() } else { builder.tls_certs_only([]).build() }
 }
 
-/// Reads a body of at most `limit` bytes; what lies beyond is cut off and the connection given up.
+/// Reads a body of at most `limit` bytes; what lies beyond is cut off and the connection dropped.
 ///
 /// # Errors
 /// If the connection breaks before the end of the body.

@@ -69,16 +69,16 @@ fn for_each_text(heartbeat: &mut wire::Heartbeat, with: &mut impl FnMut(&mut Str
         with(&mut gpu.model);
         gpu.workloads.iter_mut().for_each(&mut *with);
     }
-    for listener in heartbeat.callers.iter_mut().flat_map(|callers| &mut callers.listeners) {
+    for listener in heartbeat.inbound_peers.iter_mut().flat_map(|inbound_peers| &mut inbound_peers.listeners) {
         with(&mut listener.command);
     }
     for group in heartbeat.peers.iter_mut().flat_map(|peers| &mut peers.groups) {
         with(&mut group.command);
     }
     if let Some(coverage) = &mut heartbeat.coverage {
-        for probe in &mut coverage.probes {
-            with(&mut probe.name);
-            with(&mut probe.reason);
+        for capability in &mut coverage.capabilities {
+            with(&mut capability.name);
+            with(&mut capability.reason);
         }
         coverage.drops.iter_mut().for_each(|drop| with(&mut drop.name));
     }
@@ -162,16 +162,20 @@ mod tests {
                 workloads: vec![HOSTILE.into()],
                 ..wire::Gpu::default()
             }],
-            callers: Some(wire::Callers {
+            inbound_peers: Some(wire::InboundPeers {
                 listeners: vec![wire::Listener { command: HOSTILE.into(), ..wire::Listener::default() }],
-                ..wire::Callers::default()
+                ..wire::InboundPeers::default()
             }),
             peers: Some(wire::Peers {
                 groups: vec![wire::PeerGroup { command: HOSTILE.into(), ..wire::PeerGroup::default() }],
                 ..wire::Peers::default()
             }),
             coverage: Some(wire::Coverage {
-                probes: vec![wire::Probe { name: HOSTILE.into(), reason: HOSTILE.into(), ..wire::Probe::default() }],
+                capabilities: vec![wire::Capability {
+                    name: HOSTILE.into(),
+                    reason: HOSTILE.into(),
+                    ..wire::Capability::default()
+                }],
                 drops: vec![wire::Drop { name: HOSTILE.into(), count: 1 }],
                 ..wire::Coverage::default()
             }),

@@ -1,15 +1,15 @@
-//! What the agent may do, and how it gives that up once everything is attached, before it touches the network.
+//! What the agent may do, and how it drops that once everything is attached, before it touches the network.
 //!
 //! Loading and attaching need `CAP_BPF` and `CAP_PERFMON`, the kernel's records of processes that ended `CAP_NET_ADMIN`, and to see whether
 //! users have crontabs takes `CAP_DAC_READ_SEARCH`. Reading what was
-//! attached needs nothing: with a map's or an iterator's descriptor in hand, every system call of a reading works without any
+//! attached needs nothing: with a map's or an iterator's descriptor in hand, every system call of a sample works without any
 //! capability (tried on Linux 6.1 with `kernel.unprivileged_bpf_disabled` at 0, 1 and 2, and on 6.18 with it at 2; since
 //! <https://git.kernel.org/linus/c8644cd0efe7> only loading and creating are refused). An older kernel may refuse; so a rehearsal
 //! without effective rights comes first, and where it fails `CAP_BPF` is kept, and said so.
 //!
 //! Capabilities belong to threads. This is done while there is but one; [`Rights`] is read from all of them.
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
     no_new_privs, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
@@ -43,10 +43,10 @@ pub struct Rights {
     failure: Option<String>,
 }
 
-/// Gives up everything but `keep` (`why` says what for) and, where `is_usable` fails without it, `CAP_BPF`.
+/// Drops everything but `keep` (`why` says what for) and, where `is_usable` fails without it, `CAP_BPF`.
 ///
 /// Nothing is added: what of `keep` the agent does not have, it does not get.
-pub fn give_up(keep: CapabilitySet, why: &str, mut is_usable: impl FnMut() -> bool) -> Rights {
+pub fn drop_rights(keep: CapabilitySet, why: &str, mut is_usable: impl FnMut() -> bool) -> Rights {
     let mut kept = (CapabilitySet::empty(), String::new());
     let lowered = lower(keep, &mut is_usable).map(|(left, needs_bpf)| {
         kept = (left, why.to_owned());
@@ -69,13 +69,13 @@ pub fn give_up(keep: CapabilitySet, why: &str, mut is_usable: impl FnMut() -> bo
 }
 
 /// For a thread that needs no right at all.
-pub fn give_up_in_this_thread() {
+pub fn drop_in_this_thread() {
     keep_in_this_thread(CapabilitySet::empty());
 }
 
 /// For a thread, or a process that has but one, that needs these alone, if it has them.
 pub fn keep_in_this_thread(keep: CapabilitySet) {
-    // The thread that gives up everything for all looks at the outcome of every thread.
+    // The thread that drops everything for all looks at the outcome of every thread.
     let _ = lower(keep, &mut || true);
 }
 
@@ -139,10 +139,10 @@ impl Rights {
         self.no_new_privileges &= status.lines().any(|line| line.split_ascii_whitespace().eq(["NoNewPrivs:", "1"]));
     }
 
-    /// States the probe `privileges`.
-    pub fn state(&self, probes: &mut Probes) {
+    /// States the capability `privileges`.
+    pub fn state(&self, capabilities: &mut Capabilities) {
         let (status, reason) = self.verdict();
-        probes.set("privileges", status, reason);
+        capabilities.set("privileges", status, reason);
     }
 
     fn verdict(&self) -> (Status, String) {
@@ -228,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_can_give_up_everything_for_good() {
+    fn a_thread_can_drop_everything_for_good() {
         let after = std::thread::spawn(|| {
-            give_up_in_this_thread();
+            drop_in_this_thread();
             (capabilities(None), no_new_privs())
         });
         let (held, no_new) = after.join().unwrap_or((Err(rustix::io::Errno::PERM), Ok(false)));

@@ -3,21 +3,21 @@
 //! The first word to the sweeper and, a tenth of an interval later, the first tick come at a moment within the first interval that
 //! belongs to the node, so that a fleet that starts in one second does not speak in one second.
 //!
-//! An end in good order (SIGTERM, Ctrl-C) takes one last reading, spools it, and gives the sweeper 2 s to take what waits. A reading that
-//! takes longer than 2 s then (a kernel that hangs) is given up: nothing keeps the agent from ending.
+//! An end in good order (SIGTERM, Ctrl-C) takes one last sample, spools it, and gives the sweeper 2 s to take what waits. A sample that
+//! takes longer than 2 s then (a kernel that hangs) is abandoned: nothing keeps the agent from ending.
 
 pub mod clock;
 pub mod halt;
 
 use crate::{
     config::{Config, ConfigError, Surroundings},
+    exporter::{Exporter, Node, Step, backoff::Backoff, client::Client, meter::Meter, queue::Queue},
     identity::{self, Identity, IdentityError, machine},
     metrics::{self, Exposition},
-    rules::Keeper,
-    source::Source,
+    rules::RulesStore,
+    source::HeartbeatSource,
     spool::{Limits, MAX_IN_MEMORY, Spool},
     state::StateDir,
-    uplink::{Node, Step, Uplink, backoff::Backoff, client::Client, meter::Meter, queue::Queue},
 };
 use anyhow::Context as _;
 use heartbeat::wire;
@@ -26,20 +26,20 @@ use tokio_util::sync::CancellationToken;
 
 /// The part of the first interval that joining may take, so that the first heartbeat finds its sequence known.
 const JOIN_SHARE: f64 = 0.1;
-/// Time that a reading has when the agent ends: a thousand times what it takes.
-const LAST_READING: Duration = Duration::from_secs(2);
+/// Time that a sample has when the agent ends: a thousand times what it takes.
+const LAST_SAMPLE: Duration = Duration::from_secs(2);
 /// Time that the sweeper has to take the last heartbeats when the agent ends.
 const LAST_SENDING: Duration = Duration::from_secs(2);
 
-/// Measures and reports until `stop`, or until the source has paused, and gives the source back, unless a reading hangs in
-/// it. It judges by the rules of `keeper`, for which this fetches what the sweeper offers.
+/// Measures and reports until `stop`, or until the source has paused, and gives the source back, unless a sample hangs in
+/// it. It judges by the rules of `rules_store`, for which this fetches what the sweeper offers.
 ///
 /// # Errors
 /// If it cannot begin: no sweeper is configured, the state directory is not to be had.
-pub async fn run<S: Source + 'static>(
+pub async fn run<S: HeartbeatSource + 'static>(
     config: &Config,
     surroundings: &Surroundings,
-    keeper: Arc<Keeper>,
+    rules_store: Arc<RulesStore>,
     source: S,
     stop: CancellationToken,
 ) -> anyhow::Result<Option<S>> {
@@ -75,7 +75,8 @@ pub async fn run<S: Source + 'static>(
         join_token: config.join_token.clone(),
         metadata: settings,
     };
-    let mut uplink = Uplink::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), keeper, random_waits);
+    let mut exporter =
+        Exporter::new(client, node, state, Arc::clone(&queue), Arc::clone(&meter), rules_store, random_waits);
     let measured = CancellationToken::new();
     let (exposition, _served) = match config.metrics_listen {
         Some(address) => {
@@ -98,10 +99,10 @@ pub async fn run<S: Source + 'static>(
         measured.cancelled().await;
         tokio::time::sleep(LAST_SENDING).await;
     };
-    // A request that is under way when the measuring ends is not given up: its answer may be there in a moment.
+    // A request that is under way when the measuring ends is not abandoned: its answer may be there in a moment.
     let sending = async {
         tokio::select! {
-            () = send(&mut uplink, &queue, &measured, before_first_word) => {}
+            () = send(&mut exporter, &queue, &measured, before_first_word) => {}
             () = too_late => tracing::info!("the sweeper did not answer quickly"),
         }
     };
@@ -111,8 +112,8 @@ pub async fn run<S: Source + 'static>(
     Ok(source)
 }
 
-/// Returns once no reading is waited for any more, because `stop` was cancelled so long ago.
-pub async fn reading_is_too_late(stop: &CancellationToken, patience: Duration) {
+/// Returns once no sample is waited for any more, because `stop` was cancelled so long ago.
+pub async fn sample_is_too_late(stop: &CancellationToken, patience: Duration) {
     stop.cancelled().await;
     tokio::time::sleep(patience).await;
 }
@@ -169,7 +170,7 @@ impl Outlets {
     }
 }
 
-async fn measure<S: Source + 'static>(
+async fn measure<S: HeartbeatSource + 'static>(
     mut source: S,
     mut ticker: clock::Ticker,
     outlets: Arc<Outlets>,
@@ -186,14 +187,14 @@ async fn measure<S: Source + 'static>(
             continue;
         }
         let outlets = Arc::clone(&outlets);
-        let reading = tokio::task::spawn_blocking(move || {
+        let sample = tokio::task::spawn_blocking(move || {
             let outcome = source.next().map(|heartbeat| outlets.give_out(heartbeat));
             (source, outcome)
         });
         let (back, outcome) = tokio::select! {
-            ended = reading => ended.context("reading the counters")?,
-            () = reading_is_too_late(&stop, LAST_READING) => {
-                tracing::warn!("a reading hangs; the agent ends without it");
+            ended = sample => ended.context("reading the counters")?,
+            () = sample_is_too_late(&stop, LAST_SAMPLE) => {
+                tracing::warn!("a sample hangs; the agent ends without it");
                 return Ok(None);
             }
         };
@@ -228,11 +229,11 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
     agent.spool_dropped_heartbeats = Some(stats.dropped_full.saturating_add(stats.dropped_old));
     if let Some(coverage) = &mut heartbeat.coverage {
         let trouble = queue.spool().trouble().map(str::to_owned);
-        let status = if trouble.is_some() { wire::ProbeStatus::Broken } else { wire::ProbeStatus::Ok };
+        let status = if trouble.is_some() { wire::CapabilityStatus::Broken } else { wire::CapabilityStatus::Ok };
         let reason = trouble.map_or_else(String::new, |why| {
             format!("the disk takes no heartbeats ({why}); the newest {MAX_IN_MEMORY} wait in memory")
         });
-        coverage.probes.push(wire::Probe { name: "spool".to_owned(), status: status.into(), reason });
+        coverage.capabilities.push(wire::Capability { name: "spool".to_owned(), status: status.into(), reason });
         let lost = [
             ("spool_full", stats.dropped_full),
             ("spool_too_old", stats.dropped_old),
@@ -246,13 +247,13 @@ fn stamp(heartbeat: &mut wire::Heartbeat, queue: &Queue, meter: &Meter) {
 }
 
 /// Sends until everything is measured and sent, or, once everything is measured, until the sweeper does not take it.
-async fn send(uplink: &mut Uplink, queue: &Queue, measured: &CancellationToken, before_first_word: Duration) {
+async fn send(exporter: &mut Exporter, queue: &Queue, measured: &CancellationToken, before_first_word: Duration) {
     tokio::select! {
         () = tokio::time::sleep(before_first_word) => {}
         () = measured.cancelled() => {}
     }
     loop {
-        let step = uplink.step().await;
+        let step = exporter.step().await;
         if step == Step::Progress {
             continue;
         }

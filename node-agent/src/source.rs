@@ -1,13 +1,13 @@
-//! Where heartbeats come from, as the uplink sees it.
+//! Where heartbeats come from, as the exporter sees it.
 //!
-//! The uplink asks once per interval and gives each heartbeat its sequence; what a heartbeat holds is none of its
-//! business. [`Readings`] is the one real source; tests bring canned heartbeats.
+//! The exporter asks once per interval and gives each heartbeat its sequence; what a heartbeat holds is none of its
+//! business. [`SamplerSource`] is the one real source; tests bring canned heartbeats.
 
 use crate::{
+    aggregate::{self, OwnCosts},
     budget::{Budget, Cost, Limits, Step},
-    collect::Collector,
-    coverage::{Probes, Status},
-    fold::{self, OwnCosts},
+    collect::Sampler,
+    coverage::{Capabilities, Status},
     model::Moment,
     names,
     switch::Switch,
@@ -17,46 +17,46 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Gives one heartbeat per call; the time between two calls is the interval that the heartbeat speaks about.
 ///
-/// What only the uplink knows is left to it: `sequence` is 0, and `AgentCost.spooled_heartbeats`,
+/// What only the exporter knows is left to it: `sequence` is 0, and `AgentCost.spooled_heartbeats`,
 /// `AgentCost.spool_dropped_heartbeats` and `HostCounters.own_network_…` are absent.
-pub trait Source: Send {
+pub trait HeartbeatSource: Send {
     /// Reads the counters now.
     ///
     /// # Errors
-    /// If there will never be another heartbeat. What a single probe cannot measure is no error: coverage says it.
+    /// If there will never be another heartbeat. What a single capability cannot measure is no error: coverage says it.
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat>;
 
-    /// Whether this tick is to pass without a reading, because intervals are longer for now.
+    /// Whether this tick is to pass without a sample, because intervals are longer for now.
     fn passes_over(&mut self) -> bool {
         false
     }
 
-    /// Whether the last reading was the last one, until whoever runs this begins it anew.
+    /// Whether the last sample was the last one, until whoever runs this begins it anew.
     fn is_paused(&self) -> bool {
         false
     }
 }
 
 /// Heartbeats of this host.
-pub struct Readings {
-    collector: Collector,
+pub struct SamplerSource {
+    sampler: Sampler,
     previous: Moment,
     switch: Option<Switch>,
     budget: Option<Budget>,
-    /// CPU time of the agent and its programs at the last reading, in nanoseconds.
+    /// CPU time of the agent and its programs at the last sample, in nanoseconds.
     spent_ns: Option<u64>,
     passed_over: bool,
     /// Nothing is attached: the switch was seen thrown, however short that was.
     is_paused: bool,
 }
 
-impl Readings {
-    /// The first heartbeat speaks about the time since the collector's start.
+impl SamplerSource {
+    /// The first heartbeat speaks about the time since the sampler's start.
     #[must_use]
-    pub fn new(collector: Collector) -> Self {
-        let previous = collector.counters_since();
+    pub fn new(sampler: Sampler) -> Self {
+        let previous = sampler.counters_since();
         let (passed_over, is_paused) = (false, false);
-        Self { collector, previous, switch: None, budget: None, spent_ns: None, passed_over, is_paused }
+        Self { sampler, previous, switch: None, budget: None, spent_ns: None, passed_over, is_paused }
     }
 
     /// From here on it stops where `switch` says so, and does less where it costs more than `limits`.
@@ -65,10 +65,10 @@ impl Readings {
         Self { switch: Some(switch), budget: Some(Budget::new(limits)), ..self }
     }
 
-    /// Detaches everything: nothing is counted until [`Readings::resume`].
+    /// Detaches everything: nothing is counted until [`SamplerSource::resume`].
     pub fn pause(&mut self) {
         self.is_paused = true;
-        self.collector.pause();
+        self.sampler.pause();
     }
 
     /// Counts again after the kill switch was released.
@@ -76,9 +76,9 @@ impl Readings {
     /// # Errors
     /// If that takes a new process.
     pub fn resume(&mut self) -> anyhow::Result<()> {
-        let given_up = self.budget.as_ref().map(Budget::given_up).unwrap_or_default();
-        self.collector.resume(given_up)?;
-        self.previous = self.collector.counters_since();
+        let shed = self.budget.as_ref().map(Budget::shed).unwrap_or_default();
+        self.sampler.resume(shed)?;
+        self.previous = self.sampler.counters_since();
         self.spent_ns = None;
         self.is_paused = false;
         Ok(())
@@ -97,20 +97,20 @@ impl Readings {
         };
         self.spent_ns = spent_ns;
         agent.degraded_steps = budget.steps();
-        let mut probes = Probes::default();
-        budget.state(&mut probes);
+        let mut capabilities = Capabilities::default();
+        budget.state(&mut capabilities);
         if let Some(coverage) = &mut heartbeat.coverage {
-            coverage.probes.extend(probes.to_wire());
+            coverage.capabilities.extend(capabilities.to_wire());
         }
         if budget.notice(&cost) {
-            let given_up = budget.given_up();
-            tracing::info!(steps = budget.steps(), ?given_up, "the agent's own budget");
-            if let Err(error) = self.collector.do_without(given_up) {
-                tracing::warn!(%error, "what was given up cannot be taken back");
+            let shed = budget.shed();
+            tracing::info!(steps = budget.steps(), ?shed, "the agent's own budget");
+            if let Err(error) = self.sampler.do_without(shed) {
+                tracing::warn!(%error, "what was shed cannot be measured again");
             }
             // A new begin of the counters is a new begin of the interval.
-            if self.collector.counters_since().boottime_ns > self.previous.boottime_ns {
-                self.previous = self.collector.counters_since();
+            if self.sampler.counters_since().boottime_ns > self.previous.boottime_ns {
+                self.previous = self.sampler.counters_since();
             }
         }
     }
@@ -118,29 +118,29 @@ impl Readings {
     /// Stops measuring at once if the kill switch is thrown, and says so in this heartbeat, which is the last one.
     fn obey_switch(&mut self, heartbeat: &mut wire::Heartbeat) {
         let Some(switch) = &self.switch else { return };
-        let mut probes = Probes::default();
-        switch.state(&mut probes);
-        // One look decides both: the file may be gone a moment later.
-        if probes.status("kill_switch") == Some(Status::Denied) {
+        let mut capabilities = Capabilities::default();
+        switch.state(&mut capabilities);
+        // One check decides both: the file may be gone a moment later.
+        if capabilities.status("kill_switch") == Some(Status::Denied) {
             self.pause();
         }
         if let Some(coverage) = &mut heartbeat.coverage {
-            coverage.probes.extend(probes.to_wire());
+            coverage.capabilities.extend(capabilities.to_wire());
         }
     }
 
     /// What is measured and what is not.
     #[must_use]
-    pub fn probes(&self) -> Vec<wire::Probe> {
-        self.collector.probes()
+    pub fn capabilities(&self) -> Vec<wire::Capability> {
+        self.sampler.capabilities()
     }
 }
 
-impl Source for Readings {
+impl HeartbeatSource for SamplerSource {
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
-        let reading = self.collector.read();
-        let mut heartbeat = fold::heartbeat(&self.previous, &reading, &own_costs());
-        self.previous = reading.taken;
+        let sample = self.sampler.read();
+        let mut heartbeat = aggregate::heartbeat(&self.previous, &sample, &own_costs());
+        self.previous = sample.taken;
         self.keep_within_budget(&mut heartbeat);
         self.obey_switch(&mut heartbeat);
         names::make_harmless(&mut heartbeat);
@@ -148,7 +148,7 @@ impl Source for Readings {
     }
 
     fn passes_over(&mut self) -> bool {
-        let is_longer = self.budget.as_ref().is_some_and(|budget| budget.has_given_up(Step::Interval));
+        let is_longer = self.budget.as_ref().is_some_and(|budget| budget.has_shed(Step::Interval));
         self.passed_over = is_longer && !self.passed_over;
         self.passed_over
     }

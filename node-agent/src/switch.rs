@@ -1,12 +1,12 @@
 //! The kill switch: a file. While it exists nothing is measured, no program is attached, and nothing is sent.
 //!
-//! It is looked at once a second and at each reading: two system calls, 1.5 µs (measured on 6.18). Polling and not inotify, because the file's folder
-//! may come and go with the service that makes it. The sweeper hears of it in the last heartbeat (probe `kill_switch`) and then nothing:
+//! It is looked at once a second and at each sample: two system calls, 1.5 µs (measured on 6.18). Polling and not inotify, because the file's folder
+//! may come and go with the service that makes it. The sweeper hears of it in the last heartbeat (capability `kill_switch`) and then nothing:
 //! silence is *unknown*, on which nobody acts. When the file is gone, counting begins anew.
 
 use crate::{
     config::Config,
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
 };
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use std::{
 
 /// Name of the file in the state directory, which is looked at as well.
 const IN_STATE_DIR: &str = "stop";
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the switch is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Seen {
     Hidden(io::Error),
 }
 
-fn look(path: &Path) -> Seen {
+fn check(path: &Path) -> Seen {
     match fs::symlink_metadata(path) {
         Ok(_) => Seen::There,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Seen::Absent,
@@ -49,7 +49,7 @@ impl Switch {
     /// The file that stops collection, if there is one.
     #[must_use]
     pub fn thrown(&self) -> Option<&Path> {
-        self.files.iter().find(|path| matches!(look(path), Seen::There)).map(PathBuf::as_path)
+        self.files.iter().find(|path| matches!(check(path), Seen::There)).map(PathBuf::as_path)
     }
 
     /// Returns once the switch is thrown, with its file.
@@ -58,14 +58,14 @@ impl Switch {
             if let Some(path) = self.thrown() {
                 return path;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 
     /// Returns once it is not.
     pub async fn until_released(&self) {
         while self.thrown().is_some() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 
@@ -101,16 +101,20 @@ impl Switch {
         Ok(gone)
     }
 
-    /// States the probe `kill_switch`: *denied* means that it is thrown.
-    pub fn state(&self, probes: &mut Probes) {
+    /// States the capability `kill_switch`: *denied* means that it is thrown.
+    pub fn state(&self, capabilities: &mut Capabilities) {
         if let Some(path) = self.thrown() {
             let reason = format!("collection is stopped by {}; it goes on when that file is gone", path.display());
-            return probes.set("kill_switch", Status::Denied, reason);
+            return capabilities.set("kill_switch", Status::Denied, reason);
         }
-        probes.ok("kill_switch");
+        capabilities.ok("kill_switch");
         for path in &self.files {
-            if let Seen::Hidden(error) = look(path) {
-                probes.set("kill_switch", Status::Broken, format!("{} cannot be looked at: {error}", path.display()));
+            if let Seen::Hidden(error) = check(path) {
+                capabilities.set(
+                    "kill_switch",
+                    Status::Broken,
+                    format!("{} cannot be looked at: {error}", path.display()),
+                );
             }
         }
     }
@@ -165,16 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn the_probe_says_which_file_it_is() {
+    fn the_capability_says_which_file_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let switch = switch(folder.path());
-        let mut probes = Probes::default();
-        switch.state(&mut probes);
-        assert_eq!(probes.status("kill_switch"), Some(Status::Ok));
+        let mut capabilities = Capabilities::default();
+        switch.state(&mut capabilities);
+        assert_eq!(capabilities.status("kill_switch"), Some(Status::Ok));
         switch.throw().unwrap();
-        switch.state(&mut probes);
-        let wire = probes.to_wire();
+        switch.state(&mut capabilities);
+        let wire = capabilities.to_wire();
         assert!(wire[0].reason.contains("run/stop"), "{wire:?}");
-        assert_eq!(probes.status("kill_switch"), Some(Status::Denied));
+        assert_eq!(capabilities.status("kill_switch"), Some(Status::Denied));
     }
 }

@@ -19,12 +19,12 @@ pub(crate) fn idle() -> FindingNotice {
     notice.place = Some("AWS account 123456789012, eu-central-1".into());
     notice.owner = Some("genomics@example.org".into());
     notice.certainty = Some(
-        "Measured by the kernel in all 321 intervals; decided by workload CPU, which stayed under its floor".into(),
+        "Measured by the kernel in all 321 intervals; decided by workload CPU, which stayed under its threshold".into(),
     );
     notice.evidence = vec![
-        "Workload CPU: 0.4 ms per second at most (floor 2 ms per second)".into(),
-        "Workload disk: 0 bytes per second (floor 4,096)".into(),
-        "Network: 312 bytes per second (floor 4,096)".into(),
+        "Workload CPU: 0.4 ms per second at most (threshold 2 ms per second)".into(),
+        "Workload disk: 0 bytes per second (threshold 4,096)".into(),
+        "Network: 312 bytes per second (threshold 4,096)".into(),
         "Processes started by workloads: none".into(),
         "Sessions of people: none with input since 2026-03-01 17:42 UTC".into(),
     ];

@@ -183,7 +183,7 @@ pub const NEVER_UNITS: &[&str] = &[
     "qemu-guest-agent",
 ];
 
-/// Units of container runtimes and of kubelet: what of [`RUNTIME_PROGRAMS`] runs there starts, watches and probes containers, and has no work of
+/// Units of container runtimes and of kubelet: what of [`RUNTIME_PROGRAMS`] runs there starts, watches and checks containers, and has no work of
 /// its own.
 pub const RUNTIME_UNITS: &[&str] = &["containerd.service", "crio.service", "docker.service", "kubelet.service"];
 

@@ -1,4 +1,4 @@
-//! Short lives in a cgroup of their own, as the agent and as the kernel's own books of that cgroup tell of them.
+//! Short-lived processes in a cgroup of their own, as the agent and as the kernel's own counters of that cgroup tell of them.
 
 use crate::{
     binaries,
@@ -25,7 +25,7 @@ pub struct Lives {
     /// `exec` or `names`; see `short_lives.sh`.
     pub kind: &'static str,
     /// The agent's setting of that name.
-    pub collector: &'static str,
+    pub source: &'static str,
     /// Shell commands before anything else, in a mount namespace of their own.
     pub before: &'static str,
     /// Natively, the words that start the agent, where it is not to run as it is.
@@ -40,7 +40,7 @@ impl Lives {
     /// So many programs that are over at once.
     #[must_use]
     pub fn programs(count: u32) -> Self {
-        Self { count, kind: "exec", collector: "ebpf", before: ":", agent: Vec::new() }
+        Self { count, kind: "exec", source: "ebpf", before: ":", agent: Vec::new() }
     }
 }
 
@@ -99,7 +99,7 @@ impl Proof {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", lives.before), "sh"]);
         command.arg(&script).arg(agent).arg(lives.count.to_string()).arg(lives.kind).arg(folder.path());
-        let status = Running::start("short-lives", command.arg(lives.collector), folder.path()).end(TIMEOUT).await;
+        let status = Running::start("short-lives", command.arg(lives.source), folder.path()).end(TIMEOUT).await;
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
         assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
         Self::of(&read("heartbeat.json"), &read("books"), &read("threads"), Machine::Shared)
@@ -111,12 +111,12 @@ impl Proof {
     ///
     /// When the agent does not measure.
     pub async fn in_a_micro_vm(folder: &Path, lives: &Lives) -> Self {
-        let Lives { count, kind, collector, before, .. } = lives;
+        let Lives { count, kind, source, before, .. } = lives;
         // Else the kernel starts a process for each module that it looks for in vain, the first time that the agent asks for sockets.
         let script = format!(
             "echo >/proc/sys/kernel/modprobe
             {before}
-            sh /etc/short_lives.sh /bin/node-agent {count} {kind} /tmp {collector} || {{ cat /tmp/agent.log; exit 1; }}
+            sh /etc/short_lives.sh /bin/node-agent {count} {kind} /tmp {source} || {{ cat /tmp/agent.log; exit 1; }}
             give heartbeat /tmp/heartbeat.json
             give books /tmp/books
             give threads /tmp/threads"
@@ -148,10 +148,10 @@ impl Proof {
         self.counter(&self.path, name)
     }
 
-    /// One counter of the rest row.
+    /// One counter of the overflow row.
     #[must_use]
     pub fn rest(&self, name: &str) -> u64 {
-        self.counter("rest", name)
+        self.counter("overflow", name)
     }
 
     /// One drop counter.
@@ -166,16 +166,19 @@ impl Proof {
         drop["count"].as_u64().expect("a count")
     }
 
-    /// Status and reason of one probe.
+    /// Status and reason of one capability.
     ///
     /// # Panics
     ///
     /// When there is none of this name.
     #[must_use]
-    pub fn probe(&self, name: &str) -> (&str, &str) {
-        let probes = self.heartbeat["coverage"]["probes"].as_array().expect("probes");
-        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("no probe {name}"));
-        (probe["status"].as_str().unwrap_or_default(), probe["reason"].as_str().unwrap_or_default())
+    pub fn capability(&self, name: &str) -> (&str, &str) {
+        let capabilities = self.heartbeat["coverage"]["capabilities"].as_array().expect("capabilities");
+        let capability = capabilities
+            .iter()
+            .find(|capability| capability["name"] == name)
+            .unwrap_or_else(|| panic!("no capability {name}"));
+        (capability["status"].as_str().unwrap_or_default(), capability["reason"].as_str().unwrap_or_default())
     }
 
     /// Asserts that nothing was lost.
@@ -194,7 +197,7 @@ impl Proof {
     /// When they were not.
     pub fn assert_counted(&self, count: u32) {
         let count = u64::from(count);
-        assert_eq!(self.heartbeat["coverage"]["collector"], "COLLECTOR_EBPF");
+        assert_eq!(self.heartbeat["coverage"]["source"], "SOURCE_EBPF");
         assert_eq!([self.own("forks"), self.own("execs"), self.own("exits")], [count; 3], "forks, execs, exits");
         self.assert_nothing_lost();
     }

@@ -38,7 +38,7 @@ static int map(uint32_t id) {
     attributes = (union bpf_attr){.info = {.bpf_fd = (uint32_t)fd, .info_len = sizeof info, .info = address(&info)}};
     if (bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes))
         fail("BPF_OBJ_GET_INFO_BY_FD");
-    if (!strcmp(info.name, "FOLDED") && info.key_size == KEY_BYTES && info.value_size == VALUE_BYTES)
+    if (!strcmp(info.name, "AGGREGATED") && info.key_size == KEY_BYTES && info.value_size == VALUE_BYTES)
         return fd;
     close(fd);
     return -1;

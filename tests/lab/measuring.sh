@@ -6,7 +6,7 @@ set -eu
 # the script itself. $out then holds heartbeat.json and agent.log, whole when `measured` has returned.
 measure() {
     mkfifo "$out/log"
-    NODE_AGENT_LOG=node_agent=info NODE_AGENT_COLLECTOR="$1" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &
+    NODE_AGENT_LOG=node_agent=info NODE_AGENT_SOURCE="$1" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &
     agent_pid=$!
     exec 9<"$out/log"
     said=

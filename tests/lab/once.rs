@@ -30,7 +30,7 @@ impl Once {
         let agent = Agent::prepare(folder, &settings, &[]);
         let mut once = Running::start("once", agent.command().args(["once", "--interval", "1h"]), folder);
         let _ = once.line_with("measuring from here on", TIMEOUT).await;
-        // It gives up its rights then, looks at everything once more, and only after that can be told to stop.
+        // It drops its rights then, looks at everything once more, and only after that can be told to stop.
         let status = format!("/proc/{}/status", once.pid().as_raw_nonzero());
         wait::until("the agent to obey SIGTERM", TIMEOUT, || {
             let caught = fs::read_to_string(&status).expect("the agent lives");
@@ -133,7 +133,7 @@ impl Group {
         pids.lines().map(str::to_owned).collect()
     }
 
-    /// CPU time by the kernel's own books, in nanoseconds.
+    /// CPU time by the kernel's own counters, in nanoseconds.
     ///
     /// # Panics
     ///

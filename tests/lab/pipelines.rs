@@ -1,4 +1,4 @@
-//! Pipelines under the eyes of an agent, and the kernel's own books beside it.
+//! Pipelines under the eyes of an agent, and the kernel's own counters beside it.
 
 use crate::{binaries, orphan::Orphan, process::Running};
 use rand::RngCore as _;
@@ -83,7 +83,7 @@ impl Bench {
         let mut command = Command::new("sh");
         command.arg("-c").arg(r#"exec "$0" once --interval 1h >heartbeat.json"#).arg(binaries::node_agent());
         command.current_dir(self.folder.path());
-        command.env("NODE_AGENT_LOG", "node_agent=info").env("NODE_AGENT_COLLECTOR", "ebpf");
+        command.env("NODE_AGENT_LOG", "node_agent=info").env("NODE_AGENT_SOURCE", "ebpf");
         let mut agent = Running::start("agent", &mut command, self.folder.path());
         let _ = agent.line_with("measuring from here on", TIMEOUT).await;
         agent

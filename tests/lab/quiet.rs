@@ -6,7 +6,7 @@
 use crate::{sample, sweeper::Sweeper};
 use heartbeat::{
     api::{CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH, JOIN_PATH, JoinRequest, JoinResponse},
-    wire::{Collector, Coverage, Envelope, Heartbeat, Host, HostCounters, Interval},
+    wire::{Coverage, Envelope, Heartbeat, Host, HostCounters, Interval, Source},
 };
 use jiff::Timestamp;
 
@@ -123,7 +123,7 @@ fn quiet(sequence: u64, now_unix_ms: i64, hostname: &str) -> Heartbeat {
             ..HostCounters::default()
         }),
         workloads: vec![sample::kernel()],
-        coverage: Some(Coverage { collector: Collector::Ebpf.into(), probes: Vec::new(), drops: Vec::new() }),
+        coverage: Some(Coverage { source: Source::Ebpf.into(), capabilities: Vec::new(), drops: Vec::new() }),
         agent: None,
         ..Heartbeat::default()
     }

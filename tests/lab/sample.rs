@@ -56,7 +56,7 @@ pub fn heartbeat(sequence: u64, end: Timestamp) -> wire::Heartbeat {
         host: Some(wire::Host { hostname: "sample".to_owned(), cpus: 4, interval_ms: 30_000, ..wire::Host::default() }),
         counters: Some(wire::HostCounters { cpu_busy_ns: Some(sequence * 1_500_000_000), ..Default::default() }),
         workloads: vec![workload],
-        coverage: Some(wire::Coverage { collector: wire::Collector::Ebpf.into(), ..wire::Coverage::default() }),
+        coverage: Some(wire::Coverage { source: wire::Source::Ebpf.into(), ..wire::Coverage::default() }),
         agent: Some(wire::AgentCost::default()),
         ..wire::Heartbeat::default()
     }

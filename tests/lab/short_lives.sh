@@ -1,4 +1,4 @@
-# Short lives in a cgroup of their own, seen by the agent and by the kernel's own books of that cgroup.
+# Short lives in a cgroup of their own, seen by the agent and by the kernel's own counters of that cgroup.
 #
 #   short_lives.sh AGENT COUNT exec|names FOLDER [COLLECTOR]
 #

@@ -100,8 +100,8 @@ fn class<'a>(heartbeat: &'a Value, id: &str) -> &'a str {
 
 /// Status and reason of the capability.
 fn capability(heartbeat: &Value) -> (String, String) {
-    let probes = heartbeat["coverage"]["probes"].as_array().unwrap();
-    let found = probes.iter().find(|probe| probe["name"] == "containers").unwrap();
+    let capabilities = heartbeat["coverage"]["capabilities"].as_array().unwrap();
+    let found = capabilities.iter().find(|capability| capability["name"] == "containers").unwrap();
     let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"))
 }
@@ -133,7 +133,7 @@ async fn only_namespace_daemonset_and_image_by_kubelets_word_make_a_container_ho
     kubelet.runs(&Pod { uid: POD.uid, ..moved.clone() }, "aws-node", &moved_id);
 
     let heartbeat = once(&folder.path().join("agent"), &settings(&containerd, &address, true));
-    assert_eq!(capability(&heartbeat), ("PROBE_STATUS_OK".to_owned(), String::new()));
+    assert_eq!(capability(&heartbeat), ("CAPABILITY_STATUS_OK".to_owned(), String::new()));
     assert_eq!(class(&heartbeat, &genuine), "CLASS_HOUSEKEEPING");
     for id in [&spoofed_id, &in_default_id, &other_id, &moved_id] {
         assert_eq!(class(&heartbeat, id), "CLASS_WORKLOAD", "{:#}", row(&heartbeat, id));
@@ -153,7 +153,7 @@ async fn only_namespace_daemonset_and_image_by_kubelets_word_make_a_container_ho
     assert!(kubelet.asked.lock().unwrap().iter().all(|uri| uri == "/pods"));
 
     let without = once(&folder.path().join("agent"), &settings(&containerd, &address, false));
-    assert_eq!(capability(&without).0, "PROBE_STATUS_NOT_APPLICABLE");
+    assert_eq!(capability(&without).0, "CAPABILITY_STATUS_NOT_APPLICABLE");
     assert_eq!(class(&without, &genuine), "CLASS_WORKLOAD", "nobody was asked");
     assert_eq!(row(&without, &genuine)["name"]["container"], Value::Null);
 }
@@ -193,7 +193,7 @@ async fn a_container_that_comes_is_known_by_the_next_sample_and_a_source_that_go
     let mut command = agent.command();
     command.args(["watch", "--json", "--interval", "500ms"]);
     let agent = Running::start("watch", &mut command, folder.path());
-    until(&agent, "a first heartbeat", |heartbeat| capability(heartbeat).0 == "PROBE_STATUS_OK").await;
+    until(&agent, "a first heartbeat", |heartbeat| capability(heartbeat).0 == "CAPABILITY_STATUS_OK").await;
 
     let id = containerd.run(&POD).await;
     kubelet.runs(&POD, "aws-node", &id);
@@ -211,7 +211,7 @@ async fn a_container_that_comes_is_known_by_the_next_sample_and_a_source_that_go
     kill_process(first, Signal::KILL).unwrap();
     let gone =
         until(&agent, "the missing socket in coverage", |heartbeat| capability(heartbeat).1.contains("sock")).await;
-    assert_eq!(capability(&gone).0, "PROBE_STATUS_BROKEN");
+    assert_eq!(capability(&gone).0, "CAPABILITY_STATUS_BROKEN");
     containerd.hide_socket(false);
     let second = wait::until("another helper", TIMEOUT, || {
         let found = helper(agent.pid()).filter(|pid| *pid != first);
@@ -220,14 +220,14 @@ async fn a_container_that_comes_is_known_by_the_next_sample_and_a_source_that_go
     .await;
     kill_process(second, Signal::KILL).unwrap();
     until(&agent, "everything known again", |heartbeat| {
-        capability(heartbeat).0 == "PROBE_STATUS_OK" && is_upkeep(heartbeat)
+        capability(heartbeat).0 == "CAPABILITY_STATUS_OK" && is_upkeep(heartbeat)
     })
     .await;
-    let privileges = last(&agent).unwrap()["coverage"]["probes"]
+    let privileges = last(&agent).unwrap()["coverage"]["capabilities"]
         .as_array()
         .unwrap()
         .iter()
-        .find(|probe| probe["name"] == "privileges")
+        .find(|capability| capability["name"] == "privileges")
         .cloned();
-    assert_eq!(privileges.unwrap()["status"], "PROBE_STATUS_OK", "the helper's thread holds no right either");
+    assert_eq!(privileges.unwrap()["status"], "CAPABILITY_STATUS_OK", "the helper's thread holds no right either");
 }

@@ -134,7 +134,7 @@ async fn servers_that_are_down_lose_nothing() {
         quiet::report(&stage.sweeper, name).await;
     }
     stage.sweep().await;
-    // Not even the sweeper's own death in the meantime.
+    // Not even the sweeper's own exit in the meantime.
     stage.sweeper.kill();
     stage.sweeper.start_again().await;
     stage.sweep().await;

@@ -1,5 +1,5 @@
 //! Real engines, a real container and a real batch system: each shows up as pipeline, run, task and tool, and a task's CPU time is
-//! what the kernel's own books of its cgroup say. Nothing is wrapped, and no environment variable is read.
+//! what the kernel's own counters of its cgroup say. Nothing is wrapped, and no environment variable is read.
 
 use lab::{
     binaries,

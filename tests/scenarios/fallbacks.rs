@@ -10,48 +10,48 @@ use lab::{
 
 const COUNT: u32 = 1_000;
 const N: u64 = 1_000;
-const OK: &str = "PROBE_STATUS_OK";
-const UNSUPPORTED: &str = "PROBE_STATUS_UNSUPPORTED";
-const DENIED: &str = "PROBE_STATUS_DENIED";
+const OK: &str = "CAPABILITY_STATUS_OK";
+const UNSUPPORTED: &str = "CAPABILITY_STATUS_UNSUPPORTED";
+const DENIED: &str = "CAPABILITY_STATUS_DENIED";
 /// Hides the kernel's type information from everybody in this mount namespace.
 const NO_TYPES: &str = "mount -t tmpfs none /sys/kernel/btf";
 /// A user without any right, or with one.
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
 
-fn lives(collector: &'static str, before: &'static str, rights: &str) -> Lives {
+fn lives(source: &'static str, before: &'static str, rights: &str) -> Lives {
     let mut agent: Vec<String> = rights.split_whitespace().map(str::to_owned).collect();
     if !agent.is_empty() {
         agent.push(binaries::node_agent().display().to_string());
     }
-    Lives { collector, before, agent, ..Lives::programs(COUNT) }
+    Lives { source, before, agent, ..Lives::programs(COUNT) }
 }
 
-async fn native(collector: &'static str, before: &'static str, rights: &str) -> Proof {
-    Proof::on_this_host(&lives(collector, before, rights)).await
+async fn native(source: &'static str, before: &'static str, rights: &str) -> Proof {
+    Proof::on_this_host(&lives(source, before, rights)).await
 }
 
-async fn guest(collector: &'static str, before: &'static str) -> Proof {
+async fn guest(source: &'static str, before: &'static str) -> Proof {
     let folder = tempfile::tempdir().unwrap();
-    Proof::in_a_micro_vm(folder.path(), &lives(collector, before, "")).await
+    Proof::in_a_micro_vm(folder.path(), &lives(source, before, "")).await
 }
 
-fn assert_collector(proof: &Proof, collector: &str) {
-    assert_eq!(proof.heartbeat["coverage"]["collector"], collector);
-    assert_eq!(proof.probe("tasks").0, OK);
-    assert_ne!(proof.probe("ebpf").0, OK);
+fn assert_source(proof: &Proof, source: &str) {
+    assert_eq!(proof.heartbeat["coverage"]["source"], source);
+    assert_eq!(proof.capability("tasks").0, OK);
+    assert_ne!(proof.capability("ebpf").0, OK);
 }
 
-/// Births, program starts and ends are exact.
+/// Forks, program starts and ends are exact.
 fn assert_births(proof: &Proof) {
     assert_eq!([proof.own("forks"), proof.own("execs"), proof.own("exits")], [N; 3], "forks, execs, exits");
-    assert_eq!(proof.probe("births").0, OK);
+    assert_eq!(proof.capability("process_events").0, OK);
     proof.assert_nothing_lost();
 }
 
-/// The kernel's records count each of the dead; the shell that bore them lives, in this cgroup, and is new as well.
+/// The kernel's records count each of exited processes; the shell that bore them lives, in this cgroup, and is new as well.
 fn assert_records(proof: &Proof) {
     assert_eq!([proof.own("forks"), proof.own("exits")], [N + 1, N], "forks, exits");
-    assert_eq!(proof.probe("births").0, UNSUPPORTED);
+    assert_eq!(proof.capability("process_events").0, UNSUPPORTED);
     proof.assert_nothing_lost();
 }
 
@@ -59,27 +59,27 @@ fn assert_records(proof: &Proof) {
 fn assert_cpu_time(proof: &Proof) {
     let (agent, books) = (proof.own("cpu_ns"), proof.cpu_ns);
     assert!(agent * 100 > books * 50 && agent * 100 < books * 130, "the agent says {agent} ns, the books {books} ns");
-    assert_eq!(proof.probe("short_lives").0, UNSUPPORTED);
+    assert_eq!(proof.capability("short_lived_processes").0, UNSUPPORTED);
 }
 
 /// Nobody saw them: they are nowhere, and that is said.
 fn assert_blind(proof: &Proof, status: &str) {
-    assert_collector(proof, "COLLECTOR_PROC");
+    assert_source(proof, "SOURCE_PROC");
     for row in proof.heartbeat["workloads"].as_array().unwrap() {
         assert!(row["forks"].is_null() && row["execs"].is_null() && row["exits"].is_null(), "{row}");
     }
-    for probe in ["births", "short_lives"] {
-        assert_eq!(proof.probe(probe).0, status, "{probe}");
+    for capability in ["process_events", "short_lived_processes"] {
+        assert_eq!(proof.capability(capability).0, status, "{capability}");
     }
 }
 
 #[tokio::test]
 async fn each_part_can_be_asked_for_alone() {
     let proof = native("tracepoints", ":", "").await;
-    assert_collector(&proof, "COLLECTOR_TRACEPOINTS");
+    assert_source(&proof, "SOURCE_TRACEPOINTS");
     assert_births(&proof);
     let proof = native("taskstats", ":", "").await;
-    assert_collector(&proof, "COLLECTOR_TASKSTATS");
+    assert_source(&proof, "SOURCE_TASKSTATS");
     assert_records(&proof);
     assert_cpu_time(&proof);
     assert_blind(&native("proc", ":", "").await, UNSUPPORTED);
@@ -88,33 +88,36 @@ async fn each_part_can_be_asked_for_alone() {
 #[tokio::test]
 async fn without_type_information_tracepoints_and_records_count_exactly() {
     let proof = native("auto", NO_TYPES, "").await;
-    assert_collector(&proof, "COLLECTOR_TRACEPOINTS_TASKSTATS");
+    assert_source(&proof, "SOURCE_TRACEPOINTS_TASKSTATS");
     assert_births(&proof);
     assert_cpu_time(&proof);
-    assert!(proof.probe("ebpf").1.contains("/sys/kernel/btf/vmlinux"), "{:?}", proof.probe("ebpf"));
+    assert!(proof.capability("ebpf").1.contains("/sys/kernel/btf/vmlinux"), "{:?}", proof.capability("ebpf"));
 }
 
 #[tokio::test]
 async fn without_the_right_to_load_programs_the_kernels_records_count() {
     let proof = native("auto", ":", &format!("{NOBODY} --inh-caps=+net_admin --ambient-caps=+net_admin")).await;
-    assert_collector(&proof, "COLLECTOR_TASKSTATS");
+    assert_source(&proof, "SOURCE_TASKSTATS");
     assert_records(&proof);
-    assert_eq!((proof.probe("ebpf").0, proof.probe("tracepoints").0, proof.probe("taskstats").0), (DENIED, DENIED, OK));
+    assert_eq!(
+        (proof.capability("ebpf").0, proof.capability("tracepoints").0, proof.capability("taskstats").0),
+        (DENIED, DENIED, OK)
+    );
     // Other users' storage traffic is not shown to such a user.
-    assert_eq!(proof.probe("disk_io").0, DENIED);
+    assert_eq!(proof.capability("disk_io").0, DENIED);
 }
 
 #[tokio::test]
 async fn without_any_right_proc_is_left_and_says_what_it_cannot_see() {
     let proof = native("auto", ":", NOBODY).await;
     assert_blind(&proof, DENIED);
-    assert_eq!((proof.probe("tracepoints").0, proof.probe("taskstats").0), (DENIED, DENIED));
+    assert_eq!((proof.capability("tracepoints").0, proof.capability("taskstats").0), (DENIED, DENIED));
 }
 
 #[tokio::test]
 async fn another_kernel_without_type_information_is_served_as_well() {
     let proof = guest("auto", NO_TYPES).await;
-    assert_collector(&proof, "COLLECTOR_TRACEPOINTS_TASKSTATS");
+    assert_source(&proof, "SOURCE_TRACEPOINTS_TASKSTATS");
     assert_births(&proof);
     assert_cpu_time(&proof);
 }
@@ -122,7 +125,7 @@ async fn another_kernel_without_type_information_is_served_as_well() {
 #[tokio::test]
 async fn another_kernels_records_count_exactly() {
     let proof = guest("taskstats", ":").await;
-    assert_collector(&proof, "COLLECTOR_TASKSTATS");
+    assert_source(&proof, "SOURCE_TASKSTATS");
     assert_records(&proof);
     assert_cpu_time(&proof);
 }

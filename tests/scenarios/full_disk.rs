@@ -21,11 +21,11 @@ async fn stored(store: &Store) -> Vec<wire::Heartbeat> {
     all
 }
 
-/// State and reason of the probe `spool`.
-fn spool(heartbeat: &wire::Heartbeat) -> (wire::ProbeStatus, String) {
-    let probes = &heartbeat.coverage.as_ref().unwrap().probes;
-    let probe = probes.iter().find(|probe| probe.name == "spool").unwrap();
-    (probe.status(), probe.reason.clone())
+/// State and reason of the capability `spool`.
+fn spool(heartbeat: &wire::Heartbeat) -> (wire::CapabilityStatus, String) {
+    let capabilities = &heartbeat.coverage.as_ref().unwrap().capabilities;
+    let capability = capabilities.iter().find(|capability| capability.name == "spool").unwrap();
+    (capability.status(), capability.reason.clone())
 }
 
 async fn until(store: &Store, what: &str, condition: impl Fn(&[wire::Heartbeat]) -> bool) -> Vec<wire::Heartbeat> {
@@ -73,10 +73,10 @@ async fn a_full_disk_costs_no_heartbeat_and_is_named() {
     let all = until(&store, "heartbeats that say it", |all| {
         // A heartbeat that is sent gives its block back: that one is taken as well.
         disk.fill();
-        all.iter().filter(|one| spool(one).0 == wire::ProbeStatus::Broken).count() >= 3
+        all.iter().filter(|one| spool(one).0 == wire::CapabilityStatus::Broken).count() >= 3
     })
     .await;
-    assert_eq!(spool(&all[0]), (wire::ProbeStatus::Ok, String::new()));
+    assert_eq!(spool(&all[0]), (wire::CapabilityStatus::Ok, String::new()));
     let (_, reason) = spool(all.last().unwrap());
     assert!(reason.contains("No space left on device") && reason.contains("wait in memory"), "{reason}");
 
@@ -95,7 +95,7 @@ async fn a_full_disk_costs_no_heartbeat_and_is_named() {
     sweeper.start_again().await;
     let before = stored(&store).await.len();
     let all = until(&store, "everything, and two more with a disk", |all| {
-        let healthy = all.iter().rev().take_while(|one| spool(one).0 == wire::ProbeStatus::Ok).count();
+        let healthy = all.iter().rev().take_while(|one| spool(one).0 == wire::CapabilityStatus::Ok).count();
         all.len() > before && healthy >= 2 && all.iter().map(|one| one.sequence).max() == u64::try_from(all.len()).ok()
     })
     .await;

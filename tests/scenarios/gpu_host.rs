@@ -14,9 +14,9 @@ use serde_json::Value;
 use std::{fs, path::Path, time::Duration};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-const READ: &str = "PROBE_STATUS_OK";
-const BROKEN: &str = "PROBE_STATUS_BROKEN";
-const UNSUPPORTED: &str = "PROBE_STATUS_UNSUPPORTED";
+const READ: &str = "CAPABILITY_STATUS_OK";
+const BROKEN: &str = "CAPABILITY_STATUS_BROKEN";
+const UNSUPPORTED: &str = "CAPABILITY_STATUS_UNSUPPORTED";
 
 struct Once(Running);
 
@@ -59,14 +59,14 @@ impl Once {
 struct Heartbeat(Value);
 
 impl Heartbeat {
-    fn probe(&self) -> (&str, &str) {
+    fn gpu_capability(&self) -> (&str, &str) {
         self.capability("gpu")
     }
 
     fn capability(&self, name: &str) -> (&str, &str) {
-        let probes = self.0["coverage"]["probes"].as_array().unwrap();
-        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap();
-        (probe["status"].as_str().unwrap(), probe["reason"].as_str().unwrap())
+        let capabilities = self.0["coverage"]["capabilities"].as_array().unwrap();
+        let capability = capabilities.iter().find(|capability| capability["name"] == name).unwrap();
+        (capability["status"].as_str().unwrap(), capability["reason"].as_str().unwrap())
     }
 
     fn gpus(&self) -> &[Value] {
@@ -75,8 +75,8 @@ impl Heartbeat {
 
     fn assert_unread(&self, status: &str, reason: &str) {
         assert_eq!(self.0["host"]["gpu_present"], true);
-        assert_eq!(self.probe().0, status, "{:?}", self.probe());
-        assert!(self.probe().1.contains(reason), "{:?} does not say `{reason}`", self.probe());
+        assert_eq!(self.gpu_capability().0, status, "{:?}", self.gpu_capability());
+        assert!(self.gpu_capability().1.contains(reason), "{:?} does not say `{reason}`", self.gpu_capability());
     }
 }
 
@@ -101,11 +101,11 @@ async fn two_gpus_are_read_and_the_busy_one_is_told_from_the_idle_one() {
     }
 
     let heartbeat = once.heartbeat().await;
-    assert_eq!(heartbeat.probe(), (READ, ""));
+    assert_eq!(heartbeat.gpu_capability(), (READ, ""));
     assert_eq!(heartbeat.capability("accelerators"), (READ, ""), "nothing else computes");
     let [busy, idle] = heartbeat.gpus() else { panic!("{:?}", heartbeat.gpus()) };
     let busy_ns = busy["busy_ns"].as_u64().unwrap();
-    // 80 % of the 4 to 6 s between the first and the last of the readings that fell into the interval, each 1 s after the other.
+    // 80 % of the 4 to 6 s between the first and the last of the samples that fell into the interval, each 1 s after the other.
     assert!((3_000_000_000..=5_000_000_000).contains(&busy_ns), "{busy_ns}");
     assert_eq!([&busy["utilization_percent"], &busy["processes"]], [80, 1]);
     assert_eq!(busy["model"], "NVIDIA Stand-in 80GB");
@@ -132,7 +132,7 @@ async fn an_accelerator_beside_the_gpus_is_one_that_nobody_reads() {
     host.with_device("0000:11:00.0", "0x1d0f", "0x7164", "0x088000");
     host.with_device("0000:12:00.0", "0x1a03", "0x2000", "0x030000");
     let heartbeat = Once::measuring(folder.path(), &host, "200ms").await.heartbeat().await;
-    assert_eq!(heartbeat.probe(), (READ, ""), "the GPU is read all the same");
+    assert_eq!(heartbeat.gpu_capability(), (READ, ""), "the GPU is read all the same");
     let reason = "nobody reads what these accelerators do: 1 of Amazon 1d0f:7164, 1 of Intel 8086:0bda";
     assert_eq!(heartbeat.capability("accelerators"), (UNSUPPORTED, reason));
 }
@@ -150,7 +150,7 @@ async fn a_gpu_in_parts_has_no_utilisation_and_says_so() {
 #[tokio::test]
 async fn a_missing_list_of_processes_costs_only_that() {
     let heartbeat = heartbeat(1, &[("count", 1), ("processes_error0", NOT_SUPPORTED)]).await;
-    assert_eq!(heartbeat.probe(), (READ, ""));
+    assert_eq!(heartbeat.gpu_capability(), (READ, ""));
     assert_eq!([&heartbeat.gpus()[0]["busy_ns"], &heartbeat.gpus()[0]["processes"]], [&Value::from(0), &Value::Null]);
 }
 
@@ -159,7 +159,7 @@ async fn a_driver_that_is_not_there_or_does_not_fit_is_named() {
     for (error, reason) in [(DRIVER_NOT_LOADED, "driver"), (LIB_RM_VERSION_MISMATCH, "version")] {
         let heartbeat = heartbeat(1, &[("init", error)]).await;
         heartbeat.assert_unread(BROKEN, "NVML does not start");
-        assert!(heartbeat.probe().1.contains(reason), "{:?}", heartbeat.probe());
+        assert!(heartbeat.gpu_capability().1.contains(reason), "{:?}", heartbeat.gpu_capability());
         assert!(heartbeat.gpus().is_empty());
     }
 }
@@ -192,14 +192,14 @@ async fn a_driver_that_hangs_makes_the_gpus_unread_and_the_agent_goes_on() {
     let once = Once::measuring(folder.path(), &host, "8s").await;
     host.answers(&[("count", 1), ("hang", 1)]);
     let heartbeat = once.heartbeat().await;
-    heartbeat.assert_unread(BROKEN, "no reading for more than 5 s");
+    heartbeat.assert_unread(BROKEN, "no sample for more than 5 s");
     assert!(heartbeat.gpus().is_empty(), "what is old says nothing about now");
     assert!(heartbeat.0["counters"]["cpu_busy_ns"].is_u64());
 }
 
 #[tokio::test]
 async fn a_driver_that_hangs_from_the_beginning_keeps_the_agent_from_nothing() {
-    heartbeat(1, &[("hang", 1)]).await.assert_unread(BROKEN, "no reading");
+    heartbeat(1, &[("hang", 1)]).await.assert_unread(BROKEN, "no sample");
 }
 
 #[tokio::test]

@@ -69,13 +69,13 @@ impl Measuring {
 }
 
 fn capability<'a>(heartbeat: &'a Value, name: &str) -> (&'a str, &'a str) {
-    let all = heartbeat["coverage"]["probes"].as_array().unwrap();
+    let all = heartbeat["coverage"]["capabilities"].as_array().unwrap();
     let one = all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no capability {name}"));
     (one["status"].as_str().unwrap(), one["reason"].as_str().unwrap())
 }
 
 fn groups<'a>(heartbeat: &'a Value, protocol: &str, port: u16, outbound: bool) -> Vec<&'a Value> {
-    assert_eq!(capability(heartbeat, "peers"), ("PROBE_STATUS_OK", ""));
+    assert_eq!(capability(heartbeat, "peers"), ("CAPABILITY_STATUS_OK", ""));
     let groups = heartbeat["peers"]["groups"].as_array().unwrap();
     let wanted = |group: &&Value| {
         group["port"] == port && group["outbound"] == outbound && group["protocol"] == format!("PROTOCOL_{protocol}")
@@ -180,7 +180,7 @@ async fn who_exchanges_data_is_told_in_both_directions_with_program_port_and_tim
     let spoken = agent.heartbeat().await;
     assert_exchanged(group(&spoken, "TCP", port, false), sent_from, now_unix_ms());
     assert_exchanged(group(&spoken, "TCP", echo_port, true), exchanged_from, exchanged_to);
-    assert_eq!(capability(&spoken, "interfaces"), ("PROBE_STATUS_OK", ""));
+    assert_eq!(capability(&spoken, "interfaces"), ("CAPABILITY_STATUS_OK", ""));
 }
 
 #[tokio::test]
@@ -189,8 +189,8 @@ async fn a_connection_made_after_the_rights_are_gone_is_nobodys_unless_the_right
     let neighbour = Neighbour::new(1);
     let (_echo, port) = echo(&neighbour, "echo", folder.path()).await;
     for (settings, class, command, status) in [
-        ("", "CLASS_UNSPECIFIED", json!(""), "PROBE_STATUS_DENIED"),
-        ("keep_ptrace = true\n", "CLASS_WORKLOAD", own_name(), "PROBE_STATUS_OK"),
+        ("", "CLASS_UNSPECIFIED", json!(""), "CAPABILITY_STATUS_DENIED"),
+        ("keep_ptrace = true\n", "CLASS_WORKLOAD", own_name(), "CAPABILITY_STATUS_OK"),
     ] {
         let agent = Measuring::start(folder.path(), settings).await;
         let from = now_unix_ms();
@@ -289,9 +289,9 @@ async fn an_agent_outside_the_hosts_network_says_that_it_does_not_see_the_hosts_
     command.args(["doctor", "--output", "json"]);
     let output = neighbour.command(&command).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = report["probes"].as_array().unwrap();
+    let rows = report["capabilities"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == "interfaces").unwrap();
-    assert_eq!(row["standing"], "denied");
+    assert_eq!(row["status"], "denied");
     assert!(row["reason"].as_str().unwrap().contains("a network namespace of its own"), "{row}");
     assert!(row["remedy"].as_str().unwrap().contains("hostNetwork: true"), "{row}");
 }
@@ -313,14 +313,14 @@ async fn a_network_card_that_is_moved_into_a_container_is_missed_by_name() {
     vm.end(LIMIT).await;
     let row = |name: &str| {
         let report: Value = serde_json::from_str(&vm.given(name).unwrap()).unwrap();
-        let rows = report["probes"].as_array().unwrap();
+        let rows = report["capabilities"].as_array().unwrap();
         rows.iter().find(|row| row["name"] == "interfaces").unwrap().clone()
     };
-    assert_eq!(row("here")["standing"], "ok", "{}", row("here"));
+    assert_eq!(row("here")["status"], "ok", "{}", row("here"));
     let device = vm.given("device").unwrap();
     let device = device.trim().rsplit('/').nth(2).unwrap();
     let moved = row("moved");
-    assert_eq!(moved["standing"], "unsupported");
+    assert_eq!(moved["status"], "unsupported");
     let reason = format!(
         "the network device {device} (driver virtio_net) has its interface in another network namespace: its traffic is not counted"
     );

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use heartbeat::wire::{Class, ProbeStatus};
+use heartbeat::wire::{CapabilityStatus, Class};
 use lab::{agent::Agent, binaries, namespace::Neighbour, once::Once, wait};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use serde_json::Value;
@@ -28,10 +28,13 @@ async fn heartbeat() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn probe<'a>(heartbeat: &'a Value, name: &str) -> (&'a str, &'a str) {
-    let probes = heartbeat["coverage"]["probes"].as_array().unwrap();
-    let probe = probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("no probe {name}"));
-    (probe["status"].as_str().unwrap(), probe["reason"].as_str().unwrap())
+fn capability<'a>(heartbeat: &'a Value, name: &str) -> (&'a str, &'a str) {
+    let capabilities = heartbeat["coverage"]["capabilities"].as_array().unwrap();
+    let capability = capabilities
+        .iter()
+        .find(|capability| capability["name"] == name)
+        .unwrap_or_else(|| panic!("no capability {name}"));
+    (capability["status"].as_str().unwrap(), capability["reason"].as_str().unwrap())
 }
 
 /// What processes show of what they have open: inodes of sockets, and whether all show it. A machine's first process may hide it even from root.
@@ -164,9 +167,9 @@ impl Drop for Session {
 #[tokio::test]
 async fn a_person_is_a_session_with_a_terminal_and_its_last_input() {
     let before = heartbeat().await;
-    assert_eq!(probe(&before, "people"), ("PROBE_STATUS_OK", ""));
-    let sessions = |heartbeat: &Value| heartbeat["people"]["terminal_sessions"].as_u64().unwrap();
-    let last_input = |heartbeat: &Value| heartbeat["people"]["last_input_unix_ms"].as_i64();
+    assert_eq!(capability(&before, "interactive_sessions"), ("CAPABILITY_STATUS_OK", ""));
+    let sessions = |heartbeat: &Value| heartbeat["interactive_sessions"]["terminal_sessions"].as_u64().unwrap();
+    let last_input = |heartbeat: &Value| heartbeat["interactive_sessions"]["last_input_unix_ms"].as_i64();
 
     let folder = tempfile::tempdir().unwrap();
     let mut session = Session::open(folder.path()).await;
@@ -200,7 +203,7 @@ async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
     let port = server.local_addr().unwrap().port();
     let accepted = || server.accept().unwrap();
     let listener = |heartbeat: &Value| {
-        let listeners = heartbeat["callers"]["listeners"].as_array().unwrap();
+        let listeners = heartbeat["inbound_peers"]["listeners"].as_array().unwrap();
         listeners.iter().find(|listener| listener["port"] == port).unwrap().clone()
     };
 
@@ -219,11 +222,11 @@ async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
     let _second = neighbour.call(port, "second", folder.path());
     let _second_served = accepted();
     let called = agent.heartbeat().await.0;
-    assert_eq!(probe(&called, "callers"), ("PROBE_STATUS_OK", ""));
+    assert_eq!(capability(&called, "inbound_peers"), ("CAPABILITY_STATUS_OK", ""));
     let found = listener(&called);
     let hidden = hidden_listeners();
-    let expected = if hidden.is_empty() { "PROBE_STATUS_OK" } else { "PROBE_STATUS_DENIED" };
-    assert_eq!(probe(&called, "caller_owners").0, expected, "{hidden:?}; {}", called["callers"]);
+    let expected = if hidden.is_empty() { "CAPABILITY_STATUS_OK" } else { "CAPABILITY_STATUS_DENIED" };
+    assert_eq!(capability(&called, "inbound_peer_owners").0, expected, "{hidden:?}; {}", called["inbound_peers"]);
     assert_eq!(found["outside_peers"], 2, "{found}");
     assert_eq!(found["class"], Class::Workload.as_str_name());
     assert_eq!(found["command"].as_str(), fs::read_to_string("/proc/self/comm").ok().as_deref().map(str::trim));
@@ -253,8 +256,8 @@ served.recv(1)";
     let _caller = outside.call_at(address, port, "caller", folder.path());
     server.line_with("accepted", TIMEOUT).await;
     let called = agent.heartbeat().await.0;
-    assert_eq!(probe(&called, "callers"), ("PROBE_STATUS_OK", ""));
-    let listeners = called["callers"]["listeners"].as_array().unwrap();
+    assert_eq!(capability(&called, "inbound_peers"), ("CAPABILITY_STATUS_OK", ""));
+    let listeners = called["inbound_peers"]["listeners"].as_array().unwrap();
     let found = listeners.iter().find(|listener| listener["port"] == port).unwrap();
     assert_eq!((&found["outside_peers"], &found["class"]), (&1.into(), &Class::Workload.as_str_name().into()));
     let at = found["last_new_peer_unix_ms"].as_i64().unwrap();
@@ -345,13 +348,13 @@ async fn disk_operations_faults_switches_and_pressure_are_those_of_proc_and_move
     }
     match (done.stalled_on_io_us, after.stalled_on_io_us) {
         (Some(done), Some(after)) => {
-            assert_eq!(probe(&heartbeat, "pressure"), ("PROBE_STATUS_OK", ""));
+            assert_eq!(capability(&heartbeat, "pressure"), ("CAPABILITY_STATUS_OK", ""));
             let told = counters["pressure"]["io_some_us"].as_u64().unwrap();
             assert!((done..=after).contains(&told), "{told} is not in {done}..={after}");
         }
         _ => {
-            let (status, reason) = probe(&heartbeat, "pressure");
-            assert_eq!(status, ProbeStatus::Unsupported.as_str_name());
+            let (status, reason) = capability(&heartbeat, "pressure");
+            assert_eq!(status, CapabilityStatus::Unsupported.as_str_name());
             assert!(reason.contains("CONFIG_PSI"), "{reason}");
             assert_eq!(counters["pressure"], Value::Null);
         }
@@ -387,7 +390,7 @@ async fn memory_that_was_in_use_for_three_seconds_is_in_the_peak() {
     assert_eq!(held.iter().step_by(4096).map(|byte| usize::from(*byte)).sum::<usize>(), HELD / 4096);
     drop(held);
     let heartbeat = agent.heartbeat().await.0;
-    assert_eq!(probe(&heartbeat, "host_memory_peak"), ("PROBE_STATUS_OK", ""));
+    assert_eq!(capability(&heartbeat, "host_memory_peak"), ("CAPABILITY_STATUS_OK", ""));
     let peak = heartbeat["counters"]["memory_used_peak_bytes"].as_u64().unwrap();
     assert!((least - SLACK..=total).contains(&peak), "{peak} is not in {least}..={total}; before {before}");
 }

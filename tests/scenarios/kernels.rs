@@ -36,7 +36,7 @@ const PROGRAMS: u32 = 2_000;
 /// Headers of a frame with TCP over IPv4 without options; slirp's TCP asks for none.
 const HEADER_BYTES: u64 = 14 + 20 + 20;
 
-/// The collector's own word on where the kernel keeps what.
+/// The sampler's own word on where the kernel keeps what.
 const LOG: &str = "info,node_agent::kernel=debug";
 
 /// What every kernel here can do, by the agent's names for it.
@@ -52,8 +52,8 @@ const EVERYWHERE: [&str; 17] = [
     "network",
     "memory_peak",
     "direct_reclaim",
-    "births",
-    "short_lives",
+    "process_events",
+    "short_lived_processes",
     "exit_status",
     "oom_kills",
     "cgroups",
@@ -76,9 +76,9 @@ impl Doctor {
     fn read(report: &str, log: &str) -> Self {
         let report: Value = serde_json::from_str(report).unwrap_or_else(|error| panic!("{error}: {report}"));
         let text = |capability: &Value, name: &str| capability[name].as_str().unwrap().to_owned();
-        let capabilities = report["probes"].as_array().unwrap().iter();
+        let capabilities = report["capabilities"].as_array().unwrap().iter();
         let capabilities =
-            capabilities.map(|each| (text(each, "name"), (text(each, "standing"), text(each, "reason")))).collect();
+            capabilities.map(|each| (text(each, "name"), (text(each, "status"), text(each, "reason")))).collect();
         let layout = log.lines().find(|line| line.contains("layout of this kernel")).unwrap_or_else(|| panic!("{log}"));
         let fields = layout.split_once('{').unwrap().1.split(", ").map(str::to_owned);
         // When counting began is no field of the kernel's.
@@ -107,8 +107,8 @@ impl Doctor {
         // Before that, the memory is gone when the exit is shown.
         let shows_memory_at_exit = self.release()[..] >= [6, 16][..];
         let expected = if shows_memory_at_exit { "ok" } else { "unsupported" };
-        assert_eq!(status("memory_peak_of_the_dead"), expected, "{kernel}");
-        let reason = &self.capabilities["memory_peak_of_the_dead"].1;
+        assert_eq!(status("memory_peak_of_exited"), expected, "{kernel}");
+        let reason = &self.capabilities["memory_peak_of_exited"].1;
         assert_eq!(reason.contains("before Linux 6.16"), !shows_memory_at_exit, "{kernel}: {reason}");
         for (name, (status, reason)) in &self.capabilities {
             assert!(status == "ok" || !reason.is_empty(), "{kernel}: {name} is {status}, without a reason");
@@ -133,15 +133,15 @@ fn check_rights(kernel: Kernel, proof: &Proof) {
     let keeps_one = kernel == Kernel::Linux5_10;
     let expected: &[_] = if keeps_one { &[NONE, CAP_BPF] } else { &[NONE] };
     assert_eq!(held, expected.iter().copied().collect(), "{kernel:?}: {threads}");
-    let (status, reason) = proof.probe("privileges");
+    let (status, reason) = proof.capability("privileges");
     assert_eq!(
         (status, reason.contains("only CAP_BPF is left")),
-        ("PROBE_STATUS_OK", keeps_one),
+        ("CAPABILITY_STATUS_OK", keeps_one),
         "{kernel:?}: {reason}"
     );
 }
 
-/// Who asked for memory is not who was killed, and the kernel's own books of both cgroups say so.
+/// Who asked for memory is not who was killed, and the kernel's own counters of both cgroups say so.
 fn assert_victim(heartbeat: &str, books: &str) {
     let seen = Seen(serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")));
     let book = |name: &str| books.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();

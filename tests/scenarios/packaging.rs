@@ -143,7 +143,7 @@ impl Podman {
         let options =
             ["--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", "--volume=/sys/fs/cgroup:/sys/fs/cgroup:ro"];
         words.extend(options.map(str::to_owned));
-        words.extend(["--env=NODE_AGENT_COLLECTOR", "--env=NODE_AGENT_LOG", image].map(str::to_owned));
+        words.extend(["--env=NODE_AGENT_SOURCE", "--env=NODE_AGENT_LOG", image].map(str::to_owned));
         words
     }
 }
@@ -156,7 +156,7 @@ async fn the_container_counts_the_hosts_processes_exactly() {
     let lives = Lives { agent: podman.run("node-agent", "bpf,perfmon"), ..Lives::programs(COUNT) };
     let proof = Proof::on_this_host(&lives).await;
     proof.assert_exact(COUNT);
-    assert_eq!(proof.probe("privileges").0, "PROBE_STATUS_OK");
+    assert_eq!(proof.capability("privileges").0, "CAPABILITY_STATUS_OK");
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     podman.build("node-agent");
     let mut agent = podman.run("node-agent", "bpf");
     agent.retain(|word| !word.starts_with("--cap-add"));
-    let proof = Proof::on_this_host(&Lives { agent, collector: "auto", ..Lives::programs(10) }).await;
-    assert_eq!(proof.heartbeat["coverage"]["collector"], "COLLECTOR_PROC");
-    assert_eq!(proof.probe("ebpf").0, "PROBE_STATUS_DENIED");
+    let proof = Proof::on_this_host(&Lives { agent, source: "auto", ..Lives::programs(10) }).await;
+    assert_eq!(proof.heartbeat["coverage"]["source"], "SOURCE_PROC");
+    assert_eq!(proof.capability("ebpf").0, "CAPABILITY_STATUS_DENIED");
 }
 
 /// A pod has a cgroup namespace of its own, in which the kernel writes every path from the pod's own on.
@@ -178,12 +178,11 @@ fn a_container_with_a_cgroup_namespace_of_its_own_names_workloads_by_the_hosts_p
     let scratch = tempfile::tempdir().unwrap();
     let group = Group::new("namespace");
     let _inside = Running::start("inside", group.inside(&binaries::system("sleep")).arg("3600"), scratch.path());
-    for (collector, capabilities) in [("ebpf", "bpf,perfmon"), ("proc", "net_admin")] {
+    for (source, capabilities) in [("ebpf", "bpf,perfmon"), ("proc", "net_admin")] {
         let mut words = podman.run("node-agent", capabilities);
         let image = words.pop().unwrap();
         words.extend(
-            ["--cgroupns=private", &env(&format!("COLLECTOR={collector}")), &env("IDENTITY=host"), &image]
-                .map(str::to_owned),
+            ["--cgroupns=private", &env(&format!("SOURCE={source}")), &env("IDENTITY=host"), &image].map(str::to_owned),
         );
         words.extend(["once", "--interval", "500ms"].map(str::to_owned));
         let done = Command::new(&words[0]).args(&words[1..]).output().unwrap();
@@ -191,8 +190,8 @@ fn a_container_with_a_cgroup_namespace_of_its_own_names_workloads_by_the_hosts_p
         let heartbeat: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         let keys: Vec<&str> =
             heartbeat["workloads"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
-        assert!(keys.contains(&group.key().as_str()), "{collector}: {keys:#?}");
-        assert!(!keys.iter().any(|key| key.contains("/..")), "{collector}: {keys:#?}");
+        assert!(keys.contains(&group.key().as_str()), "{source}: {keys:#?}");
+        assert!(!keys.iter().any(|key| key.contains("/..")), "{source}: {keys:#?}");
     }
 }
 

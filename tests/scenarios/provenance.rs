@@ -146,7 +146,7 @@ fn class<'a>(seen: &'a Seen, group: &Group) -> &'a str {
 }
 
 fn capability<'a>(seen: &'a Seen, name: &str) -> (&'a str, &'a str) {
-    let all = seen.0["coverage"]["probes"].as_array().unwrap();
+    let all = seen.0["coverage"]["capabilities"].as_array().unwrap();
     let one = all.iter().find(|one| one["name"] == name).unwrap();
     (one["status"].as_str().unwrap(), one["reason"].as_str().unwrap())
 }
@@ -211,8 +211,8 @@ fn what_rpm_installed_and_nobody_changed_is_housekeeping_and_all_else_is_work() 
     ];
     let running = expected.map(|(path, _)| machine.start(path));
     let seen = machine.seen();
-    assert_eq!(capability(&seen, "provenance"), ("PROBE_STATUS_OK", ""));
-    assert_eq!(capability(&seen, "crontabs"), ("PROBE_STATUS_OK", ""));
+    assert_eq!(capability(&seen, "provenance"), ("CAPABILITY_STATUS_OK", ""));
+    assert_eq!(capability(&seen, "crontabs"), ("CAPABILITY_STATUS_OK", ""));
     for ((path, is_own), (group, _)) in expected.iter().zip(&running) {
         let class_of = if *is_own { "CLASS_HOUSEKEEPING" } else { "CLASS_WORKLOAD" };
         assert_eq!(class(&seen, group), class_of, "{path}");
@@ -231,10 +231,14 @@ fn a_database_that_cannot_be_read_makes_everything_work() {
     let whole = fs::read(&database).unwrap();
     type Damage = fn(&Path, &[u8]);
     let damages: [(Damage, &str, &str); 3] = [
-        (|database, whole| fs::write(database, &whole[..whole.len() / 2]).unwrap(), "PROBE_STATUS_BROKEN", "malformed"),
+        (
+            |database, whole| fs::write(database, &whole[..whole.len() / 2]).unwrap(),
+            "CAPABILITY_STATUS_BROKEN",
+            "malformed",
+        ),
         (
             |database, _| fs::write(database.with_file_name("rpmdb.sqlite-wal"), "unfinished").unwrap(),
-            "PROBE_STATUS_BROKEN",
+            "CAPABILITY_STATUS_BROKEN",
             "a transaction of rpm's is under way",
         ),
         (
@@ -242,7 +246,7 @@ fn a_database_that_cannot_be_read_makes_everything_work() {
                 fs::remove_file(database).unwrap();
                 fs::write(database.with_file_name("Packages"), whole).unwrap();
             },
-            "PROBE_STATUS_UNSUPPORTED",
+            "CAPABILITY_STATUS_UNSUPPORTED",
             "Berkeley DB",
         ),
     ];

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use heartbeat::wire::{self, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus};
 use jiff::Timestamp;
 use lab::{agent::Agent, binaries, once::Group, process::Running, sweeper::Sweeper, wait};
 use rustix::process::Signal;
@@ -57,10 +57,13 @@ impl Pair {
     }
 }
 
-fn probe(heartbeat: &wire::Heartbeat, name: &str) -> (ProbeStatus, String) {
-    let probes = &heartbeat.coverage.as_ref().unwrap().probes;
-    let probe = probes.iter().find(|probe| probe.name == name).unwrap_or_else(|| panic!("no {name}: {probes:?}"));
-    (probe.status(), probe.reason.clone())
+fn capability(heartbeat: &wire::Heartbeat, name: &str) -> (CapabilityStatus, String) {
+    let capabilities = &heartbeat.coverage.as_ref().unwrap().capabilities;
+    let capability = capabilities
+        .iter()
+        .find(|capability| capability.name == name)
+        .unwrap_or_else(|| panic!("no {name}: {capabilities:?}"));
+    (capability.status(), capability.reason.clone())
 }
 
 fn since(heartbeat: &wire::Heartbeat) -> u64 {
@@ -69,9 +72,9 @@ fn since(heartbeat: &wire::Heartbeat) -> u64 {
 
 #[tokio::test]
 async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
-    let mut pair = Pair::start("collector = \"ebpf\"\n").await;
+    let mut pair = Pair::start("source = \"ebpf\"\n").await;
     let first = pair.until("a heartbeat", |_| true).await;
-    assert_eq!(probe(&first, "kill_switch").0, ProbeStatus::Ok);
+    assert_eq!(capability(&first, "kill_switch").0, CapabilityStatus::Ok);
     assert!(pair.attached() > 0);
 
     let said = pair.agent.run(&["stop"]).await;
@@ -79,8 +82,8 @@ async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
     pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
     assert_eq!(pair.attached(), 0);
     let last = pair.heartbeats().await.pop().unwrap();
-    let (status, reason) = probe(&last, "kill_switch");
-    assert!(status == ProbeStatus::Denied && reason.contains("run/stop"), "{reason}");
+    let (status, reason) = capability(&last, "kill_switch");
+    assert!(status == CapabilityStatus::Denied && reason.contains("run/stop"), "{reason}");
     // Nobody else looks meanwhile, either.
     let refused = pair.agent.run(&["once"]).await;
     assert!(
@@ -94,7 +97,7 @@ async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
 
     assert!(pair.agent.run(&["resume"]).await.status.success());
     let next = pair.until("a heartbeat after the pause", |heartbeat| since(heartbeat) > since(&last)).await;
-    assert_eq!(probe(&next, "kill_switch").0, ProbeStatus::Ok);
+    assert_eq!(capability(&next, "kill_switch").0, CapabilityStatus::Ok);
     assert_eq!(next.interval.unwrap().start_boottime_ns, since(&next), "what happened in between is nobody's activity");
     assert!(pair.attached() > 0);
     pair.agent.stop().await;
@@ -104,25 +107,25 @@ fn forks(heartbeat: &wire::Heartbeat) -> u64 {
     heartbeat.workloads.iter().filter_map(|row| row.forks).sum()
 }
 
-/// Each throw is made half an interval around a reading, which sees it; the look once a second sees a quarter of them. Four throws, so that
-/// one of them is seen by the reading alone with all but certainty.
+/// Each throw is made half an interval around a sample, which sees it; the look once a second sees a quarter of them. Four throws, so that
+/// one of them is seen by the sample alone with all but certainty.
 #[tokio::test]
 async fn a_throw_too_short_for_the_look_once_a_second_ends_in_counting_again() {
     // A step of the budget would attach the programs anew.
-    let mut pair = Pair::start("collector = \"ebpf\"\nmax_cpu_percent_of_host = 100.0\n").await;
+    let mut pair = Pair::start("source = \"ebpf\"\nmax_cpu_percent_of_host = 100.0\n").await;
     pair.until("a heartbeat", |_| true).await;
     let stop = pair.agent.folder().join("run/stop");
     fs::create_dir(stop.parent().unwrap()).unwrap();
     for round in 1..=4 {
         let before = pair.heartbeats().await.len();
-        wait::until("the next reading", PATIENCE, || async { (pair.heartbeats().await.len() > before).then_some(()) })
+        wait::until("the next sample", PATIENCE, || async { (pair.heartbeats().await.len() > before).then_some(()) })
             .await;
         tokio::time::sleep(INTERVAL * 3 / 4).await;
         fs::write(&stop, "").unwrap();
         tokio::time::sleep(INTERVAL / 2).await;
         fs::remove_file(&stop).unwrap();
         let before = pair.heartbeats().await.len();
-        wait::until(&format!("births after throw {round}"), PATIENCE / 2, || async {
+        wait::until(&format!("forks after throw {round}"), PATIENCE / 2, || async {
             assert!(Command::new("true").status().unwrap().success());
             let all = pair.heartbeats().await;
             // The first two may have been under way before.
@@ -177,8 +180,8 @@ async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
     let mut pair = Pair::start("max_cpu_percent_of_host = 0.0001\n").await;
     let steps = |heartbeat: &wire::Heartbeat| heartbeat.agent.unwrap().degraded_steps;
     let last = pair.until("every step to be taken", |heartbeat| steps(heartbeat) == 3).await;
-    let (status, reason) = probe(&last, "self_budget");
-    assert_eq!(status, ProbeStatus::Denied);
+    let (status, reason) = capability(&last, "self_budget");
+    assert_eq!(status, CapabilityStatus::Denied);
     assert!(
         reason.contains("network traffic is not told by workload") && reason.contains("above the budget"),
         "{reason}"
@@ -195,15 +198,15 @@ async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
 
 #[tokio::test]
 async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_new_one_may_open_them() {
-    let mut pair = Pair::start("collector = \"taskstats\"\n").await;
+    let mut pair = Pair::start("source = \"taskstats\"\n").await;
     let first = pair.until("a heartbeat", |_| true).await;
-    assert_eq!(first.coverage.as_ref().unwrap().collector(), wire::Collector::Taskstats);
-    assert_eq!(probe(&first, "kill_switch").0, ProbeStatus::Ok);
+    assert_eq!(first.coverage.as_ref().unwrap().source(), wire::Source::Taskstats);
+    assert_eq!(capability(&first, "kill_switch").0, CapabilityStatus::Ok);
 
     assert!(pair.agent.run(&["stop"]).await.status.success());
     pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
     let last = pair.heartbeats().await.pop().unwrap();
-    assert_eq!(probe(&last, "kill_switch").0, ProbeStatus::Denied);
+    assert_eq!(capability(&last, "kill_switch").0, CapabilityStatus::Denied);
     // Silence is nothing that could be waited for: only time shows it.
     let count = pair.heartbeats().await.len();
     tokio::time::sleep(4 * INTERVAL).await;
@@ -216,7 +219,7 @@ async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_ne
     pair.agent.kill();
     pair.agent.start_again();
     let next = pair.until("a heartbeat of the next process", |heartbeat| since(heartbeat) > since(&last)).await;
-    assert_eq!(next.coverage.as_ref().unwrap().collector(), wire::Collector::Taskstats);
+    assert_eq!(next.coverage.as_ref().unwrap().source(), wire::Source::Taskstats);
     assert!(next.interval.unwrap().start_boottime_ns >= last.interval.unwrap().end_boottime_ns);
     pair.agent.stop().await;
 }
@@ -236,7 +239,7 @@ fn cpu_ns(pid: i32) -> u64 {
 async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_says_of_its_cost_is_true() {
     const COUNT: u32 = 3_000;
     const MOST_BYTES: u64 = 20 << 20;
-    let mut pair = Pair::start("collector = \"ebpf\"\n").await;
+    let mut pair = Pair::start("source = \"ebpf\"\n").await;
     let before = pair.until("a heartbeat", |_| true).await.agent.unwrap();
     assert!(before.bpf_ns.unwrap() > 0, "{before:?}");
     let folder = tempfile::tempdir().unwrap();
@@ -253,7 +256,7 @@ async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_s
     let crowded = pair.until("four more heartbeats", later).await;
     assert!(is_crowded(&crowded));
 
-    // Each birth made a program run, and so did each process in each reading.
+    // Each fork made a program run, and so did each process in each sample.
     let (first, last) = (first.agent.unwrap(), crowded.agent.unwrap());
     assert!(first.bpf_runs.unwrap() >= before.bpf_runs.unwrap() + u64::from(COUNT), "{before:?} {first:?}");
     assert!(last.bpf_runs.unwrap() >= first.bpf_runs.unwrap() + 4 * u64::from(COUNT), "{first:?} {last:?}");

@@ -44,8 +44,8 @@ async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
     proof.assert_exact(COUNT);
     assert_powerless(&proof.threads);
     assert_eq!(values(&proof.threads, "Uid"), BTreeSet::from(["65534\t65534\t65534\t65534"]));
-    let (status, reason) = proof.probe("privileges");
-    assert_eq!(status, "PROBE_STATUS_OK", "{reason}");
+    let (status, reason) = proof.capability("privileges");
+    assert_eq!(status, "CAPABILITY_STATUS_OK", "{reason}");
     assert!(reason.starts_with("none are left"), "{reason}");
 }
 
@@ -55,7 +55,7 @@ async fn root_ends_up_without_rights_as_well_and_cannot_regain_them() {
     proof.assert_counted(10);
     assert_powerless(&proof.threads);
     assert_eq!(values(&proof.threads, "CapBnd"), BTreeSet::from(["0000000000000000"]));
-    assert_eq!(proof.probe("privileges"), ("PROBE_STATUS_OK", "none are left"));
+    assert_eq!(proof.capability("privileges"), ("CAPABILITY_STATUS_OK", "none are left"));
 }
 
 #[tokio::test]
@@ -74,8 +74,8 @@ async fn keep_ptrace_keeps_that_right_and_no_other() {
         assert_eq!(values(&proof.threads, set), BTreeSet::from([NONE]), "{set}:\n{}", proof.threads);
     }
     assert_eq!(values(&proof.threads, "NoNewPrivs"), BTreeSet::from(["1"]));
-    let kept = ("PROBE_STATUS_OK", "only CAP_SYS_PTRACE is left, as keep_ptrace says");
-    assert_eq!(proof.probe("privileges"), kept);
+    let kept = ("CAPABILITY_STATUS_OK", "only CAP_SYS_PTRACE is left, as keep_ptrace says");
+    assert_eq!(proof.capability("privileges"), kept);
 }
 
 #[tokio::test]
@@ -137,15 +137,24 @@ async fn in_a_pid_namespace_of_its_own_the_agent_says_that_it_sees_nobody() {
     let output = tokio::process::Command::from(command).output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     let heartbeat: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let probes = heartbeat["coverage"]["probes"].as_array().unwrap();
-    for name in ["ebpf", "tasks", "disk_io", "births", "network", "people", "callers", "host_network"] {
-        let probe = probes.iter().find(|probe| probe["name"] == name).unwrap();
-        assert_eq!(probe["status"], "PROBE_STATUS_DENIED", "{probe}");
-        let reason = probe["reason"].as_str().unwrap();
+    let capabilities = heartbeat["coverage"]["capabilities"].as_array().unwrap();
+    for name in [
+        "ebpf",
+        "tasks",
+        "disk_io",
+        "process_events",
+        "network",
+        "interactive_sessions",
+        "inbound_peers",
+        "host_network",
+    ] {
+        let capability = capabilities.iter().find(|capability| capability["name"] == name).unwrap();
+        assert_eq!(capability["status"], "CAPABILITY_STATUS_DENIED", "{capability}");
+        let reason = capability["reason"].as_str().unwrap();
         assert!(reason.contains("--pid=host") && reason.contains("hostPID"), "{reason}");
     }
     for row in heartbeat["workloads"].as_array().unwrap() {
         assert!(row["cpu_ns"].is_null() && row["disk_read_bytes"].is_null(), "{row}");
     }
-    assert!(heartbeat["people"].is_null() && heartbeat["callers"].is_null());
+    assert!(heartbeat["interactive_sessions"].is_null() && heartbeat["inbound_peers"].is_null());
 }

@@ -1,9 +1,9 @@
-//! Rules that change under a running agent: a new version is taken over without a restart and sorts the very next readings, a
+//! Rules that change under a running agent: a new version is taken over without a restart and sorts the very next samples, a
 //! bad one is refused with line and reason and the one before stays, on the sweeper and on the agent alike.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use heartbeat::wire::{self, Class, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus, Class};
 use jiff::Timestamp;
 use lab::{agent::Agent, process::Running, sweeper::Sweeper, wait};
 use std::{
@@ -77,10 +77,10 @@ fn version(heartbeat: &wire::Heartbeat) -> &str {
     heartbeat.host.as_ref().map_or("", |host| host.rules_version.as_str())
 }
 
-fn rules_probe(heartbeat: &wire::Heartbeat) -> (ProbeStatus, String) {
-    let probes = &heartbeat.coverage.as_ref().unwrap().probes;
-    let probe = probes.iter().find(|probe| probe.name == "rules").unwrap();
-    (probe.status(), probe.reason.clone())
+fn rules_probe(heartbeat: &wire::Heartbeat) -> (CapabilityStatus, String) {
+    let capabilities = &heartbeat.coverage.as_ref().unwrap().capabilities;
+    let capability = capabilities.iter().find(|capability| capability.name == "rules").unwrap();
+    (capability.status(), capability.reason.clone())
 }
 
 /// The row of a workload: its class, and the kind and id of its name.
@@ -125,7 +125,7 @@ async fn new_rules_are_taken_over_while_running_and_bad_ones_are_refused_by_line
     let second = until(&store, "the second rules", first.sequence, |one| version(one) == "lab-2").await;
     let id = std::process::id();
     assert_eq!(row(&second, &key), Some((Class::Housekeeping, format!("lab {id}"))));
-    assert_eq!(rules_probe(&second), (ProbeStatus::Ok, String::new()));
+    assert_eq!(rules_probe(&second), (CapabilityStatus::Ok, String::new()));
     assert_eq!(agent.log().matches("measuring from here on").count(), 1, "the agent went on");
 
     // No reading mixes two sets; where the rows were sorted anew, the counters began anew.
@@ -169,7 +169,7 @@ async fn new_rules_are_taken_over_while_running_and_bad_ones_are_refused_by_line
     agent.start_again();
     let own = until(&store, "the host's own rules", after.sequence, |one| version(one) == "own-1").await;
     fs::write(&local, BAD).unwrap();
-    let complaint = |one: &wire::Heartbeat| rules_probe(one).0 == ProbeStatus::Broken;
+    let complaint = |one: &wire::Heartbeat| rules_probe(one).0 == CapabilityStatus::Broken;
     let refused = until(&store, "the agent's refusal", own.sequence, complaint).await;
     assert_eq!(version(&refused), "own-1");
     let (_, reason) = rules_probe(&refused);

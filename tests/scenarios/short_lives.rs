@@ -1,4 +1,4 @@
-//! Processes that live for a millisecond are counted to the last one, and their CPU time is what the kernel's own books of their
+//! Processes that live for a millisecond are counted to the last one, and their CPU time is what the kernel's own counters of their
 //! cgroup say. That the identical binary does so on other kernels is the scenario `kernels`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ async fn twenty_thousand_short_lives_are_counted_exactly_and_to_the_nanosecond()
     const COUNT: u32 = 20_000;
     let _alone = HOST.lock().await;
     let proof = Proof::on_this_host(&Lives::programs(COUNT)).await;
-    assert!(proof.cpu_ns / u64::from(COUNT) < 3_000_000, "no short lives: {} ns for all", proof.cpu_ns);
+    assert!(proof.cpu_ns / u64::from(COUNT) < 3_000_000, "no short-lived processes: {} ns for all", proof.cpu_ns);
     proof.assert_exact(COUNT);
 }
 
@@ -32,7 +32,7 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     const COUNT: u32 = 12_000;
     let _alone = HOST.lock().await;
     let proof = Proof::on_this_host(&Lives { kind: "names", ..Lives::programs(COUNT) }).await;
-    assert!(proof.drops("detail_fold_overflow") > 0);
+    assert!(proof.drops("detail_map_overflow") > 0);
     assert!(proof.own("exits") < u64::from(COUNT));
     // What others on this host did meanwhile may be in the rest as well, but no more than they were.
     let exits = proof.own("exits") + proof.rest("exits");
@@ -49,7 +49,7 @@ async fn a_flood_of_names_is_summed_up_exactly_where_nobody_else_runs() {
     const COUNT: u32 = 12_000;
     let folder = tempfile::tempdir().unwrap();
     let proof = Proof::in_a_micro_vm(folder.path(), &Lives { kind: "names", ..Lives::programs(COUNT) }).await;
-    assert!(proof.drops("detail_fold_overflow") > 0);
+    assert!(proof.drops("detail_map_overflow") > 0);
     // The script's own two, of which one has ended, stand in their cgroup's row or, if their keys found no place, in the rest.
     let all = |name: &str| proof.own(name) + proof.rest(name) + proof.counter("/", name);
     assert_eq!([all("forks"), all("exits")], [u64::from(COUNT) + 2, u64::from(COUNT) + 1]);
@@ -60,7 +60,7 @@ async fn a_flood_of_names_is_summed_up_exactly_where_nobody_else_runs() {
 
 #[tokio::test]
 async fn eight_thousand_living_names_lose_attribution_and_never_the_sums() {
-    // A reading has 7,168 keys: the names of at least so many find no place.
+    // A sample has 7,168 keys: the names of at least so many find no place.
     const COUNT: u64 = 8_000;
     const WITHOUT_PLACE: u64 = COUNT - 7_168;
     let _alone = HOST.lock().await;
@@ -85,9 +85,9 @@ async fn eight_thousand_living_names_lose_attribution_and_never_the_sums() {
         let row = seen.row(key);
         row[name].as_u64().unwrap_or_else(|| panic!("{name} was not measured: {row}"))
     };
-    assert!(seen.drops("detail_shares") >= WITHOUT_PLACE, "{}", seen.drops("detail_shares"));
+    assert!(seen.drops("detail_key_overflow") >= WITHOUT_PLACE, "{}", seen.drops("detail_key_overflow"));
     // Others on this host found no place either: they are in the rest as well, but no more than they were.
-    let both = |name: &str| of(&key, name) + of("rest", name);
+    let both = |name: &str| of(&key, name) + of("overflow", name);
     for name in ["live_processes", "live_threads"] {
         assert!(of(&key, name) <= 7_168, "{name}");
         assert!(both(name) > COUNT, "{name}: {} of {COUNT} and one more", both(name));

@@ -88,7 +88,7 @@ async fn what_the_sender_gave_up_is_counted_as_lost_and_the_mark_moves_over_it(u
     // 3, 4 and 6 to 9 never arrived; 5 did.
     assert_eq!(send(&store, boot, &[10, 11], 10).await, answer(2, 0, 11, 6));
     assert_eq!(send(&store, boot, &[12], 10).await, answer(1, 0, 12, 0));
-    // Too late: it has been given up.
+    // Too late: it has been dropped.
     assert_eq!(send(&store, boot, &[3], 3).await, answer(0, 1, 12, 0));
     // Dropped from the spool while it was on its way: it did arrive, so it is not lost.
     assert_eq!(send(&store, boot, &[13, 14, 15], 15).await, answer(3, 0, 15, 0));
@@ -320,6 +320,6 @@ async fn a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once(
 
     assert_eq!(store.release_leases("first").await.unwrap(), 2);
     let next = store.claim(&lease.share, "second", LONG).await.unwrap().unwrap();
-    assert_eq!((next.epoch, next.taken_from), (lease.epoch + 1, None), "given up, not run out");
+    assert_eq!((next.epoch, next.taken_from), (lease.epoch + 1, None), "dropped, not run out");
     assert!(!store.renew(&lease, LONG).await.unwrap());
 }

@@ -133,8 +133,8 @@ impl Site {
                 },
             ],
             coverage: Some(wire::Coverage {
-                collector: wire::Collector::Ebpf.into(),
-                probes: Vec::new(),
+                source: wire::Source::Ebpf.into(),
+                capabilities: Vec::new(),
                 drops: Vec::new(),
             }),
             agent: None,
@@ -308,7 +308,7 @@ async fn a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again
     assert_eq!((report.opened.len(), report.complete), (1, true));
     let state = site.context.store.shares().await.unwrap().states.remove(0);
     assert_eq!((state.epoch, state.held), (3, None));
-    assert_eq!(site.context.store.last_sweeps(10).await.unwrap().len(), 1, "of the first reading nothing is written");
+    assert_eq!(site.context.store.last_sweeps(10).await.unwrap().len(), 1, "of the first sample nothing is written");
     assert_eq!(site.pending().await, 2);
 }
 

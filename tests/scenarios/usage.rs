@@ -283,7 +283,7 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     assert_eq!(explained["finding"]["confirmed_sweeps"], 3);
     let text = String::from_utf8(site.sweeper.run(&["explain", id]).await.stdout).unwrap();
     for words in
-        ["quiet has looked unused from outside for 14 d", "CloudWatch: no hour above 0.5 % CPU", "(floor 2.0 %)"]
+        ["quiet has looked unused from outside for 14 d", "CloudWatch: no hour above 0.5 % CPU", "(threshold 2.0 %)"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -228,7 +228,7 @@ async fn metrics_are_what_prometheus_understands_and_only_where_they_were_asked_
         ("cloudsweeper_workload_cpu_seconds", "counter", "seconds"),
         ("cloudsweeper_workload_processes", "gauge", ""),
         ("cloudsweeper_agent_resident_bytes", "gauge", "bytes"),
-        ("cloudsweeper_probe", "gauge", ""),
+        ("cloudsweeper_capability", "gauge", ""),
     ] {
         let family = &families[name];
         assert_eq!((family[0].as_str(), family[1].as_str()), (Some(kind), Some(unit)), "{name}: {families}");

@@ -1,24 +1,24 @@
 //! `node-agent doctor`: what this host lets the agent measure, before anything is sent anywhere.
 //!
-//! It asks a real collector, which has given up its rights, what works. It writes nothing, and sends the sweeper nothing but the
+//! It asks a real sampler, which has dropped its rights, what works. It writes nothing, and sends the sweeper nothing but the
 //! question whether it is there.
 
 use super::{glossary, terminal};
 use crate::{
     config::{Config, Surroundings},
-    coverage::Probes,
+    coverage::Capabilities,
     identity::{self, machine},
-    source::Readings,
+    source::SamplerSource,
     switch::Switch,
 };
-use heartbeat::wire::{Probe, ProbeStatus};
+use heartbeat::wire::{Capability, CapabilityStatus};
 use serde::Serialize;
 use std::{fmt::Write as _, path::Path, time::Duration};
 
 /// How one thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum Status {
     Ok,
     NotApplicable,
     Unsupported,
@@ -26,14 +26,14 @@ enum Standing {
     Broken,
 }
 
-impl Standing {
-    fn of(probe: &Probe) -> Self {
-        match probe.status() {
-            ProbeStatus::Ok => Self::Ok,
-            ProbeStatus::NotApplicable => Self::NotApplicable,
-            ProbeStatus::Unsupported => Self::Unsupported,
-            ProbeStatus::Denied => Self::Denied,
-            ProbeStatus::Broken | ProbeStatus::Unspecified => Self::Broken,
+impl Status {
+    fn of(capability: &Capability) -> Self {
+        match capability.status() {
+            CapabilityStatus::Ok => Self::Ok,
+            CapabilityStatus::NotApplicable => Self::NotApplicable,
+            CapabilityStatus::Unsupported => Self::Unsupported,
+            CapabilityStatus::Denied => Self::Denied,
+            CapabilityStatus::Broken | CapabilityStatus::Unspecified => Self::Broken,
         }
     }
 
@@ -53,7 +53,7 @@ impl Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Row {
     name: String,
-    standing: Standing,
+    status: Status,
     /// What it measures or is.
     meaning: &'static str,
     /// Why it does not stand, or what was found.
@@ -66,25 +66,25 @@ struct Row {
 struct Report {
     kernel: String,
     /// What will be measured and what will not.
-    probes: Vec<Row>,
+    capabilities: Vec<Row>,
     /// What the agent needs besides.
     agent: Vec<Row>,
 }
 
 impl Report {
     fn complete(&self) -> bool {
-        let fine = |row: &Row| matches!(row.standing, Standing::Ok | Standing::NotApplicable);
-        self.probes.iter().chain(&self.agent).all(fine)
+        let fine = |row: &Row| matches!(row.status, Status::Ok | Status::NotApplicable);
+        self.capabilities.iter().chain(&self.agent).all(fine)
     }
 
     fn table(&self) -> String {
         let mut text = format!("kernel {}\n", terminal::escaped(&self.kernel));
-        let rows = self.probes.iter().chain(&self.agent);
+        let rows = self.capabilities.iter().chain(&self.agent);
         let width = rows.map(|row| row.name.chars().count()).max().unwrap_or_default();
-        for (title, rows) in [("measured", &self.probes), ("agent", &self.agent)] {
+        for (title, rows) in [("measured", &self.capabilities), ("agent", &self.agent)] {
             let _ = write!(text, "\n\u{1b}[1m{title}\u{1b}[0m\n");
             for row in rows {
-                let (word, colour) = row.standing.shown();
+                let (word, colour) = row.status.shown();
                 let name = terminal::escaped(&row.name);
                 let _ = writeln!(text, "  {name:width$}  {colour}{word:15}\u{1b}[0m  {}", row.meaning);
                 let details = [("", &row.reason), ("remedy: ", &row.remedy)];
@@ -104,12 +104,12 @@ impl Report {
 pub async fn doctor(
     config: &Config,
     surroundings: &Surroundings,
-    started: anyhow::Result<Readings>,
+    started: anyhow::Result<SamplerSource>,
     json: bool,
 ) -> anyhow::Result<bool> {
-    let probes = match &started {
-        Ok(collector) => collector.probes().iter().map(row).collect(),
-        Err(error) => vec![broken("collector", format!("{error:#}"), "set collector = \"auto\"")],
+    let capabilities = match &started {
+        Ok(sampler) => sampler.capabilities().iter().map(row).collect(),
+        Err(error) => vec![broken("sampler", format!("{error:#}"), "set source = \"auto\"")],
     };
     drop(started);
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -120,7 +120,7 @@ pub async fn doctor(
         budget_row(config),
         sweeper_row(config).await,
     ];
-    let report = Report { kernel, probes, agent };
+    let report = Report { kernel, capabilities, agent };
     let text = if json {
         terminal::escaped_json(&serde_json::to_string_pretty(&report)?).into_owned()
     } else {
@@ -130,25 +130,25 @@ pub async fn doctor(
     Ok(report.complete())
 }
 
-fn row(probe: &Probe) -> Row {
+fn row(capability: &Capability) -> Row {
     Row {
-        name: probe.name.clone(),
-        standing: Standing::of(probe),
-        meaning: glossary::meaning(&probe.name),
-        reason: probe.reason.clone(),
-        remedy: glossary::remedy(&probe.name, probe.status(), &probe.reason).to_owned(),
+        name: capability.name.clone(),
+        status: Status::of(capability),
+        meaning: glossary::meaning(&capability.name),
+        reason: capability.reason.clone(),
+        remedy: glossary::remedy(&capability.name, capability.status(), &capability.reason).to_owned(),
     }
 }
 
 fn fine(name: &str, reason: String) -> Row {
-    own(name, Standing::Ok, reason, "")
+    own(name, Status::Ok, reason, "")
 }
 
 fn broken(name: &str, reason: String, remedy: &str) -> Row {
-    own(name, Standing::Broken, reason, remedy)
+    own(name, Status::Broken, reason, remedy)
 }
 
-fn own(name: &str, standing: Standing, reason: String, remedy: &str) -> Row {
+fn own(name: &str, status: Status, reason: String, remedy: &str) -> Row {
     let meaning = match name {
         "identity" => "which machine this is",
         "state_dir" => "where unsent heartbeats wait",
@@ -157,7 +157,7 @@ fn own(name: &str, standing: Standing, reason: String, remedy: &str) -> Row {
         "self_budget" => "what the agent may cost before it does less",
         _ => "",
     };
-    Row { name: name.to_owned(), standing, meaning, reason, remedy: remedy.to_owned() }
+    Row { name: name.to_owned(), status, meaning, reason, remedy: remedy.to_owned() }
 }
 
 async fn identity_row(config: &Config, surroundings: &Surroundings) -> Row {
@@ -182,13 +182,15 @@ fn state_row(path: &Path) -> Row {
 }
 
 fn switch_row(config: &Config) -> Row {
-    let mut probes = Probes::default();
-    Switch::of(config).state(&mut probes);
-    let probe = probes.to_wire().into_iter().next().unwrap_or_default();
-    match probe.status() {
-        ProbeStatus::Ok => fine("kill_switch", format!("{} is not there: collection runs", config.stop_file.display())),
-        ProbeStatus::Denied => own("kill_switch", Standing::Denied, probe.reason, "node-agent resume"),
-        _ => broken("kill_switch", probe.reason, "let the agent's user look at that folder, or set stop_file"),
+    let mut capabilities = Capabilities::default();
+    Switch::of(config).state(&mut capabilities);
+    let capability = capabilities.to_wire().into_iter().next().unwrap_or_default();
+    match capability.status() {
+        CapabilityStatus::Ok => {
+            fine("kill_switch", format!("{} is not there: collection runs", config.stop_file.display()))
+        }
+        CapabilityStatus::Denied => own("kill_switch", Status::Denied, capability.reason, "node-agent resume"),
+        _ => broken("kill_switch", capability.reason, "let the agent's user look at that folder, or set stop_file"),
     }
 }
 
@@ -199,7 +201,7 @@ fn budget_row(config: &Config) -> Row {
 async fn sweeper_row(config: &Config) -> Row {
     let Some(url) = &config.sweeper_url else {
         let remedy = "set sweeper_url (NODE_AGENT_SWEEPER_URL) before `node-agent run`";
-        return own("sweeper", Standing::NotApplicable, "no sweeper_url is configured".to_owned(), remedy);
+        return own("sweeper", Status::NotApplicable, "no sweeper_url is configured".to_owned(), remedy);
     };
     let remedy = "see that the sweeper runs there and that this host may reach it";
     let answer = async {

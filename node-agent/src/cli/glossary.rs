@@ -1,19 +1,19 @@
-//! What each probe measures, and what a reader can do when it does not: plain data for `doctor`.
+//! What each capability measures, and what a reader can do when it does not: plain data for `doctor`.
 
-use heartbeat::wire::ProbeStatus;
+use heartbeat::wire::CapabilityStatus;
 
 const AS_FOR_EBPF: &str = "as for ebpf";
 
-/// What a probe measures, in words.
+/// What a capability measures, in words.
 #[must_use]
-pub fn meaning(probe: &str) -> &'static str {
-    match probe {
+pub fn meaning(capability: &str) -> &'static str {
+    match capability {
         "accelerators" => "whether every device that computes beside the CPUs is read",
         "blocked_io" => "time blocked on block I/O, by workload",
-        "births" => "processes started, programs executed, processes ended",
+        "process_events" => "processes started, programs executed, processes ended",
         "call_counts" => "read and write system calls, by workload",
-        "caller_owners" => "which program holds a listening port",
-        "callers" => "listening ports and their peers on other machines",
+        "inbound_peer_owners" => "which program holds a listening port",
+        "inbound_peers" => "listening ports and their peers on other machines",
         "cgroup_controllers" => "memory and throttled CPU time of cgroups",
         "cgroup_cpu" => "whether CPU time that no task's own counters show is taken up from its cgroup's",
         "cgroups" => "which processes belong together",
@@ -25,14 +25,14 @@ pub fn meaning(probe: &str) -> &'static str {
         "host_cpu" => "CPU time of the whole host",
         "host_disk" => "bytes and operations of the host's disks",
         "disk_io" => "bytes to and from storage, by workload",
-        "ebpf" => "the kernel's own books of every process",
+        "ebpf" => "the kernel's own counters of every process",
         "gpu" => "work of the GPUs",
         "host_oom" => "kills by the out-of-memory killer, whole host",
         "host_memory" => "memory of the whole host",
         "host_paging" => "major faults and direct reclaim, whole host",
         "host_swap" => "pages to and from swap",
         "memory_peak" => "peak of resident memory, by workload",
-        "memory_peak_of_the_dead" => "the same, of processes that ended in the interval",
+        "memory_peak_of_exited" => "the same, of processes that ended in the interval",
         "network" => "bytes over the network without loopback, by workload",
         "kill_switch" => "whether collection is stopped by a file",
         "self_budget" => "whether the agent does less to stay within its own budget",
@@ -47,16 +47,16 @@ pub fn meaning(probe: &str) -> &'static str {
         "peer_owners" => "which program holds a connection or a UDP port",
         "peers" => "who exchanges data with this machine, in both directions, by program and port",
         "rdma" => "bytes over RDMA adapters (InfiniBand, RoCE, EFA), past the sockets",
-        "people" => "sessions with a terminal, and when one last took input",
+        "interactive_sessions" => "sessions with a terminal, and when one last took input",
         "pressure" => "time in which tasks waited for CPU, memory or I/O",
         "provenance" => "which executables are the distribution's own: nothing else is housekeeping",
         "crontabs" => "whether cron's jobs are all the distribution's own",
         "oom_kills" => "kills by the out-of-memory killer, by workload",
         "rules" => "the rules by which processes are judged",
         "schedules" => "how many timers and crontabs exist",
-        "short_lives" => "CPU time of processes that live and end within an interval",
+        "short_lived_processes" => "CPU time of processes that live and end within an interval",
         "taskstats" => "the kernel's records of processes that ended, in place of eBPF",
-        "tracepoints" => "births by eBPF without type information, in place of the whole of it",
+        "tracepoints" => "forks by eBPF without type information, in place of the whole of it",
         "task_states" => "states of tasks and when they ran last, by workload",
         "spool" => "unsent heartbeats on disk",
         "tasks" => "CPU time of processes, by workload",
@@ -64,61 +64,69 @@ pub fn meaning(probe: &str) -> &'static str {
     }
 }
 
-/// What the reader can do about a probe; empty when nothing needs doing.
+/// What the reader can do about a capability; empty when nothing needs doing.
 #[must_use]
-pub fn remedy(probe: &str, status: ProbeStatus, reason: &str) -> &'static str {
+pub fn remedy(capability: &str, status: CapabilityStatus, reason: &str) -> &'static str {
     let by_choice = reason.contains("by configuration");
-    match (status, probe) {
-        (ProbeStatus::Ok | ProbeStatus::NotApplicable, _) => "",
+    match (status, capability) {
+        (CapabilityStatus::Ok | CapabilityStatus::NotApplicable, _) => "",
         (_, "rules") => "correct the file; `node-agent rules check FILE` tells the same before it is used",
-        (ProbeStatus::Unsupported, "gpu") => "none in this version; verdicts about this host stay unknown",
-        (ProbeStatus::Unsupported, "accelerators" | "rdma") => {
+        (CapabilityStatus::Unsupported, "gpu") => "none in this version; verdicts about this host stay unknown",
+        (CapabilityStatus::Unsupported, "accelerators" | "rdma") => {
             "none in this version; verdicts about this host stay unknown"
         }
-        (ProbeStatus::Unsupported, "interfaces") => {
+        (CapabilityStatus::Unsupported, "interfaces") => {
             "none in this version, but for workloads' own network bytes, which are counted in every network namespace"
         }
-        (ProbeStatus::Denied, "interfaces") => "give the agent the host's network (hostNetwork: true, --network=host)",
+        (CapabilityStatus::Denied, "interfaces") => {
+            "give the agent the host's network (hostNetwork: true, --network=host)"
+        }
         (_, "accelerators") => "as for gpu",
         (_, "gpu") => "see that nvidia-smi works, and that node-agent-gpu lies beside the agent",
-        (ProbeStatus::Denied, "people" | "caller_owners" | "peer_owners") => {
+        (CapabilityStatus::Denied, "interactive_sessions" | "inbound_peer_owners" | "peer_owners") => {
             "set keep_ptrace = true, and run the agent as root or with CAP_SYS_PTRACE"
         }
-        (ProbeStatus::Unsupported, "pressure") => {
+        (CapabilityStatus::Unsupported, "pressure") => {
             "psi=1 on the kernel's command line, where it was built with CONFIG_PSI"
         }
         (
             _,
-            "births" | "short_lives" | "oom_kills" | "exit_status" | "direct_reclaim" | "pipelines" | "task_states",
+            "process_events"
+            | "short_lived_processes"
+            | "oom_kills"
+            | "exit_status"
+            | "direct_reclaim"
+            | "pipelines"
+            | "task_states",
         ) => AS_FOR_EBPF,
-        (ProbeStatus::Unsupported, "provenance") => {
+        (CapabilityStatus::Unsupported, "provenance") => {
             "none in this version without dpkg's or rpm's database: name this machine's own daemons in `paths` of the rules"
         }
         (_, "provenance") if reason.contains("transaction") => {
             "wait for rpm to end; if none runs, any installation, or `rpmdb --rebuilddb`, writes back what was left"
         }
-        (ProbeStatus::Denied, "provenance") => {
+        (CapabilityStatus::Denied, "provenance") => {
             "make the package database readable to the agent, and writable by nobody but root"
         }
         (_, "provenance") => "see that `rpm --verifydb` finds no fault; `rpmdb --rebuilddb` makes the database anew",
-        (ProbeStatus::Denied, "containers") => {
+        (CapabilityStatus::Denied, "containers") => {
             "let the agent open the runtime's socket (CAP_DAC_OVERRIDE, or root), and give it a token that may get nodes/pods"
         }
         (_, "containers") => "see that what the reason names answers, or switch it off: containers = false",
         (_, "spool") => "make room on the disk that holds state_dir, or make it writable",
-        (_, "ebpf") if by_choice => "set collector = \"auto\"",
-        (ProbeStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set collector = \"auto\"",
-        (ProbeStatus::Denied, "tracepoints") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
-        (ProbeStatus::Denied, "taskstats") => "run the agent as root, or with CAP_NET_ADMIN",
-        (ProbeStatus::Denied, "ebpf") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
-        (ProbeStatus::Denied, "disk_io") => "run the agent as root, or with CAP_SYS_PTRACE",
-        (ProbeStatus::Denied, _) => "run the agent as root",
-        (ProbeStatus::Unsupported, "ebpf") => {
+        (_, "ebpf") if by_choice => "set source = \"auto\"",
+        (CapabilityStatus::Unsupported, "tracepoints" | "taskstats") if by_choice => "set source = \"auto\"",
+        (CapabilityStatus::Denied, "tracepoints") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
+        (CapabilityStatus::Denied, "taskstats") => "run the agent as root, or with CAP_NET_ADMIN",
+        (CapabilityStatus::Denied, "ebpf") => "run the agent as root, or with CAP_BPF and CAP_PERFMON",
+        (CapabilityStatus::Denied, "disk_io") => "run the agent as root, or with CAP_SYS_PTRACE",
+        (CapabilityStatus::Denied, _) => "run the agent as root",
+        (CapabilityStatus::Unsupported, "ebpf") => {
             "a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF; all current distributions' kernels have both"
         }
-        (ProbeStatus::Unsupported, "memory_peak_of_the_dead") => "Linux 6.16 or later, with eBPF",
-        (ProbeStatus::Unsupported, _) => "a kernel that has what the reason names",
-        (ProbeStatus::Broken | ProbeStatus::Unspecified, _) => {
+        (CapabilityStatus::Unsupported, "memory_peak_of_exited") => "Linux 6.16 or later, with eBPF",
+        (CapabilityStatus::Unsupported, _) => "a kernel that has what the reason names",
+        (CapabilityStatus::Broken | CapabilityStatus::Unspecified, _) => {
             "report it, with the output of `node-agent doctor --output json`"
         }
     }
@@ -130,11 +138,13 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_has_a_remedy_and_what_is_has_none() {
-        for probe in ["ebpf", "births", "containers", "disk_io", "gpu", "tasks", "one that is not known here"] {
-            for status in [ProbeStatus::Denied, ProbeStatus::Unsupported, ProbeStatus::Broken] {
-                assert_ne!(remedy(probe, status, "some reason"), "", "{probe} {status:?}");
+        for capability in
+            ["ebpf", "process_events", "containers", "disk_io", "gpu", "tasks", "one that is not known here"]
+        {
+            for status in [CapabilityStatus::Denied, CapabilityStatus::Unsupported, CapabilityStatus::Broken] {
+                assert_ne!(remedy(capability, status, "some reason"), "", "{capability} {status:?}");
             }
-            assert_eq!(remedy(probe, ProbeStatus::Ok, ""), "");
+            assert_eq!(remedy(capability, CapabilityStatus::Ok, ""), "");
         }
     }
 }

@@ -50,7 +50,7 @@ Exit codes:
   3  `doctor` only: something that this host has cannot be measured
   4  another agent uses the same state directory";
 
-/// Measures what this machine really does, from the kernel's own books, and reports it to a sweeper.
+/// Measures what this machine really does, from the kernel's own counters, and reports it to a sweeper.
 #[derive(Debug, Parser)]
 #[command(name = "node-agent", version, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct Arguments {
@@ -78,7 +78,7 @@ enum Command {
     ///
     /// It measures by itself, beside a running agent and with the same rights; it sends nothing and keeps nothing.
     Top {
-        /// Time between two readings.
+        /// Time between two samples.
         #[arg(long, default_value = "1s", value_parser = interval)]
         interval: Duration,
     },
@@ -258,7 +258,7 @@ fn in_runtime(work: impl AsyncFnOnce(CancellationToken) -> anyhow::Result<u8>) -
         tokio::spawn(stop_on_signal(stop.clone())?);
         work(stop).await
     });
-    // A reading that hangs in the kernel must not keep the process from ending.
+    // A sample that hangs in the kernel must not keep the process from ending.
     runtime.shutdown_timeout(Duration::from_millis(500));
     match done {
         Err(error) if is_broken_pipe(&error) => Ok(SUCCESS),

@@ -2,26 +2,26 @@
 
 use super::{Output, terminal};
 use crate::{
-    collect::{Collector, CollectorOptions, Mode},
-    config::{CollectorChoice, Config},
+    collect::{Mode, Sampler, SamplerOptions},
+    config::{Config, SourceChoice},
     run::{self, clock::Ticker},
-    source::{Readings, Source as _},
+    source::{HeartbeatSource as _, SamplerSource},
     view::{line::line, shape::View},
 };
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The collector that the configuration asks for.
+/// The sampler that the configuration asks for.
 #[must_use]
-pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
-    let mode = match config.collector {
-        CollectorChoice::Auto => Mode::Auto,
-        CollectorChoice::Ebpf => Mode::Ebpf,
-        CollectorChoice::Tracepoints => Mode::Tracepoints,
-        CollectorChoice::Taskstats => Mode::Taskstats,
-        CollectorChoice::Proc => Mode::Proc,
+pub fn options(config: &Config, interval: Duration) -> SamplerOptions {
+    let mode = match config.source {
+        SourceChoice::Auto => Mode::Auto,
+        SourceChoice::Ebpf => Mode::Ebpf,
+        SourceChoice::Tracepoints => Mode::Tracepoints,
+        SourceChoice::Taskstats => Mode::Taskstats,
+        SourceChoice::Proc => Mode::Proc,
     };
-    CollectorOptions {
+    SamplerOptions {
         mode,
         interval,
         syscall_classes: config.syscall_classes,
@@ -33,26 +33,26 @@ pub fn options(config: &Config, interval: Duration) -> CollectorOptions {
     }
 }
 
-/// Starts a collector, and gives up every right that it does not need from then on. Rights belong to threads: call this before there is
+/// Starts a sampler, and drops every right that it does not need from then on. Rights belong to threads: call this before there is
 /// a second one.
 ///
 /// # Errors
 /// If nothing can be measured, or not in the way that was asked for.
-pub fn start(options: &CollectorOptions) -> anyhow::Result<Readings> {
-    let mut collector = Collector::start(options)?;
-    collector.give_up_rights();
-    Ok(Readings::new(collector))
+pub fn start(options: &SamplerOptions) -> anyhow::Result<SamplerSource> {
+    let mut sampler = Sampler::start(options)?;
+    sampler.drop_rights();
+    Ok(SamplerSource::new(sampler))
 }
 
-/// Time that the reading has after `stop`: it is all that was asked for, and on an emulated machine with ten thousand names it takes some seconds.
-const LAST_READING: Duration = Duration::from_secs(15);
+/// Time that the sample has after `stop`: it is all that was asked for, and on an emulated machine with ten thousand names it takes some seconds.
+const LAST_SAMPLE: Duration = Duration::from_secs(15);
 
 /// Measures one interval and prints its heartbeat.
 ///
 /// # Errors
-/// If nobody reads the output, or after `stop` the reading or the reader hangs.
+/// If nobody reads the output, or after `stop` the sample or the reader hangs.
 pub async fn once(
-    mut source: Readings,
+    mut source: SamplerSource,
     interval: Duration,
     output: Output,
     stop: CancellationToken,
@@ -73,6 +73,6 @@ pub async fn once(
     };
     tokio::select! {
         said = tokio::task::spawn_blocking(say) => said?,
-        () = run::reading_is_too_late(&stop, LAST_READING) => anyhow::bail!("the reading hangs, or whoever reads the output does"),
+        () = run::sample_is_too_late(&stop, LAST_SAMPLE) => anyhow::bail!("the sample hangs, or whoever reads the output does"),
     }
 }

@@ -81,9 +81,12 @@ fn check(file: &str, parsed: &Result<Rules, RulesError>, output: Output) -> anyh
 }
 
 fn show(config: &Config, built_in: bool, output: Output) -> anyhow::Result<u8> {
-    let keeper = config.rules();
-    let (rules, origin) =
-        if built_in { (workload_rules::built_in(), Origin::BuiltIn) } else { (keeper.rules(), keeper.origin()) };
+    let rules_store = config.rules();
+    let (rules, origin) = if built_in {
+        (workload_rules::built_in(), Origin::BuiltIn)
+    } else {
+        (rules_store.rules(), rules_store.origin())
+    };
     if output == Output::Json {
         let report = serde_json::json!({ "origin": origin.to_string(), "rules": *rules });
         terminal::say(&terminal::escaped_json(&serde_json::to_string_pretty(&report)?))?;

@@ -5,7 +5,7 @@
 
 use crate::{
     run::clock::Ticker,
-    source::{Readings, Source as _},
+    source::{HeartbeatSource as _, SamplerSource},
     view::top::{Command, Pane, Screen},
 };
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -35,10 +35,10 @@ impl Drop for Restored {
     }
 }
 
-/// A reading under way, which gives its source back.
-type Reading = JoinHandle<(Readings, anyhow::Result<wire::Heartbeat>)>;
+/// A sample under way, which gives its source back.
+type Sampling = JoinHandle<(SamplerSource, anyhow::Result<wire::Heartbeat>)>;
 
-fn read(mut source: Readings) -> Reading {
+fn read(mut source: SamplerSource) -> Sampling {
     tokio::task::spawn_blocking(move || {
         let heartbeat = source.next();
         (source, heartbeat)
@@ -61,7 +61,7 @@ pub fn has_a_terminal() -> Result<(), NoTerminal> {
 ///
 /// # Errors
 /// If the terminal cannot be used, or nothing can be measured.
-pub async fn top(source: Readings, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn top(source: SamplerSource, interval: Duration, stop: CancellationToken) -> anyhow::Result<()> {
     // First, because what fails half-way has already changed the terminal.
     let _restored = Restored;
     let mut terminal = ratatui::try_init()?;
@@ -69,7 +69,7 @@ pub async fn top(source: Readings, interval: Duration, stop: CancellationToken) 
     let mut events = EventStream::new();
     let mut screen = Screen::default();
     let mut idle = Some(source);
-    let mut reading: Option<Reading> = None;
+    let mut sampling: Option<Sampling> = None;
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         tokio::select! {
@@ -88,23 +88,23 @@ pub async fn top(source: Readings, interval: Duration, stop: CancellationToken) 
             },
             tick = ticker.tick() => {
                 tick?;
-                reading = idle.take().map(read).or(reading);
+                sampling = idle.take().map(read).or(sampling);
             }
-            done = finished(&mut reading) => {
-                reading = None;
+            done = finished(&mut sampling) => {
+                sampling = None;
                 let (source, heartbeat) = done?;
-                screen.reading(heartbeat?);
+                screen.sample(heartbeat?);
                 idle = Some(source);
             }
         }
     }
 }
 
-/// Waits for the reading under way; for ever if there is none.
+/// Waits for the sample under way; for ever if there is none.
 async fn finished(
-    reading: &mut Option<Reading>,
-) -> Result<(Readings, anyhow::Result<wire::Heartbeat>), tokio::task::JoinError> {
-    match reading {
+    sampling: &mut Option<Sampling>,
+) -> Result<(SamplerSource, anyhow::Result<wire::Heartbeat>), tokio::task::JoinError> {
+    match sampling {
         Some(task) => task.await,
         None => std::future::pending().await,
     }

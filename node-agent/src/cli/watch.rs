@@ -1,12 +1,12 @@
 //! `node-agent watch`: one heartbeat per interval on standard output, as JSON for programs or as a line for people.
 //!
-//! It has a collector of its own, beside that of a running agent; it sends nothing and keeps nothing. Each line is flushed. Its end
+//! It has a sampler of its own, beside that of a running agent; it sends nothing and keeps nothing. Each line is flushed. Its end
 //! is quiet, whether it is told to stop or its reader goes away.
 
 use super::{Output, terminal};
 use crate::{
     run::clock::Ticker,
-    source::{Readings, Source as _},
+    source::{HeartbeatSource as _, SamplerSource},
     view::{line::line, shape::View},
 };
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If nothing can be measured or nobody reads the output.
-pub async fn watch(mut source: Readings, options: Options, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn watch(mut source: SamplerSource, options: Options, stop: CancellationToken) -> anyhow::Result<()> {
     let mut ticker = Ticker::start(options.interval)?;
     let mut last = None;
     let mut left = options.count.unwrap_or(u64::MAX);
@@ -37,12 +37,12 @@ pub async fn watch(mut source: Readings, options: Options, stop: CancellationTok
             () = stop.cancelled() => return Ok(()),
             tick = ticker.tick() => tick?,
         }
-        let reading = tokio::task::spawn_blocking(move || {
+        let sample = tokio::task::spawn_blocking(move || {
             let heartbeat = source.next();
             (source, heartbeat)
         });
         let (back, heartbeat) = tokio::select! {
-            ended = reading => ended?,
+            ended = sample => ended?,
             () = stop.cancelled() => return Ok(()),
         };
         source = back;

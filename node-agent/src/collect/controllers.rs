@@ -1,26 +1,26 @@
 //! What is read once a heartbeat beside the tasks' counters: the cgroups' controllers, and which timers and crontabs exist.
 
-use super::Collector;
+use super::Sampler;
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     host::{cgroup_usage::Usage, shipped::Existing},
     workload::Class,
 };
 use std::collections::BTreeMap;
 
-impl Collector {
+impl Sampler {
     /// What the controllers say of the cgroups in which something lives. A cgroup is one, whatever classes its processes are of: it stands in the row of
     /// workload, if there is one.
-    pub(super) fn cgroup_usage(&self, probes: &mut Probes) -> BTreeMap<(Class, String), Usage> {
+    pub(super) fn cgroup_usage(&self, capabilities: &mut Capabilities) -> BTreeMap<(Class, String), Usage> {
         if !self.controllers.any() {
-            probes.set(
+            capabilities.set(
                 "cgroup_controllers",
                 Status::NotApplicable,
                 "no tree with the controllers cpu and memory is mounted",
             );
             return BTreeMap::new();
         }
-        probes.ok("cgroup_controllers");
+        capabilities.ok("cgroup_controllers");
         // Workload is the least of the classes, so it comes first.
         let mut rows: BTreeMap<&str, Class> = BTreeMap::new();
         for (class, key, row) in self.rows.iter() {
@@ -33,13 +33,13 @@ impl Collector {
     }
 
     /// Which timers and crontabs exist.
-    pub(super) fn schedules(&mut self, probes: &mut Probes) -> Existing {
+    pub(super) fn schedules(&mut self, capabilities: &mut Capabilities) -> Existing {
         let existing = self.shipped.schedules();
         if existing.timers.is_some() && existing.crontabs.is_some() {
-            probes.ok("schedules");
+            capabilities.ok("schedules");
         } else {
             let what = if existing.timers.is_some() { "crontabs" } else { "timers" };
-            probes.set("schedules", Status::Denied, format!("a folder of {what} cannot be listed"));
+            capabilities.set("schedules", Status::Denied, format!("a folder of {what} cannot be listed"));
         }
         existing
     }

@@ -1,14 +1,14 @@
 //! What was lost, by name.
 
-use super::Collector;
+use super::Sampler;
 
-impl Collector {
+impl Sampler {
     /// Since the start.
     pub(super) fn lost(&self) -> Vec<(&'static str, u64)> {
         let mut drops = self.drops.clone();
-        drops.push(("lost_readings", self.lost_readings));
-        drops.push(("detail_shares", self.unshared));
-        drops.push(("detail_rules_refused", self.keeper.refused()));
+        drops.push(("lost_samples", self.lost_samples));
+        drops.push(("detail_key_overflow", self.overflowed));
+        drops.push(("detail_rules_refused", self.rules_store.refused()));
         drops.push(self.rows.drops());
         drops.push(self.lost_cpu.drops());
         drops.extend(self.runs.drops());

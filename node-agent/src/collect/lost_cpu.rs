@@ -2,18 +2,18 @@
 //!
 //! A task that was reaped and is not freed yet (RCU: milliseconds, 82 ms at most were seen) is in no sum of the tasks' for a moment. So where something
 //! seems to be missing, the ends of tasks are read again after [`SETTLE`], until it stays the same or [`MAX_WAITS`] have passed: what is missing then is
-//! lost. Ends from before the counters' sample are booked by then, and later ones make what is missing smaller, never larger: on a host where many
+//! lost. Ends from before the counters' sample are counted by then, and later ones make what is missing smaller, never larger: on a host where many
 //! processes end, by the CPU time that they use in these waits, which a calmer heartbeat takes up. Without anything missing there is one small file to
 //! read per cgroup and heartbeat, and no wait.
 //!
 //! Refused: to wait for no end and to believe what two heartbeats in a row miss. Where processes end all the time, some are between reaping and freeing
-//! at each sample: both samples miss CPU time that is booked a moment later, and it would be counted twice. And `once` has no second heartbeat.
+//! at each sample: both samples miss CPU time that is counted a moment later, and it would be counted twice. And `once` has no second heartbeat.
 
-use super::{Books, Collector};
+use super::{Sampler, TaskCounters};
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     host::cgroup_cpu::CpuTree,
-    model::Ledger,
+    model::Deltas,
     procfs::cgroups::Mounts,
     workload::{
         Class,
@@ -30,7 +30,7 @@ use std::{
 const CAPABILITY: &str = "cgroup_cpu";
 /// Long enough for the kernel to free what was reaped: of 9,300 tasks on a busy host the last was freed after 82 ms.
 const SETTLE: Duration = Duration::from_millis(100);
-/// After so many, each end from before the counters' sample is booked, however busy the host is; and a last sample stays within its two seconds.
+/// After so many, each end from before the counters' sample is counted, however busy the host is; and a last sample stays within its two seconds.
 const MAX_WAITS: u32 = 2;
 /// Tasks whose CPU time so far is not accounted for while they live: then it cannot be told from lost time.
 const UNTRACKED: [&str; 2] = ["untracked_tasks", "unreadable_tasks"];
@@ -46,7 +46,7 @@ pub(super) struct LostCpu {
 }
 
 impl LostCpu {
-    /// Without a baseline: [`Collector::begin_lost_cpu`] gives it one.
+    /// Without a baseline: [`Sampler::begin_lost_cpu`] gives it one.
     pub(super) fn new(mounts: &Mounts, is_ebpf: bool) -> Self {
         let tree = if is_ebpf {
             CpuTree::find(mounts)
@@ -108,17 +108,17 @@ impl LostCpu {
     }
 
     /// Says whether rows add up to what the cgroups say.
-    pub(super) fn state(&self, probes: &mut Probes) {
+    pub(super) fn state(&self, capabilities: &mut Capabilities) {
         match &self.tree {
-            Err(reason) => probes.set(CAPABILITY, Status::NotApplicable, *reason),
+            Err(reason) => capabilities.set(CAPABILITY, Status::NotApplicable, *reason),
             Ok(_) if self.is_untracked => {
-                probes.set(
+                capabilities.set(
                     CAPABILITY,
                     Status::Broken,
                     "more tasks live than are tracked: what is lost cannot be told from what they used",
                 );
             }
-            Ok(_) => probes.ok(CAPABILITY),
+            Ok(_) => capabilities.ok(CAPABILITY),
         }
     }
 }
@@ -128,24 +128,24 @@ fn untracked(drops: &[(&'static str, u64)]) -> u64 {
     drops.iter().filter(|(name, _)| UNTRACKED.contains(name)).map(|(_, count)| *count).sum()
 }
 
-impl Collector {
+impl Sampler {
     /// The baseline: of the tasks once more, and of the cgroups at the same moment.
     pub(super) fn begin_lost_cpu(&mut self) {
-        let Books::Ebpf(object) = &mut self.books else { return };
+        let TaskCounters::Ebpf(object) = &mut self.task_counters else { return };
         let mut samples = None;
-        let ledger = match object.read_and(|| samples = self.lost_cpu.sample_of_baseline()) {
-            Ok(ledger) => ledger,
+        let deltas = match object.read_and(|| samples = self.lost_cpu.sample_of_baseline()) {
+            Ok(deltas) => deltas,
             Err(error) => {
                 // Without a baseline everything that is missing may be older than it: nothing is taken up.
                 tracing::warn!(%error, "lost CPU time is not taken up");
                 self.lost_cpu.is_untracked = true;
-                self.lost_readings += 1;
+                self.lost_samples += 1;
                 return;
             }
         };
-        self.drops.clone_from(&ledger.drops);
-        self.unshared = self.unshared.saturating_add(ledger.unshared);
-        self.book(&ledger);
+        self.drops.clone_from(&deltas.drops);
+        self.overflowed = self.overflowed.saturating_add(deltas.overflowed);
+        self.add_sample(&deltas);
         self.lost_cpu.untracked_before = untracked(&self.drops);
         self.lost_cpu.is_untracked = false;
         if let Some(samples) = samples
@@ -155,7 +155,7 @@ impl Collector {
         }
     }
 
-    /// Takes up what is missing; `samples` were taken at `since`, before the tasks', which are booked by now. More of the tasks' ends may be booked here.
+    /// Takes up what is missing; `samples` were taken at `since`, before the tasks', which are counted by now. More of the tasks' ends may be counted here.
     pub(super) fn take_up_lost_cpu(&mut self, samples: &Samples, since: Instant) {
         self.lost_cpu.is_untracked |= untracked(&self.drops) > self.lost_cpu.untracked_before;
         let Ok((tree, residue)) = &mut self.lost_cpu.tree else { return };
@@ -175,7 +175,7 @@ impl Collector {
         }
     }
 
-    /// Books the ends that were under way at the samples; false if they could not be read.
+    /// Counts the ends that were under way at the samples; false if they could not be read.
     fn settle(&mut self) -> bool {
         let mut before = self.missing_cpu_ns();
         for _ in 0..MAX_WAITS {
@@ -183,8 +183,8 @@ impl Collector {
                 break;
             }
             thread::sleep(SETTLE);
-            let mut late = Ledger::default();
-            let Books::Ebpf(object) = &mut self.books else { break };
+            let mut late = Deltas::default();
+            let TaskCounters::Ebpf(object) = &mut self.task_counters else { break };
             let read = object.read_ended(&mut late, || ());
             self.add(&late);
             if let Err(error) = read {

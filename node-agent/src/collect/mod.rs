@@ -1,40 +1,40 @@
-//! One reading of everything that is measured: the tasks' books (from the kernel, or from `/proc`), the host's books, and
+//! One sample of everything that is measured: the tasks' counters (from the kernel, or from `/proc`), the host's counters, and
 //! what could not be read.
 //!
-//! The collector refuses to guess: what a reading did not deliver is absent in it and has a probe that says why. Measured
-//! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole reading.
+//! The sampler refuses to guess: what a sample did not deliver is absent in it and has a capability that says why. Measured
+//! without optimisation, with about 115 tasks: 1.4 to 1.8 ms of CPU time for a whole sample.
 
-mod book;
+mod add;
 mod change;
 mod controllers;
 mod losses;
 mod lost_cpu;
 mod options;
-mod reading;
+mod sample;
 mod status;
 mod tasks;
 mod whose;
 
-pub use options::{CollectError, CollectorOptions, Mode};
-pub use reading::Reading;
+pub use options::{CollectError, Mode, SamplerOptions};
+pub use sample::Sample;
 
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     host::{
-        books,
         cgroup_usage::Controllers,
+        counters,
         facts::Facts,
         runtime::{Containers, report::Container},
         shipped::Shipped,
         signals::{Seen, Signals},
     },
-    model::{Ledger, Moment, Share},
+    model::{Delta, Deltas, Moment},
     privileges::Rights,
     procfs::{
         cgroups::{Cgroups, Mounts},
         process,
     },
-    rules::Keeper,
+    rules::RulesStore,
     workload::{Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
@@ -46,21 +46,21 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tasks::Books;
+use tasks::TaskCounters;
 use whose::Known;
 use workload_rules::Rules;
 
 /// Reads everything, again and again.
-pub struct Collector {
-    books: Books,
-    /// Why the host's processes are not seen: then nothing of them is measured, whatever the books say.
+pub struct Sampler {
+    task_counters: TaskCounters,
+    /// Why the host's processes are not seen: then nothing of them is measured, whatever the counters say.
     hidden_host: Option<String>,
     /// Why it is not eBPF.
     ebpf_refusal: Option<(Status, String)>,
     cgroups: Cgroups,
     controllers: Controllers,
     facts: Facts,
-    keeper: Arc<Keeper>,
+    rules_store: Arc<RulesStore>,
     rules: Arc<Rules>,
     /// What had been lost when the rows' counters were zero.
     drops_before: Vec<(&'static str, u64)>,
@@ -74,37 +74,37 @@ pub struct Collector {
     configured_interval: Duration,
     interval: Duration,
     drops: Vec<(&'static str, u64)>,
-    lost_readings: u64,
-    unshared: u64,
+    lost_samples: u64,
+    overflowed: u64,
     lost_cpu: LostCpu,
     programs: Option<(u64, u64)>,
-    probes: Probes,
+    capabilities: Capabilities,
     keep_ptrace: bool,
     /// What became of the agent's rights.
     rights: Option<Rights>,
 }
 
-impl Collector {
+impl Sampler {
     /// Loads what the mode asks for and takes the baseline: the rows' counters are zero when this returns.
     ///
     /// # Errors
     /// See [`CollectError`].
-    pub fn start(options: &CollectorOptions) -> Result<Self, CollectError> {
+    pub fn start(options: &SamplerOptions) -> Result<Self, CollectError> {
         let hidden_host = process::hidden_host(Path::new("/proc"));
-        let (mut books, ebpf_refusal) = Books::start(options, hidden_host.as_deref())?;
+        let (mut task_counters, ebpf_refusal) = TaskCounters::start(options, hidden_host.as_deref())?;
         let signals = Signals::start(&options.gpu, hidden_host.clone());
-        let baseline = books.read()?;
+        let baseline = task_counters.read()?;
         let mounts = Mounts::read();
-        let mut collector = Self {
-            lost_cpu: LostCpu::new(&mounts, matches!(books, Books::Ebpf(_))),
-            books,
+        let mut sampler = Self {
+            lost_cpu: LostCpu::new(&mounts, matches!(task_counters, TaskCounters::Ebpf(_))),
+            task_counters,
             hidden_host,
             ebpf_refusal,
             controllers: Controllers::new(&mounts),
             cgroups: Cgroups::new(mounts),
             facts: Facts::read(signals.bus().any_gpu()),
             rules: options.rules.rules(),
-            keeper: Arc::clone(&options.rules),
+            rules_store: Arc::clone(&options.rules),
             drops_before: Vec::new(),
             signals,
             shipped: Shipped::read(&options.host_root),
@@ -117,44 +117,44 @@ impl Collector {
             configured_interval: options.interval,
             interval: options.interval,
             drops: baseline.drops.clone(),
-            lost_readings: 0,
-            unshared: 0,
+            lost_samples: 0,
+            overflowed: 0,
             programs: baseline.programs,
-            probes: Probes::default(),
+            capabilities: Capabilities::default(),
             keep_ptrace: options.keep_ptrace,
             rights: None,
         };
         // Who lives now has a row from the first heartbeat on, with empty sums.
-        let living = baseline.shares.into_iter().filter(|(_, share)| share.live_threads > 0);
-        let quiet = living.map(|(key, share)| {
-            let peak_resident_bytes = share.totals.peak_resident_bytes;
-            (key, Share { totals: node_agent_ebpf::Totals { peak_resident_bytes, ..Default::default() }, ..share })
+        let living = baseline.by_key.into_iter().filter(|(_, delta)| delta.live_threads > 0);
+        let quiet = living.map(|(key, delta)| {
+            let peak_resident_bytes = delta.totals.peak_resident_bytes;
+            (key, Delta { totals: node_agent_ebpf::Totals { peak_resident_bytes, ..Default::default() }, ..delta })
         });
-        collector.book(&Ledger { shares: quiet.collect(), paths: baseline.paths, ..Ledger::default() });
-        collector.begin_lost_cpu();
+        sampler.add_sample(&Deltas { by_key: quiet.collect(), paths: baseline.paths, ..Deltas::default() });
+        sampler.begin_lost_cpu();
         // It began before the programs did, which know the agent's later children by themselves.
-        if let (Books::Ebpf(object), Some(helper)) = (&mut collector.books, collector.signals.helper()) {
+        if let (TaskCounters::Ebpf(object), Some(helper)) = (&mut sampler.task_counters, sampler.signals.helper()) {
             object.know_helper(helper)?;
         }
-        let mut probes = Probes::default();
-        let _ = books::read(collector.hidden_host.as_deref(), &mut probes);
-        let _ = collector.look(collector.counters_since, &mut probes);
-        collector.state(&mut probes, None);
-        collector.probes = probes;
-        tracing::info!(collector = collector.collector().as_str_name(), "measuring from here on");
-        Ok(collector)
+        let mut capabilities = Capabilities::default();
+        let _ = counters::read(sampler.hidden_host.as_deref(), &mut capabilities);
+        let _ = sampler.read_signals(sampler.counters_since, &mut capabilities);
+        sampler.state(&mut capabilities, None);
+        sampler.capabilities = capabilities;
+        tracing::info!(source = sampler.source().as_str_name(), "measuring from here on");
+        Ok(sampler)
     }
 
-    /// Where the tasks' books come from.
+    /// Where the tasks' counters come from.
     #[must_use]
-    pub fn collector(&self) -> wire::Collector {
-        self.books.collector()
+    pub fn source(&self) -> wire::Source {
+        self.task_counters.source()
     }
 
-    /// What is measured and what is not, as of the last reading.
+    /// What is measured and what is not, as of the last sample.
     #[must_use]
-    pub fn probes(&self) -> Vec<wire::Probe> {
-        self.probes.to_wire()
+    pub fn capabilities(&self) -> Vec<wire::Capability> {
+        self.capabilities.to_wire()
     }
 
     /// When the rows' counters were zero.
@@ -163,34 +163,34 @@ impl Collector {
         self.counters_since
     }
 
-    /// Reads everything. A part that cannot be read is absent in the reading and named by a probe.
-    pub fn read(&mut self) -> Reading {
-        let mut probes = Probes::default();
-        let next_rules = self.keeper.rules();
+    /// Reads everything. A part that cannot be read is absent in the sample and named by a capability.
+    pub fn read(&mut self) -> Sample {
+        let mut capabilities = Capabilities::default();
+        let next_rules = self.rules_store.rules();
         let (cpu_samples, sampled_at) = (self.lost_cpu.sample(), Instant::now());
-        let ledger = match &mut self.books {
-            Books::Ebpf(object) => object.read().map_err(|error| error.to_string()),
-            Books::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be read: {error}")),
+        let deltas = match &mut self.task_counters {
+            TaskCounters::Ebpf(object) => object.read().map_err(|error| error.to_string()),
+            TaskCounters::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be read: {error}")),
         };
-        // The moment belongs to the tasks' books, which matter most; the host's follow within a millisecond.
+        // The moment belongs to the tasks' counters, which matter most; the host's follow within a millisecond.
         let taken = Moment::now();
-        let failure = match ledger {
-            Ok(ledger) => {
-                self.drops.clone_from(&ledger.drops);
-                self.unshared = self.unshared.saturating_add(ledger.unshared);
-                self.programs = ledger.programs;
-                self.begin(&ledger);
-                self.add(&ledger);
+        let failure = match deltas {
+            Ok(deltas) => {
+                self.drops.clone_from(&deltas.drops);
+                self.overflowed = self.overflowed.saturating_add(deltas.overflowed);
+                self.programs = deltas.programs;
+                self.begin(&deltas);
+                self.add(&deltas);
                 None
             }
             Err(failure) => {
-                self.lost_readings += 1;
+                self.lost_samples += 1;
                 Some(failure)
             }
         };
         let was_read = failure.is_none();
-        let host = books::read(self.hidden_host.as_deref(), &mut probes);
-        let signals = self.look(taken, &mut probes);
+        let host = counters::read(self.hidden_host.as_deref(), &mut capabilities);
+        let signals = self.read_signals(taken, &mut capabilities);
         if was_read {
             // May wait for ends under way: after all that belongs to this moment.
             if let Some(samples) = cpu_samples {
@@ -198,12 +198,12 @@ impl Collector {
             }
             self.end();
         }
-        let measured = self.state(&mut probes, failure.as_deref());
-        let (cgroups, schedules) = (self.cgroup_usage(&mut probes), self.schedules(&mut probes));
-        self.probes = probes.clone();
+        let measured = self.state(&mut capabilities, failure.as_deref());
+        let (cgroups, schedules) = (self.cgroup_usage(&mut capabilities), self.schedules(&mut capabilities));
+        self.capabilities = capabilities.clone();
         let drops = self.lost();
         let containers = self.describe();
-        let reading = Reading {
+        let sample = Sample {
             taken,
             counters_since: self.counters_since,
             interval: self.interval,
@@ -218,15 +218,15 @@ impl Collector {
             runs: self.runs.clone(),
             rules_version: self.rules.version.clone(),
             measured,
-            collector: self.collector(),
-            probes,
+            source: self.source(),
+            capabilities,
             drops: lost_since(&self.drops_before, &drops),
             programs: self.programs,
         };
         if was_read {
             self.take_over(next_rules, taken, drops);
         }
-        reading
+        sample
     }
 
     /// What is told of the containers that rows stand for. Whom nobody knows yet is asked for, and known by the next sample.
@@ -243,17 +243,17 @@ impl Collector {
         described
     }
 
-    /// Looks for GPUs' work, people and callers.
-    fn look(&mut self, now: Moment, probes: &mut Probes) -> Seen {
+    /// Looks for GPUs' work, interactive sessions and inbound peers.
+    fn read_signals(&mut self, now: Moment, capabilities: &mut Capabilities) -> Seen {
         let mut known = Known {
             rules: &self.rules.housekeeping,
             shipped: &mut self.shipped,
             containers: &mut self.containers,
-            books: &self.books,
+            task_counters: &self.task_counters,
             cgroups: &self.cgroups,
             rows: &self.rows,
         };
-        self.signals.read(now, &mut known, probes)
+        self.signals.read(now, &mut known, capabilities)
     }
 }
 

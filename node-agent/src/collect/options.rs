@@ -1,13 +1,13 @@
-//! What a collector is told, and why it does not begin.
+//! What a sampler is told, and why it does not begin.
 
 use crate::{
     host::{gpu, runtime},
     kernel::{error::ObjectError, fallback},
-    rules::Keeper,
+    rules::RulesStore,
 };
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
-/// How the tasks' books are to be read.
+/// How the tasks' counters are to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// From the kernel if it allows, else from `/proc`.
@@ -15,9 +15,9 @@ pub enum Mode {
     Auto,
     /// From the kernel or not at all.
     Ebpf,
-    /// From `/proc`, with births by tracepoints that need no type information.
+    /// From `/proc`, with forks by tracepoints that need no type information.
     Tracepoints,
-    /// From `/proc`, with the kernel's records of the dead.
+    /// From `/proc`, with the kernel's records of exited tasks.
     Taskstats,
     /// From `/proc` alone.
     Proc,
@@ -26,20 +26,23 @@ pub enum Mode {
 impl Mode {
     /// What this mode cannot do without beside `/proc`.
     pub(super) const fn needs(self) -> fallback::Wanted {
-        fallback::Wanted { births: matches!(self, Self::Tracepoints), taskstats: matches!(self, Self::Taskstats) }
+        fallback::Wanted {
+            process_events: matches!(self, Self::Tracepoints),
+            taskstats: matches!(self, Self::Taskstats),
+        }
     }
 }
 
-/// Settings of a collector.
+/// Settings of a sampler.
 #[derive(Clone, Debug)]
-pub struct CollectorOptions {
-    /// How the tasks' books are to be read.
+pub struct SamplerOptions {
+    /// How the tasks' counters are to be read.
     pub mode: Mode,
     /// How often the caller will read; each heartbeat says so.
     pub interval: Duration,
     /// Whether to count system calls by class, which costs every system call on this host a little.
     pub syscall_classes: bool,
-    /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it gives up its rights.
+    /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it drops its rights.
     pub keep_ptrace: bool,
     /// Where the host's files are.
     pub host_root: PathBuf,
@@ -48,17 +51,17 @@ pub struct CollectorOptions {
     /// Who is asked for names and owners of containers.
     pub runtime: runtime::Options,
     /// By which rules processes are judged.
-    pub rules: Arc<Keeper>,
+    pub rules: Arc<RulesStore>,
 }
 
 /// Why nothing can be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// The mode asks for eBPF, and the kernel refuses.
-    #[error("eBPF was asked for and does not run: {0}; `collector = \"auto\"` would fall back to /proc")]
+    #[error("eBPF was asked for and does not run: {0}; `source = \"auto\"` would fall back to /proc")]
     Ebpf(#[from] ObjectError),
     /// The mode asks for a part that the kernel refuses.
-    #[error("{0}; `collector = \"auto\"` would do without")]
+    #[error("{0}; `source = \"auto\"` would do without")]
     Part(String),
     /// What was stopped does not begin again in this process.
     #[error("{0}; start the agent anew")]

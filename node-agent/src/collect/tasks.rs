@@ -1,6 +1,6 @@
 //! Where the tasks' counters come from: the programs inside the kernel, or `/proc`.
 
-use super::{CollectError, CollectorOptions, Mode};
+use super::{CollectError, Mode, SamplerOptions};
 use crate::{
     coverage::Status,
     kernel::{
@@ -9,23 +9,23 @@ use crate::{
         fallback::{self, Fallback},
         object::Object,
     },
-    model::Ledger,
+    model::Deltas,
 };
 use heartbeat::wire;
 
 /// One of the two.
-pub(super) enum Books {
+pub(super) enum TaskCounters {
     Ebpf(Box<Object>),
     Proc(Box<Fallback>),
 }
 
-impl Books {
+impl TaskCounters {
     /// Starts what the mode asks for, and says why it is not eBPF; `hidden_host` is why the host's processes are not seen.
     ///
     /// # Errors
     /// If the mode asks for a part that the kernel refuses.
     pub(super) fn start(
-        options: &CollectorOptions,
+        options: &SamplerOptions,
         hidden_host: Option<&str>,
     ) -> Result<(Self, Option<(Status, String)>), CollectError> {
         let wanted = Wanted { syscall_classes: options.syscall_classes };
@@ -42,7 +42,7 @@ impl Books {
                 return Err(ObjectError::Refused { reason: reason.to_owned(), denied: true }.into());
             }
             Mode::Auto if let Some(reason) = hidden_host => {
-                let fallback = Fallback::start(fallback::Wanted { births: false, taskstats: false });
+                let fallback = Fallback::start(fallback::Wanted { process_events: false, taskstats: false });
                 (Self::Proc(Box::new(fallback)), Some((Status::Denied, reason.to_owned())))
             }
             Mode::Ebpf => (Self::Ebpf(Box::new(Object::load(&wanted)?)), None),
@@ -50,7 +50,7 @@ impl Books {
                 Ok(object) => (Self::Ebpf(Box::new(object)), None),
                 Err(error) => {
                     let status = if error.is_denied() { Status::Denied } else { Status::Unsupported };
-                    let fallback = Fallback::start(fallback::Wanted { births: true, taskstats: true });
+                    let fallback = Fallback::start(fallback::Wanted { process_events: true, taskstats: true });
                     (Self::Proc(Box::new(fallback)), Some((status, error.to_string())))
                 }
             },
@@ -58,10 +58,10 @@ impl Books {
     }
 
     /// The source, as the contract names it.
-    pub(super) fn collector(&self) -> wire::Collector {
+    pub(super) fn source(&self) -> wire::Source {
         match self {
-            Self::Ebpf(_) => wire::Collector::Ebpf,
-            Self::Proc(fallback) => fallback.collector(),
+            Self::Ebpf(_) => wire::Source::Ebpf,
+            Self::Proc(fallback) => fallback.source(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Books {
     ///
     /// # Errors
     /// If they cannot be read this time.
-    pub(super) fn read(&mut self) -> Result<Ledger, CollectError> {
+    pub(super) fn read(&mut self) -> Result<Deltas, CollectError> {
         match self {
             Self::Ebpf(object) => Ok(object.read()?),
             Self::Proc(fallback) => fallback.read().map_err(CollectError::Proc),

@@ -1,6 +1,6 @@
 //! Whose a process is, and whose a socket that no process shows.
 
-use super::{Books, book::OriginOf};
+use super::{TaskCounters, add::OriginOf};
 use crate::{
     host::{runtime::Containers, shipped::Shipped, whose::Attribute},
     procfs::{cgroups::Cgroups, process::Identity},
@@ -14,7 +14,7 @@ pub(super) struct Known<'a> {
     pub(super) rules: &'a Housekeeping,
     pub(super) shipped: &'a mut Shipped,
     pub(super) containers: &'a mut Containers,
-    pub(super) books: &'a Books,
+    pub(super) task_counters: &'a TaskCounters,
     pub(super) cgroups: &'a Cgroups,
     pub(super) rows: &'a Rows,
 }
@@ -22,9 +22,9 @@ pub(super) struct Known<'a> {
 impl Attribute for Known<'_> {
     fn of_process(&mut self, pid: u32, process: &Identity) -> Class {
         // What the kernel remembers can be read without rights; `/proc` shows it of one's own processes.
-        let executable = match self.books {
-            Books::Ebpf(object) => object.executable_of(pid).unwrap_or(process.executable),
-            Books::Proc(_) => process.executable,
+        let executable = match self.task_counters {
+            TaskCounters::Ebpf(object) => object.executable_of(pid).unwrap_or(process.executable),
+            TaskCounters::Proc(_) => process.executable,
         };
         let traits = Traits {
             uid: process.uid,

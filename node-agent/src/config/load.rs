@@ -135,7 +135,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "interval" => config.interval = value::duration(found, LEAST_INTERVAL, MOST_INTERVAL)?,
         "spool_max_bytes" => config.spool_max_bytes = value::bytes(found, LEAST_SPOOL_BYTES)?,
         "spool_max_age" => config.spool_max_age = value::duration(found, LEAST_AGE, MOST_AGE)?,
-        "collector" => config.collector = value::collector(found)?,
+        "source" => config.source = value::source(found)?,
         "syscall_classes" => config.syscall_classes = value::switch(found)?,
         "keep_ptrace" => config.keep_ptrace = value::switch(found)?,
         "host_root" => config.host_root = value::path(found)?,

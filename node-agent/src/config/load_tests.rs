@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::config::{CollectorChoice, IdentityChoice};
+use crate::config::{IdentityChoice, SourceChoice};
 
 fn with(variables: &[(&str, &str)]) -> Surroundings {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -65,7 +65,7 @@ fn what_a_key_cannot_hold_is_refused_with_a_reason() {
         ("sweeper_url = \"\"", "it is empty"),
         ("state_dir = 1", "expected a text in quotes"),
         ("spool_max_bytes = 1", "below the least"),
-        ("collector = \"bpf\"", "none of auto, ebpf, tracepoints, taskstats, proc"),
+        ("source = \"bpf\"", "none of auto, ebpf, tracepoints, taskstats, proc"),
         ("keep_ptrace = \"perhaps\"", "expected true or false"),
         ("host_root = \"\"", "it is empty"),
         ("stop_file = \"\"", "it is empty"),
@@ -101,7 +101,7 @@ fn the_environment_wins_over_the_file() {
         ("NODE_AGENT_INTERVAL", "1m 30s"),
         ("NODE_AGENT_SPOOL_MAX_BYTES", "1048576"),
         ("NODE_AGENT_SPOOL_MAX_AGE", "2d"),
-        ("NODE_AGENT_COLLECTOR", "proc"),
+        ("NODE_AGENT_SOURCE", "proc"),
         ("NODE_AGENT_SWEEPER_URL", "http://10.0.2.2:8090/"),
         ("NODE_AGENT_PORT_80_TCP", "tcp://10.0.0.1:80"),
         ("NODE_AGENT_CONFIG", "/some/file"),
@@ -110,7 +110,7 @@ fn the_environment_wins_over_the_file() {
     assert_eq!(config.interval, Duration::from_secs(90));
     assert_eq!(config.spool_max_bytes, 1_048_576);
     assert_eq!(config.spool_max_age, Duration::from_secs(172_800));
-    assert_eq!(config.collector, CollectorChoice::Proc);
+    assert_eq!(config.source, SourceChoice::Proc);
     assert_eq!(config.identity, IdentityChoice::Host);
     assert_eq!(config.sweeper_url.as_deref(), Some("http://10.0.2.2:8090"));
 }

@@ -11,7 +11,7 @@ pub use value::parse_duration;
 use crate::{
     budget::Limits,
     host::{gpu, runtime},
-    rules::Keeper,
+    rules::RulesStore,
 };
 pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -25,7 +25,7 @@ pub const KEYS: [&str; 26] = [
     "interval",
     "spool_max_bytes",
     "spool_max_age",
-    "collector",
+    "source",
     "syscall_classes",
     "keep_ptrace",
     "host_root",
@@ -61,8 +61,8 @@ pub struct Config {
     pub spool_max_bytes: u64,
     /// Age at which an unsent heartbeat is dropped.
     pub spool_max_age: Duration,
-    /// Which source of workload books to use.
-    pub collector: CollectorChoice,
+    /// Which source of workload counters to use.
+    pub source: SourceChoice,
     /// Whether system calls are counted by class.
     pub syscall_classes: bool,
     /// Whether `CAP_SYS_PTRACE` is kept, where the agent has it.
@@ -120,17 +120,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Which source of workload books to use.
+/// Which source of workload counters to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CollectorChoice {
+pub enum SourceChoice {
     /// eBPF where the kernel and the agent's rights allow it, else `/proc` with whatever of the two below works; the
     /// choice is named in coverage.
     Auto,
     /// eBPF or an error.
     Ebpf,
-    /// `/proc`, and births by tracepoints that need no type information, or an error.
+    /// `/proc`, and forks by tracepoints that need no type information, or an error.
     Tracepoints,
-    /// `/proc`, and the kernel's records of the dead, or an error.
+    /// `/proc`, and the kernel's records of exited tasks, or an error.
     Taskstats,
     /// `/proc` alone.
     Proc,
@@ -152,8 +152,8 @@ pub enum IdentityChoice {
 impl Config {
     /// Keeps the rules that this configuration and the state directory say.
     #[must_use]
-    pub fn rules(&self) -> Arc<Keeper> {
-        Arc::new(Keeper::start(self.rules_file.as_deref(), &self.state_dir))
+    pub fn rules(&self) -> Arc<RulesStore> {
+        Arc::new(RulesStore::start(self.rules_file.as_deref(), &self.state_dir))
     }
 
     /// What holds when nothing is said.
@@ -166,7 +166,7 @@ impl Config {
             interval: Duration::from_secs(30),
             spool_max_bytes: 64 * 1024 * 1024,
             spool_max_age: Duration::from_secs(7 * 24 * 3600),
-            collector: CollectorChoice::Auto,
+            source: SourceChoice::Auto,
             syscall_classes: false,
             keep_ptrace: false,
             host_root: PathBuf::from("/"),

@@ -1,7 +1,7 @@
 //! From a TOML value (or the text of a variable) to a setting. An error says what is wrong; its origin and key are added
 //! by the caller.
 
-use super::{CollectorChoice, IdentityChoice};
+use super::{IdentityChoice, SourceChoice};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(super) fn text(value: &toml::Value) -> Result<String, String> {
@@ -113,13 +113,13 @@ pub(super) fn address(value: &toml::Value) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no address and port; write for example 127.0.0.1:9465 or [::1]:9465"))
 }
 
-pub(super) fn collector(value: &toml::Value) -> Result<CollectorChoice, String> {
+pub(super) fn source(value: &toml::Value) -> Result<SourceChoice, String> {
     match text(value)?.as_str() {
-        "auto" => Ok(CollectorChoice::Auto),
-        "ebpf" => Ok(CollectorChoice::Ebpf),
-        "tracepoints" => Ok(CollectorChoice::Tracepoints),
-        "taskstats" => Ok(CollectorChoice::Taskstats),
-        "proc" => Ok(CollectorChoice::Proc),
+        "auto" => Ok(SourceChoice::Auto),
+        "ebpf" => Ok(SourceChoice::Ebpf),
+        "tracepoints" => Ok(SourceChoice::Tracepoints),
+        "taskstats" => Ok(SourceChoice::Taskstats),
+        "proc" => Ok(SourceChoice::Proc),
         other => Err(format!("`{other}` is none of auto, ebpf, tracepoints, taskstats, proc")),
     }
 }

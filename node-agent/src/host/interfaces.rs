@@ -11,7 +11,7 @@
 //!
 //! Cost: one listing of each bus, and three small lookups for each network device; what another PCI device is, is read once.
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -49,18 +49,18 @@ impl Default for Interfaces {
 
 impl Interfaces {
     /// Says in the capability `interfaces` whether the host's totals hold every device's traffic.
-    pub fn state(&mut self, probes: &mut Probes) {
+    pub fn state(&mut self, capabilities: &mut Capabilities) {
         let elsewhere = "the agent runs in a network namespace of its own: it does not see the host's interfaces; \
                          give it the host's network (docker --network=host, Kubernetes hostNetwork: true)";
         match self.missing() {
-            _ if !self.is_in_the_hosts_network() => probes.set("interfaces", Status::Denied, elsewhere),
-            Err(error) => probes.set("interfaces", Status::of_io(&error), error.to_string()),
-            Ok(missing) if missing.is_empty() => probes.ok("interfaces"),
+            _ if !self.is_in_the_hosts_network() => capabilities.set("interfaces", Status::Denied, elsewhere),
+            Err(error) => capabilities.set("interfaces", Status::of_io(&error), error.to_string()),
+            Ok(missing) if missing.is_empty() => capabilities.ok("interfaces"),
             Ok(missing) => {
                 let named = missing.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
                 let more = missing.len().saturating_sub(MOST_NAMED);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-                probes.set("interfaces", Status::Unsupported, format!("{named}{more}"));
+                capabilities.set("interfaces", Status::Unsupported, format!("{named}{more}"));
             }
         }
     }
@@ -180,12 +180,12 @@ mod tests {
 
         fn told(&self) -> (Status, String) {
             let mut interfaces = Interfaces { proc: self.path("proc"), sys: self.path("sys"), ..Interfaces::default() };
-            let mut probes = Probes::default();
-            interfaces.state(&mut probes);
-            let first = probes.clone();
-            interfaces.state(&mut probes);
-            assert_eq!(first, probes, "what is remembered changes nothing");
-            (probes.status("interfaces").unwrap(), probes.to_wire().remove(0).reason)
+            let mut capabilities = Capabilities::default();
+            interfaces.state(&mut capabilities);
+            let first = capabilities.clone();
+            interfaces.state(&mut capabilities);
+            assert_eq!(first, capabilities, "what is remembered changes nothing");
+            (capabilities.status("interfaces").unwrap(), capabilities.to_wire().remove(0).reason)
         }
     }
 

@@ -7,7 +7,7 @@
 //! Cost: one thread that wakes once a second and reads one open file: see `docs/journal/2026-11-22-host-side.md`. It holds no right, and
 //! does not wake while collection is paused.
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 use std::{
     fs::File,
     io,
@@ -57,7 +57,7 @@ impl MemoryPeak {
         let theirs = Arc::clone(&shared);
         let begin = |file: File| {
             let keep_sampling = move || {
-                crate::privileges::give_up_in_this_thread();
+                crate::privileges::drop_in_this_thread();
                 theirs.lock().has_begun = true;
                 theirs.changed.notify_all();
                 theirs.keep_sampling(&file, every);
@@ -70,7 +70,7 @@ impl MemoryPeak {
     }
 
     /// The peak since the last call, which counts as one more sample; absent if it is not known.
-    pub fn take(&self, probes: &mut Probes) -> Option<u64> {
+    pub fn take(&self, capabilities: &mut Capabilities) -> Option<u64> {
         let sampled = match (&self.file, &self.refusal) {
             (_, Some(refusal)) => Err((Status::Broken, refusal.clone())),
             (Err(error), _) => Err((Status::of_io(error), format!("/proc/meminfo cannot be opened: {error}"))),
@@ -78,14 +78,14 @@ impl MemoryPeak {
         };
         match sampled {
             Ok(now_bytes) => {
-                probes.ok("host_memory_peak");
+                capabilities.ok("host_memory_peak");
                 let mut state = self.shared.lock();
                 state.is_paused = false;
                 self.shared.changed.notify_all();
                 state.peak_bytes.replace(now_bytes).max(Some(now_bytes))
             }
             Err((status, reason)) => {
-                probes.set("host_memory_peak", status, reason);
+                capabilities.set("host_memory_peak", status, reason);
                 None
             }
         }
@@ -111,7 +111,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whoever asks which thread holds which right must not find this one as it was born.
+    /// Whoever asks which thread holds which right must not find this one as it was started.
     fn wait_for_begin(&self) {
         let state = self.changed.wait_while(self.lock(), |state| !state.has_begun);
         drop(state.unwrap_or_else(PoisonError::into_inner));
@@ -181,8 +181,8 @@ mod tests {
         let file = folder.path().join("meminfo");
         fs::write(&file, meminfo(90_000)).unwrap();
         let memory = MemoryPeak::of(&file, Duration::from_millis(1));
-        let mut probes = Probes::default();
-        let mut used_kib = || memory.take(&mut probes).map(|bytes| bytes / 1024);
+        let mut capabilities = Capabilities::default();
+        let mut used_kib = || memory.take(&mut capabilities).map(|bytes| bytes / 1024);
         assert_eq!(used_kib(), Some(10_000));
         // As the kernel rewrites it: the same file, the same length.
         fs::write(&file, meminfo(20_000)).unwrap();
@@ -193,20 +193,20 @@ mod tests {
         }
         fs::write(&file, meminfo(90_000)).unwrap();
         assert_eq!(used_kib(), Some(80_000));
-        assert_eq!(probes.status("host_memory_peak"), Some(Status::Ok));
+        assert_eq!(capabilities.status("host_memory_peak"), Some(Status::Ok));
         memory.pause();
         assert_eq!(memory.shared.lock().peak_bytes, None);
-        assert_eq!(memory.take(&mut probes), Some(10_000 * 1024), "it goes on after a pause, from that moment");
+        assert_eq!(memory.take(&mut capabilities), Some(10_000 * 1024), "it goes on after a pause, from that moment");
     }
 
     #[test]
     fn a_host_that_does_not_tell_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let mut probes = Probes::default();
-        assert_eq!(MemoryPeak::of(&folder.path().join("none"), EVERY).take(&mut probes), None);
-        assert_eq!(probes.status("host_memory_peak"), Some(Status::Broken));
+        let mut capabilities = Capabilities::default();
+        assert_eq!(MemoryPeak::of(&folder.path().join("none"), EVERY).take(&mut capabilities), None);
+        assert_eq!(capabilities.status("host_memory_peak"), Some(Status::Broken));
         fs::write(folder.path().join("meminfo"), "MemTotal: 5 kB\n").unwrap();
-        assert_eq!(MemoryPeak::of(&folder.path().join("meminfo"), EVERY).take(&mut probes), None);
-        assert_eq!(probes.status("host_memory_peak"), Some(Status::Broken));
+        assert_eq!(MemoryPeak::of(&folder.path().join("meminfo"), EVERY).take(&mut capabilities), None);
+        assert_eq!(capabilities.status("host_memory_peak"), Some(Status::Broken));
     }
 }

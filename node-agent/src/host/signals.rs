@@ -1,16 +1,16 @@
-//! The host's signals that need a memory from one sample to the next: GPUs, people, callers and peers, missing interfaces, the peak of
+//! The host's signals that need a memory from one sample to the next: GPUs, interactive sessions, inbound and other peers, missing interfaces, the peak of
 //! memory in use.
 
 use super::{
-    callers::Callers,
+    connections::ConnectionSampler,
     gpu::{self, Bus, Gpus},
     interfaces::Interfaces,
     memory::MemoryPeak,
-    people::People,
+    sessions::SessionSampler,
     whose::Whose,
 };
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     model::Moment,
 };
 use heartbeat::wire;
@@ -19,22 +19,22 @@ use heartbeat::wire;
 #[derive(Debug)]
 pub struct Signals {
     gpus: Gpus,
-    people: People,
-    callers: Callers,
+    interactive_sessions: SessionSampler,
+    inbound_peers: ConnectionSampler,
     interfaces: Interfaces,
     memory: MemoryPeak,
     hidden_host: Option<String>,
 }
 
-/// One reading of them; absent is not measured.
+/// One sample of them; absent is not measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// GPUs that could be read.
     pub gpus: Vec<wire::Gpu>,
     /// Who sits at a terminal.
-    pub people: Option<wire::People>,
+    pub interactive_sessions: Option<wire::InteractiveSessions>,
     /// Who would notice.
-    pub callers: Option<wire::Callers>,
+    pub inbound_peers: Option<wire::InboundPeers>,
     /// With whom data is exchanged.
     pub peers: Option<wire::Peers>,
     /// Most memory in use since the last sample, in bytes.
@@ -42,14 +42,14 @@ pub struct Seen {
 }
 
 impl Signals {
-    /// Begins to watch. Where there is a GPU, this waits for its first reading, 5 s at most. `hidden_host` says why the host's
+    /// Begins to watch. Where there is a GPU, this waits for its first sample, 5 s at most. `hidden_host` says why the host's
     /// processes are not seen, if they are not: then nobody knows who sits there and who calls.
     #[must_use]
     pub fn start(gpu: &gpu::Options, hidden_host: Option<String>) -> Self {
         Self {
             gpus: Gpus::start(gpu),
-            people: People::default(),
-            callers: Callers::default(),
+            interactive_sessions: SessionSampler::default(),
+            inbound_peers: ConnectionSampler::default(),
             interfaces: Interfaces::default(),
             memory: MemoryPeak::start(),
             hidden_host,
@@ -63,7 +63,7 @@ impl Signals {
 
     /// Ends the baseline: what its samples cost delays none of the first heartbeat's.
     pub fn begin(&mut self) {
-        self.callers.forget_cost();
+        self.inbound_peers.forget_cost();
     }
 
     /// Which GPUs are on the bus.
@@ -78,28 +78,36 @@ impl Signals {
         self.gpus.helper()
     }
 
-    /// Reads all of them. `classify` says whose work the process of an id does. The first reading is the baseline of the callers: who is there then is no new one.
-    pub fn read(&mut self, now: Moment, classify: &mut Whose<'_>, probes: &mut Probes) -> Seen {
-        let gpus = self.gpus.read(now.boottime_ns, probes);
-        let memory_used_peak_bytes = self.memory.take(probes);
+    /// Reads all of them. `classify` says whose work the process of an id does. The first sample is the baseline of the inbound peers: who is there then is no new one.
+    pub fn read(&mut self, now: Moment, classify: &mut Whose<'_>, capabilities: &mut Capabilities) -> Seen {
+        let gpus = self.gpus.read(now.boottime_ns, capabilities);
+        let memory_used_peak_bytes = self.memory.take(capabilities);
         if let Some(reason) = &self.hidden_host {
-            for probe in ["people", "callers", "caller_owners", "peers", "peer_owners", "interfaces"] {
-                probes.set(probe, Status::Denied, reason.clone());
+            for capability in
+                ["interactive_sessions", "inbound_peers", "inbound_peer_owners", "peers", "peer_owners", "interfaces"]
+            {
+                capabilities.set(capability, Status::Denied, reason.clone());
             }
             return Seen { gpus, memory_used_peak_bytes, ..Seen::default() };
         }
-        self.interfaces.state(probes);
-        let (callers, peers) = self.callers.read(now.unix_ms, classify, probes).unzip();
-        Seen { gpus, people: self.people.read(now.unix_ms, probes), callers, peers, memory_used_peak_bytes }
+        self.interfaces.state(capabilities);
+        let (inbound_peers, peers) = self.inbound_peers.read(now.unix_ms, classify, capabilities).unzip();
+        Seen {
+            gpus,
+            interactive_sessions: self.interactive_sessions.read(now.unix_ms, capabilities),
+            inbound_peers,
+            peers,
+            memory_used_peak_bytes,
+        }
     }
 }
 
 impl Seen {
     /// Puts them where the contract has them.
-    pub fn fold_into(&self, heartbeat: &mut wire::Heartbeat) {
+    pub fn add_to(&self, heartbeat: &mut wire::Heartbeat) {
         heartbeat.gpus.clone_from(&self.gpus);
-        heartbeat.people = self.people;
-        heartbeat.callers.clone_from(&self.callers);
+        heartbeat.interactive_sessions = self.interactive_sessions;
+        heartbeat.inbound_peers.clone_from(&self.inbound_peers);
         heartbeat.peers.clone_from(&self.peers);
         if let Some(counters) = &mut heartbeat.counters {
             counters.memory_used_peak_bytes = self.memory_used_peak_bytes;

@@ -1,6 +1,6 @@
 //! Loads the object into the kernel and attaches its programs.
 //!
-//! The core (the task iterator, births and deaths) must load, or there is no eBPF here. Every other program that is
+//! The core (the task iterator, forks and exits) must load, or there is no eBPF here. Every other program that is
 //! refused costs its own columns and no more, and the refusal is kept with its reason.
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     coverage::Status,
-    model::{Measured, Moment, Standing},
+    model::{Measured, Moment, Statuses},
 };
 use aya::{
     Btf, BtfError, Ebpf, EbpfError, EbpfLoader,
@@ -114,8 +114,8 @@ impl Attached {
         &self.name
     }
 
-    /// The probe that lives by it alone.
-    pub(super) fn probe(&self) -> Option<&'static str> {
+    /// The capability that depends on it alone.
+    pub(super) fn capability(&self) -> Option<&'static str> {
         let serves_network = LENGTHS.iter().chain(&RETURNS).chain([&SENT_PAGE]).any(|(name, _)| *name == self.name);
         match self.name.as_str() {
             SYSCALL => Some("syscall_classes"),
@@ -208,18 +208,18 @@ fn status_of(error: &AttachError) -> Status {
 }
 
 /// What the kernel's structs alone allow to be measured.
-fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
-    let mut standing = Standing::default();
+fn statuses_of(offsets: &Offsets, resolved: &Resolved) -> Statuses {
+    let mut statuses = Statuses::default();
     let counters = offsets.task_counters;
     let has = |offsets: &[u32]| !offsets.contains(&ABSENT);
-    let mut column = |probe: &str, has: bool, needs: &str| {
+    let mut column = |capability: &str, has: bool, needs: &str| {
         if !has {
-            standing.lacks(probe, Status::Unsupported, format!("the kernel needs {needs}"));
+            statuses.lacks(capability, Status::Unsupported, format!("the kernel needs {needs}"));
         }
         has
     };
     let two = |first: usize| has(&counters[first..first + 2]);
-    let mut measured = Measured { tasks: true, births: true, execs: true, ..Measured::default() };
+    let mut measured = Measured { tasks: true, process_events: true, execs: true, ..Measured::default() };
     measured.cpu_split = column("cpu_split", two(counter::USER_NS), "utime and stime in its task_struct");
     measured.run_queue = column("run_queue_delay", has(&[counters[counter::RUN_QUEUE_NS]]), "CONFIG_SCHED_INFO");
     measured.switches = column("switches", two(counter::VOLUNTARY_SWITCHES), "nvcsw and nivcsw in its task_struct");
@@ -235,23 +235,23 @@ fn standing_of(offsets: &Offsets, resolved: &Resolved) -> Standing {
     let states = [offsets.task_state, offsets.task_last_arrival];
     measured.states = column("task_states", has(&states), "the state and CONFIG_SCHED_INFO in its task_struct");
     measured.blocked_io = has(&[offsets.task_delays, offsets.delays_blkio]);
-    standing.measured = measured;
+    statuses.measured = measured;
     if !measured.blocked_io {
         let reason =
             "the kernel keeps no delays unless told so: sysctl kernel.task_delayacct=1, for tasks that begin after it";
-        standing.lacks("blocked_io", Status::NotApplicable, reason);
+        statuses.lacks("blocked_io", Status::NotApplicable, reason);
     }
     if !(measured.memory && resolved.exit_shows_memory) {
-        let reason = "before Linux 6.16 a process's memory is gone when its exit is shown: only processes that live at a reading have a peak";
-        standing.lacks("memory_peak_of_the_dead", Status::Unsupported, reason);
+        let reason = "before Linux 6.16 a process's memory is gone when its exit is shown: only processes that live at a sample have a peak";
+        statuses.lacks("memory_peak_of_exited", Status::Unsupported, reason);
     }
-    standing
+    statuses
 }
 
 /// What is loaded and attached, and what that measures.
 pub(super) struct Loaded {
     pub(super) ebpf: Ebpf,
-    pub(super) standing: Standing,
+    pub(super) statuses: Statuses,
     /// Offsets of this kernel, for the log.
     pub(super) layout: String,
     pub(super) iterator: OwnedFd,
@@ -285,10 +285,10 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
         loading.tracepoint("process_exit", "sched_process_exit")?;
     }
 
-    let mut standing = standing_of(&resolved.offsets, &resolved);
-    let mut optional = |probe: &str, attached: Result<(), AttachError>| {
+    let mut statuses = statuses_of(&resolved.offsets, &resolved);
+    let mut optional = |capability: &str, attached: Result<(), AttachError>| {
         if let Err(error) = &attached {
-            standing.lacks(probe, status_of(error), in_words(error));
+            statuses.lacks(capability, status_of(error), in_words(error));
         }
         attached.is_ok()
     };
@@ -302,17 +302,17 @@ pub(super) fn load(wanted: &Wanted) -> Result<Loaded, AttachError> {
     let direct_reclaim = optional("direct_reclaim", reclaim);
     let network = optional("network", loading.network(&resolved));
     let syscalls = wanted.syscall_classes && optional("syscall_classes", loading.syscall_classes());
-    standing.measured = Measured { oom_kills, direct_reclaim, network, syscalls, ..standing.measured };
+    statuses.measured = Measured { oom_kills, direct_reclaim, network, syscalls, ..statuses.measured };
     if !wanted.syscall_classes {
-        standing.lacks(
+        statuses.lacks(
             "syscall_classes",
             Status::NotApplicable,
             "not asked for: syscall_classes = true switches it on",
         );
     }
-    for probe in ["tracepoints", "taskstats"] {
-        standing.lacks(probe, Status::NotApplicable, "eBPF with type information serves for it");
+    for capability in ["tracepoints", "taskstats"] {
+        statuses.lacks(capability, Status::NotApplicable, "eBPF with type information serves for it");
     }
     let Loading { ebpf, attached, .. } = loading;
-    Ok(Loaded { ebpf, standing, layout: format!("{:?}", resolved.offsets), iterator, attached })
+    Ok(Loaded { ebpf, statuses, layout: format!("{:?}", resolved.offsets), iterator, attached })
 }

@@ -1,9 +1,9 @@
 //! What the kernel tells about runs while it happens: programs that may be engines, tasks that begin and end.
 //!
 //! A thread of its own waits for events (it sleeps in `poll` while there are none) and acts at once: it says which candidates are runs, and
-//! names what interpreters run, so that their time is booked under that name. Events are rare by budget: at most 64 interpreters a second, and
-//! 512 tasks with three or four events each between two readings. What was lost is counted, and healed by a look at
-//! `/proc` at the next reading.
+//! names what interpreters run, so that their time is counted under that name. Events are rare by budget: at most 64 interpreters a second, and
+//! 512 tasks with three or four events each between two samples. What was lost is counted, and healed by a scan of
+//! `/proc` at the next sample.
 
 use super::{error::ObjectError, lineage::Lineages};
 use crate::{
@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Most facts that wait for a reading.
+/// Most facts that wait for a sample.
 const MAX_FACTS: usize = 8_192;
 /// Longest command line that is read from `/proc`, in bytes.
 const MAX_CMDLINE_BYTES: u64 = 128 * 1024;
@@ -53,7 +53,7 @@ struct Inner {
     lost_facts: u64,
     losses_seen: u64,
     /// Who lives is not known.
-    must_look: bool,
+    must_scan: bool,
 }
 
 /// What the thread has learnt. Dropping this ends the thread, but waits for nothing: it may hang in the `/proc` of a process that does.
@@ -81,9 +81,9 @@ impl Watcher {
             facts: Vec::new(),
             lost_facts: 0,
             losses_seen: 0,
-            must_look: false,
+            must_scan: false,
         };
-        inner.look_around();
+        inner.scan_processes();
         let (stop, stopped) = UnixStream::pair().map_err(ObjectError::Watcher)?;
         let fd = inner.ring.as_raw_fd();
         let inner = Arc::new(Mutex::new(inner));
@@ -92,19 +92,19 @@ impl Watcher {
         std::thread::Builder::new()
             .name("runs".to_owned())
             .spawn(move || {
-                crate::privileges::give_up_in_this_thread();
+                crate::privileges::drop_in_this_thread();
                 drop(ready);
                 while wait(fd, &stopped) {
                     lock(&shared).drain();
                 }
             })
             .map_err(ObjectError::Watcher)?;
-        // Rights belong to threads: the others look at this one's when they have given up their own.
+        // Rights belong to threads: the others look at this one's when they have dropped their own.
         let _: Result<(), _> = has_begun.recv();
         Ok(Self { inner, _stop: stop })
     }
 
-    /// What was learnt since the last reading. `is_needed` says of which runs somebody still speaks.
+    /// What was learnt since the last sample. `is_needed` says of which runs somebody still speaks.
     pub fn read(&self, is_needed: impl Fn(u32) -> bool) -> Vec<Fact> {
         let mut inner = lock(&self.inner);
         inner.drain();
@@ -124,7 +124,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Nothing is followed from here on: who dies now is not seen to. Once programs are attached again, the next reading
+    /// Nothing is followed from here on: who exits now is not seen to. Once programs are attached again, the next sample
     /// looks at who lives.
     pub fn forget(&self) {
         let mut inner = lock(&self.inner);
@@ -134,7 +134,7 @@ impl Watcher {
         for run in runs {
             inner.learn(Fact::RunWasNone { run });
         }
-        inner.must_look = true;
+        inner.must_scan = true;
     }
 
     /// What was lost, by name: none of it hides activity.
@@ -343,10 +343,10 @@ impl Inner {
     /// Looks at who lives, if events were lost.
     fn heal(&mut self) {
         let losses = self.lineages.lost_programs();
-        if losses > self.losses_seen || self.must_look {
+        if losses > self.losses_seen || self.must_scan {
             self.losses_seen = losses;
-            self.must_look = false;
-            self.look_around();
+            self.must_scan = false;
+            self.scan_processes();
         }
         let untitled: Vec<u32> =
             self.known.iter().filter(|(_, known)| known.is_untitled).map(|(run, _)| *run).collect();
@@ -354,7 +354,7 @@ impl Inner {
     }
 
     /// Looks at every process once: an engine or script that no event told about gets its run.
-    fn look_around(&mut self) {
+    fn scan_processes(&mut self) {
         for (pid, started_ns) in self.lineages.strangers() {
             let (Some(argv), Some(comm)) = (cmdline(pid), std::fs::read(format!("/proc/{pid}/comm")).ok()) else {
                 continue;

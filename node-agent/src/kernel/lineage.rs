@@ -10,7 +10,7 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use node_agent_ebpf::{
     COMM_BYTES,
     runs::{
-        Lineage, MAX_LINEAGE, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_READING, TASKS_PER_READING, Tool, USER_SPACE_CPU,
+        Lineage, MAX_LINEAGE, MAX_RUNS, RunCounts, SCRIPT_TASKS_PER_SAMPLE, TASKS_PER_SAMPLE, Tool, USER_SPACE_CPU,
         budget, engine_id, entries, lost, role, run_of, watched,
     },
 };
@@ -28,7 +28,7 @@ const BPF_NOEXIST: u64 = 1;
 const BPF_EXIST: u64 = 2;
 /// Processes of one tree that are looked at when it becomes a run.
 const MAX_DESCENDANTS: usize = 4_096;
-/// Processes that one look around sees.
+/// Processes that one scan sees.
 const MAX_STRANGERS: usize = 8_192;
 
 /// The maps.
@@ -69,7 +69,7 @@ impl Lineages {
         })
     }
 
-    /// Says which programs are worth a look.
+    /// Says which programs are worth examining.
     ///
     /// # Errors
     /// If the map cannot be written.
@@ -89,8 +89,8 @@ impl Lineages {
     /// # Errors
     /// If the map cannot be written.
     pub fn refill(&mut self) -> Result<(), ObjectError> {
-        self.budget.set(budget::TASKS, TASKS_PER_READING, 0)?;
-        Ok(self.budget.set(budget::SCRIPT_TASKS, SCRIPT_TASKS_PER_READING, 0)?)
+        self.budget.set(budget::TASKS, TASKS_PER_SAMPLE, 0)?;
+        Ok(self.budget.set(budget::SCRIPT_TASKS, SCRIPT_TASKS_PER_SAMPLE, 0)?)
     }
 
     /// What was lost, by name.
@@ -99,7 +99,7 @@ impl Lineages {
         (0..).zip(LOSSES).map(|(index, name)| (name, self.lost.get(&index, 0).unwrap_or(0))).collect()
     }
 
-    /// Losses that a look at living processes can mend.
+    /// Losses that a scan of living processes can mend.
     #[must_use]
     pub fn lost_programs(&self) -> u64 {
         [lost::LINEAGE, lost::RUNS, lost::PROGRAMS, lost::EVENTS]
@@ -120,7 +120,7 @@ impl Lineages {
         self.runs.get(&run, 0).ok()
     }
 
-    /// A run is none, or over: what its processes bring to life from here on belongs to nobody.
+    /// A run is none, or over: what its processes start from here on belongs to nobody.
     pub fn forget_run(&mut self, run: u32) {
         // It may be gone already.
         let _ = self.runs.remove(&run);
@@ -135,7 +135,7 @@ impl Lineages {
         }
     }
 
-    /// Enters a process. Whoever is still there under its id is dead, and gives way.
+    /// Enters a process. Whoever is still there under its id has exited, and gives way.
     fn keep(&mut self, pid: u32, entry: Lineage) -> bool {
         // Counted before it is there: no program may miss it.
         self.count_entry(pid, 1);
@@ -162,13 +162,13 @@ impl Lineages {
         self.judged.clear();
     }
 
-    /// Books what this process does from here on under this name.
+    /// Counts what this process does from here on under this name.
     pub fn name_tool(&mut self, pid: u32, start_boottime_ns: u64, name: [u8; COMM_BYTES]) {
         // Without room the interpreter's own name stays.
         let _ = self.tools.insert(pid, Tool { start_boottime_ns, name }, 0);
     }
 
-    /// Runs that user space has not heard of at two readings in a row go: the event about them was lost.
+    /// Runs that user space has not heard of at two samples in a row go: the event about them was lost.
     pub fn forget_unknown(&mut self, is_known: impl Fn(u32) -> bool) {
         let runs = self.runs.keys().take(2 * MAX_RUNS as usize).filter_map(Result::ok);
         let unknown: HashSet<u32> = runs.filter(|run| !is_known(*run)).collect();
@@ -186,14 +186,14 @@ impl Lineages {
     }
 
     /// Makes a living process the engine of a new run, and its descendants that run's tasks; the tasks with their begin. The run's
-    /// counts hold only what is born from here on.
+    /// counts hold only what is forked from here on.
     pub fn begin_run(&mut self, pid: u32, start_boottime_ns: u64, is_script: bool) -> Option<(u32, Vec<(u64, u64)>)> {
         let run = self.number();
         let budget = u64::from(if is_script { budget::SCRIPT_TASKS } else { budget::TASKS });
         self.runs.insert(run, RunCounts { budget, ..RunCounts::default() }, 0).ok()?;
         let task_id = engine_id(run);
         let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role: role::ENGINE, programs: 0 };
-        if !self.keep(pid, entry) || !lives(pid) {
+        if !self.keep(pid, entry) || !is_alive(pid) {
             self.forget_process(pid);
             self.forget_run(run);
             return None;
@@ -202,7 +202,7 @@ impl Lineages {
         let mut queue: Vec<(u32, u64)> = children(pid).into_iter().map(|child| (child, 0)).collect();
         for _ in 0..MAX_DESCENDANTS {
             let Some((child, of)) = queue.pop() else { break };
-            // What is born from here on, the programs enter.
+            // What is forked from here on, the programs enter.
             if self.run_of(child) == Some(run) {
                 continue;
             }
@@ -212,7 +212,7 @@ impl Lineages {
             let role = if is_root { role::ROOT } else { role::MEMBER };
             let entry = Lineage { start_boottime_ns, end_boottime_ns: 0, task_id, role, programs: 0 };
             if self.keep(child, entry) {
-                if !lives(child) {
+                if !is_alive(child) {
                     self.forget_process(child);
                     continue;
                 }
@@ -222,7 +222,7 @@ impl Lineages {
                 queue.extend(children(child).into_iter().map(|child| (child, task_id)));
             }
         }
-        // A child is listed a moment before the programs see its birth: such a one is theirs by now.
+        // A child is listed a moment before the programs see its fork: such a one is theirs by now.
         let is_ours = |pid, id| self.lineage.get(&pid, 0).is_ok_and(|entry: Lineage| entry.task_id == id);
         let tasks =
             roots.into_iter().filter(|(pid, id, _)| is_ours(*pid, *id)).map(|(_, id, start)| (id, start)).collect();
@@ -255,7 +255,7 @@ fn start_of(pid: u32) -> Option<u64> {
 
 /// Whether the programs will still see a process end. Its last thread bears this flag before they do:
 /// <https://github.com/torvalds/linux/blob/v6.16/kernel/exit.c#L925-L945>
-fn lives(pid: u32) -> bool {
+fn is_alive(pid: u32) -> bool {
     const PF_EXITING: u64 = 4;
     stat(pid, [9, 20]).is_some_and(|[flags, threads]| flags & PF_EXITING == 0 || threads > 1)
 }

@@ -2,7 +2,7 @@
 //!
 //! To understand the kernel's types takes 65 MB for a tenth of a second (measured on 6.18), and to load programs takes
 //! rights that to read them does not. So the agent starts itself once more, with a command that no user sees; that process loads and
-//! attaches, hands over every map, link and program as open descriptors, and ends. The long-lived process never grows, and may give up
+//! attaches, hands over every map, link and program as open descriptors, and ends. The long-lived process never grows, and may drop
 //! every capability afterwards: see `kernel/bpf.rs`.
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     attach::{self, Attached, Loaded},
     error::{ObjectError, in_words},
 };
-use crate::model::Standing;
+use crate::model::Statuses;
 use aya::maps::{Map, MapData};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -46,7 +46,7 @@ const MAX_REASON_BYTES: usize = 4 * 1024;
 enum Message {
     /// Then come the descriptors: the maps, the iterator, and program and link of each that is attached.
     Loaded {
-        standing: Standing,
+        statuses: Statuses,
         layout: String,
         maps: Vec<String>,
         attached: Vec<String>,
@@ -59,7 +59,7 @@ enum Message {
 
 /// What the loading process hands over.
 pub(super) struct Handover {
-    pub(super) standing: Standing,
+    pub(super) statuses: Statuses,
     pub(super) maps: HashMap<String, Map>,
     pub(super) iterator: OwnedFd,
     pub(super) attached: Vec<Attached>,
@@ -105,7 +105,7 @@ fn hand_over(loaded: &Loaded) -> io::Result<()> {
         descriptors.extend([one.program.as_fd(), link.as_fd()]);
     }
     let message = Message::Loaded {
-        standing: loaded.standing.clone(),
+        statuses: loaded.statuses.clone(),
         layout: loaded.layout.clone(),
         maps: maps.iter().map(|(name, _)| (*name).to_owned()).collect(),
         attached: linked().map(|(one, _)| one.name().to_owned()).collect(),
@@ -138,9 +138,9 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
     match message {
         None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
         Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
-        Some(Message::Loaded { standing, layout, maps, attached }) => {
+        Some(Message::Loaded { statuses, layout, maps, attached }) => {
             tracing::debug!(offsets = layout, "layout of this kernel");
-            unpack(standing, maps, attached, descriptors)
+            unpack(statuses, maps, attached, descriptors)
         }
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
 fn ask(mut command: Command, patience: Duration) -> io::Result<(ExitStatus, Received)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn()?;
-    // The other end of the socket now lies with the child alone: if that ends without a word, so does the reading.
+    // The other end of the socket now lies with the child alone: if that ends without a word, so does the sample.
     drop(command);
     if !has_news(&ours, patience)? {
         child.kill()?;
@@ -172,7 +172,7 @@ fn has_news(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
 }
 
 fn unpack(
-    standing: Standing,
+    statuses: Statuses,
     names: Vec<String>,
     attached: Vec<String>,
     descriptors: Vec<OwnedFd>,
@@ -192,7 +192,7 @@ fn unpack(
         let (program, link) = descriptors.next().zip(descriptors.next()).ok_or_else(missing)?;
         programs.push(Attached::new(name, program, link));
     }
-    Ok(Handover { standing, maps, iterator, attached: programs })
+    Ok(Handover { statuses, maps, iterator, attached: programs })
 }
 
 /// The message, if there is one, and what came with it.

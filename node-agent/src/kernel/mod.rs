@@ -1,7 +1,7 @@
-//! What runs inside the kernel, seen from outside: its offsets, its life, its ledger; and `/proc` where that is refused.
+//! What runs inside the kernel, seen from outside: its offsets, its lifecycle, its counters; and `/proc` where that is refused.
 //!
-//! Both sides answer the same question with the same data, [`Ledger`](crate::model::Ledger): what did the tasks of each key do since the last
-//! reading, and who lives now. Both say in the same words what they cannot answer: [`Standing`](crate::model::Standing).
+//! Both sides answer the same question with the same data, [`Deltas`](crate::model::Deltas): what did the tasks of each key do since the last
+//! sample, and who lives now. Both say in the same words what they cannot answer: [`Statuses`](crate::model::Statuses).
 
 mod attach;
 mod bpf;

@@ -1,7 +1,7 @@
-//! The life of the object inside the kernel: load, attach, read, and (on drop) detach.
+//! The lifecycle of the object inside the kernel: load, attach, read, and (on drop) detach.
 //!
-//! A reading takes one pass of the iterator and one pass over the map of the dead. The map has two buffers: the agent
-//! turns them, waits until no program is still at work in the old one (`membarrier`, a few milliseconds without CPU
+//! A sample takes one pass of the iterator and one pass over the map of exited tasks. The map has two buffers: the agent
+//! swaps them, waits until no program is still at work in the old one (`membarrier`, a few milliseconds without CPU
 //! time), and only then reads and empties it, so that no event is lost in between.
 
 use super::{
@@ -13,13 +13,13 @@ use super::{
     loader::{self, Handover},
 };
 use crate::{
-    model::{Ledger, Moment, Standing, add_totals},
+    model::{Deltas, Moment, Statuses, add_totals},
     workload::engines::Engines,
 };
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use node_agent_ebpf::{
-    CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_FAILURES, MAX_FOLDED, MAX_PROCESSES,
-    Process, Task, Totals, control, counter,
+    CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_AGGREGATED, MAX_CGROUP_DEPTH, MAX_FAILURES,
+    MAX_PROCESSES, Process, Task, Totals, control, counter,
 };
 use std::{
     io::Read as _,
@@ -28,29 +28,29 @@ use std::{
 
 /// In the order of [`node_agent_ebpf::dropped`]. What begins with `detail_` is counted all the same, under less than its full name.
 const DROPS: [&str; 7] = [
-    "detail_fold_overflow",
+    "detail_map_overflow",
     "untracked_tasks",
     "oom_victims",
     "unreadable_tasks",
     "detail_failures",
     "untracked_network",
-    "missed_deaths",
+    "missed_exits",
 ];
 /// The iterator fills at most this much per read system call.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The loaded object. Dropping it detaches every program.
 pub struct Object {
-    folded: HashMap<MapData, Key, Totals>,
+    aggregated: HashMap<MapData, Key, Totals>,
     failures: HashMap<MapData, Failure, u64>,
-    rest: Array<MapData, Totals>,
+    overflow: Array<MapData, Totals>,
     control: Array<MapData, u64>,
     dropped: Array<MapData, u64>,
     cost: PerCpuArray<MapData, Cost>,
     cgroups: HashMap<MapData, CgroupId, CgroupName>,
     processes: Array<MapData, Process>,
     buffer: u64,
-    standing: Standing,
+    statuses: Statuses,
     watcher: Watcher,
     chunk: Vec<u8>,
     iterator: OwnedFd,
@@ -58,30 +58,30 @@ pub struct Object {
     clocks: Clocks,
     programs: Vec<Attached>,
     /// What it measures with everything attached.
-    in_full: Standing,
+    in_full: Statuses,
 }
 
 impl Object {
     /// Loads and attaches everything, in a process of its own; activity counts from here on.
     ///
     /// # Errors
-    /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::standing`].
+    /// See [`ObjectError`]. A program without which the rest can go on is no error: [`Object::statuses`].
     pub fn load(wanted: &Wanted) -> Result<Self, ObjectError> {
-        let Handover { standing, mut maps, iterator, attached } = loader::load(wanted)?;
+        let Handover { statuses, mut maps, iterator, attached } = loader::load(wanted)?;
         let watcher = Watcher::start(&mut maps, Engines::default())?;
         let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
-            folded: map("FOLDED")?.try_into()?,
+            aggregated: map("AGGREGATED")?.try_into()?,
             failures: map("FAILURES")?.try_into()?,
-            rest: map("REST")?.try_into()?,
+            overflow: map("OVERFLOW")?.try_into()?,
             control: map("CONTROL")?.try_into()?,
             dropped: map("DROPPED")?.try_into()?,
             cost: map("COST")?.try_into()?,
             cgroups: map("CGROUPS")?.try_into()?,
             processes: map("PROCESSES")?.try_into()?,
             buffer: 0,
-            in_full: standing.clone(),
-            standing,
+            in_full: statuses.clone(),
+            statuses,
             watcher,
             chunk: vec![0; READ_BYTES],
             iterator,
@@ -105,26 +105,26 @@ impl Object {
         self.watcher.forget();
     }
 
-    /// Attaches every program, but those that serve one of these probes alone; `reason` says why not those.
+    /// Attaches every program, but those that serve one of these capabilities alone; `reason` says why not those.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn attach(&mut self, without: &[&str], reason: &str) -> Result<(), ObjectError> {
         for program in &mut self.programs {
-            let is_wanted = program.probe().is_none_or(|probe| !without.contains(&probe));
+            let is_wanted = program.capability().is_none_or(|capability| !without.contains(&capability));
             program.set(is_wanted).map_err(|source| ObjectError::Attach { name: program.name().to_owned(), source })?;
         }
-        self.standing = self.in_full.clone();
-        for probe in without {
-            self.standing.give_up(probe, reason);
+        self.statuses = self.in_full.clone();
+        for capability in without {
+            self.statuses.shed(capability, reason);
         }
         Ok(())
     }
 
     /// What it measures, and why not the rest.
     #[must_use]
-    pub fn standing(&self) -> &Standing {
-        &self.standing
+    pub fn statuses(&self) -> &Statuses {
+        &self.statuses
     }
 
     /// What is learnt about runs of pipelines.
@@ -133,11 +133,11 @@ impl Object {
         &self.watcher
     }
 
-    /// What happened since the last reading, and who lives now.
+    /// What happened since the last sample, and who lives now.
     ///
     /// # Errors
     /// If the kernel refuses a read. What was read until then is lost, which the caller must count.
-    pub fn read(&mut self) -> Result<Ledger, ObjectError> {
+    pub fn read(&mut self) -> Result<Deltas, ObjectError> {
         self.read_and(|| ())
     }
 
@@ -145,19 +145,19 @@ impl Object {
     ///
     /// # Errors
     /// As [`Object::read`].
-    pub fn read_and(&mut self, is_due: impl FnOnce()) -> Result<Ledger, ObjectError> {
-        let mut ledger = Ledger::default();
-        self.read_living(&mut ledger)?;
-        self.read_ended(&mut ledger, is_due)?;
+    pub fn read_and(&mut self, is_due: impl FnOnce()) -> Result<Deltas, ObjectError> {
+        let mut deltas = Deltas::default();
+        self.read_living(&mut deltas)?;
+        self.read_ended(&mut deltas, is_due)?;
         for (index, name) in (0..).zip(DROPS) {
-            ledger.drops.push((name, self.dropped.get(&index, 0)?));
+            deltas.drops.push((name, self.dropped.get(&index, 0)?));
         }
         let missed = self.programs.iter().map(|program| bpf::missed_runs(program.program.as_fd()));
-        ledger.drops.push(("missed_runs", missed.sum::<std::io::Result<u64>>().map_err(ObjectError::Read)?));
-        ledger.drops.extend(self.watcher.drops());
+        deltas.drops.push(("missed_runs", missed.sum::<std::io::Result<u64>>().map_err(ObjectError::Read)?));
+        deltas.drops.extend(self.watcher.drops());
         let costs = self.cost.get(&0, 0)?;
-        ledger.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
-        Ok(ledger)
+        deltas.programs = Some(costs.iter().fold((0, 0), |(ns, runs), cost| (ns + cost.ns, runs + cost.runs)));
+        Ok(deltas)
     }
 
     /// The file that a process executes, as the kernel knew it when the process started it or at the last sample; `None` if that
@@ -194,7 +194,7 @@ impl Object {
         Some(parts.iter().rev().fold(String::new(), |path, part| path + "/" + part))
     }
 
-    fn read_living(&mut self, ledger: &mut Ledger) -> Result<(), ObjectError> {
+    fn read_living(&mut self, deltas: &mut Deltas) -> Result<(), ObjectError> {
         // A fresh one each time: the kernel's file cannot be rewound.
         let mut file = bpf::open_iterator(self.iterator.as_fd()).map_err(ObjectError::Read)?;
         let (mut held, mut clocks) = (0, Clocks { scheduler_ns: 0, boottime_ns: Moment::now().boottime_ns });
@@ -211,14 +211,14 @@ impl Object {
                 // SAFETY: `bytes` holds exactly one Task, which is plain integers; no alignment is asked for.
                 let task = unsafe { bytes.as_ptr().cast::<Task>().read_unaligned() };
                 clocks.scheduler_ns = clocks.scheduler_ns.max(task.last_arrival_ns);
-                book_living(ledger, &task, &self.clocks);
+                add_living(deltas, &task, &self.clocks);
             }
             self.chunk.copy_within(whole..held, 0);
             held -= whole;
         }
         self.clocks = clocks;
-        for share in ledger.shares.values_mut().chain(&mut ledger.rest) {
-            share.last_ran_boottime_ns = clocks.to_boottime(share.last_ran_boottime_ns);
+        for delta in deltas.by_key.values_mut().chain(&mut deltas.overflow) {
+            delta.last_ran_boottime_ns = clocks.to_boottime(delta.last_ran_boottime_ns);
         }
         Ok(())
     }
@@ -227,25 +227,25 @@ impl Object {
     ///
     /// # Errors
     /// As [`Object::read`].
-    pub fn read_ended(&mut self, ledger: &mut Ledger, is_due: impl FnOnce()) -> Result<(), ObjectError> {
+    pub fn read_ended(&mut self, deltas: &mut Deltas, is_due: impl FnOnce()) -> Result<(), ObjectError> {
         let old = self.buffer;
         self.buffer = 1 - old;
         self.control.set(control::BUFFER, self.buffer, 0)?;
         is_due();
         wait_for_programs();
         // The map of the other buffer's entries grows meanwhile: bounded, so that a storm of keys cannot hold us here.
-        let keys: Vec<Key> = (self.folded.keys().take(2 * MAX_FOLDED as usize))
+        let keys: Vec<Key> = (self.aggregated.keys().take(2 * MAX_AGGREGATED as usize))
             .filter_map(Result::ok)
             .filter(|key| u64::from(key.buffer) == old)
             .collect();
         for key in keys {
-            // A second look under the same key finds nothing: the walk restarts when an entry vanishes under it.
-            let Ok(totals) = self.folded.get(&key, 0) else { continue };
-            self.folded.remove(&key)?;
-            let share = ledger.share(key);
-            add_totals(&mut share.totals, &totals);
+            // A second lookup under the same key finds nothing: the walk restarts when an entry vanishes under it.
+            let Ok(totals) = self.aggregated.get(&key, 0) else { continue };
+            self.aggregated.remove(&key)?;
+            let delta = deltas.delta(key);
+            add_totals(&mut delta.totals, &totals);
             if totals.counters[counter::CPU_NS] > 0 {
-                share.last_ran_boottime_ns = self.clocks.boottime_ns;
+                delta.last_ran_boottime_ns = self.clocks.boottime_ns;
             }
         }
         let failures: Vec<Failure> = (self.failures.keys().take(2 * MAX_FAILURES as usize))
@@ -255,12 +255,12 @@ impl Object {
         for failure in failures {
             let Ok(count) = self.failures.get(&failure, 0) else { continue };
             self.failures.remove(&failure)?;
-            ledger.failures.push((Key { buffer: 0, ..failure.key }, failure.wait_status, count));
+            deltas.failures.push((Key { buffer: 0, ..failure.key }, failure.wait_status, count));
         }
         for kernel in 0..2_u32 {
             let index = u32::from(old == 1) * 2 + kernel;
-            add_totals(&mut ledger.rest[kernel as usize].totals, &self.rest.get(&index, 0)?);
-            self.rest.set(index, Totals::default(), 0)?;
+            add_totals(&mut deltas.overflow[kernel as usize].totals, &self.overflow.get(&index, 0)?);
+            self.overflow.set(index, Totals::default(), 0)?;
         }
         Ok(())
     }
@@ -294,17 +294,17 @@ fn last_ran(task: &Task, before: &Clocks) -> u64 {
     }
 }
 
-fn book_living(ledger: &mut Ledger, task: &Task, before: &Clocks) {
-    let share = ledger.share(task.key);
+fn add_living(deltas: &mut Deltas, task: &Task, before: &Clocks) {
+    let delta = deltas.delta(task.key);
     if task.thread == 1 {
-        share.states.count(task.state, task.frozen);
+        delta.states.count(task.state, task.frozen);
     }
-    share.last_ran_boottime_ns = share.last_ran_boottime_ns.max(last_ran(task, before));
+    delta.last_ran_boottime_ns = delta.last_ran_boottime_ns.max(last_ran(task, before));
     let peak_resident_bytes = task.peak_resident_bytes;
-    add_totals(&mut share.totals, &Totals { counters: task.new, peak_resident_bytes, ..Totals::default() });
-    share.resident_bytes = share.resident_bytes.saturating_add(task.resident_bytes);
-    share.live_processes = share.live_processes.saturating_add(task.process);
-    share.live_threads = share.live_threads.saturating_add(task.thread);
+    add_totals(&mut delta.totals, &Totals { counters: task.new, peak_resident_bytes, ..Totals::default() });
+    delta.resident_bytes = delta.resident_bytes.saturating_add(task.resident_bytes);
+    delta.live_processes = delta.live_processes.saturating_add(task.process);
+    delta.live_threads = delta.live_threads.saturating_add(task.thread);
 }
 
 /// Returns when every program that was running has finished: `MEMBARRIER_CMD_GLOBAL` waits for an RCU grace period,

@@ -1,11 +1,11 @@
 //! What of a heartbeat becomes which metric. Pure.
 //!
 //! Counters are the heartbeat's own, cumulative; what was not measured has no sample. A workload that is seen while there is room
-//! gets series of its own and keeps them; one that finds no room is counted in `rest` as long as it lives, so that neither
-//! its own counters nor those of `rest` ever run backwards.
+//! gets series of its own and keeps them; one that finds no room is counted in `overflow` as long as it lives, so that neither
+//! its own counters nor those of `overflow` ever run backwards.
 
-use crate::{names, view::rates::float, workload::rows::REST};
-use heartbeat::wire::{self, Class, HostCounters, ProbeStatus, WorkloadActivity};
+use crate::{names, view::rates::float, workload::rows::OVERFLOW};
+use heartbeat::wire::{self, CapabilityStatus, Class, HostCounters, WorkloadActivity};
 use prometheus_client::registry::Unit;
 use std::collections::BTreeMap;
 
@@ -46,9 +46,9 @@ impl Slots {
         self.0.retain(|key, _| present.contains(key));
         let mut taken = self.0.values().filter(|own| **own).count();
         for key in present {
-            let is_rest = key.1 == REST;
+            let is_overflow = key.1 == OVERFLOW;
             self.0.entry(key).or_insert_with(|| {
-                let own = !is_rest && taken < MAX_WORKLOADS;
+                let own = !is_overflow && taken < MAX_WORKLOADS;
                 taken += usize::from(own);
                 own
             });
@@ -64,7 +64,7 @@ impl Slots {
         };
         let own = self.0.get(&(row.class, row.key.clone())).copied().unwrap_or(false);
         let kind = row.name.as_ref().filter(|_| own).map_or("", |name| &name.kind);
-        let key = if own { &row.key } else { REST };
+        let key = if own { &row.key } else { OVERFLOW };
         vec![("class", class.to_owned()), ("kind", label(kind)), ("workload", label(key))]
     }
 }
@@ -235,8 +235,8 @@ fn of_workloads(out: &mut Builder, heartbeat: &wire::Heartbeat, slots: &Slots) {
         true,
         network,
     );
-    let births = pair("event", [("fork", |row| row.forks), ("exec", |row| row.execs)]);
-    out.add("cloudsweeper_workload_births", "Processes and programs started", None, true, births);
+    let starts = pair("event", [("fork", |row| row.forks), ("exec", |row| row.execs)]);
+    out.add("cloudsweeper_workload_starts", "Processes and programs started", None, true, starts);
     out.add(
         "cloudsweeper_workload_oom_kills",
         "Processes ended by the out-of-memory killer",
@@ -260,7 +260,7 @@ fn of_workloads(out: &mut Builder, heartbeat: &wire::Heartbeat, slots: &Slots) {
     );
 }
 
-/// Runs, GPUs, people and callers.
+/// Runs, GPUs, interactive sessions and inbound peers.
 fn of_the_rest(out: &mut Builder, heartbeat: &wire::Heartbeat) {
     let living = heartbeat.runs.iter().filter(|run| run.ended_boottime_ns.is_none());
     let runs = living.map(|run| (vec![("engine", label(&run.engine))], 1.0)).collect();
@@ -292,11 +292,14 @@ fn of_the_rest(out: &mut Builder, heartbeat: &wire::Heartbeat) {
     );
     out.gauge(
         "cloudsweeper_terminal_sessions",
-        "People at a terminal",
+        "Sessions with a terminal",
         None,
-        heartbeat.people.as_ref().map(|people| f64::from(people.terminal_sessions)),
+        heartbeat
+            .interactive_sessions
+            .as_ref()
+            .map(|interactive_sessions| f64::from(interactive_sessions.terminal_sessions)),
     );
-    let peers = heartbeat.callers.iter().flat_map(|callers| &callers.listeners);
+    let peers = heartbeat.inbound_peers.iter().flat_map(|inbound_peers| &inbound_peers.listeners);
     let peers = peers.map(|port| (vec![("port", port.port.to_string())], f64::from(port.outside_peers))).collect();
     out.add("cloudsweeper_outside_peers", "Connections from other machines, by port", None, false, peers);
 }
@@ -312,20 +315,19 @@ fn of_agent(out: &mut Builder, heartbeat: &wire::Heartbeat) {
         out.gauge("cloudsweeper_agent_spooled_heartbeats", "Heartbeats that wait to be sent", None, waiting);
     }
     if let Some(coverage) = &heartbeat.coverage {
-        let word = |status: ProbeStatus| match status {
-            ProbeStatus::Ok => "ok",
-            ProbeStatus::NotApplicable => "not_applicable",
-            ProbeStatus::Unsupported => "unsupported",
-            ProbeStatus::Denied => "denied",
-            ProbeStatus::Broken | ProbeStatus::Unspecified => "broken",
+        let word = |status: CapabilityStatus| match status {
+            CapabilityStatus::Ok => "ok",
+            CapabilityStatus::NotApplicable => "not_applicable",
+            CapabilityStatus::Unsupported => "unsupported",
+            CapabilityStatus::Denied => "denied",
+            CapabilityStatus::Broken | CapabilityStatus::Unspecified => "broken",
         };
-        let states = coverage
-            .probes
-            .iter()
-            .map(|probe| (vec![("probe", label(&probe.name)), ("status", word(probe.status()).to_owned())], 1.0));
+        let states = coverage.capabilities.iter().map(|capability| {
+            (vec![("capability", label(&capability.name)), ("status", word(capability.status()).to_owned())], 1.0)
+        });
         out.add(
-            "cloudsweeper_probe",
-            "State of each probe: 1 for the state that it is in",
+            "cloudsweeper_capability",
+            "State of each capability: 1 for the state that it is in",
             None,
             false,
             states.collect(),

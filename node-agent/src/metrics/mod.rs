@@ -1,13 +1,13 @@
 //! The last heartbeat as OpenMetrics, on a local port that is closed unless `metrics_listen` opens it.
 //!
 //! Bounds: 8 connections at once, one request each, 5 s for its head; at most [`families::MAX_WORKLOADS`] workloads have series
-//! of their own, the others are one series `rest`. It answers `GET /metrics` and nothing else, and knows only what a
+//! of their own, the others are one series `overflow`. It answers `GET /metrics` and nothing else, and knows only what a
 //! heartbeat says. Whoever can reach the port can read the names of programs and cgroups: on another address than loopback the
 //! log warns.
 
 pub mod families;
 
-use crate::uplink::meter::Meter;
+use crate::exporter::meter::Meter;
 use families::{Family, Slots, families};
 use heartbeat::wire;
 use http_body_util::Full;

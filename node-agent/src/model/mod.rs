@@ -3,23 +3,23 @@
 //! Plain data, below every module that reads or judges. The one call of the system in here is [`Moment::now`].
 
 mod moment;
-mod standing;
 mod states;
+mod statuses;
 
 pub use moment::Moment;
-pub use standing::{Measured, Standing};
 pub use states::States;
+pub use statuses::{Measured, Statuses};
 
 use node_agent_ebpf::{COMM_BYTES, Key, Totals};
 use std::collections::HashMap;
 
-/// Most keys of one reading; what comes beyond goes to the rest. A table of 8,192 places, of which 7 in 8 may be taken, is
-/// 2.7 MB, and gone after the reading.
-pub const MAX_SHARES: usize = 7_168;
+/// Most keys of one sample; what comes beyond goes to overflow. A table of 8,192 places, of which 7 in 8 may be taken, is
+/// 2.7 MB, and gone after the sample.
+pub const MAX_KEYS: usize = 7_168;
 
-/// What the tasks of one key did since the last reading.
+/// What the tasks of one key did since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct Delta {
     /// Sums of what is new, and the peak so far.
     pub totals: Totals,
     /// Resident memory of its processes now, in bytes.
@@ -34,34 +34,34 @@ pub struct Share {
     pub last_ran_boottime_ns: u64,
 }
 
-/// One reading of the tasks' books.
+/// One sample of the tasks' counters.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct Deltas {
     /// By key; its `buffer` is 0.
-    pub shares: HashMap<Key, Share>,
+    pub by_key: HashMap<Key, Delta>,
     /// What found no key, user tasks first, then kernel tasks.
-    pub rest: [Share; 2],
-    /// How processes ended since the last reading, other than with exit code 0: whose, wait(2)'s status, how many.
+    pub overflow: [Delta; 2],
+    /// How processes ended since the last sample, other than with exit code 0: whose, wait(2)'s status, how many.
     pub failures: Vec<(Key, u32, u64)>,
     /// Paths of the cgroups by id, where the reader has learnt them by itself; else they are looked up by inode.
     pub paths: Option<HashMap<u64, String>>,
     /// What was lost since the programs were loaded, by name.
     pub drops: Vec<(&'static str, u64)>,
-    /// Keys that found no place among the shares of this reading.
-    pub unshared: u64,
+    /// Keys that found no place among the deltas of this sample.
+    pub overflowed: u64,
     /// What the programs inside the kernel cost since they were loaded: nanoseconds, and runs.
     pub programs: Option<(u64, u64)>,
 }
 
-impl Ledger {
-    /// The share of a key, empty at first; that of the rest once there are [`MAX_SHARES`].
-    pub(crate) fn share(&mut self, key: Key) -> &mut Share {
+impl Deltas {
+    /// The delta of a key, empty at first; that of the overflow once there are [`MAX_KEYS`].
+    pub(crate) fn delta(&mut self, key: Key) -> &mut Delta {
         let key = Key { buffer: 0, ..key };
-        if self.shares.len() >= MAX_SHARES && !self.shares.contains_key(&key) {
-            self.unshared = self.unshared.saturating_add(1);
-            return &mut self.rest[usize::from(key.kernel_thread & 1)];
+        if self.by_key.len() >= MAX_KEYS && !self.by_key.contains_key(&key) {
+            self.overflowed = self.overflowed.saturating_add(1);
+            return &mut self.overflow[usize::from(key.kernel_thread & 1)];
         }
-        self.shares.entry(key).or_default()
+        self.by_key.entry(key).or_default()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A cgroup's id is the inode number of its directory. The programs in the kernel remember names from the start of a
 //! program on; for what ran before, an id that is not known leads to one walk of its tree, at most one per
-//! tree and reading; known paths are kept while they are in use.
+//! tree and sample; known paths are kept while they are in use.
 
 use heartbeat::text::visible_bytes;
 use node_agent_ebpf::hierarchy;

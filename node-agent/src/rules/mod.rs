@@ -1,16 +1,16 @@
 //! Which rules are in force: the built-in ones, those of a local file, or those that the sweeper serves.
 //!
-//! A local file (`rules_file`) wins and is read again when it has changed and two looks in a row find it the same: half of a file
+//! A local file (`rules_file`) wins and is read again when it has changed and two checks in a row find it the same: half of a file
 //! that is being copied may be a rules file as well. Without one, the sweeper's file is taken over as it comes and kept in the state
-//! directory for the next start. A file that is refused changes nothing: the rules before it stay, the probe
-//! `rules` says line and reason, and `detail_rules_refused` counts it. Whoever measures asks once per reading, so that no
-//! reading mixes two sets. Cost: one `stat` per reading with a local file, nothing without.
+//! directory for the next start. A file that is refused changes nothing: the rules before it stay, the capability
+//! `rules` says line and reason, and `detail_rules_refused` counts it. Whoever measures asks once per sample, so that no
+//! sample mixes two sets. Cost: one `stat` per sample with a local file, nothing without.
 
 mod file;
 
 pub use file::read;
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 use file::Stamp;
 use heartbeat::api::RulesOffer;
 use sha2::{Digest as _, Sha256};
@@ -47,7 +47,7 @@ impl fmt::Display for Origin {
 
 /// Keeps the rules in force.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct RulesStore {
     local: Option<PathBuf>,
     kept: PathBuf,
     state: Mutex<State>,
@@ -64,13 +64,13 @@ struct State {
     /// SHA-256 of the served file that was refused last: it is not asked for again.
     refused_sha256: String,
     refused: u64,
-    /// The local file at the last look.
+    /// The local file at the last check.
     seen: Stamp,
     /// The local file when it was read last.
     stamp: Stamp,
 }
 
-impl Keeper {
+impl RulesStore {
     /// Begins with the local file, else with what the sweeper last served, else with the built-in rules.
     #[must_use]
     pub fn start(local: Option<&Path>, state_dir: &Path) -> Self {
@@ -84,19 +84,20 @@ impl Keeper {
             seen: Stamp::default(),
             stamp: Stamp::default(),
         };
-        let keeper = Self { local: local.map(Path::to_owned), kept: state_dir.join(KEPT), state: Mutex::new(state) };
-        if keeper.local.is_some() {
-            keeper.look();
-        } else if let Some(bytes) = file::read_if_there(&keeper.kept) {
-            keeper.accept(&bytes, Origin::Served(keeper.kept.clone()));
+        let rules_store =
+            Self { local: local.map(Path::to_owned), kept: state_dir.join(KEPT), state: Mutex::new(state) };
+        if rules_store.local.is_some() {
+            rules_store.check();
+        } else if let Some(bytes) = file::read_if_there(&rules_store.kept) {
+            rules_store.accept(&bytes, Origin::Served(rules_store.kept.clone()));
         }
-        keeper
+        rules_store
     }
 
     /// The rules in force now. A local file that has changed is read first.
     #[must_use]
     pub fn rules(&self) -> Arc<Rules> {
-        self.look();
+        self.check();
         Arc::clone(&self.state().rules)
     }
 
@@ -118,11 +119,11 @@ impl Keeper {
         self.state().refused
     }
 
-    /// Says how the probe `rules` stands.
-    pub fn report(&self, probes: &mut Probes) {
+    /// Says how the capability `rules` stands.
+    pub fn report(&self, capabilities: &mut Capabilities) {
         match &self.state().trouble {
-            None => probes.ok("rules"),
-            Some(trouble) => probes.set("rules", Status::Broken, trouble.clone()),
+            None => capabilities.ok("rules"),
+            Some(trouble) => capabilities.set("rules", Status::Broken, trouble.clone()),
         }
     }
 
@@ -174,7 +175,7 @@ impl Keeper {
     }
 
     /// Reads the local file if it has changed and does not change any more; at the start at once.
-    fn look(&self) {
+    fn check(&self) {
         let Some(path) = &self.local else { return };
         let stamp = Stamp::of(path);
         {

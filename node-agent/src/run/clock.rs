@@ -1,6 +1,6 @@
 //! When to measure: a steady schedule on `CLOCK_BOOTTIME`, which also runs while the machine sleeps.
 //!
-//! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a reading that
+//! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a sample that
 //! took long) makes one longer interval; no interval but the first is shorter than half of the configured one.
 //!
 //! The first tick comes at a part of the interval that belongs to the node: machines that start in the same second, by the
@@ -22,7 +22,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// The first tick that lies at least half an interval after the last reading.
+    /// The first tick that lies at least half an interval after the last sample.
     fn after(&self, last: Duration) -> Duration {
         let since = last.saturating_sub(self.origin) + self.interval / 2;
         let ticks = since.as_nanos().div_ceil(self.interval.as_nanos().max(1));

@@ -2,8 +2,8 @@
 
 use crate::{
     config::{Config, Surroundings},
-    rules::Keeper,
-    source::Readings,
+    rules::RulesStore,
+    source::SamplerSource,
     switch::Switch,
 };
 use anyhow::Context as _;
@@ -17,16 +17,16 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(
     config: &Config,
     surroundings: &Surroundings,
-    keeper: Arc<Keeper>,
-    mut source: Readings,
+    rules_store: Arc<RulesStore>,
+    mut source: SamplerSource,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let switch = Switch::of(config);
     loop {
         let halt = stop.child_token();
-        let mut running = pin!(super::run(config, surroundings, Arc::clone(&keeper), source, halt.clone()));
+        let mut running = pin!(super::run(config, surroundings, Arc::clone(&rules_store), source, halt.clone()));
         let back = tokio::select! {
-            // Told to stop, or a reading saw the switch thrown, even if it is released by now: both begin anew below.
+            // Told to stop, or a sample saw the switch thrown, even if it is released by now: both begin anew below.
             ended = &mut running => ended?,
             file = switch.until_thrown() => {
                 tracing::warn!(file = %file.display(), "collection stops: one last heartbeat, then silence");
@@ -37,7 +37,7 @@ pub async fn run(
         if stop.is_cancelled() {
             return Ok(());
         }
-        source = back.context("a reading hangs, and only a new process can detach the programs that it holds")?;
+        source = back.context("a sample hangs, and only a new process can detach the programs that it holds")?;
         source.pause();
         tracing::warn!("stopped: nothing is measured and nothing is sent");
         tokio::select! {

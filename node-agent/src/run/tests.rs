@@ -13,7 +13,7 @@ fn a_heartbeat_says_what_waits_what_was_lost_and_what_the_agent_itself_sent() {
     let limits = Limits { max_bytes: 2 * 4096, max_age: Duration::from_secs(3600) };
     let queue = Queue::new(Spool::open(directory.path(), &node, boot, limits).unwrap());
     queue.push(wire::Heartbeat::default());
-    queue.spool().raise_floor(0).unwrap();
+    queue.spool().raise_minimum(0).unwrap();
     for _ in 0..5 {
         queue.push(wire::Heartbeat::default());
     }
@@ -45,13 +45,13 @@ fn plain_http_is_only_quiet_on_loopback() {
     }
 }
 
-/// Readings that a test makes.
+/// Samples that a test makes.
 struct Made {
     next: Box<dyn FnMut() + Send>,
     is_paused: bool,
 }
 
-impl Source for Made {
+impl HeartbeatSource for Made {
     fn next(&mut self) -> anyhow::Result<wire::Heartbeat> {
         (self.next)();
         Ok(wire::Heartbeat::default())
@@ -81,7 +81,7 @@ async fn a_source_that_has_paused_ends_the_run_and_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_reading_that_hangs_does_not_keep_the_agent_from_ending() {
+async fn a_sample_that_hangs_does_not_keep_the_agent_from_ending() {
     let (has_begun, begun) = mpsc::channel();
     // It hangs until the end of the test, or the test's own threads would never end.
     let (_test_lives, ends) = mpsc::channel::<()>();
@@ -93,6 +93,6 @@ async fn a_reading_that_hangs_does_not_keep_the_agent_from_ending() {
     let running = tokio::spawn(run_with(Made { next: Box::new(next), is_paused: false }, stop.clone()));
     tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
     stop.cancel();
-    let ended = tokio::time::timeout(LAST_READING + LAST_SENDING + Duration::from_secs(4), running).await;
+    let ended = tokio::time::timeout(LAST_SAMPLE + LAST_SENDING + Duration::from_secs(4), running).await;
     assert!(ended.unwrap().unwrap().unwrap().is_none());
 }

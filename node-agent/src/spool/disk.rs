@@ -241,7 +241,7 @@ impl BootDir {
         placed
     }
 
-    /// At most one byte more than the longest record; from nothing but a file, so that no reading waits.
+    /// At most one byte more than the longest record; from nothing but a file, so that no sample waits.
     pub(super) fn read(&self, sequence: u64) -> io::Result<Vec<u8>> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(self.file(sequence))?;

@@ -15,7 +15,7 @@
 //! - Beyond the bounds (bytes, age) the oldest is dropped first and counted.
 //! - The newest comes out first. A verdict needs unbroken observation that reaches back from now: what was measured last tells
 //!   most, each older batch makes that window longer, and what a full spool drops first is what is needed least.
-//! - A disk that is full or read-only: at most 64 heartbeats or 2 MiB stay in memory, the probe `spool` says so, and a log
+//! - A disk that is full or read-only: at most 64 heartbeats or 2 MiB stay in memory, the capability `spool` says so, and a log
 //!   line, once an hour. They go to disk when it takes them again. Their sequences are remembered by empty files if even those can be
 //!   made; if not, a restart in the same boot gives the sequences away again, and the sweeper keeps the first ones.
 //!
@@ -93,7 +93,7 @@ pub struct Spool {
     limits: Limits,
     /// Older boots first; the present boot is the last.
     boots: Vec<Boot>,
-    /// Highest sequence of the present boot that was given away; unknown before the first [`Spool::raise_floor`] of a boot.
+    /// Highest sequence of the present boot that was given away; unknown before the first [`Spool::raise_minimum`] of a boot.
     last_sequence: Option<u64>,
     stats: Stats,
     /// Why the disk takes no heartbeats, while it does not.
@@ -142,8 +142,8 @@ impl Spool {
     /// Gives away no sequence up to `sequence` any more: they are known to be taken.
     ///
     /// # Errors
-    /// If the disk does not take the note; the floor holds in memory all the same.
-    pub fn raise_floor(&mut self, sequence: u64) -> io::Result<()> {
+    /// If the disk does not take the note; the minimum holds in memory all the same.
+    pub fn raise_minimum(&mut self, sequence: u64) -> io::Result<()> {
         if self.last_sequence.is_some_and(|last| last >= sequence) || sequence > MAX_SEQUENCE {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Spool {
     }
 
     /// Forgets what the sweeper has stored: these heartbeats, and everything of their boot up to a sequence. One beyond those
-    /// given away raises the floor.
+    /// given away raises the minimum.
     pub fn acknowledge(&mut self, boot: BootId, sequences: &[u64], contiguous_sequence: u64) {
         let Some(at) = self.boots.iter().position(|known| known.id == boot) else { return };
         let settled = self.boots[at].waiting.range(..=contiguous_sequence).map(|(sequence, _)| *sequence);
@@ -188,9 +188,9 @@ impl Spool {
             self.forget(at, sequence);
         }
         if self.is_present(at)
-            && let Err(error) = self.raise_floor(contiguous_sequence)
+            && let Err(error) = self.raise_minimum(contiguous_sequence)
         {
-            tracing::debug!(%error, "the sequence floor is kept in memory only");
+            tracing::debug!(%error, "the sequence minimum is kept in memory only");
         }
         self.drop_empty_boots();
     }

@@ -92,7 +92,7 @@ fn id(boot: u128) -> BootId {
 
 fn open(directory: &Path, model: &Model) -> Spool {
     let mut spool = Spool::open(directory, &node(), id(model.boot), LIMITS).unwrap();
-    spool.raise_floor(0).unwrap();
+    spool.raise_minimum(0).unwrap();
     spool
 }
 
@@ -241,7 +241,7 @@ proptest! {
                 }),
             }
         }
-        // Everything that is left comes out, and nothing that was stored was ever given up: what is missing was damaged or refused.
+        // Everything that is left comes out, and nothing that was stored was ever discarded: what is missing was damaged or refused.
         while model.send(&mut spool, 4, Answer::Stored) {}
         prop_assert!(model.waiting.is_empty());
         prop_assert_eq!(spool.stats().waiting, 0);

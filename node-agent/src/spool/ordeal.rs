@@ -20,7 +20,7 @@ fn boot(number: u128) -> BootId {
 
 fn open(folder: &Path, node: &NodeId, number: u128) -> Spool {
     let mut spool = Spool::open(folder, node, boot(number), LIMITS).expect("a spool opens whatever lies in it");
-    spool.raise_floor(0).expect("a floor can be written");
+    spool.raise_minimum(0).expect("a minimum can be written");
     spool
 }
 

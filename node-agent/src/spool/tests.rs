@@ -15,7 +15,7 @@ fn boot(number: u128) -> BootId {
 
 fn open(directory: &Path, boot_number: u128, limits: Limits) -> Spool {
     let mut spool = Spool::open(directory, &node(), boot(boot_number), limits).unwrap();
-    spool.raise_floor(0).unwrap();
+    spool.raise_minimum(0).unwrap();
     spool
 }
 
@@ -50,7 +50,7 @@ fn before_the_last_sequence_is_known_nothing_is_kept() {
     let mut spool = Spool::open(directory.path(), &node(), boot(1), LIMITS).unwrap();
     assert_eq!(spool.push(wire::Heartbeat::default()), None);
     assert_eq!((spool.stats().waiting, spool.stats().unjoined), (0, 1));
-    spool.raise_floor(41).unwrap();
+    spool.raise_minimum(41).unwrap();
     assert_eq!(spool.push(wire::Heartbeat::default()), Some(42));
     assert_eq!(next(&mut spool), Some((boot(1), 42, vec![42])));
 }
@@ -114,7 +114,7 @@ fn a_batch_ends_at_its_bounds_and_what_was_stored_goes_whatever_its_place() {
 }
 
 #[test]
-fn a_sweeper_that_knows_more_raises_the_floor() {
+fn a_sweeper_that_knows_more_raises_the_minimum() {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = open(directory.path(), 1, LIMITS);
     push(&mut spool, 1);

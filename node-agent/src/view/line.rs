@@ -32,7 +32,7 @@ pub fn line(view: &View) -> String {
         let _ = write!(text, "; {living} {}", if living == 1 { "run" } else { "runs" });
     }
     if !view.problems.is_empty() {
-        let names = view.problems.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>();
+        let names = view.problems.iter().map(|capability| capability.name.as_str()).collect::<Vec<_>>();
         let _ = write!(text, "; not measured: {}", names.join(", "));
     }
     text

@@ -61,14 +61,14 @@ impl View {
             taken_unix_ms: interval.end_unix_ms,
             boottime_ns: interval.end_boottime_ns,
             seconds,
-            ebpf: coverage.is_some_and(|coverage| coverage.collector() == wire::Collector::Ebpf),
+            ebpf: coverage.is_some_and(|coverage| coverage.source() == wire::Source::Ebpf),
             machine: between.machine(now, &workloads),
             workloads,
             runs,
             gpus: now.gpus.clone(),
-            people: now.people,
-            callers: now.callers.clone(),
-            problems: coverage.map_or_else(Vec::new, |coverage| problems(&coverage.probes)),
+            interactive_sessions: now.interactive_sessions,
+            inbound_peers: now.inbound_peers.clone(),
+            problems: coverage.map_or_else(Vec::new, |coverage| problems(&coverage.capabilities)),
             lost: between.lost(now),
             agent: (
                 earlier.and_then(|earlier| between.per_second(cost(now), cost(earlier))).map(|ns| ns / 1e9),
@@ -78,10 +78,11 @@ impl View {
     }
 }
 
-fn problems(probes: &[wire::Probe]) -> Vec<wire::Probe> {
-    let fine =
-        |probe: &&wire::Probe| !matches!(probe.status(), wire::ProbeStatus::Ok | wire::ProbeStatus::NotApplicable);
-    probes.iter().filter(fine).cloned().collect()
+fn problems(capabilities: &[wire::Capability]) -> Vec<wire::Capability> {
+    let fine = |capability: &&wire::Capability| {
+        !matches!(capability.status(), wire::CapabilityStatus::Ok | wire::CapabilityStatus::NotApplicable)
+    };
+    capabilities.iter().filter(fine).cloned().collect()
 }
 
 /// Two names may look the same once they are harmless: their rows are one.
@@ -110,7 +111,7 @@ impl Row {
         self.memory_bytes = plus(self.memory_bytes, other.memory_bytes);
         self.disk = [plus(self.disk[0], other.disk[0]), plus(self.disk[1], other.disk[1])];
         self.network = [plus(self.network[0], other.network[0]), plus(self.network[1], other.network[1])];
-        self.births = plus(self.births, other.births);
+        self.starts = plus(self.starts, other.starts);
         self.oom_kills = plus(self.oom_kills, other.oom_kills);
         self.cpu_ns = plus(self.cpu_ns, other.cpu_ns);
     }
@@ -153,7 +154,7 @@ impl Between<'_> {
             self.per_second(now, then)
         };
         let (kills, kills_before) = counter(|row| row.oom_kills);
-        let births = plus(rate(|row| row.forks), rate(|row| row.execs));
+        let starts = plus(rate(|row| row.forks), rate(|row| row.execs));
         Row {
             class: row.class(),
             key: row.key.clone(),
@@ -167,7 +168,7 @@ impl Between<'_> {
             memory_bytes: row.resident_bytes.or(row.peak_resident_bytes.filter(|_| row.live_processes > 0)),
             disk: [rate(|row| row.disk_read_bytes), rate(|row| row.disk_written_bytes)],
             network: [rate(|row| row.network_received_bytes), rate(|row| row.network_sent_bytes)],
-            births,
+            starts,
             oom_kills: Self::delta(kills, kills_before),
             cpu_ns: row.cpu_ns,
         }

@@ -64,7 +64,7 @@ pub(crate) fn heartbeat(number: u64) -> wire::Heartbeat {
         tasks_failed: 1,
         ..wire::Run::default()
     };
-    let probe = |name: &str, status: wire::ProbeStatus, reason: &str| wire::Probe {
+    let capability = |name: &str, status: wire::CapabilityStatus, reason: &str| wire::Capability {
         name: name.into(),
         status: status.into(),
         reason: reason.into(),
@@ -130,8 +130,11 @@ pub(crate) fn heartbeat(number: u64) -> wire::Heartbeat {
             processes: Some(1),
             ..wire::Gpu::default()
         }],
-        people: Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(1_799_999_992_000) }),
-        callers: Some(wire::Callers {
+        interactive_sessions: Some(wire::InteractiveSessions {
+            terminal_sessions: 1,
+            last_input_unix_ms: Some(1_799_999_992_000),
+        }),
+        inbound_peers: Some(wire::InboundPeers {
             listeners: vec![wire::Listener {
                 port: 443,
                 command: "nginx".into(),
@@ -142,12 +145,12 @@ pub(crate) fn heartbeat(number: u64) -> wire::Heartbeat {
             listeners_not_listed: 0,
         }),
         coverage: Some(wire::Coverage {
-            collector: wire::Collector::Ebpf.into(),
-            probes: vec![
-                probe("tasks", wire::ProbeStatus::Ok, ""),
-                probe("disk_io", wire::ProbeStatus::Denied, "CAP_SYS_PTRACE is missing"),
+            source: wire::Source::Ebpf.into(),
+            capabilities: vec![
+                capability("tasks", wire::CapabilityStatus::Ok, ""),
+                capability("disk_io", wire::CapabilityStatus::Denied, "CAP_SYS_PTRACE is missing"),
             ],
-            drops: vec![wire::Drop { name: "fold_overflow".into(), count: number * 2 }],
+            drops: vec![wire::Drop { name: "map_overflow".into(), count: number * 2 }],
         }),
         agent: Some(wire::AgentCost {
             cpu_ns: Some(number * 1_000_000),

@@ -13,7 +13,7 @@ pub struct View {
     pub boottime_ns: u64,
     /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Whether the books come from eBPF.
+    /// Whether the counters come from eBPF.
     pub ebpf: bool,
     /// The whole machine.
     pub machine: Machine,
@@ -24,11 +24,11 @@ pub struct View {
     /// GPUs as they are now.
     pub gpus: Vec<wire::Gpu>,
     /// Who sits at a terminal.
-    pub people: Option<wire::People>,
+    pub interactive_sessions: Option<wire::InteractiveSessions>,
     /// Who would notice.
-    pub callers: Option<wire::Callers>,
-    /// Probes that are neither ok nor without an object.
-    pub problems: Vec<wire::Probe>,
+    pub inbound_peers: Option<wire::InboundPeers>,
+    /// Capabilities that are neither ok nor without an object.
+    pub problems: Vec<wire::Capability>,
     /// What was lost in the interval.
     pub lost: Vec<wire::Drop>,
     /// CPUs that the agent itself used, and its resident memory in bytes.
@@ -119,7 +119,7 @@ pub struct Row {
     /// Bytes in and out over the network, per second.
     pub network: [Option<f64>; 2],
     /// Programs and processes started, per second.
-    pub births: Option<f64>,
+    pub starts: Option<f64>,
     /// Kills by the out-of-memory killer in the interval.
     pub oom_kills: Option<u64>,
     /// CPU time since the agent's start, in nanoseconds.

@@ -1,6 +1,6 @@
 //! The sums of one row, whatever the row stands for: a workload, a run, a task, a tool.
 
-use crate::model::{Measured, Share, States, add_totals};
+use crate::model::{Delta, Measured, States, add_totals};
 use heartbeat::{envelope::MAX_FAILURES, wire};
 use node_agent_ebpf::{Totals, counter, syscall_class};
 use std::collections::BTreeMap;
@@ -14,27 +14,27 @@ pub const OTHER_WAY: u32 = u32::MAX;
 const SYSCALL_CLASSES: [&str; syscall_class::LEN] =
     ["read", "write", "network", "memory", "process", "time", "wait", "other"];
 
-/// Sums since the first reading, and who lives now.
+/// Sums since the first sample, and who lives now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Processes alive at the last reading.
+    /// Processes alive at the last sample.
     pub live_processes: u32,
-    /// Threads alive at the last reading.
+    /// Threads alive at the last sample.
     pub live_threads: u32,
-    /// Resident memory at the last reading, in bytes.
+    /// Resident memory at the last sample, in bytes.
     pub resident_bytes: u64,
     /// States of its threads at the last sample.
     pub states: States,
     /// When any of its tasks ran last, in nanoseconds since boot; 0 if that is not known.
     pub last_ran_boottime_ns: u64,
-    /// Sums since the first reading.
+    /// Sums since the first sample.
     pub totals: Totals,
     /// How processes ended, other than with exit code 0.
     pub failures: Failures,
 }
 
 impl Activity {
-    /// Begins a reading: nobody has been seen alive yet.
+    /// Begins a sample: nobody has been seen alive yet.
     pub fn begin(&mut self) {
         self.live_processes = 0;
         self.live_threads = 0;
@@ -43,20 +43,20 @@ impl Activity {
     }
 
     /// Adds what is new.
-    pub fn add(&mut self, share: &Share) {
-        self.live_processes = self.live_processes.saturating_add(share.live_processes);
-        self.live_threads = self.live_threads.saturating_add(share.live_threads);
-        self.resident_bytes = self.resident_bytes.saturating_add(share.resident_bytes);
-        self.states.add(&share.states);
-        self.last_ran_boottime_ns = self.last_ran_boottime_ns.max(share.last_ran_boottime_ns);
-        add_totals(&mut self.totals, &share.totals);
+    pub fn add(&mut self, delta: &Delta) {
+        self.live_processes = self.live_processes.saturating_add(delta.live_processes);
+        self.live_threads = self.live_threads.saturating_add(delta.live_threads);
+        self.resident_bytes = self.resident_bytes.saturating_add(delta.resident_bytes);
+        self.states.add(&delta.states);
+        self.last_ran_boottime_ns = self.last_ran_boottime_ns.max(delta.last_ran_boottime_ns);
+        add_totals(&mut self.totals, &delta.totals);
     }
 
     /// Takes over all that another row has summed up.
     pub fn absorb(&mut self, other: &Self) {
         let Self { live_processes, live_threads, resident_bytes, states, last_ran_boottime_ns, totals, ref failures } =
             *other;
-        self.add(&Share { totals, resident_bytes, live_processes, live_threads, states, last_ran_boottime_ns });
+        self.add(&Delta { totals, resident_bytes, live_processes, live_threads, states, last_ran_boottime_ns });
         for (wait_status, count) in &failures.0 {
             self.failures.add(*wait_status, *count);
         }
@@ -100,13 +100,13 @@ pub fn to_wire(activity: &Activity, measured: Measured) -> wire::WorkloadActivit
         live_processes: activity.live_processes,
         live_threads: activity.live_threads,
         cpu_ns: sum(measured.tasks, counter::CPU_NS),
-        // A row whose processes all died between two readings may have no peak at all; that is not zero.
+        // A row whose processes all exited between two samples may have no peak at all; that is not zero.
         peak_resident_bytes: if_measured(measured.memory && totals.peak_resident_bytes > 0, totals.peak_resident_bytes),
         disk_read_bytes: sum(measured.disk, counter::DISK_READ_BYTES),
         disk_written_bytes: sum(measured.disk, counter::DISK_WRITTEN_BYTES),
-        forks: if_measured(measured.births, totals.forks),
+        forks: if_measured(measured.process_events, totals.forks),
         execs: if_measured(measured.execs, totals.execs),
-        exits: if_measured(measured.births, totals.exits),
+        exits: if_measured(measured.process_events, totals.exits),
         oom_kills: if_measured(measured.oom_kills, totals.oom_kills),
         cpu_user_ns: sum(measured.cpu_split, counter::USER_NS),
         cpu_system_ns: sum(measured.cpu_split, counter::SYSTEM_NS),

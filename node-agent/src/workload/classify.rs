@@ -55,7 +55,7 @@ pub struct Traits<'a> {
     pub is_upkeep_container: bool,
 }
 
-/// What of a machine its distribution shipped. Each question may cost a look at the disk, so few are asked.
+/// What of a machine its distribution shipped. Each question may cost a read of the disk, so few are asked.
 pub trait Origin {
     /// Name of the executable file, if the package database or the rules know it.
     fn file_name(&mut self) -> Option<String>;

@@ -6,7 +6,7 @@
 //! takes nothing from the sum, and neither does one whose cgroup is gone. *Where* it is missing is read from what each cgroup below gained in this
 //! interval. Where that is not clear (a task moved meanwhile, the cgroup is gone), the parent gets it, as workload.
 //!
-//! Nothing is booked twice: counters are read before the tasks, so that whatever runs in between makes the difference smaller, never larger; what was
+//! Nothing is counted twice: counters are read before the tasks, so that whatever runs in between makes the difference smaller, never larger; what was
 //! taken up once is never taken up again; and what was lost in an unclear moment stays out rather than in. Without I/O.
 
 use super::Class;
@@ -275,7 +275,7 @@ impl Residue {
 ///
 /// Of a lost task nothing is known but its cgroup, so this is an inference, and the only one here. It is drawn since the alternative errs on every host that
 /// loses ends by itself: a service's own lost end would be work, and such a machine never idle. What it can hide is a program that nobody saw
-/// alive at a sample, in a cgroup in which only housekeeping was ever seen, and it stays in sight: a program whose end or a life at a sample is seen makes
+/// alive at a sample, in a cgroup in which only housekeeping was ever seen, and it stays in sight: a program whose end is seen, or that is seen alive at a sample, makes
 /// the cgroup workload from then on, and housekeeping that uses more than its budget contradicts idleness.
 fn class_of(node: &Node) -> Class {
     let classes = [Class::Housekeeping, Class::Kernel, Class::Own];

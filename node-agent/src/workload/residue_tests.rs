@@ -59,7 +59,7 @@ fn what_is_accounted_for_late_is_not_taken_up_for_another_one() {
 #[test]
 fn a_task_that_moves_is_no_loss_and_its_old_cgroup_gets_nothing() {
     let mut residue = begun();
-    // 300 ms in /b, and after the move 100 in /a, to which all are booked.
+    // 300 ms in /b, and after the move 100 in /a, to which all is attributed.
     residue.account(Some("/a"), Class::Workload, 400 * MS);
     let now = samples(&[("/", 500), ("/a", 150), ("/b", 310)]);
     assert_eq!(missing(&mut residue, &now), 0);

@@ -1,28 +1,28 @@
-//! Rows that add up: one per class and cgroup path, at most [`MAX_ROWS`], and behind them one `rest` row per class.
+//! Rows that add up: one per class and cgroup path, at most [`MAX_ROWS`], and behind them one `overflow` row per class.
 //!
-//! A counter never runs backwards, neither in a row nor in the sum over a class: what has no room is booked in `rest` from its
-//! first nanosecond on, and a row that makes room is added to `rest` as a whole.
+//! A counter never runs backwards, neither in a row nor in the sum over a class: what has no room is counted in `overflow` from its
+//! first nanosecond on, and a row that makes room is added to `overflow` as a whole.
 
 use super::{Activity, Class};
-use crate::model::Share;
+use crate::model::Delta;
 use node_agent_ebpf::{Totals, counter};
 use std::collections::BTreeMap;
 
 /// Key of the row for all that has no row of its own; no cgroup path reads like this, since paths begin with `/`.
-pub const REST: &str = "rest";
-/// Most rows with a name; four more are for the rest of each class.
+pub const OVERFLOW: &str = "overflow";
+/// Most rows with a name; four more are the overflow rows of the classes.
 pub const MAX_ROWS: usize = heartbeat::envelope::MAX_WORKLOADS - 4;
-/// A row without processes and without news for this many readings may make room: 8 hours at 30 s.
-pub const QUIET_READINGS: u32 = 960;
+/// A row without processes and without news for this many samples may make room: 8 hours at 30 s.
+pub const QUIET_SAMPLES: u32 = 960;
 
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Executable name of the processes that used the most CPU time since the reading before.
+    /// Executable name of the processes that used the most CPU time since the sample before.
     pub top_command: String,
     /// Its sums, and who lives.
     pub activity: Activity,
-    quiet_readings: u32,
+    quiet_samples: u32,
     commands: BTreeMap<String, u64>,
 }
 
@@ -30,7 +30,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     rows: BTreeMap<(Class, String), Row>,
-    /// Shares that had a path and no room for it, and rows that made room: what is told under less than its own name.
+    /// Deltas that had a path and no room for it, and rows that made room: what is told under less than its own name.
     not_listed: u64,
 }
 
@@ -46,42 +46,42 @@ impl Rows {
         ("detail_rows_not_listed", self.not_listed)
     }
 
-    /// Begins a reading: nobody has been seen alive yet.
+    /// Begins a sample: nobody has been seen alive yet.
     pub fn begin(&mut self) {
         for row in self.rows.values_mut() {
             row.activity.begin();
-            row.quiet_readings = row.quiet_readings.saturating_add(1);
+            row.quiet_samples = row.quiet_samples.saturating_add(1);
             row.commands.clear();
         }
     }
 
-    /// Books one share. Without a path it goes to the rest of its class.
-    pub fn book(&mut self, class: Class, path: Option<&str>, command: &str, share: &Share) {
+    /// Adds one delta. Without a path it goes to the overflow row of its class.
+    pub fn add(&mut self, class: Class, path: Option<&str>, command: &str, delta: &Delta) {
         let row = self.row(class, path);
-        let is_news = share.live_processes > 0
-            || share.live_threads > 0
-            || Totals { peak_resident_bytes: 0, ..share.totals } != Totals::default();
+        let is_news = delta.live_processes > 0
+            || delta.live_threads > 0
+            || Totals { peak_resident_bytes: 0, ..delta.totals } != Totals::default();
         if is_news {
-            row.quiet_readings = 0;
+            row.quiet_samples = 0;
         }
-        row.activity.add(share);
+        row.activity.add(delta);
         // A flood of names would cost memory for a row's caption: the first thousand will do.
         if row.commands.len() < 1_000 || row.commands.contains_key(command) {
             let cpu_ns = row.commands.entry(command.to_owned()).or_default();
-            *cpu_ns = cpu_ns.saturating_add(share.totals.counters[counter::CPU_NS]);
+            *cpu_ns = cpu_ns.saturating_add(delta.totals.counters[counter::CPU_NS]);
         }
     }
 
     /// Adds CPU time that no task's own path told of: whose it was is known by the cgroup alone.
     pub fn take_up(&mut self, class: Class, path: &str, cpu_ns: u64) {
         let row = self.row(class, Some(path));
-        row.quiet_readings = 0;
+        row.quiet_samples = 0;
         let sum = &mut row.activity.totals.counters[counter::CPU_NS];
         *sum = sum.saturating_add(cpu_ns);
     }
 
-    /// Books ends of one kind, other than with exit code 0.
-    pub fn book_failures(&mut self, class: Class, path: Option<&str>, wait_status: u32, count: u64) {
+    /// Counts ends of one kind, other than with exit code 0.
+    pub fn add_failures(&mut self, class: Class, path: Option<&str>, wait_status: u32, count: u64) {
         self.row(class, path).activity.failures.add(wait_status, count);
     }
 
@@ -90,14 +90,14 @@ impl Rows {
             Some(path) if self.has_room_for(class, path) => path,
             Some(_) => {
                 self.not_listed = self.not_listed.saturating_add(1);
-                REST
+                OVERFLOW
             }
-            None => REST,
+            None => OVERFLOW,
         };
         self.rows.entry((class, cut(path))).or_default()
     }
 
-    /// Ends a reading: each row gets its caption. A row without news keeps the one it had.
+    /// Ends a sample: each row gets its caption. A row without news keeps the one it had.
     pub fn end(&mut self) {
         for row in self.rows.values_mut() {
             let top = row.commands.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
@@ -119,7 +119,7 @@ impl Rows {
         if self.rows.contains_key(&(class, cut(path))) {
             return true;
         }
-        let named = self.rows.keys().filter(|(_, key)| key != REST).count();
+        let named = self.rows.keys().filter(|(_, key)| key != OVERFLOW).count();
         named < MAX_ROWS || self.make_room()
     }
 
@@ -127,13 +127,13 @@ impl Rows {
         let quietest = self
             .rows
             .iter()
-            .filter(|((_, key), row)| key != REST && row.quiet_readings >= QUIET_READINGS)
-            .max_by_key(|(_, row)| row.quiet_readings)
+            .filter(|((_, key), row)| key != OVERFLOW && row.quiet_samples >= QUIET_SAMPLES)
+            .max_by_key(|(_, row)| row.quiet_samples)
             .map(|(key, _)| key.clone());
         let Some((class, key)) = quietest else { return false };
         if let Some(row) = self.rows.remove(&(class, key)) {
             self.not_listed = self.not_listed.saturating_add(1);
-            self.rows.entry((class, REST.to_owned())).or_default().activity.absorb(&row.activity);
+            self.rows.entry((class, OVERFLOW.to_owned())).or_default().activity.absorb(&row.activity);
         }
         true
     }
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn share(cpu_ns: u64, live_processes: u32) -> Share {
+    fn delta(cpu_ns: u64, live_processes: u32) -> Delta {
         let mut totals = Totals::default();
         totals.counters[counter::CPU_NS] = cpu_ns;
-        Share { totals, live_processes, live_threads: live_processes, ..Share::default() }
+        Delta { totals, live_processes, live_threads: live_processes, ..Delta::default() }
     }
 
     fn cpu_of(row: &Row) -> u64 {
@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn the_busiest_name_heads_its_row_until_another_one_is_busier() {
         let mut rows = Rows::default();
-        for (shares, expected) in [
+        for (deltas, expected) in [
             (vec![("a", 5), ("b", 7), ("a", 3)], "a"),
             (vec![("a", 0), ("b", 0)], "a"),
             (vec![("a", 1), ("b", 2)], "b"),
         ] {
             rows.begin();
-            for (name, cpu_ns) in shares {
-                rows.book(Class::Workload, Some("/x"), name, &share(cpu_ns, 1));
+            for (name, cpu_ns) in deltas {
+                rows.add(Class::Workload, Some("/x"), name, &delta(cpu_ns, 1));
             }
             rows.end();
             assert_eq!(rows.iter().next().map(|(_, _, row)| row.top_command.as_str()), Some(expected));
@@ -186,7 +186,7 @@ mod tests {
     fn who_is_gone_is_not_alive_but_its_sums_stay() {
         let mut rows = Rows::default();
         rows.begin();
-        rows.book(Class::Workload, Some("/x"), "a", &share(5, 2));
+        rows.add(Class::Workload, Some("/x"), "a", &delta(5, 2));
         rows.end();
         rows.begin();
         rows.end();
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_row_is_booked_in_the_rest_of_its_class() {
+    fn what_finds_no_row_is_counted_in_the_overflow_row_of_its_class() {
         let mut rows = Rows::default();
         rows.begin();
         for index in 0..1_000 {
-            rows.book(Class::Workload, Some(&format!("/{index}")), "a", &share(1, 1));
+            rows.add(Class::Workload, Some(&format!("/{index}")), "a", &delta(1, 1));
         }
-        rows.book(Class::Housekeeping, None, "b", &share(1, 0));
+        rows.add(Class::Housekeeping, None, "b", &delta(1, 0));
         rows.end();
         assert_eq!(rows.iter().count(), MAX_ROWS + 2);
         assert!(rows.iter().count() <= heartbeat::envelope::MAX_WORKLOADS);
@@ -217,12 +217,12 @@ mod tests {
         let mut rows = Rows::default();
         rows.begin();
         for index in 0..MAX_ROWS {
-            rows.book(Class::Workload, Some(&format!("/{index}")), "a", &share(1, 0));
+            rows.add(Class::Workload, Some(&format!("/{index}")), "a", &delta(1, 0));
         }
-        for _ in 0..QUIET_READINGS {
+        for _ in 0..QUIET_SAMPLES {
             rows.begin();
         }
-        rows.book(Class::Workload, Some("/new"), "a", &share(1, 1));
+        rows.add(Class::Workload, Some("/new"), "a", &delta(1, 1));
         rows.end();
         assert!(rows.iter().any(|(_, key, _)| key == "/new"));
         assert_eq!(rows.drops().1, 1, "the row that made room");
@@ -239,23 +239,23 @@ mod tests {
     proptest! {
         #[test]
         fn sums_never_run_backwards_and_nothing_is_lost(
-            readings in prop::collection::vec(prop::collection::vec((0_u8..4, 0_u64..100), 0..20), 1..20)
+            samples in prop::collection::vec(prop::collection::vec((0_u8..4, 0_u64..100), 0..20), 1..20)
         ) {
             let mut rows = Rows::default();
-            let mut booked = 0;
-            for reading in readings {
+            let mut counted = 0;
+            for sample in samples {
                 let before = rows.clone();
                 rows.begin();
-                for (path, cpu_ns) in reading {
-                    rows.book(Class::Workload, Some(&format!("/{path}")), "a", &share(cpu_ns, 1));
-                    booked += cpu_ns;
+                for (path, cpu_ns) in sample {
+                    rows.add(Class::Workload, Some(&format!("/{path}")), "a", &delta(cpu_ns, 1));
+                    counted += cpu_ns;
                 }
                 rows.end();
                 for (class, key, row) in before.iter() {
                     let now = rows.rows.get(&(class, key.to_owned())).map(cpu_of);
                     prop_assert!(now >= Some(cpu_of(row)));
                 }
-                prop_assert_eq!(cpu_sum(&rows), booked);
+                prop_assert_eq!(cpu_sum(&rows), counted);
             }
         }
     }

@@ -110,7 +110,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     heading(out, &format!("Why {}", outside.map_or(judgement.verdict.as_str(), |_| "quiet")));
     list(out, &[finding.why()]);
     if let Some(outside) = outside {
-        list(out, &outside.floors());
+        list(out, &outside.thresholds());
     }
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
@@ -133,7 +133,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             out,
             "  measured by agent {} ({}) on kernel {}, {}, booted at {}",
             plain(&node.agent_version),
-            plain(&node.collector),
+            plain(&node.source),
             plain(&node.kernel_release),
             words::count(node.cpus, "CPU", "CPUs"),
             words::time(node.booted_unix_ms)
@@ -157,7 +157,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
 
 fn present(out: &mut String, finding: &Finding) {
     let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.outside.is_none()) else { return };
-    heading(out, "Workloads that were there, below every floor");
+    heading(out, "Workloads that were there, below every threshold");
     if node.workloads.is_empty() {
         list(out, &["none: only housekeeping, kernel threads and the agent".to_owned()]);
     }

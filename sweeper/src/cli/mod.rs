@@ -37,7 +37,7 @@ const MISUSED: u8 = 2;
 /// The sweep ended, and a part of what it was to read could not be read.
 const INCOMPLETE: u8 = 3;
 
-/// Finds machines that do no useful work, proves it from the kernel's own books, and says what they cost.
+/// Finds machines that do no useful work, proves it from the kernel's own counters, and says what they cost.
 #[derive(Debug, Parser)]
 #[command(
     version,

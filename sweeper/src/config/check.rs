@@ -108,8 +108,8 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must not be longer than `verdict.lookback`",
     )?;
     require(
-        verdict.unattributed_births_per_s.is_finite() && verdict.unattributed_births_per_s >= 0.0,
-        "verdict.unattributed_births_per_s",
+        verdict.unattributed_starts_per_s.is_finite() && verdict.unattributed_starts_per_s >= 0.0,
+        "verdict.unattributed_starts_per_s",
         "must be a number from 0 on",
     )?;
     require(

@@ -162,30 +162,30 @@ pub struct VerdictConfig {
     #[serde(with = "duration")]
     pub lookback: Duration,
     /// Workload CPU time below this, in nanoseconds a second, is no work.
-    pub workload_cpu_floor_ns_per_s: u64,
+    pub workload_cpu_threshold_ns_per_s: u64,
     /// Disk traffic below this, in bytes a second, is no work.
-    pub disk_floor_bytes_per_s: u64,
+    pub disk_threshold_bytes_per_s: u64,
     /// Network traffic below this, in bytes a second, is no work.
-    pub network_floor_bytes_per_s: u64,
+    pub network_threshold_bytes_per_s: u64,
     /// Work of the GPUs below this, in nanoseconds a second over all of them, is no work.
-    pub gpu_busy_floor_ns_per_s: u64,
+    pub gpu_busy_threshold_ns_per_s: u64,
     /// More births a second than this that no workload accounts for are work.
-    pub unattributed_births_per_s: f64,
+    pub unattributed_starts_per_s: f64,
     /// CPU time of the host that nobody accounts for, above this, in nanoseconds a second, makes a node `unknown`.
-    pub unattributed_cpu_floor_ns_per_s: u64,
+    pub unattributed_cpu_threshold_ns_per_s: u64,
     /// Likewise CPU time of kernel threads.
-    pub kernel_cpu_floor_ns_per_s: u64,
+    pub kernel_cpu_threshold_ns_per_s: u64,
     /// Likewise disk traffic that nobody accounts for, in bytes a second.
-    pub unattributed_disk_floor_bytes_per_s: u64,
+    pub unattributed_disk_threshold_bytes_per_s: u64,
     /// Likewise CPU time of housekeeping, averaged over `idle_after`, in nanoseconds a second.
     pub housekeeping_cpu_budget_ns_per_s: u64,
     /// An instance without an agent is `quiet` only if its provider measured it over so long a look-back.
     #[serde(with = "duration")]
     pub quiet_after: Duration,
     /// No hour of it had more CPU than this, in millionths of what the machine has.
-    pub quiet_cpu_floor_millionths: u32,
+    pub quiet_cpu_threshold_millionths: u32,
     /// Nor more network traffic, in bytes a second.
-    pub quiet_network_floor_bytes_per_s: u64,
+    pub quiet_network_threshold_bytes_per_s: u64,
 }
 
 impl Default for VerdictConfig {
@@ -197,18 +197,18 @@ impl Default for VerdictConfig {
             gpu_idle_after: Duration::from_secs(900),
             interactive_after: Duration::from_secs(7_200),
             lookback: Duration::from_secs(4 * 3_600),
-            workload_cpu_floor_ns_per_s: 2_000_000,
-            disk_floor_bytes_per_s: 4_096,
-            network_floor_bytes_per_s: 4_096,
-            gpu_busy_floor_ns_per_s: 1_000_000,
-            unattributed_births_per_s: 1.0,
-            unattributed_cpu_floor_ns_per_s: 200_000_000,
-            kernel_cpu_floor_ns_per_s: 200_000_000,
-            unattributed_disk_floor_bytes_per_s: 10 << 20,
+            workload_cpu_threshold_ns_per_s: 2_000_000,
+            disk_threshold_bytes_per_s: 4_096,
+            network_threshold_bytes_per_s: 4_096,
+            gpu_busy_threshold_ns_per_s: 1_000_000,
+            unattributed_starts_per_s: 1.0,
+            unattributed_cpu_threshold_ns_per_s: 200_000_000,
+            kernel_cpu_threshold_ns_per_s: 200_000_000,
+            unattributed_disk_threshold_bytes_per_s: 10 << 20,
             housekeeping_cpu_budget_ns_per_s: 50_000_000,
             quiet_after: Duration::from_secs(7 * 86_400),
-            quiet_cpu_floor_millionths: 20_000,
-            quiet_network_floor_bytes_per_s: 5_000,
+            quiet_cpu_threshold_millionths: 20_000,
+            quiet_network_threshold_bytes_per_s: 5_000,
         }
     }
 }

@@ -109,7 +109,7 @@ fn environment_variables_override_the_file_in_every_type() {
             ("SWEEPER_API__LISTEN", "0.0.0.0:9"),
             ("SWEEPER_AWS__REGIONS", "eu-central-1, us-east-1"),
             ("SWEEPER_VERDICT__MISSED_HEARTBEATS", "5"),
-            ("SWEEPER_VERDICT__UNATTRIBUTED_BIRTHS_PER_S", "2"),
+            ("SWEEPER_VERDICT__UNATTRIBUTED_STARTS_PER_S", "2"),
             ("SWEEPER_ONPREM__HOURLY_USD", "{ default = \"0.25\" }"),
             ("SWEEPER_STORE__URL", ""),
             ("SWEEPER_DATA_DIR", "/srv/sweeper"),

@@ -28,7 +28,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         notice.evidence = words::counters(total, case);
     }
     if let Some(outside) = &finding.evidence.outside {
-        notice.evidence = outside.floors();
+        notice.evidence = outside.thresholds();
     }
     match &finding.cost {
         Cost::Known { per_hour } => {

@@ -59,7 +59,7 @@ pub struct QuietCase {
 pub enum Quietness {
     /// Quiet over the whole look-back.
     Quiet,
-    /// Some period was above a floor.
+    /// Some period was above a threshold.
     Busy,
     /// Too little was measured to say so of the whole look-back.
     NotKnown,
@@ -101,14 +101,14 @@ impl QuietCase {
 
     /// What it was held against, a line each.
     #[must_use]
-    pub fn floors(&self) -> Vec<String> {
+    pub fn thresholds(&self) -> Vec<String> {
         let Self { seen, policy } = self;
         let cpu = seen.busiest_cpu_millionths.map_or_else(|| "not measured".to_owned(), percent);
         let rate = |rate: u64| format!("{}/s", bytes(rate));
         let network = seen.busiest_network_bytes_per_s.map_or_else(|| "not measured".to_owned(), rate);
         vec![
-            format!("CPU in the busiest period: {cpu} of the machine (floor {})", percent(policy.cpu_millionths)),
-            format!("network in the busiest period: {network} (floor {})", rate(policy.network_bytes_per_s)),
+            format!("CPU in the busiest period: {cpu} of the machine (threshold {})", percent(policy.cpu_millionths)),
+            format!("network in the busiest period: {network} (threshold {})", rate(policy.network_bytes_per_s)),
             format!("periods measured: {} of {} (nine of ten are needed)", seen.periods, seen.expected()),
         ]
     }

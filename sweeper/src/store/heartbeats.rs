@@ -12,7 +12,7 @@ use super::{
 use heartbeat::{
     BootId, NodeId,
     envelope::Checked,
-    wire::{Collector, Heartbeat},
+    wire::{Heartbeat, Source},
 };
 use jiff::Timestamp;
 use prost::Message as _;
@@ -245,13 +245,13 @@ fn pack(node_id: &str, boot_id: &str, heartbeat: &Heartbeat, now: Timestamp) -> 
     // `Checked` vouches for an interval and for numbers that fit.
     let interval = heartbeat.interval.unwrap_or_default();
     let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let collector = match heartbeat.coverage.as_ref().map(|coverage| coverage.collector()) {
-        Some(Collector::Ebpf) => "ebpf",
-        Some(Collector::Proc) => "proc",
-        Some(Collector::Taskstats) => "taskstats",
-        Some(Collector::Tracepoints) => "tracepoints",
-        Some(Collector::TracepointsTaskstats) => "tracepoints_taskstats",
-        Some(Collector::Unspecified) | None => "unknown",
+    let collector = match heartbeat.coverage.as_ref().map(|coverage| coverage.source()) {
+        Some(Source::Ebpf) => "ebpf",
+        Some(Source::Proc) => "proc",
+        Some(Source::Taskstats) => "taskstats",
+        Some(Source::Tracepoints) => "tracepoints",
+        Some(Source::TracepointsTaskstats) => "tracepoints_taskstats",
+        Some(Source::Unspecified) | None => "unknown",
     };
     Ok(row::ActiveModel {
         node_id: Set(node_id.to_owned()),

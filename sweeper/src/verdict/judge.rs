@@ -56,7 +56,7 @@ pub enum Unknown {
         /// Begin of the boot.
         booted_unix_ms: i64,
     },
-    /// A GPU whose readings are missing.
+    /// A GPU whose samples are missing.
     GpuNotMeasured,
     /// Quiet so far, but not observed for long enough.
     ObservedTooShort {
@@ -264,14 +264,14 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         start_unix_ms,
         end_unix_ms,
         workload_cpu_ns: sum(|o| o.workload_cpu_ns),
-        workload_births: sum(|o| o.workload_births),
-        unattributed_births: sum(|o| o.unattributed_births),
+        workload_starts: sum(|o| o.workload_starts),
+        unattributed_starts: sum(|o| o.unattributed_starts),
         workload_disk_bytes: sum(|o| o.workload_disk_bytes),
         network_bytes: sum(|o| o.network_bytes),
         oom_kills: sum(|o| o.oom_kills),
         gpu_busy_ns: sum(|o| o.gpu_busy_ns),
         last_input_unix_ms: None,
-        new_callers: sum(|o| o.new_callers),
+        new_inbound_peers: sum(|o| o.new_inbound_peers),
         blind: Vec::new(),
         lost_events: quiet.iter().map(|o| o.lost_events).sum(),
         unattributed_cpu_ns: sum(|o| o.unattributed_cpu_ns),

@@ -20,6 +20,6 @@ pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
 pub use policy::Policy;
 pub use rows::DecidingRow;
-pub use signal::{Books, Contradiction, Observation, Signal};
+pub use signal::{Contradiction, Counters, Observation, Signal};
 pub use wait::{Protocol, Wait};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

@@ -1,6 +1,6 @@
 //! Network bytes: by workload where the kernel attributes them exactly, else those of the whole host.
 //!
-//! Exact is the eBPF collector whose capability `network` is ok at both ends of a span: then the bytes of workload rows are the
+//! Exact is the eBPF source whose capability `network` is ok at both ends of a span: then the bytes of workload rows are the
 //! signal, and a scraped exporter, whose row is housekeeping, is no work. Below it lies a net: what the host's interfaces moved
 //! beyond the bytes of workloads, of housekeeping and of the agent. What kernel threads send explains nothing, since they may
 //! serve somebody elsewhere.
@@ -8,7 +8,7 @@
 //! RDMA bytes pass the sockets by, so no process's own count holds them: they count as a workload's.
 
 use super::signal::{add, sum};
-use heartbeat::wire::{self, Class, Collector, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus, Class, Source};
 
 /// Rows count payload and interfaces count frames: an eighth on top allows for headers. A full TCP segment of an MTU of 1,500 carries 1,428
 /// to 1,448 bytes and 66 to 86 of Ethernet, IP and TCP headers (4.6 to 6 %), every second one is acknowledged by one more of these
@@ -51,8 +51,10 @@ impl Network {
         let counters = heartbeat.counters.unwrap_or_default();
         let coverage = heartbeat.coverage.as_ref();
         let is_exact = coverage.is_some_and(|coverage| {
-            let is_ok = |probe: &wire::Probe| probe.name == "network" && probe.status == i32::from(ProbeStatus::Ok);
-            coverage.collector == i32::from(Collector::Ebpf) && coverage.probes.iter().any(is_ok)
+            let is_ok = |capability: &wire::Capability| {
+                capability.name == "network" && capability.status == i32::from(CapabilityStatus::Ok)
+            };
+            coverage.source == i32::from(Source::Ebpf) && coverage.capabilities.iter().any(is_ok)
         });
         let of = |is_counted: fn(Class) -> bool| {
             // A row of a class that this version does not know is somebody's work until proven otherwise.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Floors and windows. Floors are per second and apply to one heartbeat interval at a time, so that a burst does not
+/// Thresholds and windows. Thresholds are per second and apply to one heartbeat interval at a time, so that a burst does not
 /// hide in a long average.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -19,32 +19,36 @@ pub struct Policy {
     #[serde(default = "interactive_after_ms")]
     pub interactive_after_ms: i64,
     /// CPU time of workloads above this is activity, in nanoseconds per second. 2,000,000 is 0.2 % of one core.
-    pub workload_cpu_floor_ns_per_s: u64,
+    #[serde(alias = "workload_cpu_floor_ns_per_s")]
+    pub workload_cpu_threshold_ns_per_s: u64,
     /// Storage traffic of workloads above this is activity, in bytes per second.
-    pub disk_floor_bytes_per_s: u64,
+    #[serde(alias = "disk_floor_bytes_per_s")]
+    pub disk_threshold_bytes_per_s: u64,
     /// Network traffic above this is activity, in bytes per second: of workloads where it is attributed exactly, else of the host
     /// without loopback and without the agent's own. Where it is attributed, traffic of the host that nobody accounts for contradicts
     /// quiet workloads above the same threshold.
-    pub network_floor_bytes_per_s: u64,
+    #[serde(alias = "network_floor_bytes_per_s")]
+    pub network_threshold_bytes_per_s: u64,
     /// Work of the GPUs above this, added up over all of them, is activity, in nanoseconds per second. 1,000,000 is 0.1 % of one GPU.
-    #[serde(default = "gpu_busy_floor_ns_per_s")]
-    pub gpu_busy_floor_ns_per_s: u64,
-    /// Only where births are not attributed (the `/proc` collector): more tasks created by nobody in particular than
+    #[serde(alias = "gpu_busy_floor_ns_per_s", default = "gpu_busy_threshold_ns_per_s")]
+    pub gpu_busy_threshold_ns_per_s: u64,
+    /// Only where process starts are not attributed (the `/proc` source): more tasks created by nobody in particular than
     /// this is activity, in thousandths of a task per second.
-    pub unattributed_births_floor_per_1000_s: u64,
+    #[serde(alias = "unattributed_births_floor_per_1000_s")]
+    pub unattributed_starts_threshold_per_1000_s: u64,
     /// CPU time of the host that no row accounts for, above this, contradicts quiet workloads, in nanoseconds per second. The two
-    /// ledgers differ by interrupts and by the tick's sampling, a few thousandths of a core on a quiet machine: 200,000,000 is a
+    /// sums differ by interrupts and by the tick's sampling, a few thousandths of a core on a quiet machine: 200,000,000 is a
     /// fifth of one core.
-    #[serde(default = "unattributed_cpu_floor_ns_per_s")]
-    pub unattributed_cpu_floor_ns_per_s: u64,
+    #[serde(alias = "unattributed_cpu_floor_ns_per_s", default = "unattributed_cpu_threshold_ns_per_s")]
+    pub unattributed_cpu_threshold_ns_per_s: u64,
     /// Likewise CPU time of kernel threads: file servers (Lustre, NFS) and storage targets (NVMe over RDMA) work in them. Those of a quiet
     /// machine use less than a hundredth of a core.
-    #[serde(default = "kernel_cpu_floor_ns_per_s")]
-    pub kernel_cpu_floor_ns_per_s: u64,
+    #[serde(alias = "kernel_cpu_floor_ns_per_s", default = "kernel_cpu_threshold_ns_per_s")]
+    pub kernel_cpu_threshold_ns_per_s: u64,
     /// Likewise traffic of the host's disks that no process caused, in bytes per second. A quiet machine writes its
-    /// housekeeping's pages an interval after they were booked: 10 MiB per second is more than that ever comes to.
-    #[serde(default = "unattributed_disk_floor_bytes_per_s")]
-    pub unattributed_disk_floor_bytes_per_s: u64,
+    /// housekeeping's pages an interval after they were counted: 10 MiB per second is more than that ever comes to.
+    #[serde(alias = "unattributed_disk_floor_bytes_per_s", default = "unattributed_disk_threshold_bytes_per_s")]
+    pub unattributed_disk_threshold_bytes_per_s: u64,
     /// CPU time of housekeeping above this, averaged over any `idle_after` of the window, contradicts idleness, in nanoseconds per
     /// second. 50,000,000 is 5 % of one core: 90 s in half an hour, more than a run of apt's timers takes.
     #[serde(default = "housekeeping_cpu_budget_ns_per_s")]
@@ -60,19 +64,19 @@ const fn interactive_after_ms() -> i64 {
     120 * 60_000
 }
 
-const fn gpu_busy_floor_ns_per_s() -> u64 {
+const fn gpu_busy_threshold_ns_per_s() -> u64 {
     1_000_000
 }
 
-const fn unattributed_cpu_floor_ns_per_s() -> u64 {
+const fn unattributed_cpu_threshold_ns_per_s() -> u64 {
     200_000_000
 }
 
-const fn kernel_cpu_floor_ns_per_s() -> u64 {
+const fn kernel_cpu_threshold_ns_per_s() -> u64 {
     200_000_000
 }
 
-const fn unattributed_disk_floor_bytes_per_s() -> u64 {
+const fn unattributed_disk_threshold_bytes_per_s() -> u64 {
     10 << 20
 }
 
@@ -88,14 +92,14 @@ impl Default for Policy {
             idle_after_ms: 30 * 60_000,
             gpu_idle_after_ms: gpu_idle_after_ms(),
             interactive_after_ms: interactive_after_ms(),
-            workload_cpu_floor_ns_per_s: 2_000_000,
-            disk_floor_bytes_per_s: 4096,
-            network_floor_bytes_per_s: 4096,
-            gpu_busy_floor_ns_per_s: gpu_busy_floor_ns_per_s(),
-            unattributed_births_floor_per_1000_s: 1000,
-            unattributed_cpu_floor_ns_per_s: unattributed_cpu_floor_ns_per_s(),
-            kernel_cpu_floor_ns_per_s: kernel_cpu_floor_ns_per_s(),
-            unattributed_disk_floor_bytes_per_s: unattributed_disk_floor_bytes_per_s(),
+            workload_cpu_threshold_ns_per_s: 2_000_000,
+            disk_threshold_bytes_per_s: 4096,
+            network_threshold_bytes_per_s: 4096,
+            gpu_busy_threshold_ns_per_s: gpu_busy_threshold_ns_per_s(),
+            unattributed_starts_threshold_per_1000_s: 1000,
+            unattributed_cpu_threshold_ns_per_s: unattributed_cpu_threshold_ns_per_s(),
+            kernel_cpu_threshold_ns_per_s: kernel_cpu_threshold_ns_per_s(),
+            unattributed_disk_threshold_bytes_per_s: unattributed_disk_threshold_bytes_per_s(),
             housekeeping_cpu_budget_ns_per_s: housekeeping_cpu_budget_ns_per_s(),
         }
     }

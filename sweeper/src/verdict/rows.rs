@@ -27,10 +27,10 @@ pub struct DecidingRow {
 pub(super) fn deciding(signal: Signal, earlier: &wire::Heartbeat, later: &wire::Heartbeat) -> Option<DecidingRow> {
     let counter: fn(&wire::WorkloadActivity) -> Option<u64> = match signal {
         Signal::WorkloadCpu => |row| row.cpu_ns,
-        Signal::WorkloadBirths => |row| Some(row.forks.unwrap_or(0).saturating_add(row.execs.unwrap_or(0))),
+        Signal::WorkloadStarts => |row| Some(row.forks.unwrap_or(0).saturating_add(row.execs.unwrap_or(0))),
         Signal::WorkloadDisk => |row| add(row.disk_read_bytes, row.disk_written_bytes),
         Signal::Network => |row| add(row.network_received_bytes, row.network_sent_bytes),
-        Signal::Callers => return newest_port(later),
+        Signal::InboundPeers => return newest_port(later),
         Signal::OomKill | Signal::Gpu | Signal::Person | Signal::Peers => return None,
     };
     // A cgroup may have a row of housekeeping beside that of work: cron's own, and the jobs that it starts.
@@ -48,10 +48,10 @@ pub(super) fn deciding(signal: Signal, earlier: &wire::Heartbeat, later: &wire::
 
 /// The port of somebody's work that was newly connected to last.
 fn newest_port(heartbeat: &wire::Heartbeat) -> Option<DecidingRow> {
-    let ports = heartbeat.callers.as_ref()?.listeners.iter().filter(|listener| is_somebodys(listener));
+    let ports = heartbeat.inbound_peers.as_ref()?.listeners.iter().filter(|listener| is_somebodys(listener));
     let newest = ports.max_by_key(|listener| (listener.last_new_peer_unix_ms, std::cmp::Reverse(listener.port)))?;
     Some(DecidingRow {
-        signal: Signal::Callers,
+        signal: Signal::InboundPeers,
         key: format!("port {}", newest.port),
         top_command: newest.command.clone(),
         amount: newest.outside_peers.into(),

@@ -2,7 +2,7 @@
 //!
 //! Counters are cumulative, so a lost heartbeat makes one longer observation and hides nothing. Two heartbeats of different boots, or
 //! of different rules, cannot be subtracted: the time between them is not observed. Where the agent was restarted in between, its rows
-//! began at zero, and of the time without an agent only the host's own counters tell: see [`Books::begun_anew`].
+//! began at zero, and of the time without an agent only the host's own counters tell: see [`Counters::begun_anew`].
 
 use super::{
     Policy,
@@ -14,18 +14,19 @@ use super::{
 };
 use heartbeat::{
     BootId,
-    wire::{self, Class, Collector},
+    wire::{self, Class, Source},
 };
 use serde::{Deserialize, Serialize};
 
-/// One ledger that can show work.
+/// One counter that can show work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// CPU time of workloads.
     WorkloadCpu,
     /// Programs and processes that workloads started.
-    WorkloadBirths,
+    #[serde(alias = "workload_births")]
+    WorkloadStarts,
     /// Storage traffic of workloads.
     WorkloadDisk,
     /// Network traffic: of workloads where it is attributed exactly, else of the host.
@@ -37,14 +38,15 @@ pub enum Signal {
     /// A person's input at a terminal.
     Person,
     /// Somebody on another machine who called for the first time.
-    Callers,
+    #[serde(alias = "callers")]
+    InboundPeers,
     /// Data exchanged with peers on other machines. It makes nothing active: see [`super::Wait`].
     Peers,
 }
 
 /// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Books {
+pub struct Counters {
     boot_id: BootId,
     /// Rows of other rules may mean something else.
     rules_version: String,
@@ -52,12 +54,12 @@ pub struct Books {
     start_boottime_ns: u64,
     end_boottime_ns: u64,
     end_unix_ms: i64,
-    collector: Collector,
+    source: Source,
     /// CPU time by class; `None` if any row of the class lacks it.
     workload_cpu_ns: Option<u64>,
     attributed_cpu_ns: Option<u64>,
     host_cpu_busy_ns: Option<u64>,
-    workload_births: Option<u64>,
+    workload_starts: Option<u64>,
     attributed_forks: Option<u64>,
     tasks_created: Option<u64>,
     workload_disk_bytes: Option<u64>,
@@ -71,7 +73,7 @@ pub struct Books {
     host_disk_bytes: Option<u64>,
     watched: Watched,
     /// Events lost. Those of the spool are no loss (a heartbeat that was lost on its way makes a longer observation), nor are
-    /// details: a name or an attribution, whose sums are booked elsewhere.
+    /// details: a name or an attribution, whose sums are counted elsewhere.
     drops: u64,
 }
 
@@ -85,9 +87,11 @@ pub struct Observation {
     /// CPU time of workloads, in nanoseconds; where exits are not attributed, all CPU time that has no other owner counts.
     pub workload_cpu_ns: Option<u64>,
     /// Forks and execs of workloads.
-    pub workload_births: Option<u64>,
-    /// Only from the `/proc` collector, in place of `workload_births`: tasks created that nobody can attribute.
-    pub unattributed_births: Option<u64>,
+    #[serde(alias = "workload_births")]
+    pub workload_starts: Option<u64>,
+    /// Only from the `/proc` source, in place of `workload_starts`: tasks created that nobody can attribute.
+    #[serde(alias = "unattributed_births")]
+    pub unattributed_starts: Option<u64>,
     /// Bytes that workloads caused to be read from and written to storage.
     pub workload_disk_bytes: Option<u64>,
     /// Bytes in and out over the network, without loopback: of workloads where `unattributed_network_bytes` is there, else of the host
@@ -102,8 +106,8 @@ pub struct Observation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_input_unix_ms: Option<i64>,
     /// Ports of workloads that somebody on another machine newly connected to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new_callers: Option<u64>,
+    #[serde(alias = "new_callers", default, skip_serializing_if = "Option::is_none")]
+    pub new_inbound_peers: Option<u64>,
     /// Signals that this host has, that its agent looks for, and that it could not read. What an agent never claimed to
     /// look for is not among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,7 +134,7 @@ pub struct Observation {
     /// The housekeeping row that used most of it, if it was more than 1 % of a core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_housekeeping: Option<BusyRow>,
-    /// Cross-checks that this collector should deliver and did not.
+    /// Cross-checks that this source should deliver and did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<Contradiction>,
     /// Where a signal was above its threshold, the row that did most of the strongest one.
@@ -182,8 +186,8 @@ pub(super) fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a?.saturating_add(b?))
 }
 
-impl Books {
-    /// Reads the books of a heartbeat. `None` if it lacks a part that a checked envelope always has.
+impl Counters {
+    /// Reads the counters of a heartbeat. `None` if it lacks a part that a checked envelope always has.
     #[must_use]
     pub fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
         let interval = heartbeat.interval.as_ref()?;
@@ -193,7 +197,7 @@ impl Books {
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
         let kernel = || heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
         let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
-        let collector = Collector::try_from(coverage.collector).unwrap_or(Collector::Unspecified);
+        let source = Source::try_from(coverage.source).unwrap_or(Source::Unspecified);
         Some(Self {
             boot_id,
             rules_version,
@@ -201,13 +205,13 @@ impl Books {
             start_boottime_ns: interval.start_boottime_ns,
             end_boottime_ns: interval.end_boottime_ns,
             end_unix_ms: interval.end_unix_ms,
-            collector,
+            source,
             workload_cpu_ns: sum(workloads(), |row| row.cpu_ns),
             attributed_cpu_ns: sum(heartbeat.workloads.iter(), |row| row.cpu_ns),
             host_cpu_busy_ns: counters.cpu_busy_ns,
-            workload_births: sum(workloads(), |row| match collector {
-                // It does not see that a process starts another program: births alone tell who is at work.
-                Collector::Taskstats => row.forks,
+            workload_starts: sum(workloads(), |row| match source {
+                // It does not see that a process starts another program: forks alone tell who is at work.
+                Source::Taskstats => row.forks,
                 _ => add(row.forks, row.execs),
             }),
             attributed_forks: sum(heartbeat.workloads.iter(), |row| row.forks),
@@ -237,7 +241,7 @@ impl Books {
         Self {
             workload_cpu_ns: zero,
             attributed_cpu_ns: zero,
-            workload_births: zero,
+            workload_starts: zero,
             attributed_forks: zero,
             workload_disk_bytes: zero,
             network: self.network.begun_anew(),
@@ -254,7 +258,7 @@ impl Books {
     #[must_use]
     pub fn since(&self, earlier: &Self, restart_gap_ms: i64) -> Option<Observation> {
         if self.boot_id != earlier.boot_id
-            || self.collector != earlier.collector
+            || self.source != earlier.source
             || self.end_boottime_ns <= earlier.end_boottime_ns
         {
             return None;
@@ -263,7 +267,7 @@ impl Books {
             return self.difference(earlier);
         }
         // Elsewhere all CPU time without an owner is taken for work, and to start the agent takes some.
-        if self.collector != Collector::Ebpf {
+        if self.source != Source::Ebpf {
             return None;
         }
         // Counters that began within the earlier heartbeat's time count some of it twice.
@@ -280,24 +284,22 @@ impl Books {
         // A cumulative counter that runs backwards contradicts itself: not measured.
         let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let mut workload_cpu_ns = delta(self.workload_cpu_ns, earlier.workload_cpu_ns);
-        let mut unattributed_births = None;
+        let mut unattributed_starts = None;
         let beyond = |all: Option<u64>, owned: Option<u64>| Some(all?.saturating_sub(owned?));
         let mut unattributed_cpu_ns = beyond(
             delta(self.host_cpu_busy_ns, earlier.host_cpu_busy_ns),
             delta(self.attributed_cpu_ns, earlier.attributed_cpu_ns),
         );
-        if self.collector != Collector::Ebpf {
-            // Whoever died between two readings left no record: all CPU time without an owner is taken for work.
+        if self.source != Source::Ebpf {
+            // Whoever died between two samples left no record: all CPU time without an owner is taken for work.
             workload_cpu_ns = add(workload_cpu_ns, unattributed_cpu_ns.take());
-            // Only the collectors that count births themselves may say that none was anybody else's.
-            let counts_births = matches!(
-                self.collector,
-                Collector::Taskstats | Collector::Tracepoints | Collector::TracepointsTaskstats
-            );
-            if !counts_births || self.workload_births.is_none() || earlier.workload_births.is_none() {
+            // Only the sources that count process starts themselves may say that none was anybody else's.
+            let counts_starts =
+                matches!(self.source, Source::Taskstats | Source::Tracepoints | Source::TracepointsTaskstats);
+            if !counts_starts || self.workload_starts.is_none() || earlier.workload_starts.is_none() {
                 let created = delta(self.tasks_created, earlier.tasks_created);
                 let seen = delta(self.attributed_forks, earlier.attributed_forks);
-                unattributed_births = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
+                unattributed_starts = created.map(|created| created.saturating_sub(seen.unwrap_or(0)));
             }
         }
         let network = self.network.since(&earlier.network);
@@ -320,7 +322,7 @@ impl Books {
         }
         // Where the signal itself is missing, it names the reason for both.
         let is_missing = |signal: Option<u64>, check: Option<u64>| signal.is_some() && check.is_none();
-        let is_ebpf = self.collector == Collector::Ebpf;
+        let is_ebpf = self.source == Source::Ebpf;
         let unchecked = [
             (Contradiction::UnattributedCpu, is_ebpf && is_missing(workload_cpu_ns, unattributed_cpu_ns)),
             (Contradiction::KernelCpu, kernel_cpu_ns.is_none()),
@@ -335,14 +337,14 @@ impl Books {
             start_unix_ms,
             end_unix_ms: self.end_unix_ms,
             workload_cpu_ns,
-            workload_births: delta(self.workload_births, earlier.workload_births),
-            unattributed_births,
+            workload_starts: delta(self.workload_starts, earlier.workload_starts),
+            unattributed_starts,
             workload_disk_bytes,
             network_bytes: network.bytes,
             oom_kills,
             gpu_busy_ns: watched.gpu_busy_ns,
             last_input_unix_ms: watched.last_input_unix_ms,
-            new_callers: watched.new_callers,
+            new_inbound_peers: watched.new_inbound_peers,
             blind,
             lost_events: self.drops.saturating_sub(earlier.drops),
             unattributed_cpu_ns,
@@ -362,50 +364,53 @@ impl Books {
 impl Observation {
     /// The signals that showed work, strongest first.
     ///
-    /// An observation that spans several intervals is held to the floor of one: its activity may all have fallen into one.
+    /// An observation that spans several intervals is held to the threshold of one: its activity may all have fallen into one.
     #[must_use]
     pub fn active(&self, policy: &Policy, interval_ms: i64) -> Vec<Signal> {
-        let above = |value, floor_per_s| self.is_above(value, floor_per_s, interval_ms);
-        let births = self.workload_births.is_some_and(|births| births > 0)
+        let above = |value, threshold_per_s| self.is_above(value, threshold_per_s, interval_ms);
+        let starts = self.workload_starts.is_some_and(|starts| starts > 0)
             || above(
-                self.unattributed_births.map(|n| n.saturating_mul(1000)),
-                policy.unattributed_births_floor_per_1000_s,
+                self.unattributed_starts.map(|n| n.saturating_mul(1000)),
+                policy.unattributed_starts_threshold_per_1000_s,
             );
         [
             (Signal::OomKill, self.oom_kills.is_some_and(|kills| kills > 0)),
-            (Signal::WorkloadCpu, above(self.workload_cpu_ns, policy.workload_cpu_floor_ns_per_s)),
-            (Signal::WorkloadBirths, births),
-            (Signal::WorkloadDisk, above(self.workload_disk_bytes, policy.disk_floor_bytes_per_s)),
-            (Signal::Network, above(self.network_bytes, policy.network_floor_bytes_per_s)),
-            (Signal::Gpu, above(self.gpu_busy_ns, policy.gpu_busy_floor_ns_per_s)),
+            (Signal::WorkloadCpu, above(self.workload_cpu_ns, policy.workload_cpu_threshold_ns_per_s)),
+            (Signal::WorkloadStarts, starts),
+            (Signal::WorkloadDisk, above(self.workload_disk_bytes, policy.disk_threshold_bytes_per_s)),
+            (Signal::Network, above(self.network_bytes, policy.network_threshold_bytes_per_s)),
+            (Signal::Gpu, above(self.gpu_busy_ns, policy.gpu_busy_threshold_ns_per_s)),
             (Signal::Person, self.last_input_unix_ms.is_some()),
-            (Signal::Callers, self.new_callers.is_some_and(|ports| ports > 0)),
+            (Signal::InboundPeers, self.new_inbound_peers.is_some_and(|ports| ports > 0)),
         ]
         .into_iter()
         .filter_map(|(signal, active)| active.then_some(signal))
         .collect()
     }
 
-    fn is_above(&self, value: Option<u64>, floor_per_s: u64, interval_ms: i64) -> bool {
+    fn is_above(&self, value: Option<u64>, threshold_per_s: u64, interval_ms: i64) -> bool {
         let span_ms = u64::try_from((self.end_unix_ms - self.start_unix_ms).clamp(0, interval_ms.max(1))).unwrap_or(0);
-        value.is_some_and(|value| u128::from(value) * 1000 > u128::from(floor_per_s) * u128::from(span_ms))
+        value.is_some_and(|value| u128::from(value) * 1000 > u128::from(threshold_per_s) * u128::from(span_ms))
     }
 
-    /// What the machine did in this interval that nobody's quietness explains: the host's books against those of the workloads.
+    /// What the machine did in this interval that nobody's quietness explains: the host's counters against those of the workloads.
     /// Housekeeping is judged over a longer time.
     #[must_use]
     pub fn contradictions(&self, policy: &Policy, interval_ms: i64) -> Vec<Contradiction> {
-        let above = |value, floor_per_s| self.is_above(value, floor_per_s, interval_ms);
+        let above = |value, threshold_per_s| self.is_above(value, threshold_per_s, interval_ms);
         [
-            (Contradiction::UnattributedCpu, above(self.unattributed_cpu_ns, policy.unattributed_cpu_floor_ns_per_s)),
-            (Contradiction::KernelCpu, above(self.kernel_cpu_ns, policy.kernel_cpu_floor_ns_per_s)),
+            (
+                Contradiction::UnattributedCpu,
+                above(self.unattributed_cpu_ns, policy.unattributed_cpu_threshold_ns_per_s),
+            ),
+            (Contradiction::KernelCpu, above(self.kernel_cpu_ns, policy.kernel_cpu_threshold_ns_per_s)),
             (
                 Contradiction::UnattributedDisk,
-                above(self.unattributed_disk_bytes, policy.unattributed_disk_floor_bytes_per_s),
+                above(self.unattributed_disk_bytes, policy.unattributed_disk_threshold_bytes_per_s),
             ),
             (
                 Contradiction::UnattributedNetwork,
-                above(self.unattributed_network_bytes, policy.network_floor_bytes_per_s),
+                above(self.unattributed_network_bytes, policy.network_threshold_bytes_per_s),
             ),
         ]
         .into_iter()
@@ -418,7 +423,7 @@ impl Observation {
     pub fn not_measured(&self) -> Vec<Signal> {
         let absent = [
             (Signal::WorkloadCpu, self.workload_cpu_ns.is_none()),
-            (Signal::WorkloadBirths, self.workload_births.is_none() && self.unattributed_births.is_none()),
+            (Signal::WorkloadStarts, self.workload_starts.is_none() && self.unattributed_starts.is_none()),
             (Signal::WorkloadDisk, self.workload_disk_bytes.is_none()),
             (Signal::Network, self.network_bytes.is_none()),
         ];

@@ -1,10 +1,10 @@
-//! GPUs, people, callers and peers: signals that agents learnt to read after the first ones, and that some hosts have not.
+//! GPUs, interactive sessions, inbound peers and exchanges: signals that agents learnt to read after the first ones, and that some hosts have not.
 //!
 //! What an agent does not claim to look for is not demanded of it. What it looks for and could not read is not
-//! measured: it says so in a probe of that name.
+//! measured: it says so in a capability of that name.
 
 use super::{Signal, wait};
-use heartbeat::wire::{self, Class, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus, Class};
 use std::collections::BTreeMap;
 
 /// The kernel writes down a terminal's input in steps of 8 s.
@@ -30,14 +30,21 @@ pub(super) struct Watched {
 pub(super) struct Happened {
     pub(super) gpu_busy_ns: Option<u64>,
     pub(super) last_input_unix_ms: Option<i64>,
-    pub(super) new_callers: Option<u64>,
+    pub(super) new_inbound_peers: Option<u64>,
     pub(super) not_measured: Vec<Signal>,
 }
 
 /// Whether the agent looks for it, and could not see it.
-fn is_blind(probes: &[wire::Probe], name: &str) -> bool {
-    let fine = [ProbeStatus::Ok, ProbeStatus::NotApplicable].map(i32::from);
-    probes.iter().any(|probe| probe.name == name && !fine.contains(&probe.status))
+/// Heartbeats that are stored, or wait on a node's disk, may have the names of before.
+fn is_blind(capabilities: &[wire::Capability], name: &str) -> bool {
+    let fine = [CapabilityStatus::Ok, CapabilityStatus::NotApplicable].map(i32::from);
+    let before = match name {
+        "interactive_sessions" => "people",
+        "inbound_peers" => "callers",
+        other => other,
+    };
+    let is_named = |capability: &wire::Capability| [name, before].contains(&capability.name.as_str());
+    capabilities.iter().any(|capability| is_named(capability) && !fine.contains(&capability.status))
 }
 
 /// Somebody's port, as far as anybody knows. Who logs in by ssh starts workload; the world's attempts to log in are no work.
@@ -51,25 +58,25 @@ pub(super) fn is_somebodys(listener: &wire::Listener) -> bool {
 
 impl Watched {
     pub(super) fn of(heartbeat: &wire::Heartbeat) -> Self {
-        let probes = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.probes);
+        let capabilities = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.capabilities);
         let has_gpu = heartbeat.host.as_ref().is_some_and(|host| host.gpu_present);
-        let people = heartbeat.people;
+        let people = heartbeat.interactive_sessions;
         let is_ageless =
             people.is_some_and(|people| people.terminal_sessions > 0 && people.last_input_unix_ms.is_none());
-        let gpus_are_unread = has_gpu && is_blind(probes, "gpu");
+        let gpus_are_unread = has_gpu && is_blind(capabilities, "gpu");
         let not_measured = [
-            (Signal::Gpu, gpus_are_unread || is_blind(probes, "accelerators")),
-            (Signal::Network, is_blind(probes, "rdma") || is_blind(probes, "interfaces")),
-            (Signal::Person, is_ageless || is_blind(probes, "people")),
-            (Signal::Callers, is_blind(probes, "callers")),
-            (Signal::Peers, is_blind(probes, "peers") || wait::hides_exchanges(heartbeat)),
+            (Signal::Gpu, gpus_are_unread || is_blind(capabilities, "accelerators")),
+            (Signal::Network, is_blind(capabilities, "rdma") || is_blind(capabilities, "interfaces")),
+            (Signal::Person, is_ageless || is_blind(capabilities, "interactive_sessions")),
+            (Signal::InboundPeers, is_blind(capabilities, "inbound_peers")),
+            (Signal::Peers, is_blind(capabilities, "peers") || wait::hides_exchanges(heartbeat)),
         ];
         Self {
             gpus: heartbeat.gpus.iter().map(|gpu| (gpu.uuid.clone(), gpu.busy_ns)).collect(),
             has_gpu,
             gpus_are_unread,
             last_input_unix_ms: people.and_then(|people| people.last_input_unix_ms),
-            new_peers: heartbeat.callers.as_ref().map(|callers| {
+            new_peers: heartbeat.inbound_peers.as_ref().map(|callers| {
                 let ports = callers.listeners.iter().filter(|listener| is_somebodys(listener));
                 ports.filter_map(|listener| Some((listener.port, listener.last_new_peer_unix_ms?))).collect()
             }),
@@ -89,12 +96,12 @@ impl Watched {
         let last_input_unix_ms = self
             .last_input_unix_ms
             .filter(|at| is_new(*at, earlier.last_input_unix_ms) && *at > start_unix_ms.saturating_sub(INPUT_STEP_MS));
-        let new_callers = self.new_peers.as_ref().map(|ports| {
+        let new_inbound_peers = self.new_peers.as_ref().map(|ports| {
             let before = |port| earlier.new_peers.as_ref().and_then(|ports| ports.get(port)).copied();
             let new = ports.iter().filter(|(port, at)| is_new(**at, before(*port)) && **at > start_unix_ms);
             u64::try_from(new.count()).unwrap_or(u64::MAX)
         });
-        Happened { gpu_busy_ns, last_input_unix_ms, new_callers, not_measured }
+        Happened { gpu_busy_ns, last_input_unix_ms, new_inbound_peers, not_measured }
     }
 
     /// Over all devices; absent unless each of them was there before and counts.

@@ -1,10 +1,10 @@
 //! Everything that one judgement depends on.
 
-use super::{Books, Observation, Policy, Wait, rows, wait};
+use super::{Counters, Observation, Policy, Wait, rows, wait};
 use crate::identity::Identity;
 use heartbeat::{
     BootId,
-    wire::{self, Class, Collector, ProbeStatus},
+    wire::{self, CapabilityStatus, Class, Source},
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub enum Gpu {
     /// None on the bus.
     Absent,
-    /// Present, and its readings are part of the heartbeats.
+    /// Present, and its samples are part of the heartbeats.
     Measured,
     /// Present, and nobody knows what it does.
     NotMeasured,
@@ -73,7 +73,8 @@ pub struct NodeFacts {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
     /// `ebpf`, `proc` or what stands beside `/proc`.
-    pub collector: String,
+    #[serde(alias = "collector")]
+    pub source: String,
     /// Workloads alive at the end, busiest first, at most [`NodeFacts::MAX_WORKLOADS`].
     pub workloads: Vec<WorkloadLine>,
     /// How many more there were.
@@ -90,8 +91,10 @@ impl NodeFacts {
     fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
         let (interval, host) = (heartbeat.interval.as_ref()?, heartbeat.host.as_ref()?);
         let coverage = heartbeat.coverage.as_ref()?;
-        let gpu_ok =
-            coverage.probes.iter().any(|probe| probe.name == "gpu" && probe.status == i32::from(ProbeStatus::Ok));
+        let gpu_ok = coverage
+            .capabilities
+            .iter()
+            .any(|capability| capability.name == "gpu" && capability.status == i32::from(CapabilityStatus::Ok));
         let mut workloads: Vec<_> = heartbeat
             .workloads
             .iter()
@@ -121,18 +124,17 @@ impl NodeFacts {
                 (true, true) => Gpu::Measured,
                 (true, false) => Gpu::NotMeasured,
             },
-            terminals: heartbeat.people.filter(|people| people.terminal_sessions > 0).map(|people| Terminals {
-                sessions: people.terminal_sessions,
-                last_input_unix_ms: people.last_input_unix_ms,
+            terminals: heartbeat.interactive_sessions.filter(|people| people.terminal_sessions > 0).map(|people| {
+                Terminals { sessions: people.terminal_sessions, last_input_unix_ms: people.last_input_unix_ms }
             }),
             waits: wait::waits(heartbeat),
-            collector: match Collector::try_from(coverage.collector) {
-                Ok(Collector::Ebpf) => "ebpf",
-                Ok(Collector::Proc) => "proc",
-                Ok(Collector::Taskstats) => "taskstats",
-                Ok(Collector::Tracepoints) => "tracepoints",
-                Ok(Collector::TracepointsTaskstats) => "tracepoints, taskstats",
-                Ok(Collector::Unspecified) | Err(_) => "unknown",
+            source: match Source::try_from(coverage.source) {
+                Ok(Source::Ebpf) => "ebpf",
+                Ok(Source::Proc) => "proc",
+                Ok(Source::Taskstats) => "taskstats",
+                Ok(Source::Tracepoints) => "tracepoints",
+                Ok(Source::TracepointsTaskstats) => "tracepoints, taskstats",
+                Ok(Source::Unspecified) | Err(_) => "unknown",
             }
             .to_owned(),
             workloads,
@@ -147,7 +149,7 @@ impl NodeFacts {
 pub struct Case {
     /// When it is judged, in milliseconds since 1970-01-01 UTC by the sweeper's clock.
     pub now_unix_ms: i64,
-    /// Floors and windows.
+    /// Thresholds and windows.
     pub policy: Policy,
     /// The node, or `None` if it never sent a heartbeat.
     pub node: Option<NodeFacts>,
@@ -191,14 +193,14 @@ impl Case {
             heartbeat.interval.as_ref().map_or((0, 0), |interval| (interval.end_unix_ms, interval.end_boottime_ns))
         });
         let node = heartbeats.last().and_then(|(boot_id, heartbeat)| NodeFacts::of(*boot_id, heartbeat));
-        let books: Vec<_> = heartbeats
+        let counters: Vec<_> = heartbeats
             .iter()
-            .filter_map(|(boot_id, heartbeat)| Some((Books::of(*boot_id, heartbeat)?, heartbeat)))
+            .filter_map(|(boot_id, heartbeat)| Some((Counters::of(*boot_id, heartbeat)?, heartbeat)))
             .collect();
         let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
         // An agent that is killed just before a heartbeat leaves an interval behind, and is started again within another.
         let restart_gap_ms = interval_ms.saturating_mul(2);
-        let observations = books.windows(2).filter_map(|pair| {
+        let observations = counters.windows(2).filter_map(|pair| {
             let [(earlier, before), (later, after)] = pair else { return None };
             let mut observation = later.since(earlier, restart_gap_ms)?;
             // Only what can decide is looked for: quiet windows are kept as evidence, and need no names.

@@ -11,13 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 pub fn signal(signal: Signal) -> &'static str {
     match signal {
         Signal::WorkloadCpu => "CPU time of workloads",
-        Signal::WorkloadBirths => "programs started by workloads",
+        Signal::WorkloadStarts => "programs started by workloads",
         Signal::WorkloadDisk => "storage traffic of workloads",
         Signal::Network => "network traffic",
         Signal::OomKill => "a kill by the out-of-memory killer",
         Signal::Gpu => "work of the GPUs",
         Signal::Person => "input at a terminal",
-        Signal::Callers => "a new caller from another machine",
+        Signal::InboundPeers => "a new inbound peer",
         Signal::Peers => "exchanges with peers on other machines",
     }
 }
@@ -88,7 +88,7 @@ fn deciding(row: &DecidingRow) -> String {
     let amount = match row.signal {
         Signal::WorkloadCpu => cpu(row.amount),
         Signal::WorkloadDisk | Signal::Network => bytes(row.amount),
-        Signal::Callers => count(u32::try_from(row.amount).unwrap_or(u32::MAX), "peer", "peers"),
+        Signal::InboundPeers => count(u32::try_from(row.amount).unwrap_or(u32::MAX), "peer", "peers"),
         _ => row.amount.to_string(),
     };
     let command = if row.top_command.is_empty() { String::new() } else { format!(" ({})", visible(&row.top_command)) };
@@ -164,33 +164,36 @@ fn measured(value: Option<u64>, show: impl Fn(u64) -> String) -> String {
     value.map_or_else(|| "not measured".to_owned(), show)
 }
 
-/// The counters of one span of time, a line each, with the floor that each was held against.
+/// The counters of one span of time, a line each, with the threshold that each was held against.
 #[must_use]
 pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
     let policy = &case.policy;
     let mut lines = vec![
         format!(
-            "CPU time of workloads: {} (floor {} per second)",
+            "CPU time of workloads: {} (threshold {} per second)",
             measured(observation.workload_cpu_ns, cpu),
-            cpu(policy.workload_cpu_floor_ns_per_s)
+            cpu(policy.workload_cpu_threshold_ns_per_s)
         ),
-        births(observation, case),
+        starts(observation, case),
         format!(
-            "storage traffic of workloads: {} (floor {} per second)",
+            "storage traffic of workloads: {} (threshold {} per second)",
             measured(observation.workload_disk_bytes, bytes),
-            bytes(policy.disk_floor_bytes_per_s)
+            bytes(policy.disk_threshold_bytes_per_s)
         ),
         format!(
-            "network traffic {}: {} (floor {} per second)",
+            "network traffic {}: {} (threshold {} per second)",
             if observation.unattributed_network_bytes.is_some() {
                 "of workloads, without loopback"
             } else {
                 "without loopback and the agent's own"
             },
             measured(observation.network_bytes, bytes),
-            bytes(policy.network_floor_bytes_per_s)
+            bytes(policy.network_threshold_bytes_per_s)
         ),
-        format!("kills by the out-of-memory killer: {} (floor 0)", measured(observation.oom_kills, |n| n.to_string())),
+        format!(
+            "kills by the out-of-memory killer: {} (threshold 0)",
+            measured(observation.oom_kills, |n| n.to_string())
+        ),
     ];
     if let Some(housekeeping_ns) = observation.housekeeping_cpu_ns {
         let budget = cpu(policy.housekeeping_cpu_budget_ns_per_s);
@@ -201,11 +204,11 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
         ));
     }
     if let Some(busy_ns) = observation.gpu_busy_ns {
-        let floor = cpu(policy.gpu_busy_floor_ns_per_s);
-        lines.push(format!("work of the GPUs, added up: {} (floor {floor} per second)", cpu(busy_ns)));
+        let threshold = cpu(policy.gpu_busy_threshold_ns_per_s);
+        lines.push(format!("work of the GPUs, added up: {} (threshold {threshold} per second)", cpu(busy_ns)));
     }
-    if let Some(ports) = observation.new_callers {
-        lines.push(format!("ports of workloads with a new caller from another machine: {ports} (floor 0)"));
+    if let Some(ports) = observation.new_inbound_peers {
+        lines.push(format!("ports of workloads with a new inbound peer: {ports} (threshold 0)"));
     }
     if let Some(terminals) = case.node.as_ref().and_then(|node| node.terminals) {
         let sessions = count(terminals.sessions, "session", "sessions");
@@ -219,13 +222,13 @@ pub fn counters(observation: &Observation, case: &Case) -> Vec<String> {
     lines
 }
 
-fn births(observation: &Observation, case: &Case) -> String {
-    match (observation.workload_births, observation.unattributed_births) {
+fn starts(observation: &Observation, case: &Case) -> String {
+    match (observation.workload_starts, observation.unattributed_starts) {
         (None, Some(created)) => format!(
-            "tasks created, by whomever: {created} (floor {} in 1000 seconds)",
-            case.policy.unattributed_births_floor_per_1000_s
+            "tasks created, by whomever: {created} (threshold {} in 1000 seconds)",
+            case.policy.unattributed_starts_threshold_per_1000_s
         ),
-        (births, _) => format!("programs started by workloads: {} (floor 0)", measured(births, |n| n.to_string())),
+        (starts, _) => format!("programs started by workloads: {} (threshold 0)", measured(starts, |n| n.to_string())),
     }
 }
 
@@ -235,14 +238,14 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
     let idle_after = span(case.idle_after_ms());
     match &judgement.decision {
         Decision::Above { signal: which, observation } => format!(
-            "{} above its floor between {} and {}{}",
+            "{} above its threshold between {} and {}{}",
             signal(*which),
             time(observation.start_unix_ms),
             time(observation.end_unix_ms),
             judgement.deciding_row().map_or_else(String::new, deciding)
         ),
         Decision::AllQuiet { observations, total } => format!(
-            "every signal stayed below its floor for {} ({observations} observations without a gap; {idle_after} are needed{})",
+            "every signal stayed below its threshold for {} ({observations} observations without a gap; {idle_after} are needed{})",
             span(total.end_unix_ms - total.start_unix_ms),
             total.restart_gap_ms.map_or_else(String::new, |gap_ms| format!(
                 ", besides {} in which its agent was restarted and the host's own counters alone tell",

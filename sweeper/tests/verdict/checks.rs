@@ -4,22 +4,22 @@ use crate::{
     node::{Node, bump, wall},
     not_measured, why,
 };
-use heartbeat::wire::Collector;
+use heartbeat::wire::Source;
 use sweeper::verdict::{BusyRow, Case, Contradiction, Policy, Signal, Unknown, Verdict, judge, words};
 
 const SECOND_NS: u64 = 1_000_000_000;
-const ALL: [Collector; 5] =
-    [Collector::Ebpf, Collector::Proc, Collector::Taskstats, Collector::Tracepoints, Collector::TracepointsTaskstats];
+const ALL: [Source; 5] =
+    [Source::Ebpf, Source::Proc, Source::Taskstats, Source::Tracepoints, Source::TracepointsTaskstats];
 
-/// A node as this collector delivers it.
-fn measured_by(collector: Collector) -> Node {
-    let mut node = Node { collector, ..Node::new() };
-    if collector == Collector::Proc {
+/// A node as this source delivers it.
+fn measured_by(source: Source) -> Node {
+    let mut node = Node { source, ..Node::new() };
+    if source == Source::Proc {
         for row in [&mut node.workload, &mut node.kernel, &mut node.housekeeping, &mut node.own] {
             (row.forks, row.execs, row.exits) = (None, None, None);
         }
     }
-    if collector == Collector::Taskstats {
+    if source == Source::Taskstats {
         for row in [&mut node.workload, &mut node.kernel, &mut node.housekeeping, &mut node.own] {
             row.execs = None;
         }
@@ -28,9 +28,9 @@ fn measured_by(collector: Collector) -> Node {
 }
 
 #[test]
-fn every_collector_that_measured_all_can_find_a_node_idle() {
-    for collector in ALL {
-        assert_eq!(measured_by(collector).quiet(62).judge().verdict, Verdict::Idle, "{collector:?}");
+fn every_source_that_measured_all_can_find_a_node_idle() {
+    for source in ALL {
+        assert_eq!(measured_by(source).quiet(62).judge().verdict, Verdict::Idle, "{source:?}");
     }
 }
 
@@ -44,41 +44,41 @@ fn a_cross_check_that_was_not_measured_makes_the_verdict_unknown_and_is_named() 
         (|n| n.housekeeping.disk_read_bytes = None, &[], &[Contradiction::UnattributedDisk], "the host's disks"),
         (|n| n.housekeeping.cpu_ns = None, &[], &[Contradiction::Housekeeping], "CPU time of housekeeping"),
     ];
-    for collector in ALL {
+    for source in ALL {
         for (hide, signals, checks, named) in &hidden {
-            let mut node = measured_by(collector);
+            let mut node = measured_by(source);
             node.quiet(70);
             let before = Node { sent: Vec::new(), ..node.clone() };
             hide(&mut node);
             node.quiet(1);
             let judgement = node.judge();
             let said = words::decision(&judgement, &node.case());
-            assert!(said.starts_with("not measured: ") && said.contains(named), "{collector:?}: {said}");
+            assert!(said.starts_with("not measured: ") && said.contains(named), "{source:?}: {said}");
             let Unknown::NotMeasured { signals: found, checks: found_checks } = why(judgement) else {
                 panic!("{said}")
             };
-            assert!(signals.iter().all(|signal| found.contains(signal)), "{collector:?}: {found:?}");
-            assert!(checks.iter().all(|check| found_checks.contains(check)), "{collector:?}: {found_checks:?}");
+            assert!(signals.iter().all(|signal| found.contains(signal)), "{source:?}: {found:?}");
+            assert!(checks.iter().all(|check| found_checks.contains(check)), "{source:?}: {found_checks:?}");
             // Read again, it is no hindrance once a new window is full.
             node = Node { sent: std::mem::take(&mut node.sent), end_s: node.end_s, sequence: node.sequence, ..before };
             node.quiet(60);
-            assert_eq!(node.judge().verdict, Verdict::Unknown, "{collector:?}: {named}");
+            assert_eq!(node.judge().verdict, Verdict::Unknown, "{source:?}: {named}");
             node.quiet(2);
-            assert_eq!(node.judge().verdict, Verdict::Idle, "{collector:?}: {named}");
+            assert_eq!(node.judge().verdict, Verdict::Idle, "{source:?}: {named}");
         }
     }
 }
 
 #[test]
 fn cpu_time_of_the_host_is_a_cross_check_with_ebpf_and_a_part_of_the_signal_without() {
-    for collector in ALL {
-        let mut node = measured_by(collector);
+    for source in ALL {
+        let mut node = measured_by(source);
         node.quiet(70).counters.cpu_busy_ns = None;
-        let expected = match collector {
-            Collector::Ebpf => not_measured(&[], &[Contradiction::UnattributedCpu]),
+        let expected = match source {
+            Source::Ebpf => not_measured(&[], &[Contradiction::UnattributedCpu]),
             _ => not_measured(&[Signal::WorkloadCpu], &[]),
         };
-        assert_eq!(why(node.quiet(1).judge()), expected, "{collector:?}");
+        assert_eq!(why(node.quiet(1).judge()), expected, "{source:?}");
     }
 }
 

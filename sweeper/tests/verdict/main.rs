@@ -55,8 +55,8 @@ fn each_signal_alone_makes_a_node_active() {
     // What no row shows, as the host's network where it is not attributed, has none that decided.
     let cases: [(Signal, Option<u64>, Change); 6] = [
         (Signal::WorkloadCpu, Some(103_000_000), |n| bump(&mut n.workload.cpu_ns, 100_000_000)),
-        (Signal::WorkloadBirths, Some(1), |n| bump(&mut n.workload.execs, 1)),
-        (Signal::WorkloadBirths, Some(1), |n| bump(&mut n.workload.forks, 1)),
+        (Signal::WorkloadStarts, Some(1), |n| bump(&mut n.workload.execs, 1)),
+        (Signal::WorkloadStarts, Some(1), |n| bump(&mut n.workload.forks, 1)),
         (Signal::WorkloadDisk, Some(1 << 20), |n| bump(&mut n.workload.disk_read_bytes, 1 << 20)),
         (Signal::Network, None, |n| bump(&mut n.counters.network_received_bytes, 1 << 20)),
         (Signal::OomKill, None, |n| bump(&mut n.counters.oom_kills, 1)),
@@ -126,7 +126,7 @@ fn lost_heartbeats_of_a_quiet_node_cost_resolution_and_not_the_verdict() {
     let mut node = Node::new();
     node.quiet(80);
     node.sent.drain(30..50);
-    // 24 intervals' worth of idle cost (72 ms) stays under the floor of one interval only if the gap is short.
+    // 24 intervals' worth of idle cost (72 ms) stays under the threshold of one interval only if the gap is short.
     node.sent.retain(|(_, h)| h.sequence != 60);
     assert_ne!(node.judge().verdict, Verdict::Idle, "20 lost intervals hide too much");
     let mut node = Node::new();
@@ -202,10 +202,10 @@ fn a_machine_that_just_booted_is_unknown() {
 }
 
 #[test]
-fn without_attribution_cpu_time_and_births_that_nobody_owns_count_as_work() {
+fn without_attribution_cpu_time_and_forks_that_nobody_owns_count_as_work() {
     let idle = |change: fn(&mut Node)| {
         let mut node = Node::new();
-        node.collector = wire::Collector::Proc;
+        node.source = wire::Source::Proc;
         (node.workload.forks, node.workload.execs, node.workload.oom_kills) = (None, None, None);
         node.quiet(70).pass(change).quiet(10);
         node.judge().verdict
@@ -237,7 +237,7 @@ fn quiet_workloads_on_a_machine_that_works_are_contradictory_and_never_idle() {
         assert!(words::decision(&judgement, &node.case()).contains("its workloads were quiet, and yet"), "{what}");
         assert_eq!(why(judgement), Unknown::Contradictory { by: vec![contradiction], busiest: None }, "{what}");
     }
-    // What ledgers of a quiet machine differ by is none.
+    // What counters of a quiet machine differ by is none.
     let mut node = Node::new();
     for _ in 0..70 {
         node.pass(|n| {
@@ -250,29 +250,29 @@ fn quiet_workloads_on_a_machine_that_works_are_contradictory_and_never_idle() {
 }
 
 #[test]
-fn births_that_the_kernels_records_attribute_count_by_their_owner() {
+fn forks_that_the_kernels_records_attribute_count_by_their_owner() {
     let idle = |change: fn(&mut Node)| {
         let mut node = Node::new();
-        node.collector = wire::Collector::Taskstats;
+        node.source = wire::Source::Taskstats;
         (node.workload.execs, node.workload.oom_kills) = (None, None);
         node.quiet(70).pass(change).quiet(10);
         node.judge().verdict
     };
     assert_eq!(idle(|_| {}), Verdict::Idle);
     assert_eq!(idle(|n| bump(&mut n.workload.forks, 1)), Verdict::Active);
-    // CPU time that no record accounts for is somebody's work all the same; a birth that belongs to housekeeping is not.
+    // CPU time that no record accounts for is somebody's work all the same; a fork that belongs to housekeeping is not.
     assert_eq!(idle(|n| bump(&mut n.counters.cpu_busy_ns, 500_000_000)), Verdict::Active);
     assert_eq!(idle(|n| bump(&mut n.counters.tasks_created, 100)), Verdict::Idle);
 }
 
 #[test]
-fn a_collector_that_lost_its_births_is_judged_like_proc() {
-    for collector in [wire::Collector::Taskstats, wire::Collector::Tracepoints, wire::Collector::TracepointsTaskstats] {
+fn a_source_that_lost_its_process_starts_is_judged_like_proc() {
+    for source in [wire::Source::Taskstats, wire::Source::Tracepoints, wire::Source::TracepointsTaskstats] {
         let mut node = Node::new();
-        node.collector = collector;
+        node.source = source;
         (node.workload.forks, node.workload.execs, node.workload.oom_kills) = (None, None, None);
         node.quiet(70).pass(|n| bump(&mut n.counters.tasks_created, 100)).quiet(10);
-        assert_eq!(node.judge().verdict, Verdict::Active, "{collector:?}");
+        assert_eq!(node.judge().verdict, Verdict::Active, "{source:?}");
     }
 }
 

@@ -1,15 +1,15 @@
 //! Whose network bytes they are, and what nobody accounts for.
 
 use crate::{
-    node::{Node, bump, probe},
+    node::{Node, bump, capability},
     not_measured, why,
 };
-use heartbeat::wire::{Collector, ProbeStatus};
+use heartbeat::wire::{CapabilityStatus, Source};
 use sweeper::verdict::{Contradiction, Decision, Signal, Unknown, Verdict, judge, words};
 
-/// A node whose collector attributes every byte.
+/// A node whose source attributes every byte.
 fn exact() -> Node {
-    let mut node = Node { probes: vec![probe("network", ProbeStatus::Ok)], ..Node::new() };
+    let mut node = Node { capabilities: vec![capability("network", CapabilityStatus::Ok)], ..Node::new() };
     for row in [&mut node.workload, &mut node.kernel, &mut node.housekeeping, &mut node.own] {
         (row.network_received_bytes, row.network_sent_bytes) = (Some(0), Some(0));
     }
@@ -35,10 +35,10 @@ fn a_scraped_exporter_is_no_work_where_bytes_are_attributed_and_is_where_they_ar
     assert_eq!(judged(|_| {}).verdict, Verdict::Idle);
     type Change = fn(&mut Node);
     let not_exact: [(&str, Change); 4] = [
-        ("no capability", |n| n.probes.clear()),
-        ("shed under the budget", |n| n.probes = vec![probe("network", ProbeStatus::Denied)]),
-        ("broken", |n| n.probes = vec![probe("network", ProbeStatus::Broken)]),
-        ("another collector", |n| n.collector = Collector::Tracepoints),
+        ("no capability", |n| n.capabilities.clear()),
+        ("shed under the budget", |n| n.capabilities = vec![capability("network", CapabilityStatus::Denied)]),
+        ("broken", |n| n.capabilities = vec![capability("network", CapabilityStatus::Broken)]),
+        ("another source", |n| n.source = Source::Tracepoints),
     ];
     for (what, change) in not_exact {
         let judgement = judged(change);
@@ -148,7 +148,7 @@ fn the_net_below_must_have_been_measured_and_so_must_every_row() {
 #[test]
 fn while_the_agent_does_without_the_network_the_hosts_traffic_counts() {
     let mut node = exact();
-    node.quiet(40).probes = vec![probe("network", ProbeStatus::Denied)];
+    node.quiet(40).capabilities = vec![capability("network", CapabilityStatus::Denied)];
     for row in [&mut node.workload, &mut node.kernel, &mut node.housekeeping, &mut node.own] {
         (row.network_received_bytes, row.network_sent_bytes) = (None, None);
     }
@@ -161,7 +161,7 @@ fn while_the_agent_does_without_the_network_the_hosts_traffic_counts() {
 #[test]
 fn rdma_bytes_count_as_somebodys_whoever_is_asked() {
     for mut node in [exact(), Node::new()] {
-        node.probes.push(probe("rdma", ProbeStatus::Ok));
+        node.capabilities.push(capability("rdma", CapabilityStatus::Ok));
         (node.counters.rdma_received_bytes, node.counters.rdma_sent_bytes) = (Some(5), Some(5));
         node.quiet(70);
         assert_eq!(node.judge().verdict, Verdict::Idle, "an adapter at rest");
@@ -178,15 +178,15 @@ fn rdma_bytes_count_as_somebodys_whoever_is_asked() {
 fn traffic_and_accelerators_that_nobody_counts_are_not_measured() {
     for (name, signal) in [("rdma", Signal::Network), ("interfaces", Signal::Network), ("accelerators", Signal::Gpu)] {
         for (status, expected) in [
-            (ProbeStatus::Ok, None),
-            (ProbeStatus::NotApplicable, None),
-            (ProbeStatus::Unsupported, Some(signal)),
-            (ProbeStatus::Denied, Some(signal)),
-            (ProbeStatus::Broken, Some(signal)),
-            (ProbeStatus::Unspecified, Some(signal)),
+            (CapabilityStatus::Ok, None),
+            (CapabilityStatus::NotApplicable, None),
+            (CapabilityStatus::Unsupported, Some(signal)),
+            (CapabilityStatus::Denied, Some(signal)),
+            (CapabilityStatus::Broken, Some(signal)),
+            (CapabilityStatus::Unspecified, Some(signal)),
         ] {
             let mut node = exact();
-            node.probes.push(probe(name, status));
+            node.capabilities.push(capability(name, status));
             let judgement = node.quiet(70).judge();
             match expected {
                 None => assert_eq!(judgement.verdict, Verdict::Idle, "{name} {status:?}"),
@@ -196,7 +196,7 @@ fn traffic_and_accelerators_that_nobody_counts_are_not_measured() {
     }
     // Two reasons make one signal blind once.
     let mut node = exact();
-    node.probes.extend(["rdma", "interfaces"].map(|name| probe(name, ProbeStatus::Denied)));
+    node.capabilities.extend(["rdma", "interfaces"].map(|name| capability(name, CapabilityStatus::Denied)));
     assert_eq!(why(node.quiet(70).judge()), not_measured(&[Signal::Network], &[]));
     assert_eq!(exact().quiet(70).judge().verdict, Verdict::Idle, "an older agent is not asked for them");
 }
@@ -206,7 +206,8 @@ fn a_gpu_that_works_is_seen_beside_an_accelerator_that_nobody_reads() {
     let mut node = exact();
     node.gpu_present = true;
     node.gpus = vec![heartbeat::wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..Default::default() }];
-    node.probes.extend([probe("gpu", ProbeStatus::Ok), probe("accelerators", ProbeStatus::Unsupported)]);
+    node.capabilities
+        .extend([capability("gpu", CapabilityStatus::Ok), capability("accelerators", CapabilityStatus::Unsupported)]);
     node.quiet(40);
     assert_eq!(why(node.judge()), not_measured(&[Signal::Gpu], &[]));
     node.pass(|n| bump(&mut n.gpus[0].busy_ns, 1_000_000_000));
@@ -220,6 +221,8 @@ fn the_words_say_whose_traffic_it_was() {
         let Decision::AllQuiet { total, .. } = judge(&case).decision else { panic!("{:?}", node.judge()) };
         words::counters(&total, &case).join("\n")
     };
-    assert!(lines(exact()).contains("network traffic of workloads, without loopback: 0 B (floor 4.0 KiB per second)"));
+    assert!(
+        lines(exact()).contains("network traffic of workloads, without loopback: 0 B (threshold 4.0 KiB per second)")
+    );
     assert!(lines(Node::new()).contains("network traffic without loopback and the agent's own: 134 KiB"));
 }

@@ -9,7 +9,7 @@ pub(crate) const BOOTED_MS: i64 = 1_790_000_000_000;
 /// The agent started an hour later.
 pub(crate) const STARTED_S: u64 = 3600;
 
-/// Cumulative books as a test tells them, 30 s at a time.
+/// Cumulative counters as a test tells them, 30 s at a time.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) end_s: u64,
@@ -21,16 +21,16 @@ pub(crate) struct Node {
     pub(crate) housekeeping: wire::WorkloadActivity,
     pub(crate) own: wire::WorkloadActivity,
     pub(crate) counters: wire::HostCounters,
-    pub(crate) collector: wire::Collector,
+    pub(crate) source: wire::Source,
     pub(crate) gpu_present: bool,
     pub(crate) drops: u64,
     pub(crate) details: u64,
     pub(crate) gpus: Vec<wire::Gpu>,
-    pub(crate) people: Option<wire::People>,
-    pub(crate) callers: Option<wire::Callers>,
+    pub(crate) interactive_sessions: Option<wire::InteractiveSessions>,
+    pub(crate) inbound_peers: Option<wire::InboundPeers>,
     pub(crate) runs: Vec<wire::Run>,
     pub(crate) peers: Option<wire::Peers>,
-    pub(crate) probes: Vec<wire::Probe>,
+    pub(crate) capabilities: Vec<wire::Capability>,
     pub(crate) sent: Vec<(BootId, wire::Heartbeat)>,
 }
 
@@ -57,16 +57,16 @@ impl Node {
                 oom_kills: Some(0),
                 ..Default::default()
             },
-            collector: wire::Collector::Ebpf,
+            source: wire::Source::Ebpf,
             gpu_present: false,
             drops: 0,
             details: 0,
             gpus: Vec::new(),
-            people: None,
-            callers: None,
+            interactive_sessions: None,
+            inbound_peers: None,
             runs: Vec::new(),
             peers: None,
-            probes: Vec::new(),
+            capabilities: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -100,8 +100,8 @@ impl Node {
             counters: Some(self.counters),
             workloads: self.rows().into_iter().cloned().collect(),
             coverage: Some(wire::Coverage {
-                collector: self.collector.into(),
-                probes: self.probes.clone(),
+                source: self.source.into(),
+                capabilities: self.capabilities.clone(),
                 drops: vec![
                     wire::Drop { name: "dead_tasks".into(), count: self.drops },
                     wire::Drop { name: "detail_names".into(), count: self.details },
@@ -110,8 +110,8 @@ impl Node {
             }),
             agent: None,
             gpus: self.gpus.clone(),
-            people: self.people,
-            callers: self.callers.clone(),
+            interactive_sessions: self.interactive_sessions,
+            inbound_peers: self.inbound_peers.clone(),
             runs: self.runs.clone(),
             peers: self.peers.clone(),
             schedules: None,
@@ -178,8 +178,8 @@ fn row(class: wire::Class, key: &str, top_command: &str) -> wire::WorkloadActivi
     }
 }
 
-pub(crate) fn probe(name: &str, status: wire::ProbeStatus) -> wire::Probe {
-    wire::Probe { name: name.into(), status: status.into(), reason: String::new() }
+pub(crate) fn capability(name: &str, status: wire::CapabilityStatus) -> wire::Capability {
+    wire::Capability { name: name.into(), status: status.into(), reason: String::new() }
 }
 
 pub(crate) fn bump(counter: &mut Option<u64>, by: u64) {

@@ -1,6 +1,6 @@
 //! What holds for every history.
 
-use crate::node::{Node, bump, probe, wall};
+use crate::node::{Node, bump, capability, wall};
 use heartbeat::wire;
 use proptest::{prelude::*, sample::select, strategy::ValueTree as _, test_runner::TestRunner};
 use sweeper::verdict::{Case, Policy, Verdict, judge};
@@ -92,23 +92,24 @@ fn history() -> impl Strategy<Value = History> {
 impl History {
     fn play(&self) -> Case {
         let mut node = Node::new();
-        node.probes.push(probe("rdma", wire::ProbeStatus::Ok));
+        node.capabilities.push(capability("rdma", wire::CapabilityStatus::Ok));
         node.peers = Some(wire::Peers {
             groups: vec![wire::PeerGroup { class: wire::Class::Workload.into(), ..wire::PeerGroup::default() }],
             groups_not_listed: 0,
         });
         if self.is_exact {
-            node.probes.push(probe("network", wire::ProbeStatus::Ok));
+            node.capabilities.push(capability("network", wire::CapabilityStatus::Ok));
             for row in [&mut node.workload, &mut node.housekeeping, &mut node.own] {
                 (row.network_received_bytes, row.network_sent_bytes) = (Some(0), Some(0));
             }
         }
         if self.is_watched {
             node.gpu_present = true;
-            node.probes.push(probe("gpu", wire::ProbeStatus::Ok));
+            node.capabilities.push(capability("gpu", wire::CapabilityStatus::Ok));
             node.gpus = vec![wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..wire::Gpu::default() }];
-            node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(wall(0)) });
-            node.callers = Some(wire::Callers {
+            node.interactive_sessions =
+                Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(wall(0)) });
+            node.inbound_peers = Some(wire::InboundPeers {
                 listeners: vec![wire::Listener { port: 80, ..wire::Listener::default() }],
                 listeners_not_listed: 0,
             });
@@ -208,9 +209,12 @@ fn happen(node: &mut Node, event: Event) {
         }
         Event::DropsEvents => node.drops += 1,
         Event::GpuWorks => bump(&mut node.gpus[0].busy_ns, SECOND_NS),
-        Event::Types => node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(at) }),
+        Event::Types => {
+            node.interactive_sessions =
+                Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(at) })
+        }
         Event::Called => {
-            if let Some(callers) = &mut node.callers {
+            if let Some(callers) = &mut node.inbound_peers {
                 callers.listeners[0].last_new_peer_unix_ms = Some(at);
             }
         }
@@ -232,8 +236,8 @@ fn happen(node: &mut Node, event: Event) {
 fn hide(node: &mut Node, event: Event) {
     match event {
         Event::DiskUnread => node.workload.disk_read_bytes = None,
-        Event::GpuUnread => node.probes.push(probe("gpu", wire::ProbeStatus::Broken)),
-        Event::RdmaUnread => node.probes.push(probe("rdma", wire::ProbeStatus::Denied)),
+        Event::GpuUnread => node.capabilities.push(capability("gpu", wire::CapabilityStatus::Broken)),
+        Event::RdmaUnread => node.capabilities.push(capability("rdma", wire::CapabilityStatus::Denied)),
         Event::HostCpuUnread => node.counters.cpu_busy_ns = None,
         Event::KernelCpuUnread => node.kernel.cpu_ns = None,
         Event::HostDiskUnread => node.counters.disk_written_bytes = None,

@@ -1,6 +1,6 @@
 //! What a restart of the agent costs: the time without one, and no more.
 
-use crate::node::{Node, bump, probe, wall};
+use crate::node::{Node, bump, capability, wall};
 use crate::{not_measured, why};
 use heartbeat::wire;
 use sweeper::verdict::{Contradiction, Decision, Signal, Unknown, Verdict};
@@ -72,11 +72,11 @@ fn too_long_without_an_agent_begins_a_new_window() {
 fn rows_that_may_mean_something_else_begin_a_new_window() {
     let mut node = Node { rules_version: "2026-11-22".to_owned(), ..after(11) };
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "other rules");
-    let mut node = Node { collector: wire::Collector::Proc, ..Node::new() };
+    let mut node = Node { source: wire::Source::Proc, ..Node::new() };
     node.quiet(61).restart(11);
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "CPU time that nobody owns is work there");
     let mut node = after(11);
-    node.collector = wire::Collector::Proc;
+    node.source = wire::Source::Proc;
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "another source");
     // Counters that claim to have begun while the first agent still counted.
     let mut node = after(0);
@@ -86,7 +86,8 @@ fn rows_that_may_mean_something_else_begin_a_new_window() {
 
 #[test]
 fn what_a_gpu_did_meanwhile_is_not_measured() {
-    let mut node = Node { gpu_present: true, probes: vec![probe("gpu", wire::ProbeStatus::Ok)], ..Node::new() };
+    let mut node =
+        Node { gpu_present: true, capabilities: vec![capability("gpu", wire::CapabilityStatus::Ok)], ..Node::new() };
     node.gpus = vec![wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..wire::Gpu::default() }];
     node.quiet(61).restart(11);
     assert_eq!(why(node.quiet(1).judge()), not_measured(&[Signal::Gpu], &[]));

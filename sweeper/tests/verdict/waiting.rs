@@ -1,10 +1,10 @@
 //! Work that waits is never idle, and the reason says for what.
 
 use crate::{
-    node::{Node, STARTED_S, bump, probe, wall},
+    node::{Node, STARTED_S, bump, capability, wall},
     not_measured, why,
 };
-use heartbeat::wire::{self, Class, ProbeStatus};
+use heartbeat::wire::{self, CapabilityStatus, Class};
 use sweeper::verdict::{Case, Protocol, Signal, Unknown, Verdict, Wait, judge, words};
 
 fn run(engine: &str, ended_boottime_ns: Option<u64>) -> wire::Run {
@@ -234,13 +234,13 @@ fn peers_that_are_not_listed_may_have_exchanged_data_if_the_last_listed_one_did(
 #[test]
 fn peers_that_could_not_be_listed_are_not_measured_and_an_older_agent_is_not_asked_for_them() {
     for (status, is_read) in [
-        (ProbeStatus::Ok, true),
-        (ProbeStatus::NotApplicable, true),
-        (ProbeStatus::Denied, false),
-        (ProbeStatus::Broken, false),
+        (CapabilityStatus::Ok, true),
+        (CapabilityStatus::NotApplicable, true),
+        (CapabilityStatus::Denied, false),
+        (CapabilityStatus::Broken, false),
     ] {
         let mut node = Node::new();
-        node.probes = vec![probe("peers", status)];
+        node.capabilities = vec![capability("peers", status)];
         let judgement = node.quiet(70).judge();
         if is_read {
             assert_eq!(judgement.verdict, Verdict::Idle, "{status:?}");
@@ -293,7 +293,8 @@ fn the_words_name_each_kind_and_no_name_acts_on_the_reader() {
     let mut node = Node::new();
     node.runs = vec![wire::Run { engine: "script\u{1b}[2J".into(), ..wire::Run::default() }];
     node.workload.name = named("slurm", "17");
-    node.people = Some(wire::People { terminal_sessions: 1, last_input_unix_ms: Some(wall(STARTED_S - 60)) });
+    node.interactive_sessions =
+        Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(wall(STARTED_S - 60)) });
     let first = said(node);
     let at = wall(STARTED_S + 20);
     let udp = wire::PeerGroup {

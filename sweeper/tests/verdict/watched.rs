@@ -1,7 +1,7 @@
-//! GPUs, people and callers: what they make active, and what not seeing them makes unknown.
+//! GPUs, interactive sessions and inbound peers: what they make active, and what not seeing them makes unknown.
 
 use crate::{
-    node::{Node, STARTED_S, bump, probe, wall},
+    node::{Node, STARTED_S, bump, capability, wall},
     not_measured, why,
 };
 use heartbeat::wire;
@@ -18,21 +18,21 @@ fn gpu_node() -> Node {
     Node {
         gpu_present: true,
         gpus: vec![gpu("A"), gpu("B")],
-        probes: vec![probe("gpu", wire::ProbeStatus::Ok)],
+        capabilities: vec![capability("gpu", wire::CapabilityStatus::Ok)],
         ..Node::new()
     }
 }
 
 fn typed(node: &mut Node, sessions: u32, last_input_unix_ms: Option<i64>) {
-    node.people = Some(wire::People { terminal_sessions: sessions, last_input_unix_ms });
+    node.interactive_sessions = Some(wire::InteractiveSessions { terminal_sessions: sessions, last_input_unix_ms });
 }
 
 fn listener(port: u32, class: wire::Class, last_new_peer_unix_ms: Option<i64>) -> wire::Listener {
     wire::Listener { port, class: class.into(), outside_peers: 1, last_new_peer_unix_ms, ..wire::Listener::default() }
 }
 
-fn callers(listeners: Vec<wire::Listener>) -> Option<wire::Callers> {
-    Some(wire::Callers { listeners, listeners_not_listed: 0 })
+fn callers(listeners: Vec<wire::Listener>) -> Option<wire::InboundPeers> {
+    Some(wire::InboundPeers { listeners, listeners_not_listed: 0 })
 }
 
 #[test]
@@ -66,16 +66,16 @@ fn a_gpu_that_works_is_active_whatever_its_host_does() {
 fn a_gpu_that_was_not_read_for_one_interval_breaks_the_window() {
     type Change = fn(&mut Node);
     let changes: [Change; 4] = [
-        |n| n.probes = vec![probe("gpu", wire::ProbeStatus::Broken)],
+        |n| n.capabilities = vec![capability("gpu", wire::CapabilityStatus::Broken)],
         |n| n.gpus[0].busy_ns = None,
         |n| n.gpus.truncate(1),
         |n| n.gpus[0].uuid = "C".into(),
     ];
     for change in changes {
         let mut node = gpu_node();
-        let before = (node.gpus.clone(), node.probes.clone());
+        let before = (node.gpus.clone(), node.capabilities.clone());
         node.quiet(100).pass(change);
-        (node.gpus, node.probes) = before;
+        (node.gpus, node.capabilities) = before;
         node.quiet(10);
         assert_eq!(why(node.judge()), not_measured(&[Signal::Gpu], &[]));
         assert_eq!(node.quiet(22).judge().verdict, Verdict::Idle, "a new window");
@@ -94,7 +94,7 @@ fn a_lost_heartbeat_of_a_gpu_host_may_have_been_the_one_that_said_it_could_not_r
 fn a_gpu_that_cannot_be_read_now_is_unknown() {
     let mut node = gpu_node();
     node.quiet(100);
-    node.probes = vec![probe("gpu", wire::ProbeStatus::Unsupported)];
+    node.capabilities = vec![capability("gpu", wire::CapabilityStatus::Unsupported)];
     assert_eq!(why(node.quiet(1).judge()), Unknown::GpuNotMeasured);
 }
 
@@ -154,7 +154,7 @@ fn a_terminal_whose_input_cannot_be_read_is_not_measured() {
     let mut node = Node::new();
     node.quiet(100);
     typed(&mut node, 2, Some(wall(0)));
-    node.probes = vec![probe("people", wire::ProbeStatus::Denied)];
+    node.capabilities = vec![capability("interactive_sessions", wire::CapabilityStatus::Denied)];
     node.quiet(200);
     assert_eq!(why(node.judge()), not_measured(&[Signal::Person], &[]));
     let input = wall(node.end_s) + 10_000;
@@ -163,7 +163,7 @@ fn a_terminal_whose_input_cannot_be_read_is_not_measured() {
 }
 
 #[test]
-fn a_new_caller_of_somebodys_port_is_work() {
+fn a_new_inbound_peer_of_somebodys_port_is_work() {
     for (port, class, expected) in [
         (80, wire::Class::Workload, Verdict::Active),
         (80, wire::Class::Unspecified, Verdict::Active),
@@ -173,38 +173,40 @@ fn a_new_caller_of_somebodys_port_is_work() {
         (9100, wire::Class::Housekeeping, Verdict::Idle),
     ] {
         let mut node = Node::new();
-        node.callers = callers(vec![listener(port, class, None)]);
+        node.inbound_peers = callers(vec![listener(port, class, None)]);
         node.quiet(80);
         let at = wall(node.end_s) + 30_000;
-        node.callers = callers(vec![listener(port, class, Some(at))]);
+        node.inbound_peers = callers(vec![listener(port, class, Some(at))]);
         node.quiet(59);
         let judgement = node.judge();
         assert_eq!(judgement.verdict, expected, "{port} {class:?} {judgement:?}");
         if expected == Verdict::Active {
-            assert!(matches!(judgement.decision, Decision::Above { signal: Signal::Callers, .. }));
+            assert!(matches!(judgement.decision, Decision::Above { signal: Signal::InboundPeers, .. }));
         }
         assert_eq!(node.quiet(3).judge().verdict, Verdict::Idle, "one call is not work for ever");
     }
 }
 
 #[test]
-fn a_port_that_comes_back_into_the_list_brings_no_new_caller() {
+fn a_port_that_comes_back_into_the_list_brings_no_new_inbound_peer() {
     let mut node = Node::new();
     let old = wall(STARTED_S);
-    node.callers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
     node.quiet(40);
-    node.callers = callers(Vec::new());
+    node.inbound_peers = callers(Vec::new());
     node.quiet(1);
-    node.callers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
     assert_eq!(node.quiet(40).judge().verdict, Verdict::Idle);
 }
 
 #[test]
-fn callers_that_could_not_be_listed_are_not_measured_and_an_older_agent_is_not_asked_for_them() {
+fn inbound_peers_that_could_not_be_listed_are_not_measured_and_an_older_agent_is_not_asked_for_them() {
     let mut node = Node::new();
-    node.probes = vec![probe("callers", wire::ProbeStatus::Broken)];
-    assert_eq!(why(node.quiet(100).judge()), not_measured(&[Signal::Callers], &[]));
-    node.probes = Vec::new();
+    node.capabilities = vec![capability("inbound_peers", wire::CapabilityStatus::Broken)];
+    assert_eq!(why(node.quiet(100).judge()), not_measured(&[Signal::InboundPeers], &[]));
+    node.capabilities = vec![capability("callers", wire::CapabilityStatus::Broken)];
+    assert_eq!(why(node.quiet(100).judge()), not_measured(&[Signal::InboundPeers], &[]), "by the name of before");
+    node.capabilities = Vec::new();
     assert_eq!(node.quiet(61).judge().verdict, Verdict::Idle);
 }
 
@@ -214,11 +216,11 @@ fn evidence_from_before_these_signals_is_judged_as_it_was() {
     node.quiet(70);
     let case = node.case();
     let mut old = serde_json::to_value(&case).unwrap();
-    for key in ["gpu_idle_after_ms", "interactive_after_ms", "gpu_busy_floor_ns_per_s"] {
+    for key in ["gpu_idle_after_ms", "interactive_after_ms", "gpu_busy_threshold_ns_per_s"] {
         assert!(old["policy"].as_object_mut().unwrap().remove(key).is_some());
     }
     let text = old.to_string();
-    for key in ["gpu_busy_ns", "last_input", "new_callers", "blind", "terminals"] {
+    for key in ["gpu_busy_ns", "last_input", "new_inbound_peers", "blind", "terminals"] {
         assert!(!text.contains(key), "{key} is written where there is none");
     }
     let old: Case = serde_json::from_value(old).unwrap();
@@ -227,9 +229,9 @@ fn evidence_from_before_these_signals_is_judged_as_it_was() {
 }
 
 #[test]
-fn the_words_name_gpus_people_and_callers_where_they_were_seen() {
+fn the_words_name_gpus_sessions_and_inbound_peers_where_they_were_seen() {
     let mut node = gpu_node();
-    node.callers = callers(vec![listener(80, wire::Class::Workload, None)]);
+    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, None)]);
     let long_ago = wall(STARTED_S) - 60 * MINUTE_MS;
     typed(&mut node, 1, Some(long_ago));
     node.quiet(200);

@@ -96,7 +96,7 @@ async fn measure(arguments: &Arguments) {
     let length = Duration::from_secs(arguments.seconds);
     if wants(Part::Loads) {
         for load in wanted(&arguments.load) {
-            // Where speed is the figure, the kernel's own clock readings would slow every program down.
+            // Where speed is the figure, the kernel's own reads of the clock would slow every program down.
             watchers::measure_bpf(matches!(load, Load::Idle | Load::Paced | Load::Tcp));
             for watcher in wanted(&arguments.watcher) {
                 for round in 0..arguments.rounds {

@@ -38,7 +38,7 @@ impl Drop for Room {
     }
 }
 
-/// The agent's memory beside so many living processes, after three readings of them.
+/// The agent's memory beside so many living processes, after three samples of them.
 pub(crate) async fn memory(processes: u32) -> Value {
     let _room = Room::make(processes);
     let mut crowd = crowd(processes);

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 /// Whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Watcher {
-    /// `node-agent run` with its default settings but an interval of 1 s: thirty times the default's readings.
+    /// `node-agent run` with its default settings but an interval of 1 s: thirty times the default's samples.
     NodeAgent,
-    /// `bpftrace` that counts forks, program starts and deaths by name at the same three tracepoints.
+    /// `bpftrace` that counts forks, program starts and exits by name at the same three tracepoints.
     Bpftrace,
     /// `bpftrace` that counts context switches by name: what an agent pays that hooks the scheduler.
     BpftraceSwitches,
@@ -115,7 +115,7 @@ fn cpu_time(pid: i32) -> Duration {
 
 const BPF_STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// Whether the kernel measures BPF programs, which costs them two readings of the clock for each run.
+/// Whether the kernel measures BPF programs, which costs them two reads of the clock for each run.
 pub(crate) fn measure_bpf(on: bool) {
     fs::write(BPF_STATS, if on { "1" } else { "0" }).expect("kernel.bpf_stats_enabled can be written: this needs root");
 }

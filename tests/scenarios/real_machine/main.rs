@@ -48,7 +48,7 @@ lookback = "10m"
 missed_heartbeats = 10
 # An emulated CPU is tens of times slower than a real one: a scrape takes a second of it, and the watcher of an idle container, whose 2 ms a
 # second would be none on a real one, is at the threshold. Both are ten times what they are elsewhere.
-workload_cpu_floor_ns_per_s = 20_000_000
+workload_cpu_threshold_ns_per_s = 20_000_000
 housekeeping_cpu_budget_ns_per_s = 500_000_000
 [sweep]
 # The scenario sweeps by hand.

@@ -95,7 +95,7 @@ impl Seen {
             boot_grace_ms: 0,
             missed_heartbeats: 10,
             // As the sweeper's configuration has them.
-            workload_cpu_floor_ns_per_s: 20_000_000,
+            workload_cpu_threshold_ns_per_s: 20_000_000,
             housekeeping_cpu_budget_ns_per_s: 500_000_000,
             ..Policy::default()
         };

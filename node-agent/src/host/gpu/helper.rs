@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_secs(1);
 /// What the helper sees of the agent's environment: where a container keeps the driver's library.
 const PASSED_ON: [&str; 1] = ["LD_LIBRARY_PATH"];
 
-/// What the thread and the collector share.
+/// What the thread and the sampler share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     meter: Mutex<Meter>,

@@ -1,7 +1,7 @@
-//! From readings of a moment to books of an interval. Pure: no clock, no process.
+//! From samples of a moment to counters of an interval. Pure: no clock, no process.
 //!
-//! A device is busy for the share of the time between two readings that the driver's utilisation names. Time between two
-//! readings that lie further apart than [`LONGEST_GAP_NS`] was not observed, and whoever asks is told: a device that
+//! A device is busy for the share of the time between two samples that the driver's utilisation names. Time between two
+//! samples that lie further apart than [`LONGEST_GAP_NS`] was not observed, and whoever asks is told: a device that
 //! nobody looked at was not idle.
 
 use heartbeat::wire;
@@ -65,7 +65,7 @@ impl Meter {
             self.note(Problem::Broken(format!("{gone} is gone")));
         }
         self.lost = lost;
-        if let Some(problem) = self.standing_problem() {
+        if let Some(problem) = self.present_problem() {
             self.note(problem);
         }
     }
@@ -80,8 +80,8 @@ impl Meter {
         self.problem.get_or_insert(problem);
     }
 
-    /// What is wrong with the last reading.
-    fn standing_problem(&self) -> Option<Problem> {
+    /// What is wrong with the last sample.
+    fn present_problem(&self) -> Option<Problem> {
         let blind = self.devices.values().map(|tracked| &tracked.now).find(|now| now.utilization_percent.is_none());
         let lost = || self.lost.first().map(|why| Problem::Broken(why.clone()));
         blind.map_or_else(lost, |device| {
@@ -110,12 +110,12 @@ impl Meter {
     ) -> (Vec<(wire::Gpu, Vec<u32>)>, Option<Problem>) {
         let is_fresh = self.last_ns.is_some_and(|last| now_boottime_ns.saturating_sub(last) <= LONGEST_GAP_NS);
         if !is_fresh {
-            let silence = "the driver gave no reading for more than 5 s";
+            let silence = "the driver gave no sample for more than 5 s";
             self.note(Problem::Broken(self.failure.clone().unwrap_or_else(|| silence.to_owned())));
         }
         if is_fresh {
-            // It stands until a reading without it, however seldom readings come.
-            if let Some(problem) = self.standing_problem() {
+            // It stands until a sample without it, however seldom samples come.
+            if let Some(problem) = self.present_problem() {
                 self.note(problem);
             }
             if self.devices.len() < expected {

@@ -15,7 +15,7 @@ fn busy(gpus: &[(wire::Gpu, Vec<u32>)]) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn utilisation_is_integrated_over_the_time_between_two_readings() {
+fn utilisation_is_integrated_over_the_time_between_two_samples() {
     let mut meter = Meter::default();
     assert!(!meter.has_heard());
     for (second, percent) in [(10, 100), (11, 50), (13, 20), (14, 0)] {
@@ -41,13 +41,13 @@ fn a_gap_is_told_once_and_adds_nothing() {
 }
 
 #[test]
-fn silence_is_no_reading() {
+fn silence_is_no_sample() {
     let mut meter = Meter::default();
     meter.feed(read(&[device("A", Some(0))]), 10 * S);
     assert_eq!(meter.take(15 * S, 1).1, None);
     let (gpus, problem) = meter.take(15 * S + 1, 1);
     assert!(gpus.is_empty());
-    assert!(matches!(problem, Some(Problem::Broken(reason)) if reason.contains("no reading")));
+    assert!(matches!(problem, Some(Problem::Broken(reason)) if reason.contains("no sample")));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_device_without_utilisation_is_absent_and_not_idle() {
     assert!(
         matches!(problem, Some(Problem::Unsupported(reason)) if reason.starts_with("A: utilization: not available"))
     );
-    assert!(meter.take(S + 1, 2).1.is_some(), "no newer reading says otherwise");
+    assert!(meter.take(S + 1, 2).1.is_some(), "no newer sample says otherwise");
     meter.feed(read(&[device("A", Some(0)), device("B", Some(0))]), 2 * S);
     assert_eq!(meter.take(2 * S, 2).1, None);
 }

@@ -2,7 +2,7 @@
 //! binary that cannot load a library, and because a driver that hangs must not take the agent with it.
 //!
 //! The helper is started only where an NVIDIA GPU is on the bus. It has no rights, no state and one pipe. A host is read
-//! if and only if every GPU on the bus was read over the whole interval; in every other case the probe `gpu` says why, and no
+//! if and only if every GPU on the bus was read over the whole interval; in every other case the capability `gpu` says why, and no
 //! verdict takes the host for idle. AMD's GPUs and other accelerators are not read, and the capability `accelerators` names them. Proven against a stand-in library that is compiled from NVIDIA's
 //! own header, and never on real hardware.
 //!
@@ -16,7 +16,7 @@ mod meter;
 pub use bus::Bus;
 
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     procfs::process,
 };
 use heartbeat::{envelope::MAX_GPUS, wire};
@@ -75,7 +75,7 @@ impl Gpus {
         let theirs = Arc::clone(&shared);
         let begin = move || {
             // Neither this thread nor the helper needs any.
-            crate::privileges::give_up_in_this_thread();
+            crate::privileges::drop_in_this_thread();
             helper::keep_running(&program, &theirs);
         };
         match thread::Builder::new().name("gpu".to_owned()).stack_size(256 * 1024).spawn(begin) {
@@ -89,7 +89,7 @@ impl Gpus {
     }
 
     /// What the devices did so far, and what was not measured since the last call.
-    pub fn read(&self, now_boottime_ns: u64, probes: &mut Probes) -> Vec<wire::Gpu> {
+    pub fn read(&self, now_boottime_ns: u64, capabilities: &mut Capabilities) -> Vec<wire::Gpu> {
         let mut devices = Vec::new();
         let mut problem = None;
         if let Some(shared) = &self.shared {
@@ -107,8 +107,8 @@ impl Gpus {
             (None, _) => (Status::Ok, String::new()),
         };
         let (beside, why) = accelerators::state(&self.bus, (status, &reason));
-        probes.set("gpu", status, reason);
-        probes.set("accelerators", beside, why);
+        capabilities.set("gpu", status, reason);
+        capabilities.set("accelerators", beside, why);
         let workloads = |pids: Vec<u32>| -> BTreeSet<String> {
             let known = pids.into_iter().take(MAX_PROCESSES);
             known.filter_map(|pid| process::workload(Path::new("/proc"), pid)).collect()

@@ -33,7 +33,7 @@ const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How often the thread looks whether it should end.
 const STEP: Duration = Duration::from_millis(500);
 
-/// What the thread and the collector share.
+/// What the thread and the sampler share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     state: Mutex<State>,

@@ -150,7 +150,7 @@ fn an_id_that_is_used_again_is_what_it_is_now() {
 }
 
 #[test]
-fn what_has_ended_is_known_until_its_last_counters_are_booked() {
+fn what_has_ended_is_known_until_its_last_counters_are_added() {
     let rules = &workload_rules::built_in().housekeeping;
     let (mut known, start) = (Known::default(), Instant::now());
     known.take(vec![said(Source::Kubelet, &[aws_node()])], start);

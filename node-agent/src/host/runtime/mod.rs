@@ -16,7 +16,7 @@ pub mod report;
 pub mod serve;
 
 use crate::{
-    coverage::{Probes, Status},
+    coverage::{Capabilities, Status},
     privileges,
 };
 use helper::Shared;
@@ -112,7 +112,7 @@ impl Containers {
         // In this thread, which still has the rights.
         let child = helper::start(&options);
         let begin = move || {
-            privileges::give_up_in_this_thread();
+            privileges::drop_in_this_thread();
             helper::keep_running(&options, child, &theirs);
         };
         match thread::Builder::new().name("runtime".to_owned()).stack_size(256 * 1024).spawn(begin) {
@@ -150,9 +150,9 @@ impl Containers {
     }
 
     /// States the capability `containers`.
-    pub fn state(&self, probes: &mut Probes) {
+    pub fn state(&self, capabilities: &mut Capabilities) {
         let (status, reason) = self.refusal.clone().unwrap_or_else(|| self.known.status());
-        probes.set("containers", status, reason);
+        capabilities.set("containers", status, reason);
     }
 }
 

@@ -83,7 +83,7 @@ fn an_answer_that_is_refused_endless_or_something_else_is_named_and_bounded() {
 }
 
 #[test]
-fn a_source_that_never_answers_is_given_up_and_does_not_hold_up_another() {
+fn a_source_that_never_answers_is_abandoned_and_does_not_hold_up_another() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap_or_else(|error| panic!("{error}"));
     let url = silent.local_addr().map(|address| format!("http://{address}")).ok();
     let (ecs_url, _requests) = server(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"Tasks\": []}", false);
@@ -101,7 +101,7 @@ fn where_nobody_listens_the_source_is_absent() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
     let cri = |socket| Options { enabled: true, cri_socket: Some(socket), ..Options::default() };
     assert!(matches!(outcome(asked(&cri(folder.path().join("none.sock")))), Err(Failure::Absent(_))));
-    let socket = folder.path().join("dead.sock");
+    let socket = folder.path().join("gone.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket));
     assert!(matches!(outcome(asked(&cri(socket))), Err(Failure::Absent(_))));
 }
@@ -130,10 +130,10 @@ fn nobody_is_asked_unless_it_is_switched_on() {
     let (url, requests) = server(b"HTTP/1.1 200 OK\r\n\r\n", false);
     let mut containers = Containers::start(&Options { enabled: false, kubelet_url: Some(url), ..Options::default() });
     containers.begin();
-    let mut probes = Probes::default();
-    containers.state(&mut probes);
-    assert_eq!(probes.status("containers"), Some(Status::NotApplicable));
-    assert!(probes.to_wire()[0].reason.contains("switched off"));
+    let mut capabilities = Capabilities::default();
+    containers.state(&mut capabilities);
+    assert_eq!(capabilities.status("containers"), Some(Status::NotApplicable));
+    assert!(capabilities.to_wire()[0].reason.contains("switched off"));
     assert_eq!(requests.try_iter().count(), 0);
 }
 

@@ -12,7 +12,7 @@ mod packages;
 mod schedules;
 mod units;
 
-use crate::coverage::{Probes, Status};
+use crate::coverage::{Capabilities, Status};
 use crontabs::Crontabs;
 use node_agent_ebpf::Executable;
 use packages::Packages;
@@ -124,14 +124,14 @@ impl Shipped {
     }
 
     /// Says what can be known here.
-    pub fn state(&self, probes: &mut Probes) {
+    pub fn state(&self, capabilities: &mut Capabilities) {
         match self.packages.refusal() {
-            None => probes.ok("provenance"),
-            Some(refusal) => probes.set("provenance", refusal.status, refusal.reason.clone()),
+            None => capabilities.ok("provenance"),
+            Some(refusal) => capabilities.set("provenance", refusal.status, refusal.reason.clone()),
         }
         match &self.ships_crontabs {
-            Ok(()) => probes.ok("crontabs"),
-            Err(reason) => probes.set("crontabs", Status::NotApplicable, reason.clone()),
+            Ok(()) => capabilities.ok("crontabs"),
+            Err(reason) => capabilities.set("crontabs", Status::NotApplicable, reason.clone()),
         }
     }
 }

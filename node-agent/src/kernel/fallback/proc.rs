@@ -1,6 +1,6 @@
 //! Who lives, from `/proc`: four small files per process.
 //!
-//! CPU time comes in ticks of the kernel (10 ms). A process that is born and dies between two readings leaves nothing here.
+//! CPU time comes in ticks of the kernel (10 ms). A process that starts and exits between two samples leaves nothing here.
 
 use crate::{
     coverage::Status,
@@ -119,7 +119,7 @@ impl Sums {
     }
 }
 
-/// By what the books are kept.
+/// By what counters are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Whose {
     /// Path of the cgroup; `None` if nobody knows it any more.
@@ -161,7 +161,7 @@ pub(super) struct Process {
     /// Threads that live.
     pub threads: u32,
     /// It has ended, and its parent has not asked yet how.
-    pub is_dead: bool,
+    pub has_exited: bool,
 }
 
 /// What is needed of `/proc/PID/stat`.
@@ -241,7 +241,7 @@ fn scan_under(proc: &Path) -> io::Result<Scan> {
     }
     let mut paths = HashSet::new();
     for (pid, line) in &lines {
-        if let Some(process) = look_at(proc, *pid, line, &mut paths, &mut scan.hides_io)? {
+        if let Some(process) = read_process(proc, *pid, line, &mut paths, &mut scan.hides_io)? {
             scan.processes.insert(*pid, process);
         }
     }
@@ -263,7 +263,7 @@ fn line(proc: &Path, pid: u32) -> io::Result<Line> {
     Line::of(&Stat::read(proc, pid)?).ok_or_else(unknown)
 }
 
-fn look_at(
+fn read_process(
     proc: &Path,
     pid: u32,
     line: &Line,
@@ -321,7 +321,7 @@ fn look_at(
         resident_bytes: number_after(&status, "VmRSS:").unwrap_or(0).saturating_mul(1024),
         threads: line.threads,
         // A first thread that ended before the others leaves the process alive.
-        is_dead: line.is_zombie && line.threads < 2,
+        has_exited: line.is_zombie && line.threads < 2,
     }))
 }
 

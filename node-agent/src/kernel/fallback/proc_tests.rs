@@ -27,7 +27,7 @@ fn each_field_is_where_the_kernel_puts_it() {
 fn this_process_is_found_with_its_executable_and_its_cgroup() {
     let scan = scan().unwrap();
     let own = &scan.processes[&std::process::id()];
-    assert!(own.whose.is_own && !own.is_dead && own.threads > 0 && own.peak_resident_bytes > 0);
+    assert!(own.whose.is_own && !own.has_exited && own.threads > 0 && own.peak_resident_bytes > 0);
     assert_ne!(own.whose.executable, Executable::default());
     let place = Place { path: own.whose.path.clone(), executable: own.whose.executable };
     assert_eq!(place_of(std::process::id()), Some(place));

@@ -31,7 +31,7 @@ pub(super) struct Record {
     pub wait_status: u32,
     /// CPU time by the scheduler, in nanoseconds.
     pub scheduled_ns: u64,
-    /// All that a reading of `/proc` shows as well; its CPU time is what the clock's ticks sampled.
+    /// All that a sample of `/proc` shows as well; its CPU time is what the clock's ticks sampled.
     pub sums: Sums,
     /// Highest resident memory of the process, in bytes.
     pub peak_resident_bytes: u64,

@@ -1,17 +1,16 @@
 //! One sample, put together from `/proc`, the records of the kernel and the tracepoints' counts. ◇ Plain data.
 
 use super::{
-    dead::Dead,
+    exited::Exited,
     proc::{Place, Process, Scan, Whose},
 };
 use crate::{
-    model::{Ledger, Share, add_totals},
+    model::{Delta, Deltas, add_totals},
     procfs::cgroups::Cgroups,
 };
 use node_agent_ebpf::{
-    Executable, Key, Totals,
-    births::{Birth, Counts},
-    hierarchy,
+    Executable, Key, Totals, hierarchy,
+    process_events::{Counts, ProcessEventKey},
 };
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,26 +19,26 @@ pub(super) fn add_counts(to: &mut Totals, counts: Counts) {
     add_totals(to, &Totals { forks, execs, exits, ..Totals::default() });
 }
 
-/// How the living are booked.
+/// How living processes are counted.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     /// This is not the baseline.
     pub(super) has_read: bool,
-    /// Records tell who ended: what `/proc` still shows of such a process is booked already.
+    /// Records tell who ended: what `/proc` still shows of such a process is counted already.
     pub(super) sees_ends: bool,
-    /// Who is new counts as a birth.
+    /// Who is new counts as a fork.
     pub(super) counts_here: bool,
 }
 
-/// The reading that is being put together.
+/// The sample that is being put together.
 #[derive(Debug, Default)]
-pub(super) struct Books {
-    pub(super) ledger: Ledger,
-    /// Numbers for cgroup paths, as [`Ledger::paths`] wants them.
+pub(super) struct DeltasBuilder {
+    pub(super) deltas: Deltas,
+    /// Numbers for cgroup paths, as [`Deltas::paths`] wants them.
     ids: HashMap<Arc<str>, u64>,
 }
 
-impl Books {
+impl DeltasBuilder {
     /// Cgroup 0 has no path: that is a process of which nobody knows where it belongs.
     fn key(&mut self, whose: &Whose) -> Key {
         let next = self.ids.len() as u64 + 1;
@@ -58,14 +57,14 @@ impl Books {
         }
     }
 
-    fn share(&mut self, whose: &Whose) -> &mut Share {
+    fn delta(&mut self, whose: &Whose) -> &mut Delta {
         let key = self.key(whose);
-        self.ledger.share(key)
+        self.deltas.delta(key)
     }
 
-    pub(super) fn book_living(&mut self, scan: &Scan, before: &HashMap<u32, Process>, rules: Rules) {
+    pub(super) fn add_living(&mut self, scan: &Scan, before: &HashMap<u32, Process>, rules: Rules) {
         for (pid, process) in &scan.processes {
-            if process.is_dead && rules.sees_ends {
+            if process.has_exited && rules.sees_ends {
                 continue;
             }
             let was = before.get(pid).filter(|was| was.start_ticks == process.start_ticks);
@@ -79,46 +78,46 @@ impl Books {
                 forks: u64::from(rules.counts_here && rules.has_read && was.is_none()),
                 ..news.totals()
             };
-            let share = self.share(&process.whose);
-            add_totals(&mut share.totals, &totals);
-            if !process.is_dead {
-                share.resident_bytes = share.resident_bytes.saturating_add(process.resident_bytes);
-                share.live_processes = share.live_processes.saturating_add(1);
-                share.live_threads = share.live_threads.saturating_add(process.threads);
+            let delta = self.delta(&process.whose);
+            add_totals(&mut delta.totals, &totals);
+            if !process.has_exited {
+                delta.resident_bytes = delta.resident_bytes.saturating_add(process.resident_bytes);
+                delta.live_processes = delta.live_processes.saturating_add(1);
+                delta.live_threads = delta.live_threads.saturating_add(process.threads);
             }
         }
     }
 
-    pub(super) fn book_dead(&mut self, dead: &mut Dead, rules: Rules) {
-        let (by_key, rest, failures) = dead.take();
-        // Who died before the baseline is nobody's activity.
+    pub(super) fn add_exited(&mut self, exited: &mut Exited, rules: Rules) {
+        let (by_key, overflow, failures) = exited.take();
+        // Who exited before the baseline is nobody's activity.
         if !rules.has_read {
             return;
         }
         let counted = |totals: Totals| if rules.counts_here { totals } else { Totals { forks: 0, exits: 0, ..totals } };
         for (whose, totals) in by_key {
-            add_totals(&mut self.share(&whose).totals, &counted(totals));
+            add_totals(&mut self.delta(&whose).totals, &counted(totals));
         }
-        for (to, totals) in self.ledger.rest.iter_mut().zip(rest) {
+        for (to, totals) in self.deltas.overflow.iter_mut().zip(overflow) {
             add_totals(&mut to.totals, &counted(totals));
         }
         for ((whose, wait_status), count) in failures {
             let key = self.key(&whose);
-            self.ledger.failures.push((key, wait_status, count));
+            self.deltas.failures.push((key, wait_status, count));
         }
     }
 
-    pub(super) fn book_births(
+    pub(super) fn add_process_events(
         &mut self,
-        births: &[(Birth, Counts)],
+        process_events: &[(ProcessEventKey, Counts)],
         cgroups: &Cgroups,
         place: impl Fn(u32) -> Option<Place>,
     ) {
         /// The root of every tree.
         const ROOT_ID: u64 = 1;
-        for (birth, counts) in births {
-            let owner = place(birth.owner).unwrap_or_default();
-            let path = match birth.cgroup_id {
+        for (key, counts) in process_events {
+            let owner = place(key.owner).unwrap_or_default();
+            let path = match key.cgroup_id {
                 0 => owner.path,
                 ROOT_ID => Some("/".into()),
                 id => cgroups.path(hierarchy::V2, id).map(Arc::from).or(owner.path),
@@ -128,19 +127,19 @@ impl Books {
             let executable = if is_itself { owner.executable } else { Executable::default() };
             let whose = Whose {
                 path,
-                uid: birth.uid,
-                comm: birth.comm,
+                uid: key.uid,
+                comm: key.comm,
                 executable,
-                is_kernel_thread: birth.kernel_thread == 1,
-                is_own: birth.owner == std::process::id(),
+                is_kernel_thread: key.kernel_thread == 1,
+                is_own: key.owner == std::process::id(),
             };
-            add_counts(&mut self.share(&whose).totals, *counts);
+            add_counts(&mut self.delta(&whose).totals, *counts);
         }
     }
 
-    pub(super) fn ledger(self, drops: Vec<(&'static str, u64)>) -> Ledger {
+    pub(super) fn deltas(self, drops: Vec<(&'static str, u64)>) -> Deltas {
         let paths = self.ids.into_iter().map(|(path, id)| (id, path.to_string())).collect();
-        Ledger { paths: Some(paths), drops, ..self.ledger }
+        Deltas { paths: Some(paths), drops, ..self.deltas }
     }
 }
 

@@ -1,11 +1,11 @@
-//! The kernel's record of each task that ends (taskstats), received by a thread that sleeps while nobody dies.
+//! The kernel's record of each task that ends (taskstats), received by a thread that sleeps while nothing exits.
 //!
 //! The records wait in the socket's buffer and are taken from it every 100 ms while there are any: it holds 13,000 of them (measured: 1,629
-//! in an eighth of it), so losses begin at about 130,000 deaths a second. A loss is counted. Registering needs `CAP_NET_ADMIN` and the
+//! in an eighth of it), so losses begin at about 130,000 exits a second. A loss is counted. Registering needs `CAP_NET_ADMIN` and the
 //! first pid and user namespace; receiving needs nothing. <https://docs.kernel.org/accounting/taskstats.html>
 
 use super::{
-    dead::Dead,
+    exited::Exited,
     proc::place_of,
     record::{Record, scheduled_ns_of_process},
 };
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-/// Longest that the record of one death may take.
+/// Longest that the record of one exit may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 const COMMAND_GET: u8 = 1;
 const REGISTER_CPUS: u16 = 3;
@@ -39,7 +39,7 @@ pub enum TaskstatsError {
     Unsupported(#[source] io::Error),
     /// The kernel refuses to register this process.
     #[error(
-        "the kernel refuses to send records of the dead: {0}; that needs CAP_NET_ADMIN in the first user and pid namespace"
+        "the kernel refuses to send records of exited tasks: {0}; that needs CAP_NET_ADMIN in the first user and pid namespace"
     )]
     Denied(#[source] io::Error),
     /// A record of an older kernel.
@@ -51,7 +51,7 @@ pub enum TaskstatsError {
 }
 
 impl TaskstatsError {
-    /// What it says about a probe.
+    /// What it says about a capability.
     #[must_use]
     pub fn status(&self) -> Status {
         match self {
@@ -66,7 +66,7 @@ impl TaskstatsError {
 #[derive(Debug)]
 pub(super) struct Taskstats {
     socket: Arc<Socket>,
-    dead: Arc<Mutex<Dead>>,
+    exited: Arc<Mutex<Exited>>,
     /// Dropping it wakes the thread up for the last time.
     end: Option<io::PipeWriter>,
     thread: Option<JoinHandle<()>>,
@@ -83,7 +83,7 @@ impl Drop for Taskstats {
 }
 
 impl Taskstats {
-    /// Registers for the deaths on all CPUs; they count from here on.
+    /// Registers for the exits on all CPUs; they count from here on.
     pub(super) fn start() -> Result<Self, TaskstatsError> {
         let socket = Socket::open(BUFFER_BYTES)?;
         let family = socket.family(b"TASKSTATS\0").map_err(TaskstatsError::Unsupported)?;
@@ -95,42 +95,42 @@ impl Taskstats {
             Some(libc::EPERM | libc::EINVAL) => TaskstatsError::Denied(error),
             _ => TaskstatsError::Io(error),
         })?;
-        ask_for_one_death(&socket)?;
+        ask_for_one_exit(&socket)?;
         let (woken, end) = io::pipe()?;
-        let (socket, dead) = (Arc::new(socket), Arc::new(Mutex::new(Dead::default())));
+        let (socket, exited) = (Arc::new(socket), Arc::new(Mutex::new(Exited::default())));
         let thread = std::thread::Builder::new().name("taskstats".to_owned()).spawn({
-            let (socket, dead) = (Arc::clone(&socket), Arc::clone(&dead));
+            let (socket, exited) = (Arc::clone(&socket), Arc::clone(&exited));
             move || {
-                crate::privileges::give_up_in_this_thread();
+                crate::privileges::drop_in_this_thread();
                 let mut buffer = vec![0; 64 * 1024];
                 while !readable(socket.as_fd(), woken.as_fd(), None) {
-                    drain(&socket, &mut locked(&dead), &mut buffer);
+                    drain(&socket, &mut locked(&exited), &mut buffer);
                     if readable(woken.as_fd(), woken.as_fd(), Some(DRAIN_EVERY)) {
                         return;
                     }
                 }
             }
         })?;
-        Ok(Self { socket, dead, end: Some(end), thread: Some(thread) })
+        Ok(Self { socket, exited, end: Some(end), thread: Some(thread) })
     }
 
-    /// The books of the dead, with every record in them that the kernel has sent so far. No record is booked while they are held.
-    pub(super) fn up_to_now(&self) -> MutexGuard<'_, Dead> {
-        let mut dead = locked(&self.dead);
-        drain(&self.socket, &mut dead, &mut vec![0; 64 * 1024]);
-        dead
+    /// The counters of exited tasks, with every record that the kernel has sent so far. No record is added while they are held.
+    pub(super) fn up_to_now(&self) -> MutexGuard<'_, Exited> {
+        let mut exited = locked(&self.exited);
+        drain(&self.socket, &mut exited, &mut vec![0; 64 * 1024]);
+        exited
     }
 }
 
-fn locked(dead: &Mutex<Dead>) -> MutexGuard<'_, Dead> {
-    dead.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(exited: &Mutex<Exited>) -> MutexGuard<'_, Exited> {
+    exited.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record tells its version by itself: one thread dies for it.
-fn ask_for_one_death(socket: &Socket) -> Result<(), TaskstatsError> {
+/// A record tells its version by itself: one thread exits for it.
+fn ask_for_one_exit(socket: &Socket) -> Result<(), TaskstatsError> {
     std::thread::spawn(|| ()).join().map_err(|_| TaskstatsError::TooOld)?;
     let mut buffer = vec![0; 64 * 1024];
-    // `join` may return a moment before the record is sent. Others die meanwhile, too: any record tells the version.
+    // `join` may return a moment before the record is sent. Others exit meanwhile, too: any record tells the version.
     while readable(socket.as_fd(), socket.as_fd(), Some(PATIENCE)) {
         let count = socket.receive(&mut buffer)?;
         let datagram = buffer.get(..count).unwrap_or_default();
@@ -157,23 +157,23 @@ fn statistics(nested: &[u8]) -> Option<&[u8]> {
     attributes(nested).find(|(kind, _)| *kind == STATISTICS).map(|(_, bytes)| bytes)
 }
 
-fn drain(socket: &Socket, dead: &mut Dead, buffer: &mut [u8]) {
+fn drain(socket: &Socket, exited: &mut Exited, buffer: &mut [u8]) {
     loop {
         match socket.receive(buffer) {
             Ok(0) => return,
-            Ok(count) => book_all(buffer.get(..count).unwrap_or_default(), dead),
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => dead.lost += 1,
+            Ok(count) => add_all(buffer.get(..count).unwrap_or_default(), exited),
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => exited.lost += 1,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                tracing::warn!(%error, "records of the dead cannot be received");
-                dead.lost += 1;
+                tracing::warn!(%error, "records of exited tasks cannot be received");
+                exited.lost += 1;
                 return;
             }
         }
     }
 }
 
-fn book_all(datagram: &[u8], dead: &mut Dead) {
+fn add_all(datagram: &[u8], exited: &mut Exited) {
     for message in messages(datagram) {
         let (mut task, mut whole_ns) = (None, None);
         for (kind, nested) in message.attributes() {
@@ -185,9 +185,9 @@ fn book_all(datagram: &[u8], dead: &mut Dead) {
         }
         match task {
             Some(Some(record)) => {
-                dead.book(&record, whole_ns, place_of);
+                exited.add(&record, whole_ns, place_of);
             }
-            Some(None) => dead.lost += 1,
+            Some(None) => exited.lost += 1,
             None => {}
         }
     }

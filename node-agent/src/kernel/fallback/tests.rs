@@ -1,17 +1,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::model::Share;
+use crate::model::Delta;
 use node_agent_ebpf::counter;
 
-const NOTHING: Wanted = Wanted { births: false, taskstats: false };
+const NOTHING: Wanted = Wanted { process_events: false, taskstats: false };
 
-fn own(ledger: &Ledger) -> Share {
-    ledger.shares.iter().filter(|(key, _)| key.own == 1).map(|(_, share)| *share).next().unwrap()
+fn own(deltas: &Deltas) -> Delta {
+    deltas.by_key.iter().filter(|(key, _)| key.own == 1).map(|(_, delta)| *delta).next().unwrap()
 }
 
 #[test]
-fn the_second_reading_shows_what_this_process_did_in_between() {
+fn the_second_sample_shows_what_this_process_did_in_between() {
     let mut fallback = Fallback::start(NOTHING);
     let first = own(&fallback.read().unwrap());
     assert_eq!(first.totals.counters[counter::CPU_NS], 0);
@@ -26,10 +26,10 @@ fn the_second_reading_shows_what_this_process_did_in_between() {
 #[test]
 fn what_is_not_wanted_is_not_there_and_says_so() {
     let fallback = Fallback::start(NOTHING);
-    assert_eq!(fallback.collector(), wire::Collector::Proc);
+    assert_eq!(fallback.source(), wire::Source::Proc);
     assert_eq!(fallback.refusal(NOTHING), None);
-    let both = Wanted { births: true, taskstats: true };
+    let both = Wanted { process_events: true, taskstats: true };
     assert_eq!(fallback.refusal(both), Some("switched off by configuration"));
-    let standing = fallback.standing(&(Status::Denied, "no rights".to_owned()));
-    assert!(!standing.measured.births && !standing.measured.execs && !standing.measured.failures);
+    let statuses = fallback.statuses(&(Status::Denied, "no rights".to_owned()));
+    assert!(!statuses.measured.process_events && !statuses.measured.execs && !statuses.measured.failures);
 }

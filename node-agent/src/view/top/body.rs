@@ -4,7 +4,7 @@ use crate::view::{
     shape::{Row, Run, View},
     units::{byte_rate, count, cpus, ending, rate, size, span},
 };
-use heartbeat::wire::{Class, ProbeStatus};
+use heartbeat::wire::{CapabilityStatus, Class};
 use ratatui::{
     style::{Color, Modifier, Style},
     text::Line,
@@ -33,7 +33,7 @@ fn figures(row: &Row) -> String {
         size(row.memory_bytes),
         byte_rate(both(row.disk)),
         byte_rate(both(row.network)),
-        rate(row.births)
+        rate(row.starts)
     )
 }
 
@@ -139,7 +139,7 @@ pub(super) fn machine(view: &View) -> Body {
         format!("{} {percent}, {used} of {total}, {power}, {processes}", gpu.model)
     });
     section("GPUs", or(if view.host.gpu_present { "present and not read" } else { "none" }, gpus.collect()));
-    section("Who would notice", callers(view));
+    section("Who would notice", inbound_peers(view));
     let (cpu, memory) = view.agent;
     section("This agent", vec![format!("{} CPUs, {} resident", cpus(cpu), size(memory))]);
     (title("what else there is".to_owned()), lines)
@@ -150,19 +150,21 @@ fn or(nothing: &str, entries: Vec<String>) -> Vec<String> {
 }
 
 fn problems(view: &View) -> Vec<String> {
-    let word = |status: ProbeStatus| match status {
-        ProbeStatus::Denied => "denied",
-        ProbeStatus::Unsupported => "unsupported",
+    let word = |status: CapabilityStatus| match status {
+        CapabilityStatus::Denied => "denied",
+        CapabilityStatus::Unsupported => "unsupported",
         _ => "broken",
     };
-    let entries =
-        view.problems.iter().map(|probe| format!("{} ({}): {}", probe.name, word(probe.status()), probe.reason));
+    let entries = view
+        .problems
+        .iter()
+        .map(|capability| format!("{} ({}): {}", capability.name, word(capability.status()), capability.reason));
     or("everything that this machine has is measured", entries.collect())
 }
 
-fn callers(view: &View) -> Vec<String> {
-    let Some(callers) = &view.callers else { return vec!["listening ports could not be read".to_owned()] };
-    let mut entries = callers
+fn inbound_peers(view: &View) -> Vec<String> {
+    let Some(inbound_peers) = &view.inbound_peers else { return vec!["listening ports could not be read".to_owned()] };
+    let mut entries = inbound_peers
         .listeners
         .iter()
         .map(|port| {
@@ -171,11 +173,11 @@ fn callers(view: &View) -> Vec<String> {
                 format!(", the newest {} ago", span(ms.saturating_mul(1_000_000)))
             });
             let holder = if port.command.is_empty() { "?" } else { &port.command };
-            format!("port {} ({holder}): {}{newest}", port.port, count(port.outside_peers, "caller"))
+            format!("port {} ({holder}): {}{newest}", port.port, count(port.outside_peers, "inbound peer"))
         })
         .collect::<Vec<_>>();
-    if callers.listeners_not_listed > 0 {
-        entries.push(format!("and {} more", count(callers.listeners_not_listed, "port")));
+    if inbound_peers.listeners_not_listed > 0 {
+        entries.push(format!("and {} more", count(inbound_peers.listeners_not_listed, "port")));
     }
     or("nobody: no port is open to others", entries)
 }
@@ -184,7 +186,7 @@ pub(super) fn help() -> Body {
     let lines = [
         "q, Esc, Ctrl-C   end; the terminal is as it was",
         "Tab, 1, 2, 3     workloads; runs with their tasks and tools; the rest of the machine",
-        "s                order: cpu, waiting, memory, disk, network, births",
+        "s                order: cpu, waiting, memory, disk, network, starts",
         "w                workloads only, without housekeeping (h), kernel (k) and agent (a)",
         "space            freeze what is shown; measuring goes on",
         "arrows, PgUp/Dn  scroll; Home goes to the first line",
@@ -193,7 +195,7 @@ pub(super) fn help() -> Body {
         "waits    tasks that could run and had no CPU, and tasks blocked on a disk",
         "-        not measured; `node-agent doctor` says why and what helps",
         "",
-        "top has a collector of its own, beside that of a running agent, and sends nothing.",
+        "top has a sampler of its own, beside that of a running agent, and sends nothing.",
     ];
     (title("help".to_owned()), lines.into_iter().map(Line::raw).collect())
 }

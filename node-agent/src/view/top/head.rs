@@ -118,23 +118,23 @@ fn waiting(view: &View) -> Line<'static> {
     Line::from(vec![label("waits"), Span::styled(format!(" for {}", waits::sentence(view)), colour)])
 }
 
-/// People, callers, GPUs and kills: who would notice.
+/// Interactive sessions, inbound peers, GPUs and kills: who would notice.
 fn others(view: &View) -> Line<'static> {
-    let people = view.people.as_ref().map_or_else(
-        || "people not known".to_owned(),
-        |people| {
-            let input = people.last_input_unix_ms.map_or_else(String::new, |at| {
+    let interactive_sessions = view.interactive_sessions.as_ref().map_or_else(
+        || "sessions not known".to_owned(),
+        |interactive_sessions| {
+            let input = interactive_sessions.last_input_unix_ms.map_or_else(String::new, |at| {
                 let ms = u64::try_from(view.taken_unix_ms.saturating_sub(at)).unwrap_or(0);
                 format!(", last input {} ago", span(ms.saturating_mul(1_000_000)))
             });
-            format!("{} at a terminal{input}", people.terminal_sessions)
+            format!("{} at a terminal{input}", interactive_sessions.terminal_sessions)
         },
     );
-    let callers = view.callers.as_ref().map_or_else(
-        || "callers not known".to_owned(),
-        |callers| {
-            let peers: u32 = callers.listeners.iter().map(|port| port.outside_peers).sum();
-            format!("{} on {}", count(u64::from(peers), "caller"), count(callers.listeners.len(), "port"))
+    let inbound_peers = view.inbound_peers.as_ref().map_or_else(
+        || "inbound peers not known".to_owned(),
+        |inbound_peers| {
+            let peers: u32 = inbound_peers.listeners.iter().map(|port| port.outside_peers).sum();
+            format!("{} on {}", count(u64::from(peers), "inbound peer"), count(inbound_peers.listeners.len(), "port"))
         },
     );
     let busy = view.gpus.iter().filter_map(|gpu| gpu.utilization_percent).max();
@@ -143,7 +143,7 @@ fn others(view: &View) -> Line<'static> {
         (0, true) => "GPU not read".to_owned(),
         (count, _) => format!("{count} GPU {}", busy.map_or_else(|| "-".to_owned(), |busy| format!("{busy} %"))),
     };
-    let mut spans = vec![label("who"), Span::raw(format!("{people}; {callers}; {gpus}"))];
+    let mut spans = vec![label("who"), Span::raw(format!("{interactive_sessions}; {inbound_peers}; {gpus}"))];
     if let Some(kills @ 1..) = view.machine.oom_kills {
         spans.push(Span::styled(format!("; {kills} OOM kills"), Style::new().fg(Color::Red)));
     }
@@ -152,7 +152,7 @@ fn others(view: &View) -> Line<'static> {
 
 fn coverage(view: &View) -> Line<'static> {
     let lost = view.lost.iter().map(|drop| format!("{} {}", drop.count, drop.name)).collect::<Vec<_>>();
-    let names = view.problems.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>();
+    let names = view.problems.iter().map(|capability| capability.name.as_str()).collect::<Vec<_>>();
     let mut text = if names.is_empty() { "all measured".to_owned() } else { format!("without {}", names.join(", ")) };
     if !lost.is_empty() {
         text = format!("{text}; lost {}", lost.join(", "));

@@ -1,4 +1,4 @@
-//! The screen of `node-agent top`: what is shown, and what each key does. Pure: readings and keys go in, text comes out.
+//! The screen of `node-agent top`: what is shown, and what each key does. Pure: samples and keys go in, text comes out.
 //!
 //! It fits a terminal of 80 by 24; a larger one shows more, a smaller one less. Letters are ASCII but for the names that the
 //! machine's own processes bear, so that a serial console shows it as well.
@@ -25,7 +25,7 @@ pub enum Pane {
     Workloads,
     /// Pipelines, their tasks and tools.
     Runs,
-    /// GPUs, people, callers, and what is not measured.
+    /// GPUs, interactive sessions, inbound peers, and what is not measured.
     Machine,
 }
 
@@ -44,7 +44,7 @@ pub enum Sort {
     /// Bytes over the network.
     Network,
     /// Processes and programs started.
-    Births,
+    Starts,
 }
 
 const SORTS: [(Sort, &str); 6] = [
@@ -53,7 +53,7 @@ const SORTS: [(Sort, &str); 6] = [
     (Sort::Memory, "memory"),
     (Sort::Disk, "disk"),
     (Sort::Network, "network"),
-    (Sort::Births, "births"),
+    (Sort::Starts, "starts"),
 ];
 
 /// What a key asks for.
@@ -69,7 +69,7 @@ pub enum Command {
     NextSort,
     /// Only workloads, or every class.
     OnlyWorkloads,
-    /// Stop or go on showing new readings.
+    /// Stop or go on showing new samples.
     Freeze,
     /// Show or hide the help.
     Help,
@@ -92,7 +92,7 @@ pub struct Screen {
 
 impl Screen {
     /// A new reading; while the screen is frozen it is kept for the next difference and not shown.
-    pub fn reading(&mut self, heartbeat: wire::Heartbeat) {
+    pub fn sample(&mut self, heartbeat: wire::Heartbeat) {
         if !self.frozen {
             self.view = Some(View::new(self.last.as_ref(), &heartbeat));
         }
@@ -211,7 +211,7 @@ impl Screen {
             Sort::Memory => row.memory_bytes.map_or(-1.0, super::rates::float),
             Sort::Disk => sum(row.disk),
             Sort::Network => sum(row.network),
-            Sort::Births => row.births.unwrap_or(-1.0),
+            Sort::Starts => row.starts.unwrap_or(-1.0),
         };
         key(a).total_cmp(&key(b))
     }

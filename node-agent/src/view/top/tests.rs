@@ -5,10 +5,10 @@ use super::*;
 use crate::view::samples;
 use ratatui::{Terminal, backend::TestBackend};
 
-fn screen(readings: u64) -> Screen {
+fn screen(samples: u64) -> Screen {
     let mut screen = Screen::default();
-    for number in 1..=readings {
-        screen.reading(samples::heartbeat(number));
+    for number in 1..=samples {
+        screen.sample(samples::heartbeat(number));
     }
     screen
 }
@@ -80,11 +80,11 @@ fn a_frozen_screen_stays_and_measures_on() {
     let mut screen = screen(2);
     screen.obey(Command::Freeze);
     let before = screen.view.clone();
-    screen.reading(samples::heartbeat(50));
+    screen.sample(samples::heartbeat(50));
     assert_eq!(screen.view, before);
     assert!(shown(&mut screen, 80, 24).contains("FROZEN"));
     screen.obey(Command::Freeze);
-    screen.reading(samples::heartbeat(51));
+    screen.sample(samples::heartbeat(51));
     let seconds = screen.view.as_ref().unwrap().seconds;
     assert!(
         (seconds - 1.0).abs() < 1e-9,

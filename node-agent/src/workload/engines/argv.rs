@@ -1,6 +1,6 @@
 //! A command line as the kernel keeps it: words with a closing zero each, of any bytes, cut at a limit.
 
-/// Longest name that leaves this room, in bytes.
+/// Longest name that leaves this module, in bytes.
 pub const MAX_TEXT_BYTES: usize = 128;
 /// Between the words of a value.
 const SEPARATORS: [char; 9] = [' ', '/', ',', ';', '&', ':', '=', '"', '\''];

@@ -1,6 +1,6 @@
 //! Which programs drive pipelines, and what their command lines tell about them.
 //!
-//! Pure: bytes of a command line in, names out. Only what a rule asks for leaves this room: the name of a script, a module, a jar or a main
+//! Pure: bytes of a command line in, names out. Only what a rule asks for leaves this module: the name of a script, a module, a jar or a main
 //! class, a pipeline's file, a task's target. All else of a command line is dropped, and what is kept is cut, escaped and
 //! freed of what looks like a secret. Engines and interpreters are known by the rules file; the files here hold what is peculiar
 //! to one engine.
@@ -75,7 +75,7 @@ impl Engines {
         self.0.engines.iter().any(|rule| rule.name == engine && rule.helpers.iter().any(|helper| helper == program))
     }
 
-    /// Executables that are worth a look at their start because they are engines.
+    /// Executables that are worth examining at their start because they are engines.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
         self.0.engines.iter().flat_map(|rule| &rule.programs).map(String::as_str)
     }

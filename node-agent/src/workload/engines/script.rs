@@ -7,7 +7,7 @@ pub const NAME: &str = "script";
 /// A script that started fewer programs is no pipeline, and is not listed.
 pub const MIN_TASKS: u64 = 2;
 /// Nor is one that was over sooner, in nanoseconds: machines run thousands of helpers that are scripts.
-pub const MIN_LIFE_NS: u64 = 1_000_000_000;
+pub const MIN_LIFETIME_NS: u64 = 1_000_000_000;
 
 /// The pipeline's name if the program is a script.
 #[must_use]

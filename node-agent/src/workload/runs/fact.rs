@@ -43,7 +43,7 @@ pub enum Fact {
         /// Of these, other than with exit code 0.
         failed: u64,
     },
-    /// A task's first process was born.
+    /// A task's first process was forked.
     TaskBegan {
         /// The task.
         id: u64,

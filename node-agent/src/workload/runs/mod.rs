@@ -1,8 +1,8 @@
-//! From processes to pipelines: runs, their tasks and their tools, as a second view of the books.
+//! From processes to pipelines: runs, their tasks and their tools, as a second view of the counters.
 //!
 //! Nothing is counted here that is not in the workloads' rows, too. A process belongs to one run at most: to that of the innermost engine
 //! above it, else to the batch job that its cgroup names. Bounded: 512 runs and 1,024 tasks are known, 64 and 512 of them
-//! listed; what ended leaves after ten readings, or earlier where room is needed. A run's sums hold its tasks'
+//! listed; what ended leaves after ten samples, or earlier where room is needed. A run's sums hold its tasks'
 //! from their first nanosecond on, so that none is lost when a task leaves.
 
 mod fact;
@@ -13,7 +13,7 @@ pub use fact::Fact;
 pub use run::{Run, Task};
 
 use crate::{
-    model::Share,
+    model::Delta,
     workload::{
         Class, Name,
         engines::{batch, script, slurm},
@@ -21,7 +21,7 @@ use crate::{
 };
 use heartbeat::envelope::{MAX_RUNS, MAX_TASKS};
 use node_agent_ebpf::runs::{engine_id, run_of};
-use run::{Listing, READINGS_AFTER_END};
+use run::{Listing, SAMPLES_AFTER_END};
 use std::collections::BTreeMap;
 
 /// Runs that are known, listed or not.
@@ -29,7 +29,7 @@ const MAX_KNOWN_RUNS: usize = 512;
 /// Tasks that are known, over all runs.
 const MAX_KNOWN_TASKS: usize = 2 * MAX_TASKS;
 
-/// Whose share it is, as far as runs are concerned.
+/// Whose delta it is, as far as runs are concerned.
 #[derive(Clone, Debug)]
 pub struct Owner<'a> {
     /// The run's task by descent; 0 if there is none.
@@ -54,7 +54,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Takes in what was learnt since the last reading.
+    /// Takes in what was learnt since the last sample.
     pub fn tell(&mut self, fact: Fact) {
         match fact {
             Fact::RunBegan { run, id, engine, pipeline, started_ns, step } => {
@@ -67,7 +67,7 @@ impl Runs {
                 known.pipeline = pipeline;
                 known.started_ns = known.started_ns.min(started_ns);
                 known.ended_ns = None;
-                known.readings_since_end = 0;
+                known.samples_since_end = 0;
                 known.drivers.entry(run).or_default().step = step;
                 self.numbers.insert(run, id);
             }
@@ -124,20 +124,20 @@ impl Runs {
         self.runs.values_mut().for_each(Run::begin_anew);
     }
 
-    /// Begins a reading: nobody has been seen alive yet.
+    /// Begins a sample: nobody has been seen alive yet.
     pub fn begin(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         self.runs.values_mut().for_each(Run::begin);
     }
 
-    /// Books one share.
-    pub fn book(&mut self, owner: &Owner<'_>, tool: &str, share: &Share) {
+    /// Adds one delta.
+    pub fn add(&mut self, owner: &Owner<'_>, tool: &str, delta: &Delta) {
         let Some((run, task_id)) = self.place(owner) else { return };
-        run.book(task_id, tool, share);
+        run.add(task_id, tool, delta);
     }
 
-    /// Books ends of one kind, other than with exit code 0.
-    pub fn book_failures(&mut self, owner: &Owner<'_>, tool: &str, wait_status: u32, count: u64) {
+    /// Counts ends of one kind, other than with exit code 0.
+    pub fn add_failures(&mut self, owner: &Owner<'_>, tool: &str, wait_status: u32, count: u64) {
         let Some((run, task_id)) = self.place(owner) else { return };
         run.activity.failures.add(wait_status, count);
         if let Some(task) = run.tasks.get_mut(&task_id) {
@@ -146,7 +146,7 @@ impl Runs {
         }
     }
 
-    /// Ends a reading: what is over for long leaves, and what is new is listed as far as there is room.
+    /// Ends a sample: what is over for long leaves, and what is new is listed as far as there is room.
     pub fn end(&mut self) {
         let now_ns = self.now_ns;
         for run in self.runs.values_mut() {
@@ -156,12 +156,12 @@ impl Runs {
                 let not_listed = std::mem::take(&mut task.tools_not_listed);
                 self.tools_not_listed = self.tools_not_listed.saturating_add(not_listed);
             }
-            run.tasks.retain(|_, task| task.readings_since_end <= READINGS_AFTER_END);
-            run.readings_since_end = if run.is_over() { run.readings_since_end + 1 } else { 0 };
+            run.tasks.retain(|_, task| task.samples_since_end <= SAMPLES_AFTER_END);
+            run.samples_since_end = if run.is_over() { run.samples_since_end + 1 } else { 0 };
         }
         self.runs.retain(|_, run| {
             let is_script = !run.is_pipeline(now_ns);
-            run.readings_since_end <= if is_script { 0 } else { READINGS_AFTER_END }
+            run.samples_since_end <= if is_script { 0 } else { SAMPLES_AFTER_END }
         });
         self.numbers.retain(|_, id| self.runs.contains_key(id));
         self.list();
@@ -209,7 +209,7 @@ impl Runs {
         run.tasks.entry(id).or_insert_with(|| Task { named, started_ns, ..Task::default() });
     }
 
-    /// The run and the task that a share belongs to.
+    /// The run and the task that a delta belongs to.
     fn place(&mut self, owner: &Owner<'_>) -> Option<(&mut Run, u64)> {
         // Whoever starts this agent from a script has not made it a part of a pipeline.
         if owner.class == Class::Own {
@@ -307,7 +307,7 @@ impl Runs {
 
     fn unlist_ended(&mut self) -> bool {
         let told = self.runs.values_mut().flat_map(|run| run.tasks.values_mut());
-        let told = told.filter(|task| task.listing == Listing::Listed && task.readings_since_end > 1);
+        let told = told.filter(|task| task.listing == Listing::Listed && task.samples_since_end > 1);
         let Some(task) = told.min_by_key(|task| task.ended_ns) else { return false };
         task.listing = Listing::Left;
         true
@@ -331,7 +331,7 @@ fn end_steps(run: &mut Run, now_ns: u64) {
     for task in run.tasks.values_mut() {
         if task.activity.live_threads > 0 {
             task.ended_ns = None;
-            task.readings_since_end = 0;
+            task.samples_since_end = 0;
         } else if task.ended_ns.is_none() {
             task.ended_ns = Some(now_ns);
         }

@@ -1,20 +1,20 @@
 //! One run and its tasks: sums by task and tool.
 
 use crate::{
-    model::Share,
+    model::Delta,
     workload::{Activity, engines::script},
 };
 use node_agent_ebpf::counter;
 use std::collections::BTreeMap;
 
-/// Named tools of one task; behind them one row for the rest.
+/// Named tools of one task; behind them one overflow row.
 pub(super) const MAX_NAMED_TOOLS: usize = heartbeat::envelope::MAX_TOOLS - 1;
 /// The row for all tools that have none of their own.
-pub(super) const REST: &str = "rest";
-/// An ended task, or run, stays for so many readings.
-pub(super) const READINGS_AFTER_END: u32 = 10;
+pub(super) const OVERFLOW: &str = "overflow";
+/// An ended task, or run, stays for so many samples.
+pub(super) const SAMPLES_AFTER_END: u32 = 10;
 
-/// The name that used the most CPU time since the last reading.
+/// The name that used the most CPU time since the last sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caption {
     pub(super) name: String,
@@ -26,8 +26,8 @@ impl Caption {
         self.best_ns = None;
     }
 
-    fn see(&mut self, name: &str, share: &Share) {
-        let cpu_ns = share.totals.counters[counter::CPU_NS];
+    fn see(&mut self, name: &str, delta: &Delta) {
+        let cpu_ns = delta.totals.counters[counter::CPU_NS];
         let is_better = self.best_ns.map_or(cpu_ns > 0 || self.name.is_empty(), |best| cpu_ns > best);
         if is_better {
             self.best_ns = Some(cpu_ns);
@@ -80,7 +80,7 @@ pub struct Task {
     pub(super) caption: Caption,
     pub(super) is_helper: bool,
     pub(super) listing: Listing,
-    pub(super) readings_since_end: u32,
+    pub(super) samples_since_end: u32,
 }
 
 impl Task {
@@ -92,16 +92,16 @@ impl Task {
         }
     }
 
-    pub(super) fn book(&mut self, tool: &str, share: &Share) {
-        self.activity.add(share);
-        self.caption.see(tool, share);
-        self.tool(tool).add(share);
+    pub(super) fn add(&mut self, tool: &str, delta: &Delta) {
+        self.activity.add(delta);
+        self.caption.see(tool, delta);
+        self.tool(tool).add(delta);
     }
 
-    /// Ends a reading: of the tools that were seen first, the busiest may give the task its name.
+    /// Ends a sample: of the tools that were seen first, the busiest may give the task its name.
     pub(super) fn end(&mut self) {
         if self.is_over() {
-            self.readings_since_end += 1;
+            self.samples_since_end += 1;
         }
         if self.first_tool.is_some() {
             return;
@@ -112,11 +112,11 @@ impl Task {
         self.first_tool = busiest.map(|(name, _)| name.clone());
     }
 
-    /// The row of a tool. Without a place it shares that of the rest, which is counted.
+    /// The row of a tool. Without a place it shares the overflow row, which is counted.
     pub(super) fn tool(&mut self, tool: &str) -> &mut Activity {
         let has_place = self.tools.len() < MAX_NAMED_TOOLS || self.tools.contains_key(tool);
         self.tools_not_listed = self.tools_not_listed.saturating_add(u64::from(!has_place));
-        self.tools.entry(if has_place { tool.to_owned() } else { REST.to_owned() }).or_default()
+        self.tools.entry(if has_place { tool.to_owned() } else { OVERFLOW.to_owned() }).or_default()
     }
 
     /// Whether it is over, and nobody lives who belongs to it.
@@ -166,7 +166,7 @@ pub struct Run {
     pub(super) steps: [u64; 3],
     pub(super) is_ours: bool,
     pub(super) listing: Listing,
-    pub(super) readings_since_end: u32,
+    pub(super) samples_since_end: u32,
 }
 
 impl Run {
@@ -184,12 +184,12 @@ impl Run {
         }
     }
 
-    /// Books what the engine itself or one of its tasks did.
-    pub(super) fn book(&mut self, task_id: u64, tool: &str, share: &Share) {
-        self.activity.add(share);
-        self.caption.see(tool, share);
+    /// Adds what the engine itself or one of its tasks did.
+    pub(super) fn add(&mut self, task_id: u64, tool: &str, delta: &Delta) {
+        self.activity.add(delta);
+        self.caption.see(tool, delta);
         if let Some(task) = self.tasks.get_mut(&task_id) {
-            task.book(tool, share);
+            task.add(tool, delta);
         }
     }
 
@@ -204,8 +204,8 @@ impl Run {
 
     /// A script that starts one program, or none, is no pipeline; nor is what runs on a machine that nobody uses.
     pub(super) fn is_pipeline(&self, now_ns: u64) -> bool {
-        let life_ns = self.ended_ns.unwrap_or(now_ns).saturating_sub(self.started_ns);
-        let is_long = self.counts()[0] >= script::MIN_TASKS && life_ns >= script::MIN_LIFE_NS;
+        let lifetime_ns = self.ended_ns.unwrap_or(now_ns).saturating_sub(self.started_ns);
+        let is_long = self.counts()[0] >= script::MIN_TASKS && lifetime_ns >= script::MIN_LIFETIME_NS;
         !self.is_ours && (self.engine != script::NAME || is_long)
     }
 

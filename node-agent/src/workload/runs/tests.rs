@@ -19,10 +19,10 @@ fn in_job(path: &str) -> Owner<'_> {
     Owner { task_id: 0, class: Class::Workload, path: Some(path), job }
 }
 
-fn share(cpu_ns: u64, live: u32) -> Share {
+fn delta(cpu_ns: u64, live: u32) -> Delta {
     let mut totals = Totals { execs: 1, ..Totals::default() };
     totals.counters[counter::CPU_NS] = cpu_ns;
-    Share { totals, live_processes: live, live_threads: live, ..Share::default() }
+    Delta { totals, live_processes: live, live_threads: live, ..Delta::default() }
 }
 
 fn cpu(activity: &crate::workload::Activity) -> u64 {
@@ -34,10 +34,10 @@ fn began(engine: &str) -> Fact {
     Fact::RunBegan { run: RUN, id, engine, pipeline: "p".to_owned(), started_ns: 5, step: None }
 }
 
-fn reading(runs: &mut Runs, shares: &[(u64, &str, Share)]) {
+fn sample(runs: &mut Runs, deltas: &[(u64, &str, Delta)]) {
     runs.begin(2_000_000_000);
-    for (task_id, tool, share) in shares {
-        runs.book(&owner(*task_id), tool, share);
+    for (task_id, tool, delta) in deltas {
+        runs.add(&owner(*task_id), tool, delta);
     }
     runs.end();
 }
@@ -52,13 +52,13 @@ fn a_run_holds_its_engine_and_its_tasks_and_a_task_its_tools() {
     runs.tell(began("snakemake"));
     runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
     runs.tell(Fact::RunCounted { run: RUN, started: 1, ended: 0, failed: 0 });
-    let shares = [
-        (task(0), "snakemake", share(3, 1)),
-        (task(1), "bash", share(1, 1)),
-        (task(1), "bwa", share(9, 1)),
-        (0, "x", share(50, 1)),
+    let deltas = [
+        (task(0), "snakemake", delta(3, 1)),
+        (task(1), "bash", delta(1, 1)),
+        (task(1), "bwa", delta(9, 1)),
+        (0, "x", delta(50, 1)),
     ];
-    reading(&mut runs, &shares);
+    sample(&mut runs, &deltas);
     let (_, run, tasks) = runs.iter().next().expect("one run");
     assert_eq!((cpu(&run.activity), run.workload.as_str(), run.counts()), (13, "/user.slice", [1, 0, 0]));
     let tasks: Vec<_> = tasks.collect();
@@ -87,7 +87,7 @@ fn a_task_is_called_as_its_command_line_says_else_by_what_it_runs() {
         runs.tell(began("snakemake"));
         runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
         facts.into_iter().for_each(|fact| runs.tell(fact));
-        reading(&mut runs, &[(task(1), "bash", share(9, 1)), (task(1), "bwa", share(1, 1))]);
+        sample(&mut runs, &[(task(1), "bash", delta(9, 1)), (task(1), "bwa", delta(1, 1))]);
         assert_eq!(listed(&runs), [("1-2".to_owned(), vec![expected.to_owned()])]);
     }
 }
@@ -98,7 +98,7 @@ fn a_script_is_a_pipeline_once_it_has_started_two_programs() {
     runs.tell(began("script"));
     for (started, expected) in [(0, 0), (1, 0), (2, 1)] {
         runs.tell(Fact::RunCounted { run: RUN, started, ended: 0, failed: 0 });
-        reading(&mut runs, &[(task(0), "run.sh", share(1, 1))]);
+        sample(&mut runs, &[(task(0), "run.sh", delta(1, 1))]);
         assert_eq!(runs.iter().count(), expected, "{started}");
     }
 }
@@ -109,7 +109,7 @@ fn what_housekeeping_starts_is_no_pipeline() {
     runs.tell(began("script"));
     runs.tell(Fact::RunCounted { run: RUN, started: 5, ended: 5, failed: 0 });
     runs.begin(2_000_000_000);
-    runs.book(&Owner { class: Class::Housekeeping, ..owner(task(0)) }, "apt.systemd.dai", &share(1, 1));
+    runs.add(&Owner { class: Class::Housekeeping, ..owner(task(0)) }, "apt.systemd.dai", &delta(1, 1));
     runs.end();
     assert_eq!(runs.iter().count(), 0);
 }
@@ -124,29 +124,29 @@ fn what_an_engine_starts_for_itself_is_no_task() {
         runs.tell(Fact::TaskEnded { id: task(id), at_ns: 7, wait_status: 256 });
     }
     runs.tell(Fact::RunCounted { run: RUN, started: 2, ended: 2, failed: 2 });
-    reading(&mut runs, &[(task(1), "node", share(4, 0)), (task(2), "wc", share(5, 0))]);
+    sample(&mut runs, &[(task(1), "node", delta(4, 0)), (task(2), "wc", delta(5, 0))]);
     let (_, run, _) = runs.iter().next().expect("one run");
     assert_eq!((run.counts(), cpu(&run.activity)), ([1, 1, 1], 9));
     assert_eq!(listed(&runs), [("1-2".to_owned(), vec!["wc".to_owned()])]);
 }
 
 #[test]
-fn an_ended_task_stays_for_ten_readings_and_its_sums_for_good() {
+fn an_ended_task_stays_for_ten_samples_and_its_sums_for_good() {
     let mut runs = Runs::default();
     runs.tell(began("snakemake"));
     runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
     runs.tell(Fact::TaskEnded { id: task(1), at_ns: 9, wait_status: 0 });
-    reading(&mut runs, &[(task(0), "snakemake", share(1, 1)), (task(1), "bwa", share(9, 0))]);
+    sample(&mut runs, &[(task(0), "snakemake", delta(1, 1)), (task(1), "bwa", delta(9, 0))]);
     for at in 2..=12 {
-        reading(&mut runs, &[(task(0), "snakemake", share(1, 1))]);
+        sample(&mut runs, &[(task(0), "snakemake", delta(1, 1))]);
         let tasks = listed(&runs).remove(0).1.len();
         assert_eq!(tasks, usize::from(at <= 10), "{at}");
     }
     assert_eq!(runs.iter().next().map(|(_, run, _)| cpu(&run.activity)), Some(21));
     runs.tell(Fact::RunEnded { run: RUN, at_ns: 10, wait_status: 0 });
-    for _ in 0..=READINGS_AFTER_END {
+    for _ in 0..=SAMPLES_AFTER_END {
         assert!(runs.knows(RUN));
-        reading(&mut runs, &[]);
+        sample(&mut runs, &[]);
     }
     assert!(!runs.knows(RUN));
 }
@@ -157,8 +157,8 @@ fn a_job_of_a_batch_system_is_a_run_and_its_steps_are_tasks() {
     let (first, second) = ("/slurm/uid_0/job_17/step_0/task_0", "/slurm/uid_0/job_17/step_batch");
     for live in [1, 1, 0] {
         runs.begin(2_000_000_000);
-        runs.book(&in_job(first), "bwa", &share(5, live));
-        runs.book(&in_job(second), "slurm_script", &share(1, live));
+        runs.add(&in_job(first), "bwa", &delta(5, live));
+        runs.add(&in_job(second), "slurm_script", &delta(1, live));
         runs.end();
     }
     let (id, run, tasks) = runs.iter().next().expect("one run");
@@ -176,8 +176,8 @@ fn lists_have_an_end_and_what_lies_beyond_is_counted() {
     for id in 1..=2_000 {
         runs.tell(Fact::TaskBegan { id: task(id), started_ns: id });
     }
-    let shares: Vec<_> = (1..=2_000).map(|id| (task(id), "bwa", share(1, 1))).collect();
-    reading(&mut runs, &shares);
+    let deltas: Vec<_> = (1..=2_000).map(|id| (task(id), "bwa", delta(1, 1))).collect();
+    sample(&mut runs, &deltas);
     let tasks: usize = listed(&runs).iter().map(|(_, tasks)| tasks.len()).sum();
     assert_eq!(tasks, MAX_TASKS);
     assert_eq!(runs.iter().next().map(|(_, run, _)| cpu(&run.activity)), Some(2_000));
@@ -193,7 +193,7 @@ fn lists_have_an_end_and_what_lies_beyond_is_counted() {
             step: None,
         });
     }
-    reading(&mut runs, &[]);
+    sample(&mut runs, &[]);
     assert_eq!(runs.iter().count(), MAX_RUNS);
     assert!(runs.drops()[0].1 > 0);
 }
@@ -204,30 +204,30 @@ fn many_tools_of_one_task_share_the_last_row() {
     runs.tell(began("snakemake"));
     runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
     let names: Vec<String> = (0..40).map(|number| format!("tool{number}")).collect();
-    let shares: Vec<_> = names.iter().map(|name| (task(1), name.as_str(), share(1, 0))).collect();
-    reading(&mut runs, &shares);
+    let deltas: Vec<_> = names.iter().map(|name| (task(1), name.as_str(), delta(1, 0))).collect();
+    sample(&mut runs, &deltas);
     assert_eq!(runs.drops()[2], ("detail_tools_not_listed", 24));
     let (_, _, mut tasks) = runs.iter().next().expect("one run");
     let tools = &tasks.next().expect("one task").1.tools;
     assert_eq!(tools.len(), heartbeat::envelope::MAX_TOOLS);
-    assert_eq!(tools.get("rest").map(cpu), Some(24));
+    assert_eq!(tools.get("overflow").map(cpu), Some(24));
 }
 
 proptest! {
     #[test]
-    fn sums_never_run_backwards(readings in prop::collection::vec(prop::collection::vec((0_u64..40, 0_u64..9, any::<bool>()), 0..30), 1..30)) {
+    fn sums_never_run_backwards(samples in prop::collection::vec(prop::collection::vec((0_u64..40, 0_u64..9, any::<bool>()), 0..30), 1..30)) {
         let mut runs = Runs::default();
         runs.tell(began("snakemake"));
-        let mut booked = 0;
-        for shares in readings {
+        let mut counted = 0;
+        for deltas in samples {
             let before = runs.clone();
-            for (number, _, ends) in &shares {
+            for (number, _, ends) in &deltas {
                 let id = task(number + 1);
                 runs.tell(if *ends { Fact::TaskEnded { id, at_ns: 9, wait_status: 0 } } else { Fact::TaskBegan { id, started_ns: 6 } });
             }
-            let shares: Vec<_> = shares.iter().map(|(number, ns, _)| (task(*number), "bwa", share(*ns, 0))).collect();
-            booked += shares.iter().map(|(_, _, share)| share.totals.counters[counter::CPU_NS]).sum::<u64>();
-            reading(&mut runs, &shares);
+            let deltas: Vec<_> = deltas.iter().map(|(number, ns, _)| (task(*number), "bwa", delta(*ns, 0))).collect();
+            counted += deltas.iter().map(|(_, _, delta)| delta.totals.counters[counter::CPU_NS]).sum::<u64>();
+            sample(&mut runs, &deltas);
             for (id, run, tasks) in before.iter() {
                 let now = &runs.runs[id];
                 prop_assert!(cpu(&now.activity) >= cpu(&run.activity));
@@ -238,7 +238,7 @@ proptest! {
                 }
             }
             let sum: u64 = runs.runs.values().map(|run| cpu(&run.activity)).sum();
-            prop_assert_eq!(sum, booked);
+            prop_assert_eq!(sum, counted);
         }
     }
 }

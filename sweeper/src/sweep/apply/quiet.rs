@@ -50,8 +50,8 @@ fn policy(context: &Context) -> QuietPolicy {
     let verdict = &context.config.verdict;
     QuietPolicy {
         after_s: verdict.quiet_after.as_secs(),
-        cpu_millionths: verdict.quiet_cpu_floor_millionths,
-        network_bytes_per_s: verdict.quiet_network_floor_bytes_per_s,
+        cpu_millionths: verdict.quiet_cpu_threshold_millionths,
+        network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
     }
 }
 
@@ -66,7 +66,7 @@ fn sighting(judged: &Judged, case: Option<&QuietCase>) -> Sighting {
     match case.filter(|_| judged.subject.instance.is_some()).map(|case| (case.judge(), case)) {
         Some((Quietness::Quiet, case)) => Sighting::Confirmed { since: case.seen.from },
         Some((Quietness::Busy, case)) => {
-            Sighting::Refuted { because: format!("busy: {}", case.floors()[..2].join(", ")) }
+            Sighting::Refuted { because: format!("busy: {}", case.thresholds()[..2].join(", ")) }
         }
         Some((Quietness::NotKnown, _)) | None => Sighting::NotKnown,
     }

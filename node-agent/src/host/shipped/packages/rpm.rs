@@ -33,7 +33,7 @@ const NOT_READ: [(&str, &str); 2] = [("Packages", "Berkeley DB"), ("Packages.db"
 
 const MAX_HEADER_BYTES: i32 = 8 << 20;
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// Steps of SQLite's virtual machine between two looks at the time; a row takes some ten.
+/// Steps of SQLite's virtual machine between two checks of the time; a row takes some ten.
 const STEPS: i32 = 1_000;
 
 const S_IFMT: u16 = 0o170_000;
