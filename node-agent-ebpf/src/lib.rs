@@ -305,8 +305,10 @@ pub mod control {
     pub const HELPER_TGID: u32 = 4;
     /// The other helper, while there are two: one reads GPUs, one asks the container runtime.
     pub const SECOND_HELPER_TGID: u32 = 5;
+    /// Not 0 while runs of pipelines are not followed.
+    pub const RUNS_ARE_OFF: u32 = 6;
     /// Length of the array.
-    pub const LEN: u32 = 6;
+    pub const LEN: u32 = 7;
 }
 
 /// Indices into the array of drop counters.

@@ -6,6 +6,7 @@
 use crate::{
     aggregate::add,
     fields::{Address, name, offset},
+    identity::control,
     lifecycle::wait_status,
 };
 use aya_ebpf::{
@@ -15,7 +16,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, Queue, RingBuf},
 };
 use node_agent_ebpf::{
-    Key,
+    Key, control,
     runs::{
         EVENTS_BYTES, Event, Exit, LATE_EXITS, Lineage, MAX_LINEAGE, MAX_RUNS, MAX_TOOLS, OTHERS, RunCounts,
         TASKS_PER_SAMPLE, Tool, budget, engine_id, entries, event, lost, role, run_of,
@@ -103,11 +104,16 @@ pub(crate) fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_boot_ns() }
 }
 
+#[inline(always)]
+pub(crate) fn runs_are_off() -> bool {
+    control(control::RUNS_ARE_OFF) != 0
+}
+
 /// The entry of a process id, if it speaks about a process that lived when this task began: an id may name another
 /// process by now, or an earlier one whose entry waits to be removed.
 #[inline(always)]
 pub(crate) fn entry(tgid: u32, task_start_ns: u64) -> Option<*mut Lineage> {
-    if !may_have_entry(tgid) {
+    if runs_are_off() || !may_have_entry(tgid) {
         return None;
     }
     let found = LINEAGE.get_ptr_mut(&tgid)?;

@@ -8,7 +8,7 @@ use crate::{
     aggregate::add,
     fields::{Address, no_name, offset},
     identity::comm,
-    lineage::{BUDGET, EVENTS, NUMBER_OF_RUN, RUNS, TOOLS, entry, keep, lose, now_ns, number},
+    lineage::{BUDGET, EVENTS, NUMBER_OF_RUN, RUNS, TOOLS, entry, keep, lose, now_ns, number, runs_are_off},
 };
 use aya_ebpf::{
     helpers::{
@@ -126,6 +126,9 @@ fn begin_run(kind: u32, tgid: u32, start_boottime_ns: u64) -> Option<Lineage> {
 /// A program was started; called before it is counted. The task of a run that it belongs to, or 0.
 #[inline(always)]
 pub(crate) fn started<const TYPED: bool>(task: Address<TYPED>, binprm: Address<TYPED>) -> u64 {
+    if runs_are_off() {
+        return 0;
+    }
     let (Some(tgid), Some(start)) = (task.read::<u32>(offset!(task_tgid)), task.read(offset!(task_start_boottime)))
     else {
         return 0;

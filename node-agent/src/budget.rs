@@ -2,7 +2,7 @@
 //!
 //! Above its budget of CPU time in three intervals in a row it sheds one thing, in the order of [`Step`], from what costs most for what
 //! it tells; three more, and the next. Below 60 % of it in ten intervals in a row it takes the latest one back: ten, so that it does not
-//! swing, and 60 %, because what it takes back must fit. Nothing that a verdict about an idle machine needs is ever shed. How many steps
+//! swing, and 60 %, because what it takes back must fit. No counter that a verdict about an idle machine needs is ever shed. How many steps
 //! were taken travels with each heartbeat (`AgentCost.degraded_steps`), and the capability `self_budget` names them.
 //!
 //! More memory than its budget is said by the same capability and costs nothing of what is measured: the steps release next to none, because
@@ -73,6 +73,8 @@ fn percent(ppm: u64) -> String {
 /// What is shed, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// Runs of pipelines, which cost each start and end of a process that belongs to one. A verdict then cannot say that nothing waits.
+    Pipelines,
     /// System calls by class, which cost every call on the host.
     SyscallClasses,
     /// Bytes over the network by workload; the host's interfaces are still counted.
@@ -83,10 +85,11 @@ pub enum Step {
 
 impl Step {
     /// All, in order.
-    pub const ALL: [Self; 3] = [Self::SyscallClasses, Self::Network, Self::Interval];
+    pub const ALL: [Self; 4] = [Self::Pipelines, Self::SyscallClasses, Self::Network, Self::Interval];
 
     const fn words(self) -> &'static str {
         match self {
+            Self::Pipelines => "runs of pipelines are not followed",
             Self::SyscallClasses => "system calls by class are not counted",
             Self::Network => "network traffic is not told by workload",
             Self::Interval => "intervals are twice as long",
@@ -212,13 +215,13 @@ mod tests {
             (vec![(100, too_big)], 0),
             (vec![(3, over), (10, too_big)], 0),
             (vec![(6, over)], 2),
-            (vec![(100, over)], 3),
+            (vec![(100, over)], 4),
             // Within the budget, but not by so much that more would fit.
             (vec![(3, over), (100, fits)], 1),
             (vec![(3, over), (9, well_below)], 1),
             (vec![(3, over), (10, well_below)], 0),
             (vec![(3, over), (9, well_below), (1, fits), (9, well_below)], 1),
-            (vec![(100, over), (20, well_below)], 1),
+            (vec![(100, over), (20, well_below)], 2),
             (vec![(3, over), (100, well_below)], 0),
             // What is not known is not above.
             (vec![(100, Cost::default())], 0),
@@ -230,8 +233,8 @@ mod tests {
     #[test]
     fn steps_are_taken_in_their_order() {
         let budget = after(&[(6, cost(10_000, 0))]);
-        assert_eq!(budget.shed(), [Step::SyscallClasses, Step::Network]);
-        assert!(budget.has_shed(Step::Network) && !budget.has_shed(Step::Interval));
+        assert_eq!(budget.shed(), [Step::Pipelines, Step::SyscallClasses]);
+        assert!(budget.has_shed(Step::Pipelines) && !budget.has_shed(Step::Network));
     }
 
     #[test]
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(status, Some(Status::Denied));
         assert_eq!(
             reason,
-            "system calls by class are not counted; above the budget: 0.7500 % of the host's CPU time, of 0.5000 %"
+            "runs of pipelines are not followed; above the budget: 0.7500 % of the host's CPU time, of 0.5000 %"
         );
         let (status, reason) = of(&after(&[(1, cost(0, 2_048))]));
         assert_eq!((status, reason.as_str()), (Some(Status::Ok), "above the budget: 2 KiB of memory, of 0 KiB"));

@@ -179,13 +179,16 @@ async fn an_agent_that_starts_stopped_waits_and_does_nothing() {
 async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
     let mut pair = Pair::start("max_cpu_percent_of_host = 0.0001\n").await;
     let steps = |heartbeat: &wire::Heartbeat| heartbeat.agent.unwrap().degraded_steps;
-    let last = pair.until("every step to be taken", |heartbeat| steps(heartbeat) == 3).await;
+    let last = pair.until("every step to be taken", |heartbeat| steps(heartbeat) == 4).await;
     let (status, reason) = capability(&last, "self_budget");
     assert_eq!(status, CapabilityStatus::Denied);
     assert!(
         reason.contains("network traffic is not told by workload") && reason.contains("above the budget"),
         "{reason}"
     );
+    let (status, reason) = capability(&last, "pipelines");
+    assert!(status == CapabilityStatus::Denied && reason.contains("self_budget"), "{reason}");
+    assert!(last.runs.is_empty(), "{:?}", last.runs);
     assert_eq!(last.host.as_ref().unwrap().interval_ms, 1_000);
     assert!(last.workloads.iter().all(|row| row.network_sent_bytes.is_none() && row.cpu_ns.is_some()));
     assert!(last.counters.unwrap().network_sent_bytes.is_some(), "the host's interfaces are still counted");

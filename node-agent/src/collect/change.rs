@@ -12,6 +12,7 @@ const SHED: &str = "shed to stay within the agent's own budget (self_budget)";
 /// What serves nothing but these steps.
 fn capabilities_of(shed: &[Step]) -> Vec<&'static str> {
     let capability = |step: &Step| match step {
+        Step::Pipelines => Some("pipelines"),
         Step::SyscallClasses => Some("syscall_classes"),
         Step::Network => Some("network"),
         Step::Interval => None,

@@ -19,7 +19,10 @@ impl Sampler {
             capabilities.set("cgroups", Status::NotApplicable, "no cgroup tree is mounted");
         }
         match &self.task_counters {
-            TaskCounters::Ebpf(_) => capabilities.ok("pipelines"),
+            TaskCounters::Ebpf(object) => match object.runs_are_off() {
+                None => capabilities.ok("pipelines"),
+                Some(reason) => capabilities.set("pipelines", Status::Denied, reason),
+            },
             TaskCounters::Proc(_) => {
                 let reason = "which process began which is told by eBPF alone";
                 capabilities.set("pipelines", Status::Unsupported, reason);

@@ -9,6 +9,8 @@ use std::{
 };
 
 /// Commands: <https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf.h#L922-L965>
+const MAP_LOOKUP_BATCH: libc::c_int = 24;
+const MAP_DELETE_BATCH: libc::c_int = 27;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const LINK_CREATE: libc::c_int = 28;
@@ -37,6 +39,18 @@ struct LinkCreate {
 struct IterCreate {
     link: RawFd,
     flags: u32,
+}
+
+#[repr(C)]
+struct Batch {
+    from: u64,
+    next: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: RawFd,
+    element_flags: u64,
+    flags: u64,
 }
 
 #[repr(C)]
@@ -95,4 +109,60 @@ pub(super) fn missed_runs(program: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: the kernel writes at most `length` bytes into `info`, which lives until the call returns.
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes)? };
     Ok(info[RECURSION_MISSES])
+}
+
+/// Fills `keys` and `values` with the next entries of a hash map, as many as both hold, and says from where the ones after them come; `None` behind
+/// the last. Both must be of the map's own types. `ENOSPC` says that they hold less than one bucket of the map.
+pub(super) fn look_up_batch<K: aya::Pod, V: aya::Pod>(
+    map: BorrowedFd<'_>,
+    from: Option<u32>,
+    keys: &mut Vec<K>,
+    values: &mut Vec<V>,
+) -> io::Result<Option<u32>> {
+    keys.clear();
+    values.clear();
+    let room = keys.capacity().min(values.capacity());
+    let mut next = 0_u32;
+    let mut attributes = Batch {
+        from: from.as_ref().map_or(0, |from| std::ptr::from_ref(from).expose_provenance() as u64),
+        next: (&raw mut next).expose_provenance() as u64,
+        keys: keys.as_mut_ptr().expose_provenance() as u64,
+        values: values.as_mut_ptr().expose_provenance() as u64,
+        count: u32::try_from(room).unwrap_or(u32::MAX),
+        map: map.as_raw_fd(),
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel writes at most `count` keys and values, for which there is room, and one number to `next`.
+    let is_last = match unsafe { bpf(MAP_LOOKUP_BATCH, &mut attributes) } {
+        Ok(_) => false,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+        Err(error) => return Err(error),
+    };
+    let count = usize::try_from(attributes.count).unwrap_or(0).min(room);
+    // SAFETY: the kernel has written so many of each.
+    unsafe {
+        keys.set_len(count);
+        values.set_len(count);
+    }
+    Ok((!is_last).then_some(next))
+}
+
+/// Removes these keys, which must be in the map and of its own type.
+pub(super) fn delete_batch<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> io::Result<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut attributes = Batch {
+        from: 0,
+        next: 0,
+        keys: keys.as_ptr().expose_provenance() as u64,
+        values: 0,
+        count: u32::try_from(keys.len()).map_err(io::Error::other)?,
+        map: map.as_raw_fd(),
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads so many keys, and writes how many it removed into the attributes.
+    unsafe { bpf(MAP_DELETE_BATCH, &mut attributes) }.map(drop)
 }

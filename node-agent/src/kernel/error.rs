@@ -30,6 +30,9 @@ pub enum ObjectError {
     /// A map cannot be read or written.
     #[error("a map of the object cannot be used: {0}")]
     Map(#[from] MapError),
+    /// Entries of a map cannot be read or removed.
+    #[error("a map of the object cannot be emptied: {0}")]
+    Entries(#[source] std::io::Error),
     /// The thread that listens for events does not start.
     #[error("the thread for events does not start: {0}")]
     Watcher(#[source] std::io::Error),

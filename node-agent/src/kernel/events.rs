@@ -54,6 +54,8 @@ struct Inner {
     losses_seen: u64,
     /// Who lives is not known.
     must_scan: bool,
+    /// Runs are not followed.
+    is_off: bool,
 }
 
 /// What the thread has learnt. Dropping this ends the thread, but waits for nothing: it may hang in the `/proc` of a process that does.
@@ -82,6 +84,7 @@ impl Watcher {
             lost_facts: 0,
             losses_seen: 0,
             must_scan: false,
+            is_off: false,
         };
         inner.scan_processes();
         let (stop, stopped) = UnixStream::pair().map_err(ObjectError::Watcher)?;
@@ -135,6 +138,14 @@ impl Watcher {
             inner.learn(Fact::RunWasNone { run });
         }
         inner.must_scan = true;
+    }
+
+    /// Whether runs are followed from here on. The programs know it already.
+    pub fn follow(&self, is_on: bool) {
+        if !is_on {
+            self.forget();
+        }
+        lock(&self.inner).is_off = !is_on;
     }
 
     /// What was lost, by name: none of it hides activity.
@@ -210,6 +221,7 @@ impl Inner {
     fn drain(&mut self) {
         while let Some(told) = told(&mut self.ring) {
             match told {
+                _ if self.is_off => {}
                 Told::Program(program) => self.program(&program),
                 Told::Event(event) => self.happened(&event),
                 Told::Nothing => {}
@@ -342,6 +354,9 @@ impl Inner {
 
     /// Looks at who lives, if events were lost.
     fn heal(&mut self) {
+        if self.is_off {
+            return;
+        }
         let losses = self.lineages.lost_programs();
         if losses > self.losses_seen || self.must_scan {
             self.losses_seen = losses;

@@ -5,6 +5,7 @@
 
 mod attach;
 mod bpf;
+mod drain;
 pub mod error;
 pub mod events;
 pub mod fallback;

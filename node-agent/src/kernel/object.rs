@@ -8,6 +8,7 @@ use super::{
     Wanted,
     attach::Attached,
     bpf,
+    drain::Drain,
     error::ObjectError,
     events::Watcher,
     loader::{self, Handover},
@@ -18,8 +19,8 @@ use crate::{
 };
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use node_agent_ebpf::{
-    CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_AGGREGATED, MAX_CGROUP_DEPTH, MAX_FAILURES,
-    MAX_PROCESSES, Process, Task, Totals, control, counter,
+    CgroupId, CgroupName, Cost, Executable, Failure, Key, MAX_CGROUP_DEPTH, MAX_PROCESSES, Process, Task, Totals,
+    control, counter,
 };
 use std::{
     io::Read as _,
@@ -41,8 +42,8 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// The loaded object. Dropping it detaches every program.
 pub struct Object {
-    aggregated: HashMap<MapData, Key, Totals>,
-    failures: HashMap<MapData, Failure, u64>,
+    aggregated: Drain<Key, Totals>,
+    failures: Drain<Failure, u64>,
     overflow: Array<MapData, Totals>,
     control: Array<MapData, u64>,
     dropped: Array<MapData, u64>,
@@ -59,6 +60,7 @@ pub struct Object {
     programs: Vec<Attached>,
     /// What it measures with everything attached.
     in_full: Statuses,
+    runs_are_off: Option<String>,
 }
 
 impl Object {
@@ -71,8 +73,8 @@ impl Object {
         let watcher = Watcher::start(&mut maps, Engines::default())?;
         let mut map = |name| maps.remove(name).ok_or(ObjectError::Incomplete(name));
         Ok(Self {
-            aggregated: map("AGGREGATED")?.try_into()?,
-            failures: map("FAILURES")?.try_into()?,
+            aggregated: Drain::of(map("AGGREGATED")?)?,
+            failures: Drain::of(map("FAILURES")?)?,
             overflow: map("OVERFLOW")?.try_into()?,
             control: map("CONTROL")?.try_into()?,
             dropped: map("DROPPED")?.try_into()?,
@@ -81,6 +83,7 @@ impl Object {
             processes: map("PROCESSES")?.try_into()?,
             buffer: 0,
             in_full: statuses.clone(),
+            runs_are_off: None,
             statuses,
             watcher,
             chunk: vec![0; READ_BYTES],
@@ -118,7 +121,26 @@ impl Object {
         for capability in without {
             self.statuses.shed(capability, reason);
         }
+        self.follow_runs(!without.contains(&"pipelines"), reason)
+    }
+
+    /// Whether runs of pipelines are followed from here on. Where they were not, the next sample looks at who lives.
+    fn follow_runs(&mut self, is_on: bool, reason: &str) -> Result<(), ObjectError> {
+        if is_on != self.runs_are_off.is_some() {
+            return Ok(());
+        }
+        self.control.set(control::RUNS_ARE_OFF, u64::from(!is_on), 0)?;
+        self.runs_are_off = (!is_on).then(|| reason.to_owned());
+        // What a program that runs right now enters is forgotten, too.
+        wait_for_programs();
+        self.watcher.follow(is_on);
         Ok(())
+    }
+
+    /// Why runs of pipelines are not followed; `None` if they are.
+    #[must_use]
+    pub fn runs_are_off(&self) -> Option<&str> {
+        self.runs_are_off.as_deref()
     }
 
     /// What it measures, and why not the rest.
@@ -233,30 +255,21 @@ impl Object {
         self.control.set(control::BUFFER, self.buffer, 0)?;
         is_due();
         wait_for_programs();
-        // The map of the other buffer's entries grows meanwhile: bounded, so that a storm of keys cannot hold us here.
-        let keys: Vec<Key> = (self.aggregated.keys().take(2 * MAX_AGGREGATED as usize))
-            .filter_map(Result::ok)
-            .filter(|key| u64::from(key.buffer) == old)
-            .collect();
-        for key in keys {
-            // A second lookup under the same key finds nothing: the walk restarts when an entry vanishes under it.
-            let Ok(totals) = self.aggregated.get(&key, 0) else { continue };
-            self.aggregated.remove(&key)?;
-            let delta = deltas.delta(key);
-            add_totals(&mut delta.totals, &totals);
-            if totals.counters[counter::CPU_NS] > 0 {
-                delta.last_ran_boottime_ns = self.clocks.boottime_ns;
-            }
-        }
-        let failures: Vec<Failure> = (self.failures.keys().take(2 * MAX_FAILURES as usize))
-            .filter_map(Result::ok)
-            .filter(|failure| u64::from(failure.key.buffer) == old)
-            .collect();
-        for failure in failures {
-            let Ok(count) = self.failures.get(&failure, 0) else { continue };
-            self.failures.remove(&failure)?;
-            deltas.failures.push((Key { buffer: 0, ..failure.key }, failure.wait_status, count));
-        }
+        let boottime_ns = self.clocks.boottime_ns;
+        self.aggregated.take(
+            |key| u64::from(key.buffer) == old,
+            |key, totals| {
+                let delta = deltas.delta(key);
+                add_totals(&mut delta.totals, &totals);
+                if totals.counters[counter::CPU_NS] > 0 {
+                    delta.last_ran_boottime_ns = boottime_ns;
+                }
+            },
+        )?;
+        self.failures.take(
+            |failure| u64::from(failure.key.buffer) == old,
+            |failure, count| deltas.failures.push((Key { buffer: 0, ..failure.key }, failure.wait_status, count)),
+        )?;
         for kernel in 0..2_u32 {
             let index = u32::from(old == 1) * 2 + kernel;
             add_totals(&mut deltas.overflow[kernel as usize].totals, &self.overflow.get(&index, 0)?);

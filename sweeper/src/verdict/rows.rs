@@ -31,7 +31,7 @@ pub(super) fn deciding(signal: Signal, earlier: &wire::Heartbeat, later: &wire::
         Signal::WorkloadDisk => |row| add(row.disk_read_bytes, row.disk_written_bytes),
         Signal::Network => |row| add(row.network_received_bytes, row.network_sent_bytes),
         Signal::InboundPeers => return newest_port(later),
-        Signal::OomKill | Signal::Gpu | Signal::Person | Signal::Peers => return None,
+        Signal::OomKill | Signal::Gpu | Signal::Person | Signal::Peers | Signal::Runs => return None,
     };
     // A cgroup may have a row of housekeeping beside that of work: cron's own, and the jobs that it starts.
     let before: BTreeMap<&str, u64> = (earlier.workloads.iter().filter(is_workload))

@@ -42,6 +42,8 @@ pub enum Signal {
     InboundPeers,
     /// Data exchanged with peers on other machines. It makes nothing active: see [`super::Wait`].
     Peers,
+    /// Runs of pipelines that are open. Likewise.
+    Runs,
 }
 
 /// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.

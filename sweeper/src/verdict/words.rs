@@ -19,6 +19,7 @@ pub fn signal(signal: Signal) -> &'static str {
         Signal::Person => "input at a terminal",
         Signal::InboundPeers => "a new inbound peer",
         Signal::Peers => "exchanges with peers on other machines",
+        Signal::Runs => "open runs of pipelines",
     }
 }
 

@@ -320,3 +320,21 @@ fn eight_of_a_kind_are_kept_and_three_are_named() {
     assert_eq!(on.len(), 16);
     assert!(words::decision(&node.judge(), &node.case()).ends_with("; and 13 more"));
 }
+
+#[test]
+fn whether_a_run_waits_is_not_known_while_the_agent_does_not_follow_them() {
+    for (status, is_known) in [
+        (CapabilityStatus::Ok, true),
+        // Without eBPF: peers, sessions and batch jobs tell what waits.
+        (CapabilityStatus::Unsupported, true),
+        (CapabilityStatus::Denied, false),
+    ] {
+        let mut node = Node { capabilities: vec![capability("pipelines", status)], ..Node::new() };
+        let judgement = node.quiet(70).judge();
+        if is_known {
+            assert_eq!(judgement.verdict, Verdict::Idle, "{status:?}");
+        } else {
+            assert_eq!(why(judgement), not_measured(&[Signal::Runs], &[]), "{status:?}");
+        }
+    }
+}
