@@ -26,7 +26,7 @@ impl Once {
     ///
     /// When the agent does not measure.
     pub async fn measuring(folder: &Path, settings: &str) -> Self {
-        let settings = format!("identity = \"host\"\nlog = \"info\"\ncollector = \"ebpf\"\n{settings}");
+        let settings = format!("identity = \"host\"\nlog = \"info\"\nsource = \"ebpf\"\n{settings}");
         let agent = Agent::prepare(folder, &settings, &[]);
         let mut once = Running::start("once", agent.command().args(["once", "--interval", "1h"]), folder);
         let _ = once.line_with("measuring from here on", TIMEOUT).await;

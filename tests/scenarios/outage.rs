@@ -145,7 +145,7 @@ async fn an_agent_that_is_killed_and_started_again_leaves_one_gap_which_the_host
     let sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
     // Twice as long is the longest gap: loading the programs again takes a second or two on a busy machine.
     let config = format!(
-        "sweeper_url = \"http://127.0.0.1:{}\"\njoin_token = \"{}\"\ninterval = \"5s\"\nidentity = \"host\"\ncollector = \"ebpf\"\n",
+        "sweeper_url = \"http://127.0.0.1:{}\"\njoin_token = \"{}\"\ninterval = \"5s\"\nidentity = \"host\"\nsource = \"ebpf\"\n",
         sweeper.port(),
         sweeper.join_token(),
     );

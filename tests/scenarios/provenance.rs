@@ -95,7 +95,7 @@ impl Machine {
     /// What the agent says of one second.
     fn seen(&self) -> Seen {
         let config = format!(
-            "identity = \"host\"\nlog = \"warn\"\ncollector = \"ebpf\"\nhost_root = \"{}\"\n",
+            "identity = \"host\"\nlog = \"warn\"\nsource = \"ebpf\"\nhost_root = \"{}\"\n",
             self.root().display()
         );
         let agent = Agent::prepare(&self.scratch.path().join("agent"), &config, &[]);

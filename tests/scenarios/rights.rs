@@ -99,8 +99,7 @@ async fn an_agent_that_runs_has_no_rights_before_it_touches_the_network() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let home = folder.path().join("agent");
-    let config =
-        "sweeper_url = \"http://127.0.0.1:9\"\nidentity = \"host\"\ninterval = \"200ms\"\ncollector = \"ebpf\"\n";
+    let config = "sweeper_url = \"http://127.0.0.1:9\"\nidentity = \"host\"\ninterval = \"200ms\"\nsource = \"ebpf\"\n";
     let prepared = Agent::prepare(&home, config, &[]);
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
     let mut command = Command::new("setpriv");
