@@ -31,7 +31,7 @@ impl Sampler {
         match &self.rights {
             Some(rights) => rights.state(capabilities),
             None => {
-                capabilities.set("privileges", Status::NotApplicable, "they are dropped once everything is attached")
+                capabilities.set("privileges", Status::NotApplicable, "they are dropped once everything is attached");
             }
         }
         match failure {

@@ -211,7 +211,7 @@ fn happen(node: &mut Node, event: Event) {
         Event::GpuWorks => bump(&mut node.gpus[0].busy_ns, SECOND_NS),
         Event::Types => {
             node.interactive_sessions =
-                Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(at) })
+                Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(at) });
         }
         Event::Called => {
             if let Some(callers) = &mut node.inbound_peers {
