@@ -10,7 +10,7 @@ use crate::{
     sums::observe,
 };
 use aya_ebpf::{
-    helpers::bpf_get_current_task,
+    helpers::{bpf_get_current_task, generated::bpf_get_current_task_btf},
     macros::{btf_tracepoint, fexit},
     programs::{BtfTracePointContext, FExitContext},
 };
@@ -21,12 +21,13 @@ const AF_INET: u16 = 2;
 /// Likewise.
 const AF_INET6: u16 = 10;
 
-type Address4 = [u8; 4];
+/// As they lie in memory, the first byte of the address lowest: numbers are loaded, and arrays take a helper's call each.
+type Address4 = u32;
 type Address6 = [u32; 4];
 
 #[inline(always)]
 fn is_loopback4(address: Address4) -> bool {
-    address[0] == 127
+    address & 0xff == 127
 }
 
 /// `::1` or an IPv4 loopback address in IPv6 clothes.
@@ -36,7 +37,7 @@ fn is_loopback6(address: Address6) -> bool {
         return false;
     }
     (address[2] == 0 && u32::from_be(address[3]) == 1)
-        || (u32::from_be(address[2]) == 0xffff && is_loopback4(address[3].to_ne_bytes()))
+        || (u32::from_be(address[2]) == 0xffff && is_loopback4(address[3]))
 }
 
 /// Whether the socket leads out of this machine.
@@ -44,10 +45,9 @@ fn is_loopback6(address: Address6) -> bool {
 fn leads_out<const TYPED: bool>(socket: Address<TYPED>) -> bool {
     match socket.read::<u16>(offset!(sock_family)) {
         Some(AF_INET) => {
-            let own: Address4 = socket.read(offset!(sock_own4)).unwrap_or([0; 4]);
-            let peer: Address4 = socket.read(offset!(sock_peer4)).unwrap_or([0; 4]);
-            let (own_bits, peer_bits) = (u32::from_ne_bytes(own), u32::from_ne_bytes(peer));
-            !is_loopback4(peer) && !is_loopback4(own) && (peer_bits == 0 || peer_bits != own_bits)
+            let own: Address4 = socket.read(offset!(sock_own4)).unwrap_or(0);
+            let peer: Address4 = socket.read(offset!(sock_peer4)).unwrap_or(0);
+            !is_loopback4(peer) && !is_loopback4(own) && (peer == 0 || peer != own)
         }
         Some(AF_INET6) => {
             let own: Address6 = socket.read(offset!(sock_own6)).unwrap_or([0; 4]);
@@ -60,16 +60,21 @@ fn leads_out<const TYPED: bool>(socket: Address<TYPED>) -> bool {
     }
 }
 
-/// Counts the outcome of one call: a length, or an error below zero.
+/// Counts the outcome of one call: a length, or an error below zero. `TYPED_TASK` says that the kernel gives the running task with its type, as it
+/// does since Linux 5.11.
 #[inline(always)]
-fn count<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
+fn count<const TYPED: bool, const TYPED_TASK: bool>(socket: Address<TYPED>, outcome: i32, index: usize) {
     // Sockets that stay on the machine pass here as well, as often as they like: for them nothing is done but this.
     let family = socket.read::<u16>(offset!(sock_family));
     if outcome > 0 && matches!(family, Some(AF_INET | AF_INET6)) {
         let run = Run::begin();
         if leads_out(socket) {
-            // SAFETY: the helper takes nothing.
-            observe(Address::<false>::new(unsafe { bpf_get_current_task() }), index, outcome as u64);
+            // SAFETY: neither helper takes anything.
+            if TYPED_TASK {
+                observe(Address::<true>::new(unsafe { bpf_get_current_task_btf() } as u64), index, outcome as u64);
+            } else {
+                observe(Address::<false>::new(unsafe { bpf_get_current_task() }), index, outcome as u64);
+            }
         }
         run.end();
     }
@@ -77,13 +82,13 @@ fn count<const TYPED: bool>(socket: Address<TYPED>, outcome: i32, index: usize) 
 
 #[btf_tracepoint(function = "sock_send_length")]
 fn sent(context: BtfTracePointContext) -> i32 {
-    count(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
+    count::<true, true>(Address::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_SENT_BYTES);
     0
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
 fn received(context: BtfTracePointContext) -> i32 {
-    count(Address::<true>::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
+    count::<true, true>(Address::new(context.arg::<u64>(0)), context.arg::<i32>(1), NETWORK_RECEIVED_BYTES);
     0
 }
 
@@ -91,7 +96,7 @@ fn received(context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn count_return(context: &FExitContext, parameters: usize, index: usize) -> i32 {
     if let Some(socket) = Address::<true>::new(context.arg::<u64>(0)).follow(offset!(socket_sk)) {
-        count(socket, context.arg::<u64>(parameters) as i32, index);
+        count::<true, false>(socket, context.arg::<u64>(parameters) as i32, index);
     }
     0
 }

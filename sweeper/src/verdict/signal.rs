@@ -272,8 +272,10 @@ impl Counters {
         if self.source != Source::Ebpf {
             return None;
         }
-        // Counters that began within the earlier heartbeat's time count some of it twice.
-        let gap_ns = self.counters_since_boottime_ns.checked_sub(earlier.end_boottime_ns)?;
+        // Counters that began within the earlier heartbeat's time count some of it twice. Those that began at its very end are of an agent that took new
+        // rules over, which may bear the same version.
+        let gap_ns =
+            self.counters_since_boottime_ns.checked_sub(earlier.end_boottime_ns).filter(|gap_ns| *gap_ns > 0)?;
         let gap_ms = i64::try_from(gap_ns / 1_000_000).ok()?;
         if gap_ms > restart_gap_ms || self.rules_version != earlier.rules_version {
             return None;

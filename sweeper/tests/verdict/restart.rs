@@ -20,7 +20,7 @@ fn second_begin(node: &Node) -> Unknown {
 #[test]
 fn a_machine_stays_idle_since_the_same_moment() {
     let before = Node::new().quiet(61).judge();
-    for gap_s in [0, 11, 41, 60] {
+    for gap_s in [1, 11, 41, 60] {
         let judgement = after(gap_s).quiet(1).judge();
         assert_eq!((judgement.verdict, judgement.since_unix_ms), (Verdict::Idle, before.since_unix_ms), "{gap_s} s");
         let Decision::AllQuiet { total, .. } = judgement.decision else { unreachable!("it is idle") };
@@ -78,10 +78,15 @@ fn rows_that_may_mean_something_else_begin_a_new_window() {
     let mut node = after(11);
     node.source = wire::Source::Proc;
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "another source");
-    // Counters that claim to have begun while the first agent still counted.
     let mut node = after(0);
-    node.counters_since_s -= 1;
-    assert_eq!(why(node.quiet(2).judge()), second_begin(&Node { counters_since_s: node.counters_since_s + 1, ..node }));
+    assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "no restart, but other rules of the same version");
+    // Counters that claim to have begun while the first agent still counted.
+    let mut node = after(11);
+    node.counters_since_s -= 12;
+    assert_eq!(
+        why(node.quiet(2).judge()),
+        second_begin(&Node { counters_since_s: node.counters_since_s + 12, ..node })
+    );
 }
 
 #[test]
