@@ -5,7 +5,11 @@
 //! 512 tasks with three or four events each between two samples. What was lost is counted, and healed by a scan of
 //! `/proc` at the next sample.
 
-use super::{error::ObjectError, lineage::Lineages};
+use super::{
+    command_line::{argv, cmdline},
+    error::ObjectError,
+    lineage::Lineages,
+};
 use crate::{
     model::{comm_bytes, comm_text},
     workload::{
@@ -17,16 +21,12 @@ use aya::maps::{Map, MapData, RingBuf};
 use node_agent_ebpf::runs::{Event, OTHERS, Program, event, role, run_of};
 use std::{
     collections::HashMap,
-    fs::File,
-    io::Read as _,
     os::{fd::AsRawFd as _, unix::net::UnixStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// Most facts that wait for a sample.
 const MAX_FACTS: usize = 8_192;
-/// Longest command line that is read from `/proc`, in bytes.
-const MAX_CMDLINE_BYTES: u64 = 128 * 1024;
 
 const PROGRAM_BYTES: usize = size_of::<Program>();
 const EVENT_BYTES: usize = size_of::<Event>();
@@ -170,23 +170,6 @@ fn wait(ring: libc::c_int, stopped: &UnixStream) -> bool {
     let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) };
     // An interrupted call is taken as a reason to look.
     fds[1].revents == 0 && (ready >= 0 || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted)
-}
-
-/// The command line of a living process.
-fn cmdline(pid: u32) -> Option<Argv> {
-    let mut bytes = Vec::new();
-    let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
-    file.take(MAX_CMDLINE_BYTES).read_to_end(&mut bytes).ok()?;
-    let is_cut = u64::try_from(bytes.len()).is_ok_and(|length| length >= MAX_CMDLINE_BYTES);
-    Some(Argv::parse(&bytes, is_cut))
-}
-
-fn argv(told: &Program) -> Argv {
-    let length = usize::try_from(told.argv_bytes).unwrap_or(usize::MAX);
-    let held = &told.argv[..length.min(told.argv.len())];
-    let is_cut = length > told.argv.len();
-    let whole = if is_cut { cmdline(told.event.pid) } else { None };
-    whole.filter(|whole| whole.get(0).is_some()).unwrap_or_else(|| Argv::parse(held, is_cut))
 }
 
 /// One record of the ring buffer.

@@ -5,6 +5,7 @@
 
 mod attach;
 mod bpf;
+mod command_line;
 mod drain;
 pub mod error;
 pub mod events;

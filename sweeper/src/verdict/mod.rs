@@ -8,6 +8,7 @@
 mod housekeeping;
 mod judge;
 mod network;
+mod observation;
 mod policy;
 mod rows;
 mod signal;
@@ -18,8 +19,9 @@ pub mod words;
 
 pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, Verdict, judge};
+pub use observation::{Contradiction, Observation};
 pub use policy::Policy;
 pub use rows::DecidingRow;
-pub use signal::{Contradiction, Counters, Observation, Signal};
+pub use signal::{Counters, Signal};
 pub use wait::{Protocol, Wait};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};
