@@ -62,6 +62,14 @@ impl<'a> Message<'a> {
             None => Err(io::ErrorKind::InvalidData.into()),
         })
     }
+
+    /// How a dump ended, by its last message: `NLMSG_DONE` bears what went wrong (`netlink_dump_done` in the kernel), and nothing where nothing did.
+    fn outcome(self) -> io::Result<()> {
+        match field(self.payload, 0).map(i32::from_ne_bytes) {
+            Some(negative) if negative < 0 => Err(io::Error::from_raw_os_error(negative.saturating_neg())),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Cuts the first thing off that begins with its length, padded to four bytes; a length that cannot be ends it all.
@@ -128,7 +136,10 @@ pub(crate) fn dump(
             if let Some(refusal) = answer.acknowledgement() {
                 return refusal;
             }
-            if answer.kind == NLMSG_DONE || !each(answer.payload) {
+            if answer.kind == NLMSG_DONE {
+                return answer.outcome();
+            }
+            if !each(answer.payload) {
                 return Ok(());
             }
         }
@@ -284,6 +295,25 @@ mod tests {
     fn a_question_that_the_kernel_does_not_know_is_an_error() {
         let asked = dump(Some(rustix::net::netlink::SOCK_DIAG), 20, &[255; 56], |_| true);
         assert!(asked.is_err());
+    }
+
+    /// The kernel says so at the end of an answer without anything in it, as it does where `tcp_diag` cannot be loaded.
+    #[test]
+    fn a_protocol_that_nobody_diagnoses_is_an_error_and_not_an_empty_list() {
+        let mut question = [0; 56];
+        (question[0], question[1]) = (2, 99);
+        let asked = dump(Some(rustix::net::netlink::SOCK_DIAG), 20, &question, |_| true);
+        assert_eq!(asked.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_end_of_a_dump_bears_its_outcome() {
+        let end =
+            |payload: &[u8]| Message { kind: NLMSG_DONE, payload }.outcome().map_err(|error| error.raw_os_error());
+        assert_eq!(end(&[]), Ok(()));
+        assert_eq!(end(&[0; 4]), Ok(()));
+        assert_eq!(end(&[0, 0]), Ok(()));
+        assert_eq!(end(&(-libc::ENOBUFS).to_ne_bytes()), Err(Some(libc::ENOBUFS)));
     }
 
     proptest! {
