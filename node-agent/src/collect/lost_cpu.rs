@@ -177,9 +177,10 @@ impl Sampler {
 
     /// Counts the ends that were under way at the samples; false if they could not be read.
     fn settle(&mut self) -> bool {
-        let mut before = self.missing_cpu_ns();
         for _ in 0..MAX_WAITS {
-            if before < THRESHOLD_NS {
+            let missing_ns = self.missing_cpu_ns();
+            tracing::debug!(missing_ns, "ends may be under way");
+            if missing_ns < THRESHOLD_NS {
                 break;
             }
             thread::sleep(SETTLE);
@@ -189,14 +190,9 @@ impl Sampler {
             self.add(&late);
             if let Err(error) = read {
                 tracing::warn!(%error, "ends of tasks could not be read a second time");
+                self.lost_samples += 1;
                 return false;
             }
-            let now = self.missing_cpu_ns();
-            tracing::debug!(before, now, "what is missing was read again");
-            if now.saturating_add(THRESHOLD_NS) > before {
-                break;
-            }
-            before = now;
         }
         true
     }

@@ -7,10 +7,7 @@ use aya::{
     Pod,
     maps::{HashMap, Map, MapData},
 };
-use std::{
-    io,
-    os::fd::{AsFd as _, OwnedFd},
-};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 /// Entries of one call, of about 300 bytes each.
 const ENTRIES: usize = 256;
@@ -60,9 +57,9 @@ impl<K: Pod, V: Pod> Drain<K, V> {
             let wanted: Vec<(K, V)> = entries.filter(|(key, _)| is_wanted(key)).collect();
             self.keys.clear();
             self.keys.extend(wanted.iter().map(|(key, _)| *key));
-            let removed: io::Result<()> = bpf::delete_batch(self.map.as_fd(), &self.keys);
+            // What may still be there would be told again.
+            bpf::delete_batch(self.map.as_fd(), &self.keys).map_err(ObjectError::Entries)?;
             wanted.into_iter().for_each(|(key, value)| tell(key, value));
-            removed.map_err(ObjectError::Entries)?;
             let Some(next) = next else { return Ok(()) };
             from = Some(next);
         }

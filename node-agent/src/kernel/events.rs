@@ -343,7 +343,6 @@ impl Inner {
         let losses = self.lineages.lost_programs();
         if losses > self.losses_seen || self.must_scan {
             self.losses_seen = losses;
-            self.must_scan = false;
             self.scan_processes();
         }
         let untitled: Vec<u32> =
@@ -353,7 +352,9 @@ impl Inner {
 
     /// Looks at every process once: an engine or script that no event told about gets its run.
     fn scan_processes(&mut self) {
-        for (pid, started_ns) in self.lineages.strangers() {
+        let strangers;
+        (strangers, self.must_scan) = self.lineages.strangers();
+        for (pid, started_ns) in strangers {
             let (Some(argv), Some(comm)) = (cmdline(pid), std::fs::read(format!("/proc/{pid}/comm")).ok()) else {
                 continue;
             };

@@ -28,7 +28,7 @@ const BPF_NOEXIST: u64 = 1;
 const BPF_EXIST: u64 = 2;
 /// Processes of one tree that are looked at when it becomes a run.
 const MAX_DESCENDANTS: usize = 4_096;
-/// Processes that one scan sees.
+/// Processes that one scan looks at.
 const MAX_STRANGERS: usize = 8_192;
 
 /// The maps.
@@ -229,16 +229,17 @@ impl Lineages {
         Some((run, tasks))
     }
 
-    /// Living processes that have not been looked at yet, the oldest first, with their begin.
-    pub fn strangers(&mut self) -> Vec<(u32, u64)> {
+    /// Living processes that have not been looked at yet, the oldest first, with their begin; and whether there are more of them.
+    pub fn strangers(&mut self) -> (Vec<(u32, u64)>, bool) {
         let pids = process::list(Path::new("/proc")).unwrap_or_default();
-        let all: Vec<(u32, u64)> =
-            pids.into_iter().filter_map(|pid| Some((pid, start_of(pid)?))).take(MAX_STRANGERS).collect();
-        let mut new: Vec<(u32, u64)> = all.iter().copied().filter(|process| !self.judged.contains(process)).collect();
+        let living = pids.into_iter().filter_map(|pid| Some((pid, start_of(pid)?)));
+        let (known, mut new): (Vec<_>, Vec<_>) = living.partition(|process| self.judged.contains(process));
         new.retain(|(pid, _)| *pid != std::process::id());
         new.sort_by_key(|(pid, start)| (*start, *pid));
-        self.judged = all.into_iter().collect();
-        new
+        let are_more = new.len() > MAX_STRANGERS;
+        new.truncate(MAX_STRANGERS);
+        self.judged = known.into_iter().chain(new.iter().copied()).collect();
+        (new, are_more)
     }
 }
 

@@ -65,6 +65,7 @@ struct Node {
     missing_before_ns: i128,
     /// What its own tasks were, a bit for each class.
     classes: u8,
+    /// Now, or at any sample before: what a child that is gone lost is here now.
     has_children: bool,
     /// It was among those to read once already.
     was_asked: bool,
@@ -74,7 +75,7 @@ impl Node {
     /// A cgroup that is newer than all that were known has its whole counter from this interval.
     fn learn(&mut self, sample: &Sample, known_until: u64) {
         self.usage_ns = sample.usage_ns;
-        self.has_children = sample.has_children;
+        self.has_children |= sample.has_children;
         if self.id.replace(sample.id).is_none() && sample.id <= known_until {
             self.base_ns = i128::from(sample.usage_ns) - i128::from(self.accounted_ns);
         }
