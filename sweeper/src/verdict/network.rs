@@ -74,11 +74,12 @@ impl Network {
         }
     }
 
-    /// The same where the rows' and the agent's own counters begin at zero.
+    /// The same where the rows begin at zero. What the agent sent by its own count is as old as its process: where that goes on, the count does, and
+    /// where it does not, it runs backwards, which explains nothing.
     pub(super) fn begun_anew(&self) -> Self {
         let zero = Some(0);
         let rows = self.rows.as_ref().map(|_| Rows { workloads: zero, housekeeping: zero, own: zero });
-        Self { own: zero, rows, ..self.clone() }
+        Self { rows, ..self.clone() }
     }
 
     pub(super) fn since(&self, earlier: &Self) -> Moved {

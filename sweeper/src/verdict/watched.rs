@@ -47,12 +47,6 @@ fn is_blind(capabilities: &[wire::Capability], name: &str) -> bool {
     capabilities.iter().any(|capability| is_named(capability) && !fine.contains(&capability.status))
 }
 
-/// Whether the agent could look for it, and does not. Without eBPF no run is ever seen, which a verdict must do without.
-fn has_shed(capabilities: &[wire::Capability], name: &str) -> bool {
-    let denied = i32::from(CapabilityStatus::Denied);
-    capabilities.iter().any(|capability| capability.name == name && capability.status == denied)
-}
-
 /// Somebody's port, as far as anybody knows. Who logs in by ssh starts workload; the world's attempts to log in are no work.
 pub(super) fn is_somebodys(listener: &wire::Listener) -> bool {
     match Class::try_from(listener.class) {
@@ -76,7 +70,7 @@ impl Watched {
             (Signal::Person, is_ageless || is_blind(capabilities, "interactive_sessions")),
             (Signal::InboundPeers, is_blind(capabilities, "inbound_peers")),
             (Signal::Peers, is_blind(capabilities, "peers") || wait::hides_exchanges(heartbeat)),
-            (Signal::Runs, has_shed(capabilities, "pipelines")),
+            (Signal::Runs, is_blind(capabilities, "pipelines")),
         ];
         Self {
             gpus: heartbeat.gpus.iter().map(|gpu| (gpu.uuid.clone(), gpu.busy_ns)).collect(),

@@ -8,6 +8,9 @@ use heartbeat::{
 };
 use serde::{Deserialize, Serialize};
 
+/// The longest time without an agent that the host's own counters may vouch for: four intervals of 30 s.
+const MAX_RESTART_GAP_MS: i64 = 120_000;
+
 /// What is known of a node's GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -198,8 +201,9 @@ impl Case {
             .filter_map(|(boot_id, heartbeat)| Some((Counters::of(*boot_id, heartbeat)?, heartbeat)))
             .collect();
         let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
-        // An agent that is killed just before a heartbeat leaves an interval behind, and is started again within another.
-        let restart_gap_ms = interval_ms.saturating_mul(2);
+        // An agent that is killed just before a heartbeat leaves an interval behind, and is started again within another. Where intervals are long that is
+        // more than the host's own counters can vouch for.
+        let restart_gap_ms = interval_ms.saturating_mul(2).min(MAX_RESTART_GAP_MS);
         let observations = counters.windows(2).filter_map(|pair| {
             let [(earlier, before), (later, after)] = pair else { return None };
             let mut observation = later.since(earlier, restart_gap_ms)?;

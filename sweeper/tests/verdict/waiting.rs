@@ -325,9 +325,12 @@ fn eight_of_a_kind_are_kept_and_three_are_named() {
 fn whether_a_run_waits_is_not_known_while_the_agent_does_not_follow_them() {
     for (status, is_known) in [
         (CapabilityStatus::Ok, true),
-        // Without eBPF: peers, sessions and batch jobs tell what waits.
-        (CapabilityStatus::Unsupported, true),
+        // Without eBPF.
+        (CapabilityStatus::Unsupported, false),
+        // Above the agent's budget.
         (CapabilityStatus::Denied, false),
+        (CapabilityStatus::Broken, false),
+        (CapabilityStatus::Unspecified, false),
     ] {
         let mut node = Node { capabilities: vec![capability("pipelines", status)], ..Node::new() };
         let judgement = node.quiet(70).judge();
