@@ -191,7 +191,7 @@ fn check_heartbeat(heartbeat: &wire::Heartbeat) -> Result<(), DecodeError> {
     let names = names.chain(coverage.capabilities.iter().flat_map(|capability| [&capability.name, &capability.reason]));
     let names = names.chain(coverage.drops.iter().map(|drop| &drop.name));
     let names = names.chain([&host.hostname, &host.kernel_release, &host.architecture, &host.agent_version]);
-    let mut names = names.chain([&host.rules_version]);
+    let mut names = names.chain([&host.rules_version, &host.rules_digest]);
     match names.find(|name| name.len() > MAX_NAME_BYTES) {
         Some(name) => invalid("name", format!("{} bytes; {MAX_NAME_BYTES} are allowed", name.len())),
         None => Ok(()),

@@ -86,6 +86,7 @@ fn host(sample: &Sample) -> wire::Host {
         interval_ms: u32::try_from(sample.interval.as_millis()).unwrap_or(u32::MAX),
         gpu_present: facts.gpu_present,
         rules_version: sample.rules_version.clone(),
+        rules_digest: sample.rules_digest.clone(),
     }
 }
 
@@ -118,8 +119,8 @@ fn schedules(existing: &Existing) -> wire::Schedules {
         other_timers: existing.timers.map(|count| count.others),
         shipped_crontabs: existing.crontabs.map(|count| count.shipped),
         other_crontabs: existing.crontabs.map(|count| count.others),
-        // Only systemd itself knows.
-        next_unix_ms: None,
+        next_shipped_timer_unix_ms: existing.next.shipped_unix_ms,
+        next_other_timer_unix_ms: existing.next.others_unix_ms,
     }
 }
 
@@ -151,7 +152,7 @@ mod tests {
             cgroup_usage::Usage,
             counters::{Cpu, HostCounters, Traffic},
             facts::Facts,
-            shipped::Count,
+            shipped::{Count, Next},
         },
         model::{Delta, Measured},
         workload::{Names, Rows, runs::Runs},
@@ -218,9 +219,14 @@ mod tests {
                 (Class::Workload, path.to_owned()),
                 Usage { cpu_throttled_ns: Some(5_000), memory_working_set_bytes: Some(1 << 20), ..Usage::default() },
             )]),
-            schedules: Existing { timers: Some(Count { shipped: 7, others: 1 }), crontabs: None },
+            schedules: Existing {
+                timers: Some(Count { shipped: 7, others: 1 }),
+                crontabs: None,
+                next: Next { shipped_unix_ms: Some(1_700_000_060_000), others_unix_ms: None },
+            },
             names,
             rules_version: "2026-11-21".to_owned(),
+            rules_digest: "0123456789abcdef".to_owned(),
             measured,
             source: wire::Source::Ebpf,
             capabilities,

@@ -49,6 +49,7 @@ fn for_each_text(heartbeat: &mut wire::Heartbeat, with: &mut impl FnMut(&mut Str
             &mut host.architecture,
             &mut host.agent_version,
             &mut host.rules_version,
+            &mut host.rules_digest,
         ] {
             with(text);
         }
@@ -143,6 +144,7 @@ mod tests {
                 architecture: HOSTILE.into(),
                 agent_version: HOSTILE.into(),
                 rules_version: HOSTILE.into(),
+                rules_digest: HOSTILE.into(),
                 ..wire::Host::default()
             }),
             counters: Some(wire::HostCounters::default()),

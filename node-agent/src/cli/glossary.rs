@@ -56,6 +56,7 @@ pub fn meaning(capability: &str) -> &'static str {
         "schedules" => "how many timers and crontabs exist",
         "short_lived_processes" => "CPU time of processes that live and end within an interval",
         "taskstats" => "the kernel's records of processes that ended, in place of eBPF",
+        "timers" => "when systemd's timers elapse next",
         "tracepoints" => "forks by eBPF without type information, in place of the whole of it",
         "task_states" => "states of tasks and when they ran last, by workload",
         "spool" => "unsent heartbeats on disk",

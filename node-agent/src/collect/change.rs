@@ -40,6 +40,7 @@ impl Sampler {
         {
             tracing::warn!(%error, "engines of pipelines are still known by the rules before");
         }
+        self.rules_digest = crate::rules::digest(&rules);
         self.rules = rules;
         if is_anew {
             self.begin_lost_cpu();

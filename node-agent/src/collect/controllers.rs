@@ -34,7 +34,11 @@ impl Sampler {
 
     /// Which timers and crontabs exist.
     pub(super) fn schedules(&mut self, capabilities: &mut Capabilities) -> Existing {
-        let existing = self.shipped.schedules();
+        let (existing, elapses) = self.shipped.schedules();
+        match elapses {
+            Ok(()) => capabilities.ok("timers"),
+            Err((status, why)) => capabilities.set("timers", status, why),
+        }
         if existing.timers.is_some() && existing.crontabs.is_some() {
             capabilities.ok("schedules");
         } else {

@@ -34,7 +34,7 @@ use crate::{
         cgroups::{Cgroups, Mounts},
         process,
     },
-    rules::RulesStore,
+    rules::{self, RulesStore},
     workload::{Names, Rows, runs::Runs},
 };
 use heartbeat::wire;
@@ -62,6 +62,7 @@ pub struct Sampler {
     facts: Facts,
     rules_store: Arc<RulesStore>,
     rules: Arc<Rules>,
+    rules_digest: String,
     /// What had been lost when the rows' counters were zero.
     drops_before: Vec<(&'static str, u64)>,
     signals: Signals,
@@ -103,6 +104,7 @@ impl Sampler {
             controllers: Controllers::new(&mounts),
             cgroups: Cgroups::new(mounts),
             facts: Facts::read(signals.bus().any_gpu()),
+            rules_digest: rules::digest(&options.rules.rules()),
             rules: options.rules.rules(),
             rules_store: Arc::clone(&options.rules),
             drops_before: Vec::new(),
@@ -217,6 +219,7 @@ impl Sampler {
             containers,
             runs: self.runs.clone(),
             rules_version: self.rules.version.clone(),
+            rules_digest: self.rules_digest.clone(),
             measured,
             source: self.source(),
             capabilities,

@@ -41,6 +41,8 @@ pub struct Sample {
     pub runs: Runs,
     /// Version of the rules that sorted the rows.
     pub rules_version: String,
+    /// [`digest`](crate::rules::digest) of the rules that sorted the rows.
+    pub rules_digest: String,
     /// Which columns of the rows hold a measurement.
     pub measured: Measured,
     /// Where the rows come from.

@@ -45,8 +45,8 @@ pub enum Signal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     boot_id: BootId,
-    /// Rows of other rules may mean something else.
-    rules_version: String,
+    /// Version and digest: rows of other rules may mean something else.
+    rules: [String; 2],
     counters_since_boottime_ns: u64,
     start_boottime_ns: u64,
     end_boottime_ns: u64,
@@ -103,14 +103,16 @@ impl Counters {
         let interval = heartbeat.interval.as_ref()?;
         let counters = heartbeat.counters.as_ref()?;
         let coverage = heartbeat.coverage.as_ref()?;
-        let rules_version = heartbeat.host.as_ref().map_or_else(String::new, |host| host.rules_version.clone());
+        let rules = heartbeat.host.as_ref();
+        let rules =
+            rules.map_or_else(Default::default, |host| [&host.rules_version, &host.rules_digest].map(String::clone));
         let workloads = || heartbeat.workloads.iter().filter(is_workload);
         let kernel = || heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Kernel));
         let disk = |row: &wire::WorkloadActivity| add(row.disk_read_bytes, row.disk_written_bytes);
         let source = Source::try_from(coverage.source).unwrap_or(Source::Unspecified);
         Some(Self {
             boot_id,
-            rules_version,
+            rules,
             counters_since_boottime_ns: interval.counters_since_boottime_ns,
             start_boottime_ns: interval.start_boottime_ns,
             end_boottime_ns: interval.end_boottime_ns,
@@ -185,7 +187,7 @@ impl Counters {
         let gap_ns =
             self.counters_since_boottime_ns.checked_sub(earlier.end_boottime_ns).filter(|gap_ns| *gap_ns > 0)?;
         let gap_ms = i64::try_from(gap_ns / 1_000_000).ok()?;
-        if gap_ms > restart_gap_ms || self.rules_version != earlier.rules_version {
+        if gap_ms > restart_gap_ms || self.rules != earlier.rules {
             return None;
         }
         let difference = self.difference(&earlier.begun_anew())?;

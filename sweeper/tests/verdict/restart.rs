@@ -66,12 +66,33 @@ fn work_of_the_new_agents_rows_is_work_however_much_there_was_before() {
 fn too_long_without_an_agent_begins_a_new_window() {
     let mut node = after(61);
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node));
+    // Two intervals of an hour would be too much for the host's own counters to vouch for.
+    let hourly = |gap_s| {
+        let mut node = Node { interval_ms: 3_600_000, ..Node::new() };
+        node.quiet(61).restart(gap_s).quiet(2);
+        node
+    };
+    assert_eq!(hourly(120).judge().verdict, Verdict::Idle);
+    let node = hourly(121);
+    assert_eq!(why(node.judge()), second_begin(&node));
+}
+
+/// Rows also begin anew where the agent counts by workload again what its budget had left out. What it sent itself goes on.
+#[test]
+fn what_the_agent_sent_before_its_rows_began_hides_no_traffic() {
+    let mut node = Node::new();
+    node.pass(|n| bump(&mut n.counters.own_network_sent_bytes, 200 << 20)).quiet(61).restart(1);
+    assert_eq!(node.clone().quiet(1).judge().verdict, Verdict::Idle);
+    let judgement = node.pass(|n| bump(&mut n.counters.network_sent_bytes, 150 << 20)).judge();
+    assert_eq!(judgement.verdict, Verdict::Active);
 }
 
 #[test]
 fn rows_that_may_mean_something_else_begin_a_new_window() {
     let mut node = Node { rules_version: "2026-11-22".to_owned(), ..after(11) };
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "other rules");
+    let mut node = Node { rules_digest: "2".to_owned(), ..after(11) };
+    assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "other rules of the same version");
     let mut node = Node { source: wire::Source::Proc, ..Node::new() };
     node.quiet(61).restart(11);
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "CPU time that nobody owns is work there");
@@ -79,7 +100,7 @@ fn rows_that_may_mean_something_else_begin_a_new_window() {
     node.source = wire::Source::Proc;
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "another source");
     let mut node = after(0);
-    assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "no restart, but other rules of the same version");
+    assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "no restart, but other rules");
     // Counters that claim to have begun while the first agent still counted.
     let mut node = after(11);
     node.counters_since_s -= 12;

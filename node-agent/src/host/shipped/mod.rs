@@ -10,14 +10,15 @@
 mod crontabs;
 mod packages;
 mod schedules;
+mod timers;
 mod units;
 
 use crate::coverage::{Capabilities, Status};
 use crontabs::Crontabs;
 use node_agent_ebpf::Executable;
 use packages::Packages;
-pub use schedules::Existing;
 use schedules::Schedules;
+pub use schedules::{Existing, Next};
 use std::{
     collections::{BTreeSet, HashMap},
     path::Path,
@@ -72,7 +73,7 @@ impl Shipped {
             units: HashMap::new(),
             crontabs,
             ships_crontabs,
-            schedules: Schedules::default(),
+            schedules: Schedules::new(root),
             is_reread: true,
         }
     }
@@ -118,8 +119,8 @@ impl Shipped {
         self.ships_crontabs.is_ok()
     }
 
-    /// Which timers and crontabs exist.
-    pub fn schedules(&mut self) -> Existing {
+    /// Which timers and crontabs exist, and whether it is known when timers elapse, or why it is not.
+    pub fn schedules(&mut self) -> (Existing, Result<(), (Status, String)>) {
         self.schedules.read(&mut self.packages, &self.crontabs, std::mem::take(&mut self.is_reread))
     }
 

@@ -1,12 +1,20 @@
 //! Which timers of systemd and which crontabs exist: how many the distribution ships as they are, and how many others there are.
 //!
 //! A timer exists if a `.wants` or `.requires` folder of a unit's load path names it and its fragment is there, or if it was made at run time
-//! (`systemd-run --on-calendar`). When it runs next only systemd itself knows; asking it takes a D-Bus client, which this agent does not have:
-//! the contract has a place for it, which stays empty. Contents are hashed, to tell what a package ships, and never kept or sent.
+//! (`systemd-run --on-calendar`). When it elapses next only [systemd itself](super::timers) knows. Contents are hashed, to tell what a package
+//! ships, and never kept or sent.
 //!
 //! Cost: the folders' times of change at each sample, about 25 calls; all else only after one of them has changed.
 
-use super::{Count, crontabs::Crontabs, packages::Packages, units};
+use super::{
+    Count,
+    crontabs::Crontabs,
+    packages::Packages,
+    timers::{Elapse, Timers},
+    units,
+};
+use crate::coverage::Status;
+use jiff::Timestamp;
 use std::{
     collections::BTreeSet,
     fs,
@@ -39,30 +47,73 @@ pub struct Existing {
     pub timers: Option<Count>,
     /// Tables and jobs of cron and anacron.
     pub crontabs: Option<Count>,
+    /// When the first of the timers elapses next; `None` also if none will.
+    pub next: Next,
+}
+
+/// Times in milliseconds since 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Of those that the distribution ships as they are.
+    pub shipped_unix_ms: Option<i64>,
+    /// Of all others.
+    pub others_unix_ms: Option<i64>,
 }
 
 /// Counts them again after a change.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Schedules {
     /// When each folder last changed, for the last counts.
     state: Vec<(i64, i64)>,
     last: Existing,
+    timers: Timers,
 }
 
 impl Schedules {
-    /// `is_new` says that the package database was read anew.
-    pub(super) fn read(&mut self, packages: &mut Packages, crontabs: &Crontabs, is_new: bool) -> Existing {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { state: Vec::new(), last: Existing::default(), timers: Timers::new(root) }
+    }
+
+    /// `is_new` says that the package database was read anew. Beside what exists: whether it is known when timers elapse, or why it is not.
+    pub(super) fn read(
+        &mut self,
+        packages: &mut Packages,
+        crontabs: &Crontabs,
+        is_new: bool,
+    ) -> (Existing, Result<(), (Status, String)>) {
         let mut state = crontabs.state();
         for folder in folders(packages) {
             let metadata = fs::metadata(&folder).ok();
             state.push(metadata.map_or((0, 0), |metadata| (metadata.ctime(), metadata.ctime_nsec())));
         }
-        if is_new || state != self.state {
-            self.last = Existing { timers: timers(packages), crontabs: crontabs.count(packages) };
+        let has_changed = is_new || state != self.state;
+        if has_changed {
+            self.last.timers = timers(packages);
+            self.last.crontabs = crontabs.count(packages);
             self.state = state;
         }
-        self.last
+        let known = match self.timers.read(has_changed) {
+            None => Err((Status::Broken, "systemd has not answered yet".to_owned())),
+            Some(Err(refusal)) => Err(refusal.clone()),
+            Some(Ok(elapses)) => {
+                self.last.next = next(packages, elapses, Timestamp::now().as_millisecond());
+                return (self.last, Ok(()));
+            }
+        };
+        self.last.next = Next::default();
+        (self.last, known)
     }
+}
+
+/// The first of each kind that is still to come.
+fn next(packages: &Packages, elapses: &[Elapse], now_unix_ms: i64) -> Next {
+    let mut next = Next::default();
+    for elapse in elapses.iter().filter(|elapse| elapse.unix_ms > now_unix_ms) {
+        let is_shipped = units::is_shipped(packages, &elapse.unit);
+        let first = if is_shipped { &mut next.shipped_unix_ms } else { &mut next.others_unix_ms };
+        *first = Some(first.map_or(elapse.unix_ms, |first| first.min(elapse.unix_ms)));
+    }
+    next
 }
 
 /// The load path, and the folders in it that say what is enabled.
@@ -160,14 +211,17 @@ mod tests {
         fn read(&self) -> Existing {
             let mut packages = Packages::read(self.0.path(), &BTreeSet::new());
             let crontabs = Crontabs::watch(self.0.path());
-            Schedules::default().read(&mut packages, &crontabs, true)
+            Schedules::new(self.0.path()).read(&mut packages, &crontabs, true).0
         }
     }
 
     #[test]
     fn a_timer_counts_if_it_is_enabled_and_there_and_not_masked() {
         let system = System::new();
-        assert_eq!(system.read(), Existing { timers: Some(Count::default()), crontabs: Some(Count::default()) });
+        assert_eq!(
+            system.read(),
+            Existing { timers: Some(Count::default()), crontabs: Some(Count::default()), next: Next::default() }
+        );
         system.file("/etc/systemd/system/backup.timer", "[Timer]\nOnCalendar=hourly\n");
         system.file("/usr/lib/systemd/system/off.timer", "");
         assert_eq!(system.read().timers, Some(Count::default()), "nobody enabled them");
@@ -191,5 +245,29 @@ mod tests {
             system.file(file, "* * * * * root job\n");
         }
         assert_eq!(system.read().crontabs, Some(Count { shipped: 0, others: 3 }));
+    }
+
+    #[test]
+    fn the_first_elapse_that_is_still_to_come_is_told_by_whether_the_timer_is_shipped() {
+        let system = System::new();
+        system.file("/etc/systemd/system/nightly.timer", "");
+        let elapse = |unit: &str, unix_ms| Elapse { unit: unit.to_owned(), unix_ms };
+        let elapses = [elapse("nightly.timer", 3000), elapse("run-r1.timer", 2000), elapse("gone.timer", 1000)];
+        let packages = Packages::read(system.0.path(), &BTreeSet::new());
+        let others = |unix_ms| Next { shipped_unix_ms: None, others_unix_ms: unix_ms };
+        assert_eq!(next(&packages, &elapses, 999), others(Some(1000)));
+        assert_eq!(next(&packages, &elapses, 1000), others(Some(2000)));
+        assert_eq!(next(&packages, &elapses, 3000), others(None));
+    }
+
+    #[test]
+    fn a_machine_without_a_system_bus_says_so() {
+        let system = System::new();
+        let mut packages = Packages::read(system.0.path(), &BTreeSet::new());
+        let crontabs = Crontabs::watch(system.0.path());
+        let (_, known) = Schedules::new(system.0.path()).read(&mut packages, &crontabs, true);
+        let (status, why) = known.unwrap_err();
+        assert_eq!(status, Status::NotApplicable, "{why}");
+        assert!(why.contains("/run/dbus/system_bus_socket"), "{why}");
     }
 }
