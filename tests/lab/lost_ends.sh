@@ -3,7 +3,7 @@
 #   lost_ends.sh AGENT LOAD LOSE FOLDER
 #
 # AGENT, LOAD and LOSE are programs (load.c, lose.c). It needs a POSIX shell (dash, busybox), the right to load eBPF and to make cgroups. FOLDER
-# then holds heartbeat.json and agent.log, and the same of a second agent under the names moved.heartbeat.json and moved.agent.log, and books: lines of a
+# then holds heartbeat.json and agent.log, and the same of a second agent under the names moved.heartbeat.json and moved.agent.log, and counters: lines of a
 # name and a number or path.
 agent=$1 load=$2 lose=$3 out=$4
 
@@ -37,9 +37,9 @@ let_go
     echo "lost_two_burned 1600"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
-} >"$out/books"
+} >"$out/counters"
 rmdir "$lost/gone"
-cpu_ns_of "$lost" lost_cpu >>"$out/books"
+cpu_ns_of "$lost" lost_cpu >>"$out/counters"
 measured
 
 rm "$out/log"
@@ -59,7 +59,7 @@ let_go
     echo "to_path ${to#"$tree"}"
     cpu_ns_of "$from" from_cpu
     cpu_ns_of "$to" to_cpu
-} >>"$out/books"
+} >>"$out/counters"
 measured
 mv "$out/heartbeat.json" "$out/moved.heartbeat.json"
 

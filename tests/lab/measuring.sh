@@ -2,8 +2,8 @@
 # What the scripts of this folder that look at an agent have in common; it is put before each of them.
 set -eu
 
-# Starts `$agent once` with this collector, and returns when it measures. By the shell alone: from then on nothing is brought to life but by
-# the script itself. $out then holds heartbeat.json and agent.log, whole when `measured` has returned.
+# Starts `$agent once` with this source, and returns when it measures. By the shell alone: from then on nothing is started but by the script
+# itself. $out then holds heartbeat.json and agent.log, whole when `measured` has returned.
 measure() {
     mkfifo "$out/log"
     NODE_AGENT_LOG=node_agent=info NODE_AGENT_SOURCE="$1" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &

@@ -127,7 +127,7 @@ static void *second_watched(void *none) {
 }
 
 /* A process of three threads; returns in its parent. */
-static void bear(void *(*second)(void *)) {
+static void start_process(void *(*second)(void *)) {
     pid_t child = fork();
     if (child < 0)
         fail("fork");
@@ -142,7 +142,7 @@ static void bear(void *(*second)(void *)) {
 
 static void once(long count) {
     for (; count > 0; count--) {
-        bear(second_once);
+        start_process(second_once);
         wait(NULL);
     }
 }
@@ -151,7 +151,7 @@ static void watched(long count) {
     if (pipe(the.reports) || pipe(the.go) || pipe(the.end))
         fail("pipe");
     for (long i = 0; i < count; i++)
-        bear(second_watched);
+        start_process(second_watched);
     await_bytes(the.reports[0], 3 * count);
     say("ready");
     await_line();
