@@ -38,11 +38,11 @@ impl<K: Pod, V: Pod> Drain<K, V> {
     /// Takes out each entry that `is_wanted`. Nobody else may write to these meanwhile; others may come and go.
     ///
     /// # Errors
-    /// If the kernel refuses. What was taken until then has been told.
+    /// If the kernel refuses. `each` has had what was taken until then.
     pub(super) fn take(
         &mut self,
         is_wanted: impl Fn(&K) -> bool,
-        mut tell: impl FnMut(K, V),
+        mut each: impl FnMut(K, V),
     ) -> Result<(), ObjectError> {
         let mut from = None;
         loop {
@@ -61,7 +61,7 @@ impl<K: Pod, V: Pod> Drain<K, V> {
             self.keys.clear();
             self.keys.extend(wanted.iter().map(|(key, _)| *key));
             let removed: io::Result<()> = bpf::delete_batch(self.map.as_fd(), &self.keys);
-            wanted.into_iter().for_each(|(key, value)| tell(key, value));
+            wanted.into_iter().for_each(|(key, value)| each(key, value));
             removed.map_err(ObjectError::Entries)?;
             let Some(next) = next else { return Ok(()) };
             from = Some(next);
