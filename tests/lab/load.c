@@ -13,40 +13,20 @@
  *
  * Static, and without libraries but libc, so that it runs in a micro-VM, too. */
 #define _GNU_SOURCE
+#include "program.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20 };
-
-static void fail(const char *what) {
-    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static long long cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void burn(long ms) {
-    for (long long begin = cpu_ns(); cpu_ns() - begin < ms * 1000000LL;) {
-    }
-}
 
 static void *burning(void *ms) {
     burn((long)ms);
@@ -165,11 +145,6 @@ static long long take(int socket) {
         if (got < 0)
             fail("recv");
     return bytes;
-}
-
-static void say(const char *word) {
-    puts(word);
-    fflush(stdout);
 }
 
 static void serve(const char *host, const char *port) {

@@ -15,13 +15,8 @@ echo $$ >"$own/cgroup.procs"
 cp "$load" "$out/lost-one"
 cp "$load" "$out/lost-two"
 
-cpu_ns_of() {
-    if [ -e "$1/cpuacct.usage" ]; then
-        read -r cpu_ns <"$1/cpuacct.usage"
-    else
-        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
-        cpu_ns=$((cpu_us * 1000))
-    fi
+cpu_line() {
+    cpu_ns_of "$1"
     echo "$2 $cpu_ns"
 }
 within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
@@ -39,7 +34,7 @@ let_go
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
 } >"$out/counters"
 rmdir "$lost/gone"
-cpu_ns_of "$lost" lost_cpu >>"$out/counters"
+cpu_line "$lost" lost_cpu >>"$out/counters"
 measured
 
 rm "$out/log"
@@ -57,8 +52,8 @@ let_go
 {
     echo "from_path ${from#"$tree"}"
     echo "to_path ${to#"$tree"}"
-    cpu_ns_of "$from" from_cpu
-    cpu_ns_of "$to" to_cpu
+    cpu_line "$from" from_cpu
+    cpu_line "$to" to_cpu
 } >>"$out/counters"
 measured
 mv "$out/heartbeat.json" "$out/moved.heartbeat.json"

@@ -27,3 +27,12 @@ measured() {
 # last was freed after 82 ms.
 let_go() { sleep 2; }
 
+# cpu_ns_of GROUP: what the cgroup's own counter says, in $cpu_ns.
+cpu_ns_of() {
+    if [ -e "$1/cpuacct.usage" ]; then
+        read -r cpu_ns <"$1/cpuacct.usage"
+    else
+        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
+        cpu_ns=$((cpu_us * 1000))
+    fi
+}

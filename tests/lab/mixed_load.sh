@@ -29,15 +29,6 @@ if [ $io != $tree ]; then
 fi
 mkfifo "$out/done" "$out/end_known" "$out/end_wild"
 
-cpu_ns_of() {
-    if [ -e "$1/cpuacct.usage" ]; then
-        read -r cpu_ns <"$1/cpuacct.usage"
-    else
-        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
-        cpu_ns=$((cpu_us * 1000))
-    fi
-}
-
 # thread_execs GROUP leave|stay: says what it has to say to GROUP.said, and does what comes next for each line from GROUP.told.
 thread_execs() {
     mkfifo "$out/$1.said" "$out/$1.told"

@@ -33,12 +33,7 @@ parent_pid=$!
 read -r _ <"$out/started"
 
 let_go
-if [ -e "$group/cpuacct.usage" ]; then
-    read -r cpu_ns <"$group/cpuacct.usage"
-else
-    read -r _ cpu_us <"$group/cpu.stat" # its first line is usage_usec
-    cpu_ns=$((cpu_us * 1000))
-fi
+cpu_ns_of "$group"
 # By the shell alone: another process would be one more in the agent's counters.
 for thread in /proc/"$agent_pid"/task/*/status; do
     while IFS= read -r line; do printf '%s\n' "$line"; done <"$thread"
