@@ -1,8 +1,8 @@
 //! What the agent may cost, and what it sheds to stay within that. ◇ A state machine over what it cost in each interval.
 //!
 //! Above its budget of CPU time in three intervals in a row it sheds one thing, in the order of [`Step`], from what costs most for what
-//! it tells; three more, and the next. Below 60 % of it in ten intervals in a row it takes the latest one back: ten, so that it does not
-//! swing, and 60 %, because what it takes back must fit. No counter that a verdict about an idle machine needs is ever shed. How many steps
+//! it tells; three more, and the next. Below 60 % of it in ten intervals in a row it restores the latest one: ten, so that it does not
+//! swing, and 60 %, because what it restores must fit. No counter that a verdict about an idle machine needs is ever shed. How many steps
 //! were taken travels with each heartbeat (`AgentCost.degraded_steps`), and the capability `self_budget` names them.
 //!
 //! More memory than its budget is said by the same capability and costs nothing of what is measured: the steps release next to none, because
@@ -12,9 +12,9 @@
 use crate::coverage::{Capabilities, Status};
 
 /// Intervals in a row above the budget before something is shed.
-const PATIENCE: u32 = 3;
-/// Intervals in a row well below it before something is taken back.
-const RECOVERY: u32 = 10;
+const SHED_AFTER: u32 = 3;
+/// Intervals in a row well below it before something is restored.
+const RESTORE_AFTER: u32 = 10;
 /// Well below is at most this much of it, in thousandths.
 const WELL_BELOW: u64 = 600;
 /// The budget itself, in thousandths.
@@ -129,12 +129,12 @@ impl Budget {
         self.excess = (!excess.is_empty()).then_some(excess);
         self.above = if cpu > ALL_OF_IT { self.above.saturating_add(1) } else { 0 };
         self.below = if cpu <= WELL_BELOW { self.below.saturating_add(1) } else { 0 };
-        if self.above >= PATIENCE && self.steps < Step::ALL.len() {
+        if self.above >= SHED_AFTER && self.steps < Step::ALL.len() {
             self.steps += 1;
             self.above = 0;
             return true;
         }
-        if self.below >= RECOVERY && self.steps > 0 {
+        if self.below >= RESTORE_AFTER && self.steps > 0 {
             self.steps -= 1;
             self.below = 0;
             return true;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shed_and_taken_back() {
+    fn what_is_shed_and_restored() {
         let (over, fits, well_below, too_big) = (cost(6_000, 0), cost(4_000, 700), cost(1_000, 100), cost(0, 1_001));
         for (costs, expected) in [
             (vec![(100, fits)], 0),

@@ -113,9 +113,9 @@ pub async fn run<S: HeartbeatSource + 'static>(
 }
 
 /// Returns once no sample is waited for any more, because `stop` was cancelled so long ago.
-pub async fn sample_is_too_late(stop: &CancellationToken, patience: Duration) {
+pub async fn sample_is_too_late(stop: &CancellationToken, timeout: Duration) {
     stop.cancelled().await;
-    tokio::time::sleep(patience).await;
+    tokio::time::sleep(timeout).await;
 }
 
 /// Where the sweeper is.

@@ -1,6 +1,6 @@
 //! The kill switch: a file. While it exists nothing is measured, no program is attached, and nothing is sent.
 //!
-//! It is looked at once a second and at each sample: two system calls, 1.5 µs (measured on 6.18). Polling and not inotify, because the file's folder
+//! It is checked once a second and at each sample: two system calls, 1.5 µs (measured on 6.18). Polling and not inotify, because the file's folder
 //! may come and go with the service that makes it. The sweeper hears of it in the last heartbeat (capability `kill_switch`) and then nothing:
 //! silence is *unknown*, on which nobody acts. When the file is gone, counting begins anew.
 

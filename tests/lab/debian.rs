@@ -172,12 +172,12 @@ impl Debian {
         self.try_run(commands, Duration::from_secs(60)).await
     }
 
-    async fn try_run(&mut self, commands: &str, patience: Duration) -> String {
+    async fn try_run(&mut self, commands: &str, limit: Duration) -> String {
         assert!(!commands.contains('\n'), "one line: {commands}");
         self.asked += 1;
         let line = format!("{} {commands}\n", self.asked);
         self.commands.write_all(line.as_bytes()).await.expect("the emulator takes commands");
-        let answer = timeout(patience, self.answer()).await;
+        let answer = timeout(limit, self.answer()).await;
         let Ok((status, said)) = answer else { panic!("`{commands}` took too long; the console: {}", self.console()) };
         assert_eq!(status, "0", "`{commands}` failed: {said}");
         said.trim_end().to_owned()

@@ -1,4 +1,4 @@
-/* A mixed load whose every process is known: what tests compare the agent's books with.
+/* A mixed load whose every process is known: what tests compare the agent's counters with.
  *
  *   load storm N          N children, one after another: of ten, one exits with 3, one is killed by SIGKILL, eight exit with 0
  *   load threads N        N children whose threads burn CPU time and end before their leader, or after it
@@ -13,40 +13,20 @@
  *
  * Static, and without libraries but libc, so that it runs in a micro-VM, too. */
 #define _GNU_SOURCE
+#include "program.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20 };
-
-static void fail(const char *what) {
-    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static long long cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void burn(long ms) {
-    for (long long begin = cpu_ns(); cpu_ns() - begin < ms * 1000000LL;) {
-    }
-}
 
 static void *burning(void *ms) {
     burn((long)ms);
@@ -58,7 +38,7 @@ static void *ending_all(void *ms) {
     exit(5);
 }
 
-static pid_t born(void) {
+static pid_t forked(void) {
     pid_t child = fork();
     if (child < 0)
         fail("fork");
@@ -70,7 +50,7 @@ static void storm(long count) {
     long wraps = 0;
     pid_t last = 0;
     for (long i = 0; i < count; i++) {
-        pid_t child = born();
+        pid_t child = forked();
         if (child == 0) {
             if (i % 10 == 0)
                 _exit(3);
@@ -94,7 +74,7 @@ static void thread(void *(*of)(void *), long ms, pthread_t *to) {
 /* Of four children: two whose leader goes first, one whose thread ends everybody with exit code 5, one whose leader stays. */
 static void threads(long count) {
     for (long i = 0; i < count; i++) {
-        if (born() == 0) {
+        if (forked() == 0) {
             pthread_t first, second;
             thread(burning, 8, &first);
             thread(burning, 3, &second);
@@ -115,7 +95,7 @@ static void threads(long count) {
 
 static void execs(long count, char *self) {
     for (long i = 0; i < count; i++) {
-        if (born() == 0) {
+        if (forked() == 0) {
             burn(5);
             execl(self, self, "burn", "5", NULL);
             fail("exec");
@@ -167,11 +147,6 @@ static long long take(int socket) {
     return bytes;
 }
 
-static void say(const char *word) {
-    puts(word);
-    fflush(stdout);
-}
-
 static void serve(const char *host, const char *port) {
     struct sockaddr_in own = address(host, port);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -219,7 +194,7 @@ static void hold(long calls, long reads, long writes) {
     pause();
 }
 
-static int standing(void *number) {
+static int waiting(void *number) {
     char name[16];
     snprintf(name, sizeof name, "crowd-%ld", (long)number);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -242,7 +217,7 @@ static void crowd(long count) {
     if (stacks == MAP_FAILED || !all)
         fail("memory");
     for (long i = 0; i < count; i++)
-        if ((all[i] = clone(standing, stacks + (i + 1) * STACK, CLONE_VM | SIGCHLD, (void *)i)) < 0)
+        if ((all[i] = clone(waiting, stacks + (i + 1) * STACK, CLONE_VM | SIGCHLD, (void *)i)) < 0)
             fail("clone");
     say("crowded");
     sigwait(&end, &got);

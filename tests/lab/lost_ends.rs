@@ -1,6 +1,6 @@
 //! Processes whose end the agent was not shown, and a process that moved, as the agent and the cgroups' own counters tell of them.
 
-use crate::{lives::Machine, once::Seen};
+use crate::{once::Seen, short_lived::Machine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("los
 pub struct LostEnds {
     lost: Seen,
     moved: Seen,
-    books: BTreeMap<String, String>,
+    counters: BTreeMap<String, String>,
 }
 
 fn seen(heartbeat: &str) -> Seen {
@@ -26,13 +26,14 @@ impl LostEnds {
     ///
     /// When a heartbeat is none.
     #[must_use]
-    pub fn of(lost: &str, moved: &str, books: &str) -> Self {
-        let books = books.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect();
-        Self { lost: seen(lost), moved: seen(moved), books }
+    pub fn of(lost: &str, moved: &str, counters: &str) -> Self {
+        let counters =
+            counters.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect();
+        Self { lost: seen(lost), moved: seen(moved), counters }
     }
 
     fn number(&self, name: &str) -> u64 {
-        let number = self.books.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.books));
+        let number = self.counters.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.counters));
         number.parse().unwrap_or_else(|error| panic!("{name}: {error}: {number}"))
     }
 
@@ -63,7 +64,7 @@ impl LostEnds {
         let (lost_ns, counter_ns) =
             (self.lost_ns(machine, "one") + self.lost_ns(machine, "two"), self.number("lost_cpu"));
         assert!(lost_ns * 2 > counter_ns, "most of {counter_ns} ns was to be lost: {lost_ns}");
-        let path = &self.books["lost_path"];
+        let path = &self.counters["lost_path"];
         let own = cpu_ns(self.lost.row(path));
         let both = own + cpu_ns(self.lost.row(&format!("{path}/gone")));
         assert!(both * 100 <= counter_ns * 101, "nothing is counted twice: {both} of {counter_ns} ns");
@@ -81,7 +82,7 @@ impl LostEnds {
     }
 
     fn check_moved(&self, machine: Machine) {
-        let rows = ["from_path", "to_path"].map(|path| cpu_ns(self.moved.row(&self.books[path])));
+        let rows = ["from_path", "to_path"].map(|path| cpu_ns(self.moved.row(&self.counters[path])));
         let counters = ["from_cpu", "to_cpu"].map(|name| self.number(name));
         // How fast an emulated CPU is changes with what else its host does: of loops of three to one, three to two in CPU time were seen.
         let both: u64 = counters.iter().sum();

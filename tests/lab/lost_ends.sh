@@ -3,7 +3,7 @@
 #   lost_ends.sh AGENT LOAD LOSE FOLDER
 #
 # AGENT, LOAD and LOSE are programs (load.c, lose.c). It needs a POSIX shell (dash, busybox), the right to load eBPF and to make cgroups. FOLDER
-# then holds heartbeat.json and agent.log, and the same of a second agent under the names moved.heartbeat.json and moved.agent.log, and books: lines of a
+# then holds heartbeat.json and agent.log, and the same of a second agent under the names moved.heartbeat.json and moved.agent.log, and counters: lines of a
 # name and a number or path.
 agent=$1 load=$2 lose=$3 out=$4
 
@@ -15,13 +15,8 @@ echo $$ >"$own/cgroup.procs"
 cp "$load" "$out/lost-one"
 cp "$load" "$out/lost-two"
 
-cpu_ns_of() {
-    if [ -e "$1/cpuacct.usage" ]; then
-        read -r cpu_ns <"$1/cpuacct.usage"
-    else
-        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
-        cpu_ns=$((cpu_us * 1000))
-    fi
+cpu_line() {
+    cpu_ns_of "$1"
     echo "$2 $cpu_ns"
 }
 within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
@@ -37,9 +32,9 @@ let_go
     echo "lost_two_burned 1600"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
-} >"$out/books"
+} >"$out/counters"
 rmdir "$lost/gone"
-cpu_ns_of "$lost" lost_cpu >>"$out/books"
+cpu_line "$lost" lost_cpu >>"$out/counters"
 measured
 
 rm "$out/log"
@@ -57,9 +52,9 @@ let_go
 {
     echo "from_path ${from#"$tree"}"
     echo "to_path ${to#"$tree"}"
-    cpu_ns_of "$from" from_cpu
-    cpu_ns_of "$to" to_cpu
-} >>"$out/books"
+    cpu_line "$from" from_cpu
+    cpu_line "$to" to_cpu
+} >>"$out/counters"
 measured
 mv "$out/heartbeat.json" "$out/moved.heartbeat.json"
 

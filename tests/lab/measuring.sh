@@ -2,8 +2,8 @@
 # What the scripts of this folder that look at an agent have in common; it is put before each of them.
 set -eu
 
-# Starts `$agent once` with this collector, and returns when it measures. By the shell alone: from then on nothing is brought to life but by
-# the script itself. $out then holds heartbeat.json and agent.log, whole when `measured` has returned.
+# Starts `$agent once` with this source, and returns when it measures. By the shell alone: from then on nothing is started but by the script
+# itself. $out then holds heartbeat.json and agent.log, whole when `measured` has returned.
 measure() {
     mkfifo "$out/log"
     NODE_AGENT_LOG=node_agent=info NODE_AGENT_SOURCE="$1" "$agent" once --interval 1h >"$out/heartbeat.json" 2>"$out/log" &
@@ -27,3 +27,12 @@ measured() {
 # last was freed after 82 ms.
 let_go() { sleep 2; }
 
+# cpu_ns_of GROUP: what the cgroup's own counter says, in $cpu_ns.
+cpu_ns_of() {
+    if [ -e "$1/cpuacct.usage" ]; then
+        read -r cpu_ns <"$1/cpuacct.usage"
+    else
+        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
+        cpu_ns=$((cpu_us * 1000))
+    fi
+}

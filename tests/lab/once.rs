@@ -1,4 +1,4 @@
-//! One heartbeat from just before to just after what a scenario does, and cgroups with books of their own for what it does.
+//! One heartbeat from just before to just after what a scenario does, and cgroups with counters of their own for what it does.
 
 use crate::{agent::Agent, binaries, process::Running, wait};
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl Once {
 pub struct Seen(pub Value);
 
 impl Seen {
-    /// The row of workloads in this cgroup, or `rest`; null if there is none.
+    /// The row of workloads in this cgroup, or `overflow`; null if there is none.
     ///
     /// # Panics
     ///
@@ -91,7 +91,7 @@ impl Seen {
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes it, in the tree that has the books of CPU time.
+    /// Makes it, in the tree that has the counters of CPU time.
     ///
     /// # Panics
     ///
@@ -143,7 +143,7 @@ impl Group {
         if let Ok(text) = fs::read_to_string(self.0.join("cpuacct.usage")) {
             return text.trim().parse().expect("a number");
         }
-        let text = fs::read_to_string(self.0.join("cpu.stat")).expect("the cgroup's books");
+        let text = fs::read_to_string(self.0.join("cpu.stat")).expect("the cgroup's counters");
         let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).expect("usage_usec");
         usage.parse::<u64>().expect("a number") * 1_000
     }

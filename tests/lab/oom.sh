@@ -3,7 +3,7 @@
 #   oom.sh AGENT FOLDER
 #
 # It needs a POSIX shell (dash, busybox) with dd, the right to load eBPF and to make cgroups, and no swap. FOLDER then holds
-# heartbeat.json, agent.log, and books: lines of a name and a number or path.
+# heartbeat.json, agent.log, and counters: lines of a name and a number or path.
 agent=$1 out=$2
 if [ -d /sys/fs/cgroup/memory ]; then
     memory=/sys/fs/cgroup/memory rows=/sys/fs/cgroup/cpuacct
@@ -42,7 +42,7 @@ let_go
         echo "${group}_path /$parent/$group"
         sed -n "s/^oom_kill /${group}_kills /p" $memory/$parent/$group/$events
     done
-} >"$out/books"
+} >"$out/counters"
 measured
 for tree in $memory $rows; do
     [ ! -d $tree/$parent ] || rmdir $tree/$parent/victim $tree/$parent/sibling $tree/$parent

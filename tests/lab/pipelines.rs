@@ -62,7 +62,7 @@ impl Bench {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
 
-    /// CPU time of one of the folder's cgroups, by the kernel's books, in nanoseconds.
+    /// CPU time of one of the folder's cgroups, by the kernel's own counters, in nanoseconds.
     ///
     /// # Panics
     ///
@@ -73,7 +73,7 @@ impl Bench {
         if let Ok(text) = fs::read_to_string(group.join("cpuacct.usage")) {
             return text.trim().parse().expect("a number");
         }
-        let text = fs::read_to_string(group.join("cpu.stat")).expect("the cgroup's books");
+        let text = fs::read_to_string(group.join("cpu.stat")).expect("the cgroup's counters");
         let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).expect("usage_usec");
         usage.parse::<u64>().expect("a number") * 1_000
     }

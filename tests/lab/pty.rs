@@ -71,22 +71,22 @@ impl Terminal {
     /// What is on the screen, line by line.
     #[must_use]
     pub fn screen(&self) -> String {
-        self.look(|parser, _| parser.screen().contents())
+        self.inspect(|parser, _| parser.screen().contents())
     }
 
     /// Every byte that the program wrote.
     #[must_use]
     pub fn written(&self) -> Vec<u8> {
-        self.look(|_, bytes| bytes.to_vec())
+        self.inspect(|_, bytes| bytes.to_vec())
     }
 
     /// Whether the screen is the one that a shell would go on with: not the alternate one, and with a cursor.
     #[must_use]
     pub fn is_given_back(&self) -> bool {
-        self.look(|parser, _| !parser.screen().alternate_screen() && !parser.screen().hide_cursor())
+        self.inspect(|parser, _| !parser.screen().alternate_screen() && !parser.screen().hide_cursor())
     }
 
-    fn look<T>(&self, with: impl FnOnce(&vt100::Parser, &[u8]) -> T) -> T {
+    fn inspect<T>(&self, with: impl FnOnce(&vt100::Parser, &[u8]) -> T) -> T {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         with(&shown.0, &shown.1)
     }

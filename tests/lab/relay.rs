@@ -52,12 +52,12 @@ impl Relay {
         let port = port::free();
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the relay can listen");
         let kept = Kept::default();
-        let keeper = Arc::clone(&kept);
+        let shared = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             let mut connection = 0;
             while let Ok((agent, _)) = listener.accept().await {
                 connection += 1;
-                tokio::spawn(pass(connection, agent, sweeper_port, Arc::clone(&keeper)));
+                tokio::spawn(pass(connection, agent, sweeper_port, Arc::clone(&shared)));
             }
         });
         Self { port, kept, task }

@@ -10,15 +10,11 @@
  *
  * Static, and without libraries but libc, so that it runs in a micro-VM, too. */
 #define _GNU_SOURCE
+#include "program.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Milliseconds of CPU time: of a first or third thread, of a second one before anybody watches, and of the program that it becomes. */
@@ -30,27 +26,6 @@ static struct {
     char *self, *mode, *address, *port;
     int reports[2], go[2], end[2];
 } the;
-
-static void fail(const char *what) {
-    fprintf(stderr, "thread_exec: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static long long cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void burn(long ms) {
-    for (long long begin = cpu_ns(); cpu_ns() - begin < ms * 1000000LL;) {
-    }
-}
-
-static void say(const char *word) {
-    puts(word);
-    fflush(stdout);
-}
 
 static void start(void *(*thread)(void *)) {
     pthread_t own;
@@ -127,7 +102,7 @@ static void *second_watched(void *none) {
 }
 
 /* A process of three threads; returns in its parent. */
-static void bear(void *(*second)(void *)) {
+static void start_process(void *(*second)(void *)) {
     pid_t child = fork();
     if (child < 0)
         fail("fork");
@@ -142,7 +117,7 @@ static void bear(void *(*second)(void *)) {
 
 static void once(long count) {
     for (; count > 0; count--) {
-        bear(second_once);
+        start_process(second_once);
         wait(NULL);
     }
 }
@@ -151,7 +126,7 @@ static void watched(long count) {
     if (pipe(the.reports) || pipe(the.go) || pipe(the.end))
         fail("pipe");
     for (long i = 0; i < count; i++)
-        bear(second_watched);
+        start_process(second_watched);
     await_bytes(the.reports[0], 3 * count);
     say("ready");
     await_line();

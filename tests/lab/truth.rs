@@ -1,11 +1,11 @@
-//! A mixed load in cgroups of its own, as the agent and as every other book of the kernel's tell of it.
+//! A mixed load in cgroups of its own, as the agent and as every other counter of the kernel's tell of it.
 
-use crate::lives::{Machine, assert_nothing_lost};
+use crate::short_lived::{Machine, assert_nothing_lost};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What runs the load beside an agent; a shell's script, with its arguments at its top.
-pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("ledger_truth.sh"));
+pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("mixed_load.sh"));
 
 /// What the script asks of `load` and `thread_exec`: children by storm, threads, exec and exec by a thread, and commands.
 const CHILDREN: u64 = 6_000 + 40 + 20 + 20;
@@ -16,11 +16,11 @@ const TAKEN_OVER: u64 = 20;
 /// What each of them sends, the same amount before and after its exec.
 const SENT_BYTES: u64 = 2 * 1_000;
 
-/// What the agent and the other books say about the same work.
+/// What the agent and the other counters say about the same work.
 #[derive(Clone, Debug)]
 pub struct Truth {
     heartbeat: Value,
-    books: BTreeMap<String, String>,
+    counters: BTreeMap<String, String>,
 }
 
 impl Truth {
@@ -30,27 +30,31 @@ impl Truth {
     ///
     /// When the heartbeat is none.
     #[must_use]
-    pub fn of(heartbeat: &str, books: &str) -> Self {
+    pub fn of(heartbeat: &str, counters: &str) -> Self {
         Self {
             heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
-            books: books.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect(),
+            counters: counters
+                .lines()
+                .filter_map(|line| line.split_once(' '))
+                .map(|(k, v)| (k.into(), v.into()))
+                .collect(),
         }
     }
 
-    /// A number of the other books.
+    /// A number of the other counters.
     ///
     /// # Panics
     ///
     /// When they do not have it.
     #[must_use]
-    pub fn book(&self, name: &str) -> u64 {
-        let number = self.books.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.books));
+    pub fn counter(&self, name: &str) -> u64 {
+        let number = self.counters.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.counters));
         number.parse().unwrap_or_else(|error| panic!("{name}: {error}: {number}"))
     }
 
     /// What the interface's counter grew by.
     fn interface(&self, counter: &str) -> u64 {
-        self.book(&format!("after_{counter}")) - self.book(&format!("before_{counter}"))
+        self.counter(&format!("after_{counter}")) - self.counter(&format!("before_{counter}"))
     }
 
     /// The row of the group's workload.
@@ -60,7 +64,7 @@ impl Truth {
     /// When there is none.
     #[must_use]
     pub fn row(&self, group: &str) -> &Value {
-        let path = &self.books[&format!("{group}_path")];
+        let path = &self.counters[&format!("{group}_path")];
         let rows = self.heartbeat["workloads"].as_array().expect("rows");
         let row = rows.iter().find(|row| row["key"] == **path && row["class"] == "CLASS_WORKLOAD");
         row.unwrap_or_else(|| panic!("no row {path}: {rows:#?}"))
@@ -72,10 +76,10 @@ impl Truth {
     ///
     /// When they are not.
     pub fn check_cpu_and_disk(&self, group: &str) {
-        for (column, book) in [("cpu_ns", "cpu"), ("disk_read_bytes", "read"), ("disk_written_bytes", "written")] {
-            let book = self.book(&format!("{group}_{book}"));
-            assert!(book > 0, "nothing happened: {group} {column}");
-            agrees(&format!("{group} {column}"), number(self.row(group), column), book, 1);
+        for (column, counter) in [("cpu_ns", "cpu"), ("disk_read_bytes", "read"), ("disk_written_bytes", "written")] {
+            let counter = self.counter(&format!("{group}_{counter}"));
+            assert!(counter > 0, "nothing happened: {group} {column}");
+            agrees(&format!("{group} {column}"), number(self.row(group), column), counter, 1);
         }
     }
 
@@ -86,10 +90,10 @@ impl Truth {
     /// When they were not.
     pub fn check_processes(&self, machine: Machine) {
         let row = self.row("known");
-        let born = CHILDREN + COMMANDS;
+        let forks = CHILDREN + COMMANDS;
         assert_eq!(
             [&row["forks"], &row["execs"], &row["exits"]],
-            [born, EXECS, born].map(|count| json!(count)).each_ref()
+            [forks, EXECS, forks].map(|count| json!(count)).each_ref()
         );
         // 3 and 5 are exit codes, 9 is SIGKILL. `threads` ends one of four children by one thread for all.
         let failures = json!([
@@ -116,7 +120,7 @@ impl Truth {
     }
 
     /// Asserts that a process which another of its threads took over is still the same one: no new process, CPU time within 1 % of
-    /// what the cgroup's own book grew by since the first sample, and every byte that it sent before and after.
+    /// what the cgroup's own counter grew by since the first sample, and every byte that it sent before and after.
     ///
     /// # Panics
     ///
@@ -131,8 +135,8 @@ impl Truth {
             // And who made them.
             let live = 1 + TAKEN_OVER - exits;
             assert_eq!(["live_processes", "live_threads"].map(|column| number(row, column)), [live; 2], "{group}");
-            let book = self.book(&format!("{group}_cpu")) - self.book(&format!("{group}_before_cpu"));
-            agrees(&format!("{group} cpu_ns"), number(row, "cpu_ns"), book, 1);
+            let counter = self.counter(&format!("{group}_cpu")) - self.counter(&format!("{group}_before_cpu"));
+            agrees(&format!("{group} cpu_ns"), number(row, "cpu_ns"), counter, 1);
         }
     }
 }
@@ -141,6 +145,9 @@ fn number(row: &Value, column: &str) -> u64 {
     row[column].as_u64().unwrap_or_else(|| panic!("{column} was not measured: {row}"))
 }
 
-fn agrees(what: &str, agent: u64, book: u64, per_cent: u64) {
-    assert!(agent.abs_diff(book) * 100 <= book * per_cent, "{what}: the agent says {agent}, the other book {book}");
+fn agrees(what: &str, agent: u64, counter: u64, per_cent: u64) {
+    assert!(
+        agent.abs_diff(counter) * 100 <= counter * per_cent,
+        "{what}: the agent says {agent}, the other counter {counter}"
+    );
 }

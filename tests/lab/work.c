@@ -4,7 +4,7 @@
  *   work renamed NAME         the same, under the name that it gives itself by prctl(2)
  *   work scan FILE            maps a file and reads it from the disk again and again, a megabyte at a time
  *   work fetch ADDRESS PORT   takes in what comes over the network
- *   work serve PORT           answers each message of one caller with as many bytes
+ *   work serve PORT           answers each message of one peer with as many bytes
  *   work pause                does nothing, as the process that holds a pod's namespaces does
  *
  * Static, and without libraries but libc, so that it runs in a container without files, too. */
@@ -86,11 +86,11 @@ static void serve(const char *port) {
     int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
     if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes)) fail("socket");
     if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 8)) fail("listen");
-    int caller = accept(listener, NULL, NULL);
-    if (caller < 0) fail("accept");
+    int peer = accept(listener, NULL, NULL);
+    if (peer < 0) fail("accept");
     char bytes[PAGE];
-    for (ssize_t count; (count = read(caller, bytes, sizeof bytes)) > 0;) {
-        if (write(caller, bytes, (size_t)count) != count) fail("write");
+    for (ssize_t count; (count = read(peer, bytes, sizeof bytes)) > 0;) {
+        if (write(peer, bytes, (size_t)count) != count) fail("write");
     }
 }
 

@@ -18,7 +18,7 @@ use lab::{
 use std::{path::Path, time::Duration};
 use sweeper::store::Store;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const SITE: &str = "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n[onprem]\nhourly_usd = { default = \"0.25\" }\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n";
 
 /// Every text in a JSON value.
@@ -70,21 +70,21 @@ async fn on_this_host(scratch: &Path) {
     let lines = watch.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect::<Vec<_>>();
     assert_eq!(lines.len(), 2, "a line break in a name made a line");
     assert_complete("watch --json", &serde_json::from_slice(lines[1]).unwrap());
-    let people = agent.run(&["watch", "--count", "2", "--interval", "300ms"]).await;
-    assert_harmless("watch", &people.stdout);
-    assert_eq!(people.stdout.iter().filter(|byte| **byte == b'\n').count(), 2);
+    let watched = agent.run(&["watch", "--count", "2", "--interval", "300ms"]).await;
+    assert_harmless("watch", &watched.stdout);
+    assert_eq!(watched.stdout.iter().filter(|byte| **byte == b'\n').count(), 2);
 
     // What `top` itself writes to its terminal is full of escape sequences; none of them may be one of the names.
     let mut command = agent.command();
     command.args(["top", "--interval", "300ms"]);
     let mut terminal = Terminal::start(&command, 220, 100);
-    wait::until("all names in top", PATIENCE, || async {
+    wait::until("all names in top", TIMEOUT, || async {
         let screen = terminal.screen();
         SHOWN.iter().all(|shown| screen.contains(shown)).then_some(())
     })
     .await;
     terminal.press("q");
-    wait::until("the end of top", PATIENCE, || {
+    wait::until("the end of top", TIMEOUT, || {
         let ended = terminal.ended();
         async move { ended }
     })
@@ -116,7 +116,7 @@ async fn through_a_sweeper(scratch: &Path) {
     let mut agent = Agent::start(&scratch.join("agent"), &config, &[]);
     let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
     let store = Store::connect(&database).await.unwrap();
-    let stored = wait::until("two stored heartbeats", PATIENCE, || async {
+    let stored = wait::until("two stored heartbeats", TIMEOUT, || async {
         let node = store.nodes().await.unwrap().into_iter().next()?.node_id;
         let mut rows = store.heartbeats(&node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
         (rows.len() >= 2).then(|| rows.pop().unwrap().heartbeat)
@@ -164,7 +164,7 @@ async fn through_a_sweeper(scratch: &Path) {
     assert_harmless("explain as JSON", &sweeper.run(&["explain", id, "--output", "json"]).await.stdout);
     assert_harmless("findings", &sweeper.run(&["findings"]).await.stdout);
     assert_harmless("the sweeper's log", sweeper.log().as_bytes());
-    let messages = wait::until("the message in Slack", PATIENCE, || async {
+    let messages = wait::until("the message in Slack", TIMEOUT, || async {
         let messages = slack.messages();
         (!messages.is_empty()).then_some(messages)
     })

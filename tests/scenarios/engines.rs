@@ -168,7 +168,7 @@ async fn a_container() {
     let mut build = Command::new("sh");
     build.arg(bench.path("image.sh"));
     assert!(bench.run(build), "{}", std::fs::read_to_string(bench.path("command.log")).unwrap_or_default());
-    // `times` prints what the shell in the container and its children used, by the kernel's books.
+    // `times` prints what the shell in the container and its children used, by the kernel's counters.
     bench.write(
         "contained.sh",
         &format!(

@@ -5,7 +5,7 @@
 
 use lab::{
     binaries,
-    lives::{Lives, Proof},
+    short_lived::{Proof, ShortLived},
 };
 
 const COUNT: u32 = 1_000;
@@ -18,21 +18,21 @@ const NO_TYPES: &str = "mount -t tmpfs none /sys/kernel/btf";
 /// A user without any right, or with one.
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
 
-fn lives(source: &'static str, before: &'static str, rights: &str) -> Lives {
+fn processes(source: &'static str, before: &'static str, rights: &str) -> ShortLived {
     let mut agent: Vec<String> = rights.split_whitespace().map(str::to_owned).collect();
     if !agent.is_empty() {
         agent.push(binaries::node_agent().display().to_string());
     }
-    Lives { source, before, agent, ..Lives::programs(COUNT) }
+    ShortLived { source, before, agent, ..ShortLived::programs(COUNT) }
 }
 
 async fn native(source: &'static str, before: &'static str, rights: &str) -> Proof {
-    Proof::on_this_host(&lives(source, before, rights)).await
+    Proof::on_this_host(&processes(source, before, rights)).await
 }
 
 async fn guest(source: &'static str, before: &'static str) -> Proof {
     let folder = tempfile::tempdir().unwrap();
-    Proof::in_a_micro_vm(folder.path(), &lives(source, before, "")).await
+    Proof::in_a_micro_vm(folder.path(), &processes(source, before, "")).await
 }
 
 fn assert_source(proof: &Proof, source: &str) {
@@ -42,23 +42,26 @@ fn assert_source(proof: &Proof, source: &str) {
 }
 
 /// Forks, program starts and ends are exact.
-fn assert_births(proof: &Proof) {
+fn assert_process_events(proof: &Proof) {
     assert_eq!([proof.own("forks"), proof.own("execs"), proof.own("exits")], [N; 3], "forks, execs, exits");
     assert_eq!(proof.capability("process_events").0, OK);
     proof.assert_nothing_lost();
 }
 
-/// The kernel's records count each of exited processes; the shell that bore them lives, in this cgroup, and is new as well.
+/// The kernel's records count each of exited processes; the shell that started them is in this cgroup, is new as well, and has not exited.
 fn assert_records(proof: &Proof) {
     assert_eq!([proof.own("forks"), proof.own("exits")], [N + 1, N], "forks, exits");
     assert_eq!(proof.capability("process_events").0, UNSUPPORTED);
     proof.assert_nothing_lost();
 }
 
-/// CPU time of lives that are shorter than a tick of the clock is a sample of many.
+/// CPU time of processes that are shorter than a tick of the clock is a sample of many.
 fn assert_cpu_time(proof: &Proof) {
-    let (agent, books) = (proof.own("cpu_ns"), proof.cpu_ns);
-    assert!(agent * 100 > books * 50 && agent * 100 < books * 130, "the agent says {agent} ns, the books {books} ns");
+    let (agent, counter) = (proof.own("cpu_ns"), proof.cpu_ns);
+    assert!(
+        agent * 100 > counter * 50 && agent * 100 < counter * 130,
+        "the agent says {agent} ns, the counter {counter} ns"
+    );
     assert_eq!(proof.capability("short_lived_processes").0, UNSUPPORTED);
 }
 
@@ -77,7 +80,7 @@ fn assert_blind(proof: &Proof, status: &str) {
 async fn each_part_can_be_asked_for_alone() {
     let proof = native("tracepoints", ":", "").await;
     assert_source(&proof, "SOURCE_TRACEPOINTS");
-    assert_births(&proof);
+    assert_process_events(&proof);
     let proof = native("taskstats", ":", "").await;
     assert_source(&proof, "SOURCE_TASKSTATS");
     assert_records(&proof);
@@ -89,7 +92,7 @@ async fn each_part_can_be_asked_for_alone() {
 async fn without_type_information_tracepoints_and_records_count_exactly() {
     let proof = native("auto", NO_TYPES, "").await;
     assert_source(&proof, "SOURCE_TRACEPOINTS_TASKSTATS");
-    assert_births(&proof);
+    assert_process_events(&proof);
     assert_cpu_time(&proof);
     assert!(proof.capability("ebpf").1.contains("/sys/kernel/btf/vmlinux"), "{:?}", proof.capability("ebpf"));
 }
@@ -118,7 +121,7 @@ async fn without_any_right_proc_is_left_and_says_what_it_cannot_see() {
 async fn another_kernel_without_type_information_is_served_as_well() {
     let proof = guest("auto", NO_TYPES).await;
     assert_source(&proof, "SOURCE_TRACEPOINTS_TASKSTATS");
-    assert_births(&proof);
+    assert_process_events(&proof);
     assert_cpu_time(&proof);
 }
 

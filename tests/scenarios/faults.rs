@@ -191,7 +191,7 @@ async fn a_region_that_does_not_answer_is_given_up_and_leaves_others_alone() {
     assert!(why.message.contains("aws.listing_timeout"), "{why}");
 }
 
-/// Far more than five machines take, and less than the patience of a test.
+/// Far more than five machines take, and less than a test waits for.
 const LISTING_TIMEOUT_S: u32 = 10;
 
 /// One idle machine in another account, on the second page of its region, with an open finding.

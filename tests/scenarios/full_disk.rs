@@ -10,7 +10,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use sweeper::store::Store;
 
 const INTERVAL: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn stored(store: &Store) -> Vec<wire::Heartbeat> {
     let mut all = Vec::new();
@@ -29,7 +29,7 @@ fn spool(heartbeat: &wire::Heartbeat) -> (wire::CapabilityStatus, String) {
 }
 
 async fn until(store: &Store, what: &str, condition: impl Fn(&[wire::Heartbeat]) -> bool) -> Vec<wire::Heartbeat> {
-    wait::until(what, PATIENCE, || async {
+    wait::until(what, TIMEOUT, || async {
         let all = stored(store).await;
         condition(&all).then_some(all)
     })
@@ -82,15 +82,13 @@ async fn a_full_disk_costs_no_heartbeat_and_is_named() {
 
     // The sweeper goes as well: what is measured now waits in memory alone, and goes to the disk once there is room.
     sweeper.stop().await;
-    agent.process().line_with("the sweeper does not take heartbeats", PATIENCE).await;
+    agent.process().line_with("the sweeper does not take heartbeats", TIMEOUT).await;
     let waiting = "heartbeats that wait in memory";
-    wait::until(waiting, PATIENCE, || async {
-        (agent.log().matches("still does not take").count() >= 3).then_some(())
-    })
-    .await;
+    wait::until(waiting, TIMEOUT, || async { (agent.log().matches("still does not take").count() >= 3).then_some(()) })
+        .await;
     assert_eq!(records(&state), 0, "a full disk took something");
     disk.make_room();
-    wait::until("what waited in memory on the disk", PATIENCE, || async { (records(&state) >= 3).then_some(()) }).await;
+    wait::until("what waited in memory on the disk", TIMEOUT, || async { (records(&state) >= 3).then_some(()) }).await;
 
     sweeper.start_again().await;
     let before = stored(&store).await.len();
@@ -136,26 +134,26 @@ async fn a_log_that_cannot_be_written_ends_neither_agent_nor_sweeper() {
     let mut running = Running::start("agent-without-log", &mut command, scratch.path());
     let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
     let store = Store::connect(&database).await.unwrap();
-    wait::until("three intervals", PATIENCE, || {
+    wait::until("three intervals", TIMEOUT, || {
         let ended = running.ended();
         assert!(ended.is_none(), "it ended: {ended:?}");
         async { (stored(&store).await.len() >= 3).then_some(()) }
     })
     .await;
-    assert!(running.terminate(PATIENCE).await.success());
+    assert!(running.terminate(TIMEOUT).await.success());
 
     sweeper.stop().await;
     let mut command = with_a_full_log(sweeper.command().arg("serve"));
     let mut running = Running::start("sweeper-without-log", &mut command, scratch.path());
     let url = format!("{}/readyz", sweeper.url());
-    wait::until("the sweeper to be ready", PATIENCE, || {
+    wait::until("the sweeper to be ready", TIMEOUT, || {
         let ended = running.ended();
         assert!(ended.is_none(), "it ended: {ended:?}");
         let answer = reqwest::get(url.clone());
         async { answer.await.ok().filter(|answer| answer.status().is_success()) }
     })
     .await;
-    assert!(running.terminate(PATIENCE).await.success());
+    assert!(running.terminate(TIMEOUT).await.success());
 }
 
 /// With a state from better days (a lock, a token, a file that is no record), and with none at all.

@@ -142,7 +142,7 @@ async fn who_exchanges_data_is_told_in_both_directions_with_program_port_and_tim
     let (_echo, echo_port) = echo(&neighbour, "echo", folder.path()).await;
 
     // Older than the agent: one that carried data, one that did not, and those of this host with itself, which are nobody's.
-    let _caller = neighbour.call(port, "caller", folder.path());
+    let _peer = neighbour.call(port, "peer", folder.path());
     let (mut served, _) = server.accept().unwrap();
     let mut outbound = TcpStream::connect((neighbour.address(), echo_port)).unwrap();
     let _itself = (TcpStream::connect(("127.0.0.1", port)).unwrap(), server.accept().unwrap());

@@ -1,4 +1,4 @@
-//! What the real agent says about people, callers, pressure, disks and paging of this host, held against what was really done and
+//! What the real agent says about interactive sessions, inbound peers, pressure, disks and paging of this host, held against what was really done and
 //! what `/proc` says.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -196,7 +196,7 @@ async fn a_person_is_a_session_with_a_terminal_and_its_last_input() {
 }
 
 #[tokio::test]
-async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
+async fn a_peer_from_another_machine_is_seen_with_port_program_and_time() {
     let folder = tempfile::tempdir().unwrap();
     let neighbour = Neighbour::new(0);
     let server = TcpListener::bind("0.0.0.0:0").unwrap();
@@ -236,7 +236,7 @@ async fn a_caller_from_another_machine_is_seen_with_port_program_and_time() {
 }
 
 #[tokio::test]
-async fn a_caller_of_a_container_is_seen_though_no_socket_of_the_host_says_so() {
+async fn a_peer_of_a_container_is_seen_though_no_socket_of_the_host_says_so() {
     const SERVER: &str = "import socket
 server = socket.create_server(('0.0.0.0', 0))
 print('port', server.getsockname()[1], flush=True)
@@ -253,7 +253,7 @@ served.recv(1)";
 
     let agent = Once::measuring(folder.path(), "").await;
     let called_at = now_unix_ms();
-    let _caller = outside.call_at(address, port, "caller", folder.path());
+    let _peer = outside.call_at(address, port, "peer", folder.path());
     server.line_with("accepted", TIMEOUT).await;
     let called = agent.heartbeat().await.0;
     assert_eq!(capability(&called, "inbound_peers"), ("CAPABILITY_STATUS_OK", ""));
@@ -265,7 +265,7 @@ served.recv(1)";
     assert!((called_at..=end).contains(&at), "called at {called_at}, interval until {end}: {found}");
 }
 
-/// The same books, read by this test.
+/// The same counters, read by this test.
 #[derive(Debug)]
 struct Proc {
     context_switches: u64,
@@ -374,7 +374,7 @@ fn memory_in_use() -> (u64, u64) {
 #[tokio::test]
 async fn memory_that_was_in_use_for_three_seconds_is_in_the_peak() {
     const HELD: usize = 1 << 30;
-    /// What others on this host may give back between two looks.
+    /// What others on this host may give back between two samples.
     const SLACK: u64 = 256 << 20;
     let folder = tempfile::tempdir().unwrap();
     let (before, total) = memory_in_use();

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Output, sync::Arc, time::Duration};
 use sweeper::store::{Store, TokenHash};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const SITE: &str = "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n";
 
 async fn open(sweeper: &Sweeper) -> Store {
@@ -41,7 +41,7 @@ async fn stored(store: &Store) -> usize {
 
 async fn until_more_are_stored(what: &str, store: &Store) {
     let before = stored(store).await;
-    wait::until(what, PATIENCE, || async { (stored(store).await >= before + 2).then_some(()) }).await;
+    wait::until(what, TIMEOUT, || async { (stored(store).await >= before + 2).then_some(()) }).await;
 }
 
 async fn the_node(sweeper: &Sweeper) -> Value {
@@ -78,7 +78,7 @@ async fn a_stolen_fleet_token_takes_over_no_node_and_is_told() {
     // The same machine id, the fleet token, and a key of its own: what a thief has who read the host's files but the agent's.
     let mut thief =
         start(&scratch.path().join("thief"), &sweeper, &format!("join_token = \"{}\"", sweeper.join_token()));
-    wait::until("the thief to be refused", PATIENCE, || async { thief.log().contains("key_mismatch").then_some(()) })
+    wait::until("the thief to be refused", TIMEOUT, || async { thief.log().contains("key_mismatch").then_some(()) })
         .await;
     let disputed = the_node(&sweeper).await;
     assert!(disputed["disputed_since"].is_string() && disputed["key"] == node["key"], "{disputed}");
@@ -117,7 +117,7 @@ async fn a_node_that_was_away_comes_back_by_its_key_and_a_revoked_one_by_a_join_
     fs::remove_file(&secret).unwrap();
 
     // Its token is renewed before it expires, by the key alone.
-    wait::until("a renewal", PATIENCE, || async { (sweeper.log().matches("node joined").count() >= 2).then_some(()) })
+    wait::until("a renewal", TIMEOUT, || async { (sweeper.log().matches("node joined").count() >= 2).then_some(()) })
         .await;
     until_more_are_stored("heartbeats of the second token", &store).await;
     assert!(!sweeper.log().contains("request refused"), "{}", sweeper.log());
@@ -128,7 +128,7 @@ async fn a_node_that_was_away_comes_back_by_its_key_and_a_revoked_one_by_a_join_
     let kept: Value = serde_json::from_slice(&fs::read(folder.join("state/node-token")).unwrap()).unwrap();
     let kept = TokenHash::of(kept["node_token"].as_str().unwrap());
     assert!(store.node_by_token(&kept).await.unwrap().is_some());
-    wait::until("the token's end", PATIENCE, || async {
+    wait::until("the token's end", TIMEOUT, || async {
         store.node_by_token(&kept).await.unwrap().is_none().then_some(())
     })
     .await;
@@ -142,7 +142,7 @@ async fn a_node_that_was_away_comes_back_by_its_key_and_a_revoked_one_by_a_join_
     let revoked = sweeper.run(&["nodes", "revoke", id]).await;
     assert!(revoked.status.success(), "{revoked:?}");
     assert!(String::from_utf8_lossy(&revoked.stderr).contains("audit: node revoked"), "{revoked:?}");
-    wait::until("the agent to be refused", PATIENCE, || async {
+    wait::until("the agent to be refused", TIMEOUT, || async {
         sweeper.log().contains("join_secret_required").then_some(())
     })
     .await;
@@ -256,7 +256,7 @@ async fn an_instance_is_attested_by_its_document_and_a_process_that_reads_it_is_
     // A machine whose metadata service EC2 does not stand behind.
     let forged = Imds::start_signed(instance("i-0fedcba9876543210"), Arc::new(Signer::generate()));
     let mut forger = start_on(&forged, &scratch.path().join("forger"), &sweeper, &secret);
-    wait::until("the forger to be refused", PATIENCE, || async {
+    wait::until("the forger to be refused", TIMEOUT, || async {
         forger.log().contains("evidence_forged").then_some(())
     })
     .await;
@@ -265,7 +265,7 @@ async fn an_instance_is_attested_by_its_document_and_a_process_that_reads_it_is_
 
     // With the join secret stolen as well, another agent on the machine is refused, and it is told.
     let mut thief = start_on(&imds, &scratch.path().join("thief"), &sweeper, &secret);
-    wait::until("the thief to be refused", PATIENCE, || async { thief.log().contains("key_mismatch").then_some(()) })
+    wait::until("the thief to be refused", TIMEOUT, || async { thief.log().contains("key_mismatch").then_some(()) })
         .await;
     thief.stop().await;
     let disputed = the_node(&sweeper).await;
@@ -327,13 +327,13 @@ async fn an_instance_is_attested_by_the_role_that_the_inventory_shows_on_it_and_
     ] {
         let imds = Imds::start_with_role(instance(&ids[0]), session);
         let mut agent = start_on(&imds, &scratch.path().join(folder), &sweeper, &secret);
-        wait::until(refusal, PATIENCE, || async { agent.log().contains(refusal).then_some(()) }).await;
+        wait::until(refusal, TIMEOUT, || async { agent.log().contains(refusal).then_some(()) }).await;
         agent.stop().await;
     }
     // A machine without an instance profile.
     let imds = Imds::start_with_role(instance(&ids[1]), session(&moto, "batch", &ids[1]).await);
     let mut agent = start_on(&imds, &scratch.path().join("none"), &sweeper, &secret);
-    wait::until("foreign_role", PATIENCE, || async { agent.log().contains("foreign_role").then_some(()) }).await;
+    wait::until("foreign_role", TIMEOUT, || async { agent.log().contains("foreign_role").then_some(()) }).await;
     agent.stop().await;
     assert!(sweeper.json(&["nodes"]).await.as_array().unwrap().is_empty());
 
@@ -371,8 +371,7 @@ async fn a_compute_engine_instance_is_attested_by_a_token_for_this_sweeper_and_n
     };
     // The same sweeper under another name: what is signed for that name is of no use under this one.
     let mut other = start("other", &sweeper.url().replace("127.0.0.1", "localhost"));
-    wait::until("the other audience", PATIENCE, || async { other.log().contains("wrong_audience").then_some(()) })
-        .await;
+    wait::until("the other audience", TIMEOUT, || async { other.log().contains("wrong_audience").then_some(()) }).await;
     other.stop().await;
     let mut agent = start("agent", &sweeper.url());
     until_more_are_stored("heartbeats of the instance", &store).await;

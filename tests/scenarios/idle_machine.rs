@@ -139,11 +139,11 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     let goes_on = format!("{WORK}say work goes on\n{FOR_EVER}");
     let mut quiet_vm = MicroVm::boot(&folder.path().join("quiet"), &guest(&falls_quiet, &sweeper, &quiet_metadata));
     let mut busy_vm = MicroVm::boot(&folder.path().join("busy"), &guest(&goes_on, &sweeper, &busy_metadata));
-    let patience = Duration::from_secs(300);
-    let work_ended = quiet_vm.said("work ended", patience).await;
-    busy_vm.said("work goes on", patience).await;
+    let timeout = Duration::from_secs(300);
+    let work_ended = quiet_vm.said("work ended", timeout).await;
+    busy_vm.said("work goes on", timeout).await;
 
-    let report = wait::until("the first machine to be found idle", patience, || {
+    let report = wait::until("the first machine to be found idle", timeout, || {
         assert!(quiet_vm.is_running() && busy_vm.is_running(), "a machine ended: {}", quiet_vm.console());
         async {
             let report = sweeper.json(&["sweep"]).await;

@@ -3,8 +3,8 @@
 //! while process ids run out, programs that another thread than the first one starts, a victim of the out-of-memory killer. What a
 //! kernel cannot measure is named, with the reason.
 //!
-//! Natively the same counts are the scenarios `short_lives` (20,000 programs: under emulation ten times as many take minutes) and
-//! `ledger_truth`.
+//! Natively the same counts are the scenarios `short_lived` (20,000 programs: under emulation ten times as many take minutes) and
+//! `mixed_load`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,12 +12,12 @@ use lab::{
     agent::Agent,
     binaries,
     kernels::Kernel,
-    lives::{self, Machine, Proof},
     lost_ends::{self, LostEnds},
     microvm::{Guest, HOST, MicroVm},
     once::Seen,
     port,
     process::Running,
+    short_lived::{self, Machine, Proof},
     truth::{self, Truth},
 };
 use serde_json::{Value, json};
@@ -39,26 +39,9 @@ const HEADER_BYTES: u64 = 14 + 20 + 20;
 /// The sampler's own word on where the kernel keeps what.
 const LOG: &str = "info,node_agent::kernel=debug";
 
-/// What every kernel here can do, by the agent's names for it.
-const EVERYWHERE: [&str; 17] = [
-    "ebpf",
-    "tasks",
-    "cpu_split",
-    "run_queue_delay",
-    "switches",
-    "faults",
-    "call_counts",
-    "disk_io",
-    "network",
-    "memory_peak",
-    "direct_reclaim",
-    "process_events",
-    "short_lived_processes",
-    "exit_status",
-    "oom_kills",
-    "cgroups",
-    "cgroup_cpu",
-];
+/// What every kernel here can do. Written down here and not taken from the agent, which could then lose one unnoticed.
+const EVERYWHERE: &str = "ebpf tasks cgroups cgroup_cpu process_events short_lived_processes exit_status oom_kills \
+    cpu_split run_queue_delay switches faults call_counts memory_peak direct_reclaim disk_io network";
 
 /// A capability's status, and the reason where it does not measure.
 type Capability = (String, String);
@@ -101,7 +84,7 @@ impl Doctor {
     fn check(&self) {
         let kernel = &self.kernel;
         let status = |name: &str| self.capabilities.get(name).map_or("absent", |(status, _)| status.as_str());
-        for name in EVERYWHERE {
+        for name in EVERYWHERE.split_whitespace() {
             assert_eq!(status(name), "ok", "{kernel}: {name}: {:?}", self.capabilities.get(name));
         }
         // Before that, the memory is gone when the exit is shown.
@@ -142,18 +125,18 @@ fn check_rights(kernel: Kernel, proof: &Proof) {
 }
 
 /// Who asked for memory is not who was killed, and the kernel's own counters of both cgroups say so.
-fn assert_victim(heartbeat: &str, books: &str) {
+fn assert_victim(heartbeat: &str, counters: &str) {
     let seen = Seen(serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")));
-    let book = |name: &str| books.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
-    assert_eq!((book("status "), book("victim_kills "), book("sibling_kills ")), ("137", "1", "0"));
-    let (victim, sibling) = (seen.row(book("victim_path ")), seen.row(book("sibling_path ")));
+    let counter = |name: &str| counters.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    assert_eq!((counter("status "), counter("victim_kills "), counter("sibling_kills ")), ("137", "1", "0"));
+    let (victim, sibling) = (seen.row(counter("victim_path ")), seen.row(counter("sibling_path ")));
     assert_eq!([&victim["oom_kills"], &victim["exits"]], [&json!(1); 2], "{victim}");
     assert_eq!(victim["failures"], json!([{ "wait_status": 9, "count": 1 }]));
     assert_eq!([&sibling["oom_kills"], &sibling["exits"]], [&json!(0), &json!(1)], "{sibling}");
     assert_eq!(sibling["failures"], json!([]));
 }
 
-/// All of it in one guest, one load after the other. Nobody else brings a process to life there.
+/// All of it in one guest, one load after the other. Nobody else starts a process there.
 async fn counts_the_truth_on(kernel: Kernel) {
     let folder = tempfile::tempdir().unwrap();
     let [load, thread_exec, lose] =
@@ -176,13 +159,13 @@ async fn counts_the_truth_on(kernel: Kernel) {
             mkdir $folder
             sh /etc/$load.sh \"$@\" || {{ cat $folder/agent.log; exit 1; }}
             [ ! -e $folder/heartbeat.json ] || give $load.heartbeat $folder/heartbeat.json
-            give $load.books $folder/books
+            give $load.counters $folder/counters
             [ ! -e $folder/threads ] || give $load.threads $folder/threads
         }}
-        under_load short_lives /bin/node-agent {PROGRAMS} exec /tmp/short_lives
+        under_load short_lived /bin/node-agent {PROGRAMS} exec /tmp/short_lived
         modprobe null_blk nr_devices=1 || exit 1
         echo 4096 >/proc/sys/kernel/pid_max
-        under_load ledger_truth /bin/node-agent /bin/load /bin/thread_exec /tmp/ledger_truth /dev/nullb0 eth0 {HOST} {port}
+        under_load mixed_load /bin/node-agent /bin/load /bin/thread_exec /tmp/mixed_load /dev/nullb0 eth0 {HOST} {port}
         under_load oom /bin/node-agent /tmp/oom
         under_load lost_ends /bin/node-agent /bin/load /bin/lose /tmp/lost_ends
         give lost.heartbeat /tmp/lost_ends/lost.heartbeat.json
@@ -194,8 +177,8 @@ async fn counts_the_truth_on(kernel: Kernel) {
         .with_program("node-agent", &binaries::node_agent())
         .with_program("load", &load)
         .with_program("thread_exec", &thread_exec)
-        .with_text("short_lives.sh", lives::SCRIPT)
-        .with_text("ledger_truth.sh", truth::SCRIPT)
+        .with_text("short_lived.sh", short_lived::SCRIPT)
+        .with_text("mixed_load.sh", truth::SCRIPT)
         .with_program("lose", &lose)
         .with_text("lost_ends.sh", lost_ends::SCRIPT)
         .with_text("oom.sh", OOM);
@@ -215,22 +198,22 @@ async fn counts_the_truth_on(kernel: Kernel) {
         native.kernel
     );
 
-    let lives = Proof::of(
-        &given("short_lives.heartbeat"),
-        &given("short_lives.books"),
-        &given("short_lives.threads"),
+    let proof = Proof::of(
+        &given("short_lived.heartbeat"),
+        &given("short_lived.counters"),
+        &given("short_lived.threads"),
         Machine::Own,
     );
-    lives.assert_exact(PROGRAMS);
-    check_rights(kernel, &lives);
-    let truth = Truth::of(&given("ledger_truth.heartbeat"), &given("ledger_truth.books"));
-    assert!(truth.book("wraps") > 0, "no process id was used twice");
+    proof.assert_exact(PROGRAMS);
+    check_rights(kernel, &proof);
+    let truth = Truth::of(&given("mixed_load.heartbeat"), &given("mixed_load.counters"));
+    assert!(truth.counter("wraps") > 0, "no process id was used twice");
     truth.check_processes(Machine::Own);
     truth.check_cpu_and_disk("known");
     truth.check_network(HEADER_BYTES);
     truth.check_thread_execs();
-    assert_victim(&given("oom.heartbeat"), &given("oom.books"));
-    let ends = LostEnds::of(&given("lost.heartbeat"), &given("moved.heartbeat"), &given("lost_ends.books"));
+    assert_victim(&given("oom.heartbeat"), &given("oom.counters"));
+    let ends = LostEnds::of(&given("lost.heartbeat"), &given("moved.heartbeat"), &given("lost_ends.counters"));
     ends.check(Machine::Own);
     doctor.check_delays_of_a_guest();
 }
@@ -265,5 +248,5 @@ async fn whom_the_out_of_memory_killer_killed_is_told_by_the_victims_row_not_by_
     let status = Running::start("oom", &mut command, folder.path()).end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
-    assert_victim(&read("heartbeat.json"), &read("books"));
+    assert_victim(&read("heartbeat.json"), &read("counters"));
 }

@@ -5,9 +5,9 @@
 
 use lab::{
     binaries,
-    lives::Machine,
     lost_ends::{LostEnds, SCRIPT},
     process::Running,
+    short_lived::Machine,
 };
 use std::{fs, process::Command, time::Duration};
 
@@ -24,6 +24,6 @@ async fn what_a_lost_end_used_is_taken_up_from_the_cgroup_once_and_a_move_is_no_
     let status = Running::start("lost-ends", &mut command, folder.path()).end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}{}", read("lost.agent.log"), read("agent.log"));
-    let ends = LostEnds::of(&read("lost.heartbeat.json"), &read("moved.heartbeat.json"), &read("books"));
+    let ends = LostEnds::of(&read("lost.heartbeat.json"), &read("moved.heartbeat.json"), &read("counters"));
     ends.check(Machine::Shared);
 }

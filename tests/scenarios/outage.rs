@@ -21,7 +21,7 @@ use sweeper::{
 
 /// Long enough for a busy machine to keep it, short enough for a test.
 const INTERVAL: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The heartbeats that wait in the agent's spool, by the names of their files.
 fn spooled(agent: &Agent) -> Vec<u64> {
@@ -39,7 +39,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
 }
 
 async fn until_spooled(agent: &Agent, count: usize) -> Vec<u64> {
-    wait::until(&format!("{count} heartbeats in the spool"), PATIENCE, || async {
+    wait::until(&format!("{count} heartbeats in the spool"), TIMEOUT, || async {
         let sequences = spooled(agent);
         (sequences.len() >= count).then_some(sequences)
     })
@@ -60,7 +60,7 @@ async fn stored(store: &Store) -> Vec<(NodeId, String, wire::Heartbeat)> {
 }
 
 async fn until_stored(store: &Store, count: usize) {
-    wait::until(&format!("{count} stored heartbeats"), PATIENCE, || async {
+    wait::until(&format!("{count} stored heartbeats"), TIMEOUT, || async {
         (stored(store).await.len() >= count).then_some(())
     })
     .await;
@@ -124,18 +124,18 @@ async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_no
     let backlog = backlog.copied().filter(|sequence| *sequence <= last_before_the_return).collect::<Vec<_>>();
     assert!(backlog.is_sorted_by(|a, b| a > b), "each once, from the newest to the oldest: {envelopes:?}");
 
-    // What the sequences say, the kernel's clock says too: within one life of the agent, interval follows interval.
+    // What the sequences say, the kernel's clock says too: within one process of the agent, interval follows interval.
     let intervals = stored.iter().map(|(_, _, heartbeat)| heartbeat.interval.unwrap()).collect::<Vec<_>>();
-    let mut lives = 1;
+    let mut processes = 1;
     for pair in intervals.windows(2) {
         if pair[0].counters_since_boottime_ns == pair[1].counters_since_boottime_ns {
             assert_eq!(pair[1].start_boottime_ns, pair[0].end_boottime_ns);
         } else {
             assert!(pair[1].start_boottime_ns >= pair[0].end_boottime_ns, "no time is counted twice");
-            lives += 1;
+            processes += 1;
         }
     }
-    assert_eq!(lives, 2, "before and after the kill");
+    assert_eq!(processes, 2, "before and after the kill");
 }
 
 /// The window that a verdict rests on is not broken by a restart, and what the host did meanwhile is not overlooked.

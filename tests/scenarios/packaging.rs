@@ -5,9 +5,9 @@
 
 use lab::{
     binaries,
-    lives::{Lives, Proof},
     once::Group,
     process::Running,
+    short_lived::{Proof, ShortLived},
 };
 use std::{
     fs,
@@ -150,11 +150,11 @@ impl Podman {
 
 #[tokio::test]
 async fn the_container_counts_the_hosts_processes_exactly() {
-    const COUNT: u32 = Lives::ON_A_SHARED_HOST;
+    const COUNT: u32 = ShortLived::ON_A_SHARED_HOST;
     let podman = Podman::new();
     podman.build("node-agent");
-    let lives = Lives { agent: podman.run("node-agent", "bpf,perfmon"), ..Lives::programs(COUNT) };
-    let proof = Proof::on_this_host(&lives).await;
+    let processes = ShortLived { agent: podman.run("node-agent", "bpf,perfmon"), ..ShortLived::programs(COUNT) };
+    let proof = Proof::on_this_host(&processes).await;
     proof.assert_exact(COUNT);
     assert_eq!(proof.capability("privileges").0, "CAPABILITY_STATUS_OK");
 }
@@ -165,7 +165,7 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     podman.build("node-agent");
     let mut agent = podman.run("node-agent", "bpf");
     agent.retain(|word| !word.starts_with("--cap-add"));
-    let proof = Proof::on_this_host(&Lives { agent, source: "auto", ..Lives::programs(10) }).await;
+    let proof = Proof::on_this_host(&ShortLived { agent, source: "auto", ..ShortLived::programs(10) }).await;
     assert_eq!(proof.heartbeat["coverage"]["source"], "SOURCE_PROC");
     assert_eq!(proof.capability("ebpf").0, "CAPABILITY_STATUS_DENIED");
 }

@@ -19,7 +19,7 @@ use std::{
 };
 use sweeper::store::Store;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A text that stands nowhere else.
 fn secret() -> String {
@@ -185,13 +185,13 @@ async fn no_secret_of_a_workload_leaves_the_agent() {
         let envelopes = relay.envelopes();
         envelopes.iter().flat_map(|envelope| &envelope.heartbeats).any(|one| format!("{one:?}").contains(&control))
     };
-    wait::until("a heartbeat that names the program", PATIENCE, || async { tells(&relay).then_some(()) }).await;
+    wait::until("a heartbeat that names the program", TIMEOUT, || async { tells(&relay).then_some(()) }).await;
 
     // Away goes the sweeper: the spool fills. Then the same is looked at in every other way.
     sweeper.stop().await;
     let state = agent.folder().join("state");
     let spooled = |(path, bytes): &(String, Vec<u8>)| path.ends_with(".heartbeat") && holds(bytes, &control);
-    wait::until("spooled heartbeats", PATIENCE, || async {
+    wait::until("spooled heartbeats", TIMEOUT, || async {
         (everything(&state).iter().filter(|one| spooled(one)).count() >= 3).then_some(())
     })
     .await;
@@ -211,7 +211,7 @@ async fn no_secret_of_a_workload_leaves_the_agent() {
     }
     sweeper.start_again().await;
     let waits = || everything(&state).iter().filter(|one| one.0.ends_with(".heartbeat")).count();
-    wait::until("an empty spool", PATIENCE, || async { (waits() <= 1).then_some(()) }).await;
+    wait::until("an empty spool", TIMEOUT, || async { (waits() <= 1).then_some(()) }).await;
     agent.stop().await;
 
     // On the wire, as it was sent and unpacked; in the log; and in what the sweeper keeps.

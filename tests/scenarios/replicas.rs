@@ -26,7 +26,7 @@ const SLOW: &str = "eu-west-1";
 const SCOPES: usize = REGIONS.len() + 1;
 /// Its only tick so far was at the beginning of the year: it is due for each new scope, and no other comes.
 const YEARLY: &str = "0 0 0 1 1 *";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Leases of three seconds and ticks of ten are kept by machines that are not too busy: one scenario at a time, then.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
@@ -51,7 +51,7 @@ impl Site {
         let url = postgres.database().await;
         let first = start(&folder, "first", &config(&url, &slack, YEARLY, "no"), &moto, &slack).await;
         let store = Store::connect(&url).await.unwrap();
-        wait::until("the first sweep of nothing", PATIENCE, || async {
+        wait::until("the first sweep of nothing", TIMEOUT, || async {
             (store.last_sweeps(1).await.unwrap().len() == 1).then_some(())
         })
         .await;
@@ -93,7 +93,7 @@ impl Site {
 
     /// Waits until a replica holds the slow scope while all others are swept and their findings told.
     async fn until_only_the_slow_one_is_left(&self) -> Value {
-        wait::until("a replica that waits for the slow region", PATIENCE, || async {
+        wait::until("a replica that waits for the slow region", TIMEOUT, || async {
             let slow = self.slow_scope().await;
             let told = self.slack.messages().len() == REGIONS.len() - 1;
             (told && slow["swept_by"].is_string() && slow["swept_for"].is_null()).then_some(slow)
@@ -102,7 +102,7 @@ impl Site {
     }
 
     async fn until_all_is_swept(&self) {
-        wait::until("all scopes to be swept", PATIENCE, || async {
+        wait::until("all scopes to be swept", TIMEOUT, || async {
             let scopes = self.scopes().await;
             let done = |scope: &Value| scope["complete"] == true && scope["swept_by"].is_null();
             (scopes.len() == SCOPES && scopes.iter().all(done)).then_some(())
@@ -121,7 +121,7 @@ impl Site {
 
     /// One open finding for each machine, none closed, and each told once.
     async fn assert_each_finding_is_there_and_told_once(&self) {
-        wait::until("the last message", PATIENCE, || async {
+        wait::until("the last message", TIMEOUT, || async {
             let counts = self.store.outbox_counts().await.unwrap();
             (counts.pending == 0).then_some(())
         })
@@ -184,7 +184,7 @@ async fn each_scope_is_swept_once_for_each_tick() {
     for name in names {
         replicas.push(site.replica(name, every_ten_seconds).await);
     }
-    let complete_ticks = wait::until("some ticks of all scopes", PATIENCE, || async {
+    let complete_ticks = wait::until("some ticks of all scopes", TIMEOUT, || async {
         let mut ticks: BTreeMap<Timestamp, usize> = BTreeMap::new();
         for (tick, _) in site.sweeps().await.into_keys() {
             *ticks.entry(tick).or_default() += 1;
@@ -238,7 +238,7 @@ async fn a_scope_with_a_schedule_of_its_own_follows_that_one_alone() {
         start(&site.folder, "one", &config, &site.moto, &site.slack).await,
         start(&site.folder, "two", &config, &site.moto, &site.slack).await,
     ];
-    let swept = wait::until("some ticks of one scope", PATIENCE, || async {
+    let swept = wait::until("some ticks of one scope", TIMEOUT, || async {
         let mut swept: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
         for ((tick, scope), times) in site.sweeps().await {
             assert_eq!(times, 1, "{scope} for {tick}");
@@ -313,7 +313,7 @@ async fn a_replica_that_was_stopped_past_its_lease_writes_nothing_late() {
 
     // It goes on with an answer that is older than its lease.
     stopped.signal(Signal::CONT);
-    wait::until("the stopped replica to notice", PATIENCE, || async {
+    wait::until("the stopped replica to notice", TIMEOUT, || async {
         stopped.log().contains("nothing of that sweep is written").then_some(())
     })
     .await;

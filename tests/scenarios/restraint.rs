@@ -11,7 +11,7 @@ use std::{fs, os::unix::process::ExitStatusExt as _, process::Command, time::Dur
 use sweeper::store::Store;
 
 const INTERVAL: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Pair {
     agent: Agent,
@@ -45,7 +45,7 @@ impl Pair {
     }
 
     async fn until(&self, what: &str, is_it: impl Fn(&wire::Heartbeat) -> bool) -> wire::Heartbeat {
-        wait::until(what, PATIENCE, || async { self.heartbeats().await.into_iter().rfind(&is_it) }).await
+        wait::until(what, TIMEOUT, || async { self.heartbeats().await.into_iter().rfind(&is_it) }).await
     }
 
     /// Programs that the agent keeps attached in the kernel.
@@ -79,7 +79,7 @@ async fn a_file_stops_collection_at_once_and_its_absence_begins_it_anew() {
 
     let said = pair.agent.run(&["stop"]).await;
     assert!(said.status.success(), "{said:?}");
-    pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
+    pair.agent.process().line_with("nothing is measured and nothing is sent", TIMEOUT).await;
     assert_eq!(pair.attached(), 0);
     let last = pair.heartbeats().await.pop().unwrap();
     let (status, reason) = capability(&last, "kill_switch");
@@ -107,10 +107,10 @@ fn forks(heartbeat: &wire::Heartbeat) -> u64 {
     heartbeat.workloads.iter().filter_map(|row| row.forks).sum()
 }
 
-/// Each throw is made half an interval around a sample, which sees it; the look once a second sees a quarter of them. Four throws, so that
+/// Each throw is made half an interval around a sample, which sees it; the check once a second sees a quarter of them. Four throws, so that
 /// one of them is seen by the sample alone with all but certainty.
 #[tokio::test]
-async fn a_throw_too_short_for_the_look_once_a_second_ends_in_counting_again() {
+async fn a_throw_too_short_for_the_check_once_a_second_ends_in_counting_again() {
     // A step of the budget would attach the programs anew.
     let mut pair = Pair::start("source = \"ebpf\"\nmax_cpu_percent_of_host = 100.0\n").await;
     pair.until("a heartbeat", |_| true).await;
@@ -118,14 +118,14 @@ async fn a_throw_too_short_for_the_look_once_a_second_ends_in_counting_again() {
     fs::create_dir(stop.parent().unwrap()).unwrap();
     for round in 1..=4 {
         let before = pair.heartbeats().await.len();
-        wait::until("the next sample", PATIENCE, || async { (pair.heartbeats().await.len() > before).then_some(()) })
+        wait::until("the next sample", TIMEOUT, || async { (pair.heartbeats().await.len() > before).then_some(()) })
             .await;
         tokio::time::sleep(INTERVAL * 3 / 4).await;
         fs::write(&stop, "").unwrap();
         tokio::time::sleep(INTERVAL / 2).await;
         fs::remove_file(&stop).unwrap();
         let before = pair.heartbeats().await.len();
-        wait::until(&format!("forks after throw {round}"), PATIENCE / 2, || async {
+        wait::until(&format!("forks after throw {round}"), TIMEOUT / 2, || async {
             assert!(Command::new("true").status().unwrap().success());
             let all = pair.heartbeats().await;
             // The first two may have been under way before.
@@ -151,9 +151,9 @@ async fn a_second_signal_ends_the_agent_at_once() {
         silent.local_addr().unwrap()
     );
     let mut agent = Agent::start(&folder.path().join("agent"), &config, &[]);
-    let _asked = tokio::time::timeout(PATIENCE, silent.accept()).await.unwrap().unwrap();
+    let _asked = tokio::time::timeout(TIMEOUT, silent.accept()).await.unwrap().unwrap();
     agent.process().signal(Signal::TERM);
-    agent.process().line_with("told to end", PATIENCE).await;
+    agent.process().line_with("told to end", TIMEOUT).await;
     assert_eq!(agent.process().ended(), None, "the first one is obeyed in good order");
     agent.process().signal(Signal::TERM);
     let ended = agent.process().end(Duration::from_secs(1)).await;
@@ -168,10 +168,10 @@ async fn an_agent_that_starts_stopped_waits_and_does_nothing() {
     let config =
         format!("sweeper_url = \"http://127.0.0.1:9\"\nidentity = \"host\"\nstop_file = \"{}\"\n", stop.display());
     let mut agent = Agent::start(&folder.path().join("agent"), &config, &[]);
-    agent.process().line_with("the kill switch is thrown", PATIENCE).await;
+    agent.process().line_with("the kill switch is thrown", TIMEOUT).await;
     assert!(!agent.log().contains("measuring from here on"));
     fs::remove_file(&stop).unwrap();
-    agent.process().line_with("measuring from here on", PATIENCE).await;
+    agent.process().line_with("measuring from here on", TIMEOUT).await;
     agent.stop().await;
 }
 
@@ -200,14 +200,14 @@ async fn above_its_budget_the_agent_does_less_step_by_step_and_says_so() {
 }
 
 #[tokio::test]
-async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_new_one_may_open_them() {
+async fn where_it_measures_by_records_of_exited_processes_a_stopped_agent_ends_so_that_a_new_one_may_open_them() {
     let mut pair = Pair::start("source = \"taskstats\"\n").await;
     let first = pair.until("a heartbeat", |_| true).await;
     assert_eq!(first.coverage.as_ref().unwrap().source(), wire::Source::Taskstats);
     assert_eq!(capability(&first, "kill_switch").0, CapabilityStatus::Ok);
 
     assert!(pair.agent.run(&["stop"]).await.status.success());
-    pair.agent.process().line_with("nothing is measured and nothing is sent", PATIENCE).await;
+    pair.agent.process().line_with("nothing is measured and nothing is sent", TIMEOUT).await;
     let last = pair.heartbeats().await.pop().unwrap();
     assert_eq!(capability(&last, "kill_switch").0, CapabilityStatus::Denied);
     // Silence is nothing that could be waited for: only time shows it.
@@ -216,7 +216,7 @@ async fn where_it_lives_by_records_of_the_dead_a_stopped_agent_ends_so_that_a_ne
     assert_eq!(pair.heartbeats().await.len(), count);
 
     assert!(pair.agent.run(&["resume"]).await.status.success());
-    assert_eq!(pair.agent.process().end(PATIENCE).await.code(), Some(1));
+    assert_eq!(pair.agent.process().end(TIMEOUT).await.code(), Some(1));
     assert!(pair.agent.log().contains("start the agent anew"), "{}", pair.agent.log());
     // As its service manager does.
     pair.agent.kill();
@@ -249,7 +249,7 @@ async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_s
     let load = binaries::compiled("load.c", folder.path());
     let group = Group::new("crowd");
     let mut crowd = Running::start("crowd", group.inside(&load).args(["crowd", &COUNT.to_string()]), folder.path());
-    crowd.line_with("crowded", PATIENCE).await;
+    crowd.line_with("crowded", TIMEOUT).await;
     let is_crowded = |heartbeat: &wire::Heartbeat| {
         heartbeat.workloads.iter().any(|row| row.key == group.key() && row.live_processes == COUNT + 1)
     };
@@ -280,6 +280,6 @@ async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_s
     // `/proc` cuts user and system time to whole ticks, each.
     assert!(told >= least && told < most + 2 * TICK_NS, "between {least} and {most} ns: {told} ns");
     assert!(told > first.cpu_ns.unwrap());
-    assert!(crowd.terminate(PATIENCE).await.success());
+    assert!(crowd.terminate(TIMEOUT).await.success());
     pair.agent.stop().await;
 }

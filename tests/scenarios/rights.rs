@@ -6,8 +6,8 @@
 use lab::{
     agent::Agent,
     binaries,
-    lives::{Lives, Proof},
     process::Running,
+    short_lived::{Proof, ShortLived},
 };
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Duration};
 
@@ -38,9 +38,9 @@ fn assert_powerless(threads: &str) {
 
 #[tokio::test]
 async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
-    const COUNT: u32 = Lives::ON_A_SHARED_HOST;
-    let lives = Lives { agent: unprivileged("+bpf,+perfmon"), ..Lives::programs(COUNT) };
-    let proof = Proof::on_this_host(&lives).await;
+    const COUNT: u32 = ShortLived::ON_A_SHARED_HOST;
+    let processes = ShortLived { agent: unprivileged("+bpf,+perfmon"), ..ShortLived::programs(COUNT) };
+    let proof = Proof::on_this_host(&processes).await;
     proof.assert_exact(COUNT);
     assert_powerless(&proof.threads);
     assert_eq!(values(&proof.threads, "Uid"), BTreeSet::from(["65534\t65534\t65534\t65534"]));
@@ -51,7 +51,7 @@ async fn two_rights_are_enough_to_count_exactly_and_none_is_left() {
 
 #[tokio::test]
 async fn root_ends_up_without_rights_as_well_and_cannot_regain_them() {
-    let proof = Proof::on_this_host(&Lives::programs(10)).await;
+    let proof = Proof::on_this_host(&ShortLived::programs(10)).await;
     proof.assert_counted(10);
     assert_powerless(&proof.threads);
     assert_eq!(values(&proof.threads, "CapBnd"), BTreeSet::from(["0000000000000000"]));
@@ -63,8 +63,8 @@ async fn keep_ptrace_keeps_that_right_and_no_other() {
     /// `CAP_SYS_PTRACE` alone: capability 19.
     const PTRACE: &str = "0000000000080000";
     const NONE: &str = "0000000000000000";
-    let lives = Lives { before: "export NODE_AGENT_KEEP_PTRACE=true", ..Lives::programs(10) };
-    let proof = Proof::on_this_host(&lives).await;
+    let processes = ShortLived { before: "export NODE_AGENT_KEEP_PTRACE=true", ..ShortLived::programs(10) };
+    let proof = Proof::on_this_host(&processes).await;
     proof.assert_counted(10);
     // A thread that needs no right at all has none.
     for set in ["CapPrm", "CapEff"] {
@@ -79,7 +79,7 @@ async fn keep_ptrace_keeps_that_right_and_no_other() {
 }
 
 #[tokio::test]
-async fn another_kernel_reads_its_books_to_an_agent_without_rights_whatever_its_setting() {
+async fn another_kernel_shows_its_counters_to_an_agent_without_rights_whatever_its_setting() {
     let folder = tempfile::tempdir().unwrap();
     // 2 is the default there; 1 cannot be taken back.
     for (index, setting) in
@@ -87,8 +87,8 @@ async fn another_kernel_reads_its_books_to_an_agent_without_rights_whatever_its_
             .iter()
             .enumerate()
     {
-        let lives = Lives { before: setting, ..Lives::programs(100) };
-        let proof = Proof::in_a_micro_vm(&folder.path().join(index.to_string()), &lives).await;
+        let processes = ShortLived { before: setting, ..ShortLived::programs(100) };
+        let proof = Proof::in_a_micro_vm(&folder.path().join(index.to_string()), &processes).await;
         proof.assert_counted(100);
         assert_powerless(&proof.threads);
     }

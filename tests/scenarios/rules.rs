@@ -14,7 +14,7 @@ use std::{
 };
 use sweeper::store::Store;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// What the rules of the scenario learn to know, by its executable file's name: a program of the distribution's.
 const UPKEEP: &str = "sleep";
 const UNIT: &str = "lab-upkeep.service";
@@ -77,7 +77,7 @@ fn version(heartbeat: &wire::Heartbeat) -> &str {
     heartbeat.host.as_ref().map_or("", |host| host.rules_version.as_str())
 }
 
-fn rules_probe(heartbeat: &wire::Heartbeat) -> (CapabilityStatus, String) {
+fn rules_capability(heartbeat: &wire::Heartbeat) -> (CapabilityStatus, String) {
     let capabilities = &heartbeat.coverage.as_ref().unwrap().capabilities;
     let capability = capabilities.iter().find(|capability| capability.name == "rules").unwrap();
     (capability.status(), capability.reason.clone())
@@ -92,7 +92,7 @@ fn row(heartbeat: &wire::Heartbeat, key: &str) -> Option<(Class, String)> {
 
 /// Waits for a heartbeat behind `after` that is as it should be.
 async fn until(store: &Store, what: &str, after: u64, is: impl Fn(&wire::Heartbeat) -> bool) -> wire::Heartbeat {
-    wait::until(what, PATIENCE, || async {
+    wait::until(what, TIMEOUT, || async {
         heartbeats(store).await.into_iter().find(|heartbeat| heartbeat.sequence > after && is(heartbeat))
     })
     .await
@@ -125,10 +125,10 @@ async fn new_rules_are_taken_over_while_running_and_bad_ones_are_refused_by_line
     let second = until(&store, "the second rules", first.sequence, |one| version(one) == "lab-2").await;
     let id = std::process::id();
     assert_eq!(row(&second, &key), Some((Class::Housekeeping, format!("lab {id}"))));
-    assert_eq!(rules_probe(&second), (CapabilityStatus::Ok, String::new()));
+    assert_eq!(rules_capability(&second), (CapabilityStatus::Ok, String::new()));
     assert_eq!(agent.log().matches("measuring from here on").count(), 1, "the agent went on");
 
-    // No reading mixes two sets; where the rows were sorted anew, the counters began anew.
+    // No heartbeat mixes two sets; where the rows were sorted anew, the counters began anew.
     let all = heartbeats(&store).await;
     for one in all.iter().filter(|one| row(one, &key).is_some()) {
         let expected = if version(one) == "lab-2" { Class::Housekeeping } else { Class::Workload };
@@ -145,7 +145,7 @@ async fn new_rules_are_taken_over_while_running_and_bad_ones_are_refused_by_line
 
     // A bad file: the sweeper says line and reason, counts it, and goes on serving the one before.
     fs::write(&rules, BAD).unwrap();
-    wait::until("the sweeper's refusal", PATIENCE, || async {
+    wait::until("the sweeper's refusal", TIMEOUT, || async {
         sweeper.metrics().await.contains("rules_refused_total 1").then_some(())
     })
     .await;
@@ -169,10 +169,10 @@ async fn new_rules_are_taken_over_while_running_and_bad_ones_are_refused_by_line
     agent.start_again();
     let own = until(&store, "the host's own rules", after.sequence, |one| version(one) == "own-1").await;
     fs::write(&local, BAD).unwrap();
-    let complaint = |one: &wire::Heartbeat| rules_probe(one).0 == CapabilityStatus::Broken;
+    let complaint = |one: &wire::Heartbeat| rules_capability(one).0 == CapabilityStatus::Broken;
     let refused = until(&store, "the agent's refusal", own.sequence, complaint).await;
     assert_eq!(version(&refused), "own-1");
-    let (_, reason) = rules_probe(&refused);
+    let (_, reason) = rules_capability(&refused);
     assert!(reason.contains("line 4, column 21: `bash`") && reason.contains("own-1 stays in force"), "{reason}");
     let drops = refused.coverage.unwrap().drops;
     assert!(drops.iter().any(|drop| drop.name == "detail_rules_refused" && drop.count == 1), "{drops:?}");

@@ -18,9 +18,9 @@ fn imported(text: &str) -> BTreeSet<String> {
         text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
     let mut found = BTreeSet::new();
     for (at, prefix) in code.match_indices("crate::") {
-        let rest = &code[at + prefix.len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            found.insert(name(rest));
+        let after = &code[at + prefix.len()..];
+        let Some(group) = after.strip_prefix('{') else {
+            found.insert(name(after));
             continue;
         };
         let (mut depth, mut first) = (1_usize, String::new());

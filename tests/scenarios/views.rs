@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn agent() -> (tempfile::TempDir, Agent) {
     let scratch = tempfile::tempdir().unwrap();
@@ -25,14 +25,14 @@ fn top(agent: &Agent) -> Terminal {
 }
 
 async fn until_shown(terminal: &Terminal, text: &str) {
-    wait::until(&format!("`{text}` on the screen"), PATIENCE, || async {
+    wait::until(&format!("`{text}` on the screen"), TIMEOUT, || async {
         terminal.screen().contains(text).then_some(())
     })
     .await;
 }
 
 async fn until_ended(terminal: &mut Terminal) -> ExitStatus {
-    wait::until("the end of top", PATIENCE, || {
+    wait::until("the end of top", TIMEOUT, || {
         let ended = terminal.ended();
         async move { ended }
     })
@@ -41,7 +41,7 @@ async fn until_ended(terminal: &mut Terminal) -> ExitStatus {
 
 /// What the program wrote at its end may be read a moment after it.
 async fn until_given_back(terminal: &Terminal) {
-    wait::until("the terminal back", PATIENCE, || async { terminal.is_given_back().then_some(()) }).await;
+    wait::until("the terminal back", TIMEOUT, || async { terminal.is_given_back().then_some(()) }).await;
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn top_shows_the_machine_obeys_keys_and_gives_the_terminal_back() {
     until_shown(&terminal, "the terminal is as it was").await;
     terminal.resize(132, 50);
     terminal.press("1");
-    wait::until("a screen of 132 columns", PATIENCE, || async {
+    wait::until("a screen of 132 columns", TIMEOUT, || async {
         terminal.screen().lines().next().is_some_and(|line| line.trim_end().chars().count() > 100).then_some(())
     })
     .await;
@@ -124,9 +124,9 @@ async fn watch_writes_one_heartbeat_a_line_and_ends_quietly() {
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&once), keys(&lines[0]), "the same shape as `once`");
 
-    let people = agent.run(&["watch", "--count", "2", "--interval", "200ms"]).await;
-    let people = String::from_utf8(people.stdout).unwrap();
-    assert!(people.lines().count() == 2 && people.contains("waits for"), "{people}");
+    let watched = agent.run(&["watch", "--count", "2", "--interval", "200ms"]).await;
+    let watched = String::from_utf8(watched.stdout).unwrap();
+    assert!(watched.lines().count() == 2 && watched.contains("waits for"), "{watched}");
 }
 
 /// A reader that has seen enough, and a person who presses Ctrl-C.
@@ -161,7 +161,7 @@ async fn watch_is_stopped_by_a_signal_while_its_reader_stalls() {
     let mut child = command.spawn().unwrap();
     let pipe = child.stdout.take().unwrap();
     let (mut held, mut since) = (0, Instant::now());
-    wait::until("a pipe into which no more goes for 10 intervals", PATIENCE, || {
+    wait::until("a pipe into which no more goes for 10 intervals", TIMEOUT, || {
         let now = rustix::io::ioctl_fionread(&pipe).unwrap();
         if now != held {
             (held, since) = (now, Instant::now());
@@ -188,7 +188,7 @@ async fn doctor_obeys_ctrl_c_while_it_waits_for_an_answer() {
     let config = format!("identity = \"host\"\nsweeper_url = \"http://{}\"\n", silent.local_addr().unwrap());
     let agent = Agent::prepare(&scratch.path().join("agent"), &config, &[]);
     let mut doctor = Running::start("doctor", agent.command().arg("doctor"), scratch.path());
-    let _asked = tokio::time::timeout(PATIENCE, silent.accept()).await.unwrap().unwrap();
+    let _asked = tokio::time::timeout(TIMEOUT, silent.accept()).await.unwrap().unwrap();
     doctor.signal(Signal::INT);
     assert_eq!(doctor.end(Duration::from_secs(2)).await.code(), Some(1));
 }
@@ -210,7 +210,7 @@ async fn metrics_are_what_prometheus_understands_and_only_where_they_were_asked_
     );
     let mut agent = Agent::start(&scratch.path().join("agent"), &config, &[]);
     let url = format!("http://127.0.0.1:{port}/metrics");
-    let text = wait::until("metrics of a heartbeat", PATIENCE, || async {
+    let text = wait::until("metrics of a heartbeat", TIMEOUT, || async {
         let text = reqwest::get(&url).await.ok()?.text().await.ok()?;
         text.contains("cloudsweeper_workload_cpu_seconds_total").then_some(text)
     })

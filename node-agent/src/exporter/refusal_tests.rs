@@ -36,7 +36,7 @@ async fn a_proxy_that_refuses_costs_neither_the_token_nor_a_heartbeat() {
     let mut lab = Lab::joined().await;
     lab.push(2);
     for status in [401, 413] {
-        lab.mood(Mood::Status(status, None));
+        lab.reply(Reply::Status(status, None));
         assert!(matches!(lab.exporter.step().await, Step::Wait(_)), "{status}");
     }
     lab.drain().await;
@@ -65,8 +65,8 @@ async fn a_batch_that_is_too_large_is_halved_until_it_fits() {
     lab.push(7);
     lab.drain().await;
     lab.push(8);
-    lab.mood(Mood::Status(413, Some("too_large")));
-    lab.mood(Mood::Status(413, None));
+    lab.reply(Reply::Status(413, Some("too_large")));
+    lab.reply(Reply::Status(413, None));
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(1..=15));
     let envelopes = lab.sweeper.lock().unwrap().envelopes.iter().map(Vec::len).collect::<Vec<_>>();
@@ -87,13 +87,13 @@ async fn a_sweeper_that_refuses_everything_does_not_get_the_whole_spool_at_once(
     let mut lab = Lab::joined().await;
     lab.push(6);
     for (refusal, waits) in [(1, false), (2, false), (3, true), (4, true)] {
-        lab.mood(Mood::Status(422, Some("invalid")));
+        lab.reply(Reply::Status(422, Some("invalid")));
         assert_eq!(matches!(lab.exporter.step().await, Step::Wait(_)), waits, "{refusal}");
     }
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(1..=2));
     assert_eq!(lab.queue.stats().rejected, 4);
     lab.push(1);
-    lab.mood(Mood::Status(422, Some("invalid")));
+    lab.reply(Reply::Status(422, Some("invalid")));
     assert_eq!(lab.exporter.step().await, Step::Progress, "what was stored in between begins the count anew");
 }

@@ -41,7 +41,7 @@ struct Sweeper {
     lifetime_s: Option<u64>,
     token: String,
     /// Answers before it behaves again.
-    moods: VecDeque<Mood>,
+    replies: VecDeque<Reply>,
     /// Never acceptable.
     poison: Option<u64>,
     /// What ends later comes from the future.
@@ -51,7 +51,7 @@ struct Sweeper {
 }
 
 #[derive(Clone, Copy)]
-enum Mood {
+enum Reply {
     Status(u16, Option<&'static str>),
     RetryAfter(&'static str),
     /// Says that it stored one more than it was sent.
@@ -109,14 +109,14 @@ async fn heartbeats(State(shared): State<Shared>, headers: HeaderMap, body: Byte
     if headers[header::AUTHORIZATION] != format!("Bearer {}", sweeper.token) {
         return problem(401, "unauthenticated");
     }
-    let mood = sweeper.moods.pop_front();
-    match mood {
-        Some(Mood::Status(status, Some(kind))) => return problem(status, kind),
-        Some(Mood::Status(status, None)) => return StatusCode::from_u16(status).unwrap().into_response(),
-        Some(Mood::RetryAfter(value)) => {
+    let reply = sweeper.replies.pop_front();
+    match reply {
+        Some(Reply::Status(status, Some(kind))) => return problem(status, kind),
+        Some(Reply::Status(status, None)) => return StatusCode::from_u16(status).unwrap().into_response(),
+        Some(Reply::RetryAfter(value)) => {
             return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, value)]).into_response();
         }
-        Some(Mood::ForgetsToAnswer | Mood::Miscounts) | None => {}
+        Some(Reply::ForgetsToAnswer | Reply::Miscounts) | None => {}
     }
     let envelope = heartbeat::decode(&body).unwrap();
     let sequences = envelope.heartbeats.iter().map(|heartbeat| heartbeat.sequence).collect::<Vec<_>>();
@@ -139,10 +139,10 @@ async fn heartbeats(State(shared): State<Shared>, headers: HeaderMap, body: Byte
         sweeper.contiguous += 1;
     }
     ack.contiguous_sequence = sweeper.contiguous;
-    if matches!(mood, Some(Mood::ForgetsToAnswer)) {
+    if matches!(reply, Some(Reply::ForgetsToAnswer)) {
         return StatusCode::GATEWAY_TIMEOUT.into_response();
     }
-    if matches!(mood, Some(Mood::Miscounts)) {
+    if matches!(reply, Some(Reply::Miscounts)) {
         ack.stored += 1;
     }
     Json(ack).into_response()
@@ -249,8 +249,8 @@ impl Lab {
         self.sweeper.lock().unwrap().arrived.clone().into_iter().collect()
     }
 
-    fn mood(&self, mood: Mood) {
-        self.sweeper.lock().unwrap().moods.push_back(mood);
+    fn reply(&self, reply: Reply) {
+        self.sweeper.lock().unwrap().replies.push_back(reply);
     }
 }
 
@@ -280,7 +280,7 @@ async fn a_node_joins_once_and_its_heartbeats_arrive_once() {
 async fn an_answer_that_was_lost_leads_to_a_duplicate_and_not_to_a_loss() {
     let mut lab = Lab::joined().await;
     lab.push(2);
-    lab.mood(Mood::ForgetsToAnswer);
+    lab.reply(Reply::ForgetsToAnswer);
     assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     assert_eq!(lab.queue.stats().waiting, 2);
     lab.drain().await;
@@ -291,7 +291,7 @@ async fn an_answer_that_was_lost_leads_to_a_duplicate_and_not_to_a_loss() {
 async fn an_acknowledgement_of_another_number_acknowledges_nothing() {
     let mut lab = Lab::joined().await;
     lab.push(2);
-    lab.mood(Mood::Miscounts);
+    lab.reply(Reply::Miscounts);
     assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     assert_eq!(lab.queue.stats().waiting, 2);
 }
@@ -301,7 +301,7 @@ async fn after_an_outage_the_present_comes_first_and_alone_and_the_past_in_growi
     let mut lab = Lab::joined().await;
     lab.push(10);
     lab.drain().await;
-    lab.mood(Mood::Status(503, None));
+    lab.reply(Reply::Status(503, None));
     lab.push(20);
     assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     lab.sweeper.lock().unwrap().envelopes.clear();
@@ -321,20 +321,20 @@ async fn after_an_outage_the_present_comes_first_and_alone_and_the_past_in_growi
 async fn what_may_pass_is_waited_for_and_nothing_is_lost() {
     let mut lab = Lab::joined().await;
     lab.push(2);
-    for mood in [
-        Mood::Status(500, None),
-        Mood::Status(503, None),
-        Mood::Status(404, None),
-        Mood::Status(403, None),
-        Mood::Status(408, None),
-        Mood::Status(422, Some("clock_skew")),
-        Mood::Status(400, Some("unsupported_version")),
-        Mood::Status(200, None),
+    for reply in [
+        Reply::Status(500, None),
+        Reply::Status(503, None),
+        Reply::Status(404, None),
+        Reply::Status(403, None),
+        Reply::Status(408, None),
+        Reply::Status(422, Some("clock_skew")),
+        Reply::Status(400, Some("unsupported_version")),
+        Reply::Status(200, None),
     ] {
-        lab.mood(mood);
+        lab.reply(reply);
         assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     }
-    lab.mood(Mood::RetryAfter("17"));
+    lab.reply(Reply::RetryAfter("17"));
     let Step::Wait(wait) = lab.exporter.step().await else { panic!("it should wait") };
     assert!(wait >= Duration::from_secs(17), "{wait:?}");
     lab.drain().await;
@@ -372,7 +372,7 @@ async fn what_was_measured_under_a_clock_that_ran_ahead_does_not_block_the_rest(
     assert_eq!(lab.queue.stats().rejected, 2);
     // With every interval in the past it is the present clock that is off, and that can be waited out.
     lab.push(1);
-    lab.mood(Mood::Status(422, Some("clock_skew")));
+    lab.reply(Reply::Status(422, Some("clock_skew")));
     assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(3..=5));

@@ -121,14 +121,14 @@ pub(super) fn look_up_batch<K: aya::Pod, V: aya::Pod>(
 ) -> io::Result<Option<u32>> {
     keys.clear();
     values.clear();
-    let room = keys.capacity().min(values.capacity());
+    let capacity = keys.capacity().min(values.capacity());
     let mut next = 0_u32;
     let mut attributes = Batch {
         from: from.as_ref().map_or(0, |from| std::ptr::from_ref(from).expose_provenance() as u64),
         next: (&raw mut next).expose_provenance() as u64,
         keys: keys.as_mut_ptr().expose_provenance() as u64,
         values: values.as_mut_ptr().expose_provenance() as u64,
-        count: u32::try_from(room).unwrap_or(u32::MAX),
+        count: u32::try_from(capacity).unwrap_or(u32::MAX),
         map: map.as_raw_fd(),
         element_flags: 0,
         flags: 0,
@@ -139,7 +139,7 @@ pub(super) fn look_up_batch<K: aya::Pod, V: aya::Pod>(
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
         Err(error) => return Err(error),
     };
-    let count = usize::try_from(attributes.count).unwrap_or(0).min(room);
+    let count = usize::try_from(attributes.count).unwrap_or(0).min(capacity);
     // SAFETY: the kernel has written so many of each.
     unsafe {
         keys.set_len(count);

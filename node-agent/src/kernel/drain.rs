@@ -35,11 +35,11 @@ impl<K: Pod, V: Pod> Drain<K, V> {
     /// Takes out each entry that `is_wanted`. Nobody else may write to these meanwhile; others may come and go.
     ///
     /// # Errors
-    /// If the kernel refuses. What was taken until then has been told.
+    /// If the kernel refuses. `each` has had what was taken until then.
     pub(super) fn take(
         &mut self,
         is_wanted: impl Fn(&K) -> bool,
-        mut tell: impl FnMut(K, V),
+        mut each: impl FnMut(K, V),
     ) -> Result<(), ObjectError> {
         let mut from = None;
         loop {
@@ -59,7 +59,7 @@ impl<K: Pod, V: Pod> Drain<K, V> {
             self.keys.extend(wanted.iter().map(|(key, _)| *key));
             // What may still be there would be told again.
             bpf::delete_batch(self.map.as_fd(), &self.keys).map_err(ObjectError::Entries)?;
-            wanted.into_iter().for_each(|(key, value)| tell(key, value));
+            wanted.into_iter().for_each(|(key, value)| each(key, value));
             let Some(next) = next else { return Ok(()) };
             from = Some(next);
         }

@@ -146,18 +146,18 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
 }
 
 /// Runs `command` to its end, with a socket as its standard input, and reads its one message.
-fn ask(mut command: Command, patience: Duration) -> io::Result<(ExitStatus, Received)> {
+fn ask(mut command: Command, timeout: Duration) -> io::Result<(ExitStatus, Received)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn()?;
     // The other end of the socket now lies with the child alone: if that ends without a word, so does the sample.
     drop(command);
-    if !has_news(&ours, patience)? {
+    if !has_news(&ours, timeout)? {
         child.kill()?;
         // The end of the socket is the end of the process. One that hangs in the kernel is left behind.
         if has_news(&ours, TIME_TO_DIE)? {
             child.wait()?;
         }
-        let said_nothing = format!("it was killed, because it had not ended after {} s", patience.as_secs());
+        let said_nothing = format!("it was killed, because it had not ended after {} s", timeout.as_secs());
         return Err(io::Error::new(io::ErrorKind::TimedOut, said_nothing));
     }
     let received = receive(&ours);
@@ -165,9 +165,9 @@ fn ask(mut command: Command, patience: Duration) -> io::Result<(ExitStatus, Rece
 }
 
 /// Waits for a message, or for the other side's end.
-fn has_news(socket: &OwnedFd, patience: Duration) -> io::Result<bool> {
-    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&patience)))?;
+fn has_news(socket: &OwnedFd, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)))?;
     Ok(ready > 0)
 }
 

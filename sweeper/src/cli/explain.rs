@@ -33,9 +33,9 @@ pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow
             return Ok(ExitCode::from(FAILED));
         }
     };
-    let outside = finding.evidence.outside.as_ref();
+    let metrics = finding.evidence.outside.as_ref();
     let replays = judge(&finding.evidence.case) == finding.evidence.judgement
-        && outside.is_none_or(|case| case.judge() == Quietness::Quiet);
+        && metrics.is_none_or(|case| case.judge() == Quietness::Quiet);
     match output {
         Output::Json => screen::json(&Explanation { finding, replays })?,
         Output::Table => screen::print(&text(finding, replays)),
@@ -106,11 +106,11 @@ fn head(out: &mut String, finding: &Finding) {
 
 fn why(out: &mut String, finding: &Finding, replays: bool) {
     let (case, judgement) = (&finding.evidence.case, &finding.evidence.judgement);
-    let outside = finding.evidence.outside.as_ref();
-    heading(out, &format!("Why {}", outside.map_or(judgement.verdict.as_str(), |_| "quiet")));
+    let metrics = finding.evidence.outside.as_ref();
+    heading(out, &format!("Why {}", metrics.map_or(judgement.verdict.as_str(), |_| "quiet")));
     list(out, &[finding.why()]);
-    if let Some(outside) = outside {
-        list(out, &outside.thresholds());
+    if let Some(metrics) = metrics {
+        list(out, &metrics.thresholds());
     }
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),

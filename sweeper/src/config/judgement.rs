@@ -169,7 +169,7 @@ pub struct VerdictConfig {
     pub network_threshold_bytes_per_s: u64,
     /// Work of the GPUs below this, in nanoseconds a second over all of them, is no work.
     pub gpu_busy_threshold_ns_per_s: u64,
-    /// More births a second than this that no workload accounts for are work.
+    /// More process starts a second than this that no workload accounts for are work.
     pub unattributed_starts_per_s: f64,
     /// CPU time of the host that nobody accounts for, above this, in nanoseconds a second, makes a node `unknown`.
     pub unattributed_cpu_threshold_ns_per_s: u64,

@@ -9,7 +9,7 @@ mod notice;
 mod quiet;
 
 pub use class::Class;
-pub use lifecycle::{Change, Sighting, next};
+pub use lifecycle::{Change, Detection, next};
 pub use notice::{charge, notice, window_end};
 pub use quiet::{QuietCase, QuietPolicy, Quietness, Seen};
 
@@ -180,7 +180,7 @@ impl Finding {
     pub fn why(&self) -> String {
         let Evidence { case, judgement, outside, .. } = &self.evidence;
         match outside {
-            Some(outside) => format!("no agent reports from it; as seen from outside, {}", outside.seen.in_words()),
+            Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
             None => words::decision(judgement, case),
         }
     }

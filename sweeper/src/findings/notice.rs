@@ -27,8 +27,8 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     if let Decision::AllQuiet { total, .. } = &judgement.decision {
         notice.evidence = words::counters(total, case);
     }
-    if let Some(outside) = &finding.evidence.outside {
-        notice.evidence = outside.thresholds();
+    if let Some(metrics) = &finding.evidence.outside {
+        notice.evidence = metrics.thresholds();
     }
     match &finding.cost {
         Cost::Known { per_hour } => {
@@ -54,8 +54,8 @@ pub fn notice(finding: &Finding) -> FindingNotice {
 /// End of the window that last confirmed the finding.
 #[must_use]
 pub fn window_end(finding: &Finding) -> Timestamp {
-    if let Some(outside) = &finding.evidence.outside {
-        return outside.seen.until;
+    if let Some(metrics) = &finding.evidence.outside {
+        return metrics.seen.until;
     }
     let node = finding.evidence.case.node.as_ref();
     node.and_then(|node| Timestamp::from_millisecond(node.last_heartbeat_unix_ms).ok()).unwrap_or(finding.confirmed_at)

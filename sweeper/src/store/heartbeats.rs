@@ -245,7 +245,7 @@ fn pack(node_id: &str, boot_id: &str, heartbeat: &Heartbeat, now: Timestamp) -> 
     // `Checked` vouches for an interval and for numbers that fit.
     let interval = heartbeat.interval.unwrap_or_default();
     let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let collector = match heartbeat.coverage.as_ref().map(|coverage| coverage.source()) {
+    let source = match heartbeat.coverage.as_ref().map(|coverage| coverage.source()) {
         Some(Source::Ebpf) => "ebpf",
         Some(Source::Proc) => "proc",
         Some(Source::Taskstats) => "taskstats",
@@ -262,7 +262,7 @@ fn pack(node_id: &str, boot_id: &str, heartbeat: &Heartbeat, now: Timestamp) -> 
         start_boottime_ns: Set(signed(interval.start_boottime_ns)),
         end_boottime_ns: Set(signed(interval.end_boottime_ns)),
         counters_since_boottime_ns: Set(signed(interval.counters_since_boottime_ns)),
-        collector: Set(collector.to_owned()),
+        collector: Set(source.to_owned()),
         received_at_unix_ms: Set(to_unix_ms(now)),
         message: Set(message),
     })

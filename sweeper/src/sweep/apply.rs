@@ -11,7 +11,7 @@ use super::{
     subject::{Coverage, Subject},
 };
 use crate::{
-    findings::{Change, Class, Evidence, Finding, FindingId, Machine, Sighting, Status, next, notice, window_end},
+    findings::{Change, Class, Detection, Evidence, Finding, FindingId, Machine, Status, next, notice, window_end},
     inventory::{Inventory, Listing, Outcome as Listed},
     store::{Finished, FinishedSweep, Lease, StoreError, findings, history, outbox, scopes, sweeps},
     verdict::{Verdict, words},
@@ -141,7 +141,7 @@ fn judge_one(
     quiet::judge(context, now, &judged, open, outcome);
     let id = &judged.subject.id;
     let mut class = judged.subject.class();
-    let mut sighting = sighting(&judged);
+    let mut detection = detection(&judged);
     count(&judged, outcome);
     match class {
         // The provider was asked and did not answer. Whether it covers the node will be known another time; what was found
@@ -161,15 +161,15 @@ fn judge_one(
         // said before is neither confirmed nor forgotten; only work on the node can end the finding.
         Class::IdleNode if open.contains_key(&(Class::IdleInstance, id.clone())) => {
             class = Class::IdleInstance;
-            if let Sighting::Confirmed { .. } = sighting {
-                sighting = Sighting::NotKnown;
+            if let Detection::Confirmed { .. } = detection {
+                detection = Detection::NotKnown;
             }
         }
         Class::IdleNode | Class::QuietInstance => {}
     }
     let existing = open.remove(&(class, judged.subject.id.clone()));
     let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
-    match (next(window, &sighting), existing) {
+    match (next(window, &detection), existing) {
         (Change::Open { since }, _) => outcome.opened.push(opened(context, now, class, since, judged)),
         (Change::Confirm { since }, Some(finding)) => {
             let before = finding.confirmed_at;
@@ -191,32 +191,32 @@ fn judge_one(
 }
 
 /// What follows for every class from whether the machine is there and runs; none if that speaks against no class.
-fn presence(judged: &Judged) -> Option<Sighting> {
+fn presence(judged: &Judged) -> Option<Detection> {
     let Subject { instance, coverage, .. } = &judged.subject;
     match (instance, coverage) {
         (Some(instance), _) => match is_running(instance) {
             Some(true) => None,
-            Some(false) => Some(Sighting::Refuted { because: format!("the instance is {}", instance.state) }),
-            None => Some(Sighting::NotKnown),
+            Some(false) => Some(Detection::Refuted { because: format!("the instance is {}", instance.state) }),
+            None => Some(Detection::NotKnown),
         },
         (None, Coverage::Complete) => {
-            Some(Sighting::Refuted { because: "the provider lists the instance no more".to_owned() })
+            Some(Detection::Refuted { because: "the provider lists the instance no more".to_owned() })
         }
-        (None, Coverage::Failed) => Some(Sighting::NotKnown),
+        (None, Coverage::Failed) => Some(Detection::NotKnown),
         (None, Coverage::NotAsked) => None,
     }
 }
 
 /// What this sweep saw of the subject's class of waste.
-fn sighting(judged: &Judged) -> Sighting {
-    if let Some(sighting) = presence(judged) {
-        return sighting;
+fn detection(judged: &Judged) -> Detection {
+    if let Some(detection) = presence(judged) {
+        return detection;
     }
     let since = judged.judgement.since_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     match (judged.judgement.verdict, since) {
-        (Verdict::Idle, Some(since)) => Sighting::Confirmed { since },
-        (Verdict::Active, _) => Sighting::Refuted { because: words::decision(&judged.judgement, &judged.case) },
-        (Verdict::Idle | Verdict::Unknown, _) => Sighting::NotKnown,
+        (Verdict::Idle, Some(since)) => Detection::Confirmed { since },
+        (Verdict::Active, _) => Detection::Refuted { because: words::decision(&judged.judgement, &judged.case) },
+        (Verdict::Idle | Verdict::Unknown, _) => Detection::NotKnown,
     }
 }
 

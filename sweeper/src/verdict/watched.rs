@@ -60,9 +60,9 @@ impl Watched {
     pub(super) fn of(heartbeat: &wire::Heartbeat) -> Self {
         let capabilities = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.capabilities);
         let has_gpu = heartbeat.host.as_ref().is_some_and(|host| host.gpu_present);
-        let people = heartbeat.interactive_sessions;
+        let sessions = heartbeat.interactive_sessions;
         let is_ageless =
-            people.is_some_and(|people| people.terminal_sessions > 0 && people.last_input_unix_ms.is_none());
+            sessions.is_some_and(|sessions| sessions.terminal_sessions > 0 && sessions.last_input_unix_ms.is_none());
         let gpus_are_unread = has_gpu && is_blind(capabilities, "gpu");
         let not_measured = [
             (Signal::Gpu, gpus_are_unread || is_blind(capabilities, "accelerators")),
@@ -76,9 +76,9 @@ impl Watched {
             gpus: heartbeat.gpus.iter().map(|gpu| (gpu.uuid.clone(), gpu.busy_ns)).collect(),
             has_gpu,
             gpus_are_unread,
-            last_input_unix_ms: people.and_then(|people| people.last_input_unix_ms),
-            new_peers: heartbeat.inbound_peers.as_ref().map(|callers| {
-                let ports = callers.listeners.iter().filter(|listener| is_somebodys(listener));
+            last_input_unix_ms: sessions.and_then(|sessions| sessions.last_input_unix_ms),
+            new_peers: heartbeat.inbound_peers.as_ref().map(|peers| {
+                let ports = peers.listeners.iter().filter(|listener| is_somebodys(listener));
                 ports.filter_map(|listener| Some((listener.port, listener.last_new_peer_unix_ms?))).collect()
             }),
             not_measured: not_measured.into_iter().filter_map(|(signal, blind)| blind.then_some(signal)).collect(),

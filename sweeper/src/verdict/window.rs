@@ -127,9 +127,12 @@ impl NodeFacts {
                 (true, true) => Gpu::Measured,
                 (true, false) => Gpu::NotMeasured,
             },
-            terminals: heartbeat.interactive_sessions.filter(|people| people.terminal_sessions > 0).map(|people| {
-                Terminals { sessions: people.terminal_sessions, last_input_unix_ms: people.last_input_unix_ms }
-            }),
+            terminals: heartbeat.interactive_sessions.filter(|sessions| sessions.terminal_sessions > 0).map(
+                |sessions| Terminals {
+                    sessions: sessions.terminal_sessions,
+                    last_input_unix_ms: sessions.last_input_unix_ms,
+                },
+            ),
             waits: wait::waits(heartbeat),
             source: match Source::try_from(coverage.source) {
                 Ok(Source::Ebpf) => "ebpf",

@@ -108,7 +108,7 @@ impl Node {
                 source: self.source.into(),
                 capabilities: self.capabilities.clone(),
                 drops: vec![
-                    wire::Drop { name: "dead_tasks".into(), count: self.drops },
+                    wire::Drop { name: "missed_exits".into(), count: self.drops },
                     wire::Drop { name: "detail_names".into(), count: self.details },
                     wire::Drop { name: "spool_dropped".into(), count: self.sequence },
                 ],

@@ -214,8 +214,8 @@ fn happen(node: &mut Node, event: Event) {
                 Some(wire::InteractiveSessions { terminal_sessions: 1, last_input_unix_ms: Some(at) });
         }
         Event::Called => {
-            if let Some(callers) = &mut node.inbound_peers {
-                callers.listeners[0].last_new_peer_unix_ms = Some(at);
+            if let Some(peers) = &mut node.inbound_peers {
+                peers.listeners[0].last_new_peer_unix_ms = Some(at);
             }
         }
         Event::Exchanges => {

@@ -31,7 +31,7 @@ fn listener(port: u32, class: wire::Class, last_new_peer_unix_ms: Option<i64>) -
     wire::Listener { port, class: class.into(), outside_peers: 1, last_new_peer_unix_ms, ..wire::Listener::default() }
 }
 
-fn callers(listeners: Vec<wire::Listener>) -> Option<wire::InboundPeers> {
+fn inbound_peers(listeners: Vec<wire::Listener>) -> Option<wire::InboundPeers> {
     Some(wire::InboundPeers { listeners, listeners_not_listed: 0 })
 }
 
@@ -173,10 +173,10 @@ fn a_new_inbound_peer_of_somebodys_port_is_work() {
         (9100, wire::Class::Housekeeping, Verdict::Idle),
     ] {
         let mut node = Node::new();
-        node.inbound_peers = callers(vec![listener(port, class, None)]);
+        node.inbound_peers = inbound_peers(vec![listener(port, class, None)]);
         node.quiet(80);
         let at = wall(node.end_s) + 30_000;
-        node.inbound_peers = callers(vec![listener(port, class, Some(at))]);
+        node.inbound_peers = inbound_peers(vec![listener(port, class, Some(at))]);
         node.quiet(59);
         let judgement = node.judge();
         assert_eq!(judgement.verdict, expected, "{port} {class:?} {judgement:?}");
@@ -191,11 +191,11 @@ fn a_new_inbound_peer_of_somebodys_port_is_work() {
 fn a_port_that_comes_back_into_the_list_brings_no_new_inbound_peer() {
     let mut node = Node::new();
     let old = wall(STARTED_S);
-    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, Some(old))]);
     node.quiet(40);
-    node.inbound_peers = callers(Vec::new());
+    node.inbound_peers = inbound_peers(Vec::new());
     node.quiet(1);
-    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, Some(old))]);
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, Some(old))]);
     assert_eq!(node.quiet(40).judge().verdict, Verdict::Idle);
 }
 
@@ -231,7 +231,7 @@ fn evidence_from_before_these_signals_is_judged_as_it_was() {
 #[test]
 fn the_words_name_gpus_sessions_and_inbound_peers_where_they_were_seen() {
     let mut node = gpu_node();
-    node.inbound_peers = callers(vec![listener(80, wire::Class::Workload, None)]);
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, None)]);
     let long_ago = wall(STARTED_S) - 60 * MINUTE_MS;
     typed(&mut node, 1, Some(long_ago));
     node.quiet(200);

@@ -39,7 +39,7 @@ const PACE: u64 = 2_000;
 const SOURCE: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(int c, char **v) \
     { char b[64]; for (int i = 0; i < c; i++) { snprintf(b, sizeof b, \"%s %d\", v[i], i); puts(b); } return atoi(b); }\n";
 
-/// A cgroup whose books say what a load took, its shortest process included.
+/// A cgroup whose counters say what a load took, its shortest process included.
 struct Group(PathBuf);
 
 impl Group {
@@ -56,7 +56,7 @@ impl Group {
         match text("cpuacct.usage") {
             Ok(usage) => Duration::from_nanos(usage.trim().parse().expect("a number of nanoseconds")),
             Err(_) => {
-                let stat = text("cpu.stat").expect("the cgroup's books can be read");
+                let stat = text("cpu.stat").expect("the cgroup's counters can be read");
                 let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")).expect("its usage");
                 Duration::from_micros(usage.parse().expect("a number of microseconds"))
             }

@@ -1,7 +1,7 @@
 //! What the node agent costs, measured beside what else could be used: `make bench-agent`.
 //!
 //! Each load runs without anybody watching and with each watcher in turn, in pairs whose order alternates. Two figures: the
-//! median of the ratios of speed within the pairs, and that of CPU time per round by the books of the load's own cgroup, which
+//! median of the ratios of speed within the pairs, and that of CPU time per round by the counters of the load's own cgroup, which
 //! stands still where a shared machine's speed does not. It prints a table and writes every single figure as JSON. It needs root.
 
 #![expect(

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";
 /// Process ids beside the crowd's: the machine's own, and those that wait to be used again.
@@ -45,7 +45,7 @@ pub(crate) async fn memory(processes: u32) -> Value {
     let mut watching = Watching::agent(tempfile::tempdir().expect("a folder"), "2s").await;
     let Watching::Agent { agent, sink, .. } = &mut watching else { unreachable!("the agent was asked for") };
     let pid = agent.process().pid().as_raw_nonzero();
-    lab::wait::until("three heartbeats", PATIENCE, || {
+    lab::wait::until("three heartbeats", TIMEOUT, || {
         let enough = sink.seen().len() >= 3;
         async move { enough.then_some(()) }
     })
@@ -125,7 +125,7 @@ pub(crate) async fn heartbeat(workloads: u32) -> Value {
     let _workloads = Workloads::start(workloads);
     let mut watching = Watching::agent(tempfile::tempdir().expect("a folder"), "2s").await;
     let Watching::Agent { sink, .. } = &mut watching else { unreachable!("the agent was asked for") };
-    let mut seen = lab::wait::until("five heartbeats", PATIENCE, || {
+    let mut seen = lab::wait::until("five heartbeats", TIMEOUT, || {
         let seen = sink.seen();
         async move { (seen.len() >= 5).then_some(seen) }
     })

@@ -1,7 +1,7 @@
 //! What a sweep of a large estate costs, measured beside the time that the provider itself takes to answer: `make bench-sweep`.
 //!
 //! The provider is moto, a third party's server of AWS's APIs, with an estate of this bench's making. In each round, in an order that
-//! rotates: a *bare reader* sends the very requests of a sweep again and reads the answers without a look at them, one chain of
+//! rotates: a *bare reader* sends the very requests of a sweep again and reads the answers without parsing them, one chain of
 //! pages beside the other; `sweeper sweep` over a new database; the same sweep once more, when nothing is new; and Cloud Custodian
 //! lists the same machines. The figure is the median of the ratios to the bare reader within the rounds: all of them wait for
 //! the same server on the same busy machine.

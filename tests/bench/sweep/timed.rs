@@ -1,4 +1,4 @@
-//! A program's run, by the kernel's books.
+//! A program's run, by the kernel's counters.
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::Serialize;
@@ -15,8 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often the memory is looked at; the kernel keeps the peak.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the memory is read; the kernel keeps the peak.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a run took.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -72,12 +72,12 @@ pub(crate) fn run(command: &mut Command, folder: &Path) -> (Run, String) {
             let mut peak = None;
             while !ended.load(Ordering::Relaxed) {
                 peak = peak_mb(pid).or(peak);
-                thread::sleep(LOOK);
+                thread::sleep(PAUSE);
             }
             peak
         }
     });
-    // Ended, but its books are still there.
+    // Ended, but its counters are still there.
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("it can be waited for");
     let wall = began.elapsed();
     ended.store(true, Ordering::Relaxed);

@@ -28,7 +28,7 @@ const WAITS_FOR: Duration = Duration::from_secs(6);
 /// core: on an emulated machine that is some fifty seconds, on a real one each sample is cheap enough.
 const WAITS_WITHIN: Duration = Duration::from_secs(150);
 /// How long a heartbeat of an emulated machine may take from its end to the database.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the end of a work may echo: systemd keeps a user's manager for 10 s after the last session.
 const QUIET_WITHIN: Duration = Duration::from_secs(25);
 /// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
@@ -157,7 +157,7 @@ impl Site {
             Err(why) => why,
         };
         let now = self.now().await;
-        line.seen = Some(self.seen(now, WAITS_FOR, PATIENCE, |_| true).await);
+        line.seen = Some(self.seen(now, WAITS_FOR, TIMEOUT, |_| true).await);
         line.fault = Some(format!("not idle within {IDLE_WITHIN:?}; {why}"));
         line
     }
@@ -183,12 +183,12 @@ impl Site {
         }
         let line = match work.expected {
             Expected::Active(row) => {
-                let first = self.seen(began, Duration::from_nanos(1), PATIENCE, |_| true).await;
+                let first = self.seen(began, Duration::from_nanos(1), TIMEOUT, |_| true).await;
                 // Whoever begins it may do more in that interval: its own row must show all the same.
                 let is_its_own = |seen: &Seen| {
                     seen.verdict == Verdict::Active && seen.row.as_ref().is_some_and(|key| key.starts_with(row))
                 };
-                let seen = self.seen(began, Duration::from_nanos(1), PATIENCE, is_its_own).await;
+                let seen = self.seen(began, Duration::from_nanos(1), TIMEOUT, is_its_own).await;
                 let is_it = first.verdict == Verdict::Active && is_its_own(&seen);
                 let fault = (!is_it).then(|| "not seen within one interval".to_owned());
                 Line { kind: work.kind, seen: Some(seen), expected: format!("active by {row}"), fault }

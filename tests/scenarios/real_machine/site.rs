@@ -54,16 +54,16 @@ impl Site {
     }
 
     /// What is said of the first span of at least `span` that began after this moment, once it is over and `fits`; else of the latest
-    /// one when patience ends.
+    /// one when `timeout` is over.
     pub(super) async fn seen(
         &self,
         after_boottime_ns: u64,
         span: Duration,
-        patience: Duration,
+        timeout: Duration,
         fits: impl Fn(&Seen) -> bool,
     ) -> Seen {
         let (began, fits) = (Instant::now(), &fits);
-        wait::until("heartbeats to judge", 2 * (patience + span), || async move {
+        wait::until("heartbeats to judge", 2 * (timeout + span), || async move {
             let mut all = self.heartbeats().await;
             all.retain(|(_, one)| one.interval.is_some_and(|interval| interval.end_boottime_ns >= after_boottime_ns));
             let end =
@@ -81,7 +81,7 @@ impl Site {
                 }
                 latest = Some(seen);
             }
-            latest.filter(|_| began.elapsed() > patience + span)
+            latest.filter(|_| began.elapsed() > timeout + span)
         })
         .await
     }

@@ -54,7 +54,7 @@ const MAX_OPENED: usize = 4_096;
 /// A sample that takes less than this may be taken for every heartbeat.
 const CHEAP: Duration = Duration::from_millis(20);
 /// One part in so many of one core's time may go into sampling.
-const SHARE: u32 = 500;
+const ONE_PART_IN: u32 = 500;
 
 /// What is known of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct ConnectionSampler {
     /// Segments with data of each network namespace without socket diagnosis, at the last sample.
     moved: HashMap<u64, u64>,
     /// The last sample or its error, and when it expires.
-    rested: Option<(Instant, Result<Sample, String>)>,
+    repeated: Option<(Instant, Result<Sample, String>)>,
 }
 
 impl ConnectionSampler {
@@ -95,7 +95,7 @@ impl ConnectionSampler {
         classify: &mut Whose<'_>,
         capabilities: &mut Capabilities,
     ) -> Option<(wire::InboundPeers, wire::Peers)> {
-        let sample = match self.sample_or_rest(now_unix_ms, classify) {
+        let sample = match self.sample_or_repeat(now_unix_ms, classify) {
             Ok(sample) => sample,
             Err(error) => {
                 // What happens until the next sample that works cannot be compared with what was before.
@@ -127,12 +127,12 @@ impl ConnectionSampler {
 
     /// The next sample is taken, whatever the last one cost.
     pub fn forget_cost(&mut self) {
-        self.rested = None;
+        self.repeated = None;
     }
 
     /// The last sample again, if it was costly and not long ago.
-    fn sample_or_rest(&mut self, now_unix_ms: i64, classify: &mut Whose<'_>) -> io::Result<Sample> {
-        if let Some((until, sampled)) = &self.rested
+    fn sample_or_repeat(&mut self, now_unix_ms: i64, classify: &mut Whose<'_>) -> io::Result<Sample> {
+        if let Some((until, sampled)) = &self.repeated
             && Instant::now() < *until
         {
             let mut sample = sampled.clone().map_err(io::Error::other)?;
@@ -153,10 +153,10 @@ impl ConnectionSampler {
         // The first search for owners reads more than any later one will: it says nothing of what the next sample costs.
         let end = if is_first { without_owners } else { thread_cpu_time() };
         let cost = end.saturating_sub(begin);
-        let rest = rest_after(cost);
-        tracing::debug!(?cost, ?rest, "sockets were sampled");
+        let pause = pause_after(cost);
+        tracing::debug!(?cost, ?pause, "sockets were sampled");
         let kept = || sampled.as_ref().map_err(ToString::to_string).cloned();
-        self.rested = rest.map(|rest| (Instant::now() + rest, kept()));
+        self.repeated = pause.map(|pause| (Instant::now() + pause, kept()));
         sampled
     }
 
@@ -226,8 +226,8 @@ impl ConnectionSampler {
     }
 }
 
-fn rest_after(cost: Duration) -> Option<Duration> {
-    (cost > CHEAP).then(|| cost.saturating_mul(SHARE))
+fn pause_after(cost: Duration) -> Option<Duration> {
+    (cost > CHEAP).then(|| cost.saturating_mul(ONE_PART_IN))
 }
 
 fn thread_cpu_time() -> Duration {

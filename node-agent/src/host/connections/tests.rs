@@ -37,22 +37,22 @@ fn the_time_of_the_last_new_peer_stays_while_the_port_does() {
 }
 
 #[test]
-fn a_costly_sample_is_followed_by_a_rest_that_repeats_it() {
-    assert_eq!(rest_after(Duration::from_millis(20)), None);
-    assert_eq!(rest_after(Duration::from_millis(120)), Some(Duration::from_secs(60)));
+fn a_costly_sample_is_followed_by_a_pause_that_repeats_it() {
+    assert_eq!(pause_after(Duration::from_millis(20)), None);
+    assert_eq!(pause_after(Duration::from_millis(120)), Some(Duration::from_secs(60)));
     let mut sampler = ConnectionSampler::default();
     let seen = |has_new_peer| Sample { ports: BTreeMap::from([(1, port(7, has_new_peer))]), ..Sample::default() };
     let mut sample = |until: Instant, sampled| {
-        sampler.rested = Some((until, sampled));
-        sampler.sample_or_rest(1, &mut classify).map_err(|error| error.to_string())
+        sampler.repeated = Some((until, sampled));
+        sampler.sample_or_repeat(1, &mut classify).map_err(|error| error.to_string())
     };
     let later = Instant::now() + Duration::from_secs(60);
     assert_eq!(sample(later, Ok(seen(true))), Ok(seen(false)), "new only once");
     assert_eq!(sample(later, Err("too many".into())), Err("too many".into()));
     assert_ne!(sample(Instant::now(), Ok(seen(true))).unwrap().ports.get(&1), Some(&port(7, false)));
-    sampler.rested = Some((later, Err("too many".into())));
+    sampler.repeated = Some((later, Err("too many".into())));
     sampler.forget_cost();
-    assert!(sampler.sample_or_rest(1, &mut classify).is_ok(), "what the baseline cost delays no heartbeat's sample");
+    assert!(sampler.sample_or_repeat(1, &mut classify).is_ok(), "what the baseline cost delays no heartbeat's sample");
 }
 
 /// This host's own connections, with an address book that makes loopback a place outside.

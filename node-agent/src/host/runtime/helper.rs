@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// Waits so long, or until the end.
-    fn rest(&self, time: Duration) {
+    fn pause(&self, time: Duration) {
         drop(self.changed.wait_timeout_while(self.state(), time, |_| !self.is_stopped()));
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn keep_running(options: &Options, mut child: io::Result<Child>, shar
         tracing::debug!(why, "nobody asks the container runtime");
         let failed = |source| Answer { source, outcome: Err(Failure::Broken(why.clone())) };
         shared.tell(options.sources().map(failed).collect());
-        shared.rest(wait);
+        shared.pause(wait);
         wait = (wait * 2).min(MOST_WAIT);
         child = start(options);
     }
@@ -161,7 +161,7 @@ fn converse(helper: &mut Child, shared: &Shared) -> String {
             Ok(Err(error)) => return format!("the helper speaks another language: {error}"),
             Err(why) => return why,
         }
-        shared.rest(LEAST_PAUSE);
+        shared.pause(LEAST_PAUSE);
         let since = Instant::now();
         while !shared.wait(ALIVE_EVERY) && since.elapsed() < EVERY && !shared.is_stopped() {
             if !matches!(helper.try_wait(), Ok(None)) {

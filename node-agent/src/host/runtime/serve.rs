@@ -2,7 +2,7 @@
 //!
 //! Each line on its standard input is a question; the answer is one line of JSON ([`Answer`]s). It makes these calls and no others: kubelet's
 //! `GET /pods`, CRI's `ListContainers` and `ListPodSandbox`, ECS's `GET /v1/tasks`. It ends with its standard input, so with the agent. Each source has
-//! `PATIENCE`, an answer has a longest length, and the process an upper bound of memory: a source that hangs, or never stops
+//! `TIMEOUT`, an answer has a longest length, and the process an upper bound of memory: a source that hangs, or never stops
 //! talking, is named and costs no more than that.
 
 use super::{
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// The hidden command.
 pub const COMMAND: &str = "runtime-helper";
 /// Time that each source has for its whole answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes of an answer in JSON: 110 pods take 1 MB with all that Kubernetes says of them.
 const MAX_BODY_BYTES: usize = 16 << 20;
 /// Most bytes of a token.
@@ -67,8 +67,8 @@ pub(super) async fn ask(options: &Options) -> Vec<Answer> {
 }
 
 async fn within(source: Source, answer: impl Future<Output = Result<Vec<Container>, Failure>>) -> Answer {
-    let silence = || Err(Failure::Broken(format!("it has not answered within {} s", PATIENCE.as_secs())));
-    Answer::new(source, timeout(PATIENCE, answer).await.unwrap_or_else(|_| silence()))
+    let silence = || Err(Failure::Broken(format!("it has not answered within {} s", TIMEOUT.as_secs())));
+    Answer::new(source, timeout(TIMEOUT, answer).await.unwrap_or_else(|_| silence()))
 }
 
 async fn ask_kubelet(url: &str, options: &Options) -> Result<Vec<Container>, Failure> {

@@ -22,7 +22,7 @@ use std::{
 };
 
 /// Longest that the record of one exit may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const COMMAND_GET: u8 = 1;
 const REGISTER_CPUS: u16 = 3;
 const OF_A_TASK: u16 = 4;
@@ -131,7 +131,7 @@ fn ask_for_one_exit(socket: &Socket) -> Result<(), TaskstatsError> {
     std::thread::spawn(|| ()).join().map_err(|_| TaskstatsError::TooOld)?;
     let mut buffer = vec![0; 64 * 1024];
     // `join` may return a moment before the record is sent. Others exit meanwhile, too: any record tells the version.
-    while readable(socket.as_fd(), socket.as_fd(), Some(PATIENCE)) {
+    while readable(socket.as_fd(), socket.as_fd(), Some(TIMEOUT)) {
         let count = socket.receive(&mut buffer)?;
         let datagram = buffer.get(..count).unwrap_or_default();
         let mut records = messages(datagram).flat_map(|message| message.attributes().collect::<Vec<_>>());

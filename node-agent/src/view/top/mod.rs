@@ -91,7 +91,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A new reading; while the screen is frozen it is kept for the next difference and not shown.
+    /// A new heartbeat; while the screen is frozen it is kept for the next difference and not shown.
     pub fn sample(&mut self, heartbeat: wire::Heartbeat) {
         if !self.frozen {
             self.view = Some(View::new(self.last.as_ref(), &heartbeat));

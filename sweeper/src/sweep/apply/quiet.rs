@@ -2,7 +2,7 @@
 
 use super::{Class, Finding, HashMap, NodeId, Outcome, close, evidence, presence};
 use crate::{
-    findings::{Change, FindingId, QuietCase, QuietPolicy, Quietness, Sighting, Status, next, window_end},
+    findings::{Change, Detection, FindingId, QuietCase, QuietPolicy, Quietness, Status, next, window_end},
     sweep::{Context, Judged, outside::is_blind},
 };
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ pub(super) fn judge(
     }
     let case = judged.outside.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy: policy(context) });
     let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
-    match (next(window, &sighting(judged, case.as_ref())), existing, case) {
+    match (next(window, &detection(judged, case.as_ref())), existing, case) {
         (Change::Open { since }, _, Some(case)) => outcome.opened.push(opened(now, since, judged, case)),
         (Change::Confirm { since }, Some(finding), Some(case)) => {
             let before = finding.confirmed_at;
@@ -55,20 +55,20 @@ fn policy(context: &Context) -> QuietPolicy {
     }
 }
 
-fn sighting(judged: &Judged, case: Option<&QuietCase>) -> Sighting {
-    if let Some(sighting) = presence(judged) {
-        return sighting;
+fn detection(judged: &Judged, case: Option<&QuietCase>) -> Detection {
+    if let Some(detection) = presence(judged) {
+        return detection;
     }
     if !is_blind(judged) {
-        return Sighting::Refuted { because: "an agent reports from it: its own word counts from now on".to_owned() };
+        return Detection::Refuted { because: "an agent reports from it: its own word counts from now on".to_owned() };
     }
     // Whether a machine runs, its provider alone can say here.
     match case.filter(|_| judged.subject.instance.is_some()).map(|case| (case.judge(), case)) {
-        Some((Quietness::Quiet, case)) => Sighting::Confirmed { since: case.seen.from },
+        Some((Quietness::Quiet, case)) => Detection::Confirmed { since: case.seen.from },
         Some((Quietness::Busy, case)) => {
-            Sighting::Refuted { because: format!("busy: {}", case.thresholds()[..2].join(", ")) }
+            Detection::Refuted { because: format!("busy: {}", case.thresholds()[..2].join(", ")) }
         }
-        Some((Quietness::NotKnown, _)) | None => Sighting::NotKnown,
+        Some((Quietness::NotKnown, _)) | None => Detection::NotKnown,
     }
 }
 

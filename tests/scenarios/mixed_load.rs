@@ -1,4 +1,4 @@
-//! Under a mixed load the agent's sums agree with every other book that the kernel keeps of the same work: CPU time and disk bytes
+//! Under a mixed load the agent's sums agree with every other counter that the kernel keeps of the same work: CPU time and disk bytes
 //! with the cgroup's own within 1 %, network bytes with the interface's within 2 %, processes and the ways in which they end
 //! exactly, also those whose program a thread other than the first one starts. Here on a hybrid host beside stress-ng; the scenario
 //! `kernels` has the same load on other kernels. And of processes that stand still, whatever `/proc` says is what the agent says.
@@ -7,9 +7,9 @@
 
 use lab::{
     binaries,
-    lives::Machine,
     once::{Group, Once, Seen},
     process::Running,
+    short_lived::Machine,
     truth::{self, Truth},
     wait,
 };
@@ -59,11 +59,11 @@ fn ip(words: &[&str]) {
 }
 
 #[tokio::test]
-async fn beside_stress_the_sums_are_those_of_every_other_book() {
+async fn beside_stress_the_sums_are_those_of_every_other_counter() {
     let folder = tempfile::tempdir().unwrap();
     let load = binaries::compiled("load.c", folder.path());
     let thread_exec = binaries::compiled("thread_exec.c", folder.path());
-    let script = folder.path().join("ledger_truth.sh");
+    let script = folder.path().join("mixed_load.sh");
     fs::write(&script, truth::SCRIPT).unwrap();
     let namespace = Namespace::new();
     let mut server = namespace.inside(&load);
@@ -75,11 +75,11 @@ async fn beside_stress_the_sums_are_those_of_every_other_book() {
     command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(thread_exec);
     command.arg(folder.path()).arg(folder.path().join("disk"));
     command.args([Namespace::OUTSIDE, Namespace::ADDRESS, "7777"]).arg(binaries::system("stress-ng"));
-    let status = Running::start("ledger-truth", &mut command, folder.path()).end(TIMEOUT).await;
+    let status = Running::start("mixed-load", &mut command, folder.path()).end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
 
-    let truth = Truth::of(&read("heartbeat.json"), &read("books"));
+    let truth = Truth::of(&read("heartbeat.json"), &read("counters"));
     truth.check_processes(Machine::Shared);
     truth.check_cpu_and_disk("known");
     truth.check_cpu_and_disk("wild");

@@ -13,16 +13,16 @@ use std::{
     time::Duration,
 };
 
-/// What brings them to life beside an agent; a shell's script, with its arguments at its top.
-pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("short_lives.sh"));
+/// What starts them beside an agent; a shell's script, with its arguments at its top.
+pub const SCRIPT: &str = concat!(include_str!("measuring.sh"), include_str!("short_lived.sh"));
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How many lives, of what kind, and how the agent is to look.
+/// How many processes, of what kind, and how the agent is to measure.
 #[derive(Clone, Debug)]
-pub struct Lives {
+pub struct ShortLived {
     /// Processes.
     pub count: u32,
-    /// `exec` or `names`; see `short_lives.sh`.
+    /// `exec` or `names`; see `short_lived.sh`.
     pub kind: &'static str,
     /// The agent's setting of that name.
     pub source: &'static str,
@@ -32,9 +32,9 @@ pub struct Lives {
     pub agent: Vec<String>,
 }
 
-impl Lives {
+impl ShortLived {
     /// So many outlast a moment in which the machine's first process is busy: one host here runs no BPF program on top of it, so that
-    /// lives that are freed there are known by their cgroup's counter alone (docs/journal/2026-11-22-the-first-process.md).
+    /// processes that are freed there are known by their cgroup's counter alone (docs/journal/2026-11-22-the-first-process.md).
     pub const ON_A_SHARED_HOST: u32 = 6_000;
 
     /// So many programs that are over at once.
@@ -44,14 +44,14 @@ impl Lives {
     }
 }
 
-/// What the agent and the cgroup's own books say about the same lives.
+/// What the agent and the cgroup's own counters say about the same processes.
 #[derive(Clone, Debug)]
 pub struct Proof {
     /// What `node-agent once` printed.
     pub heartbeat: Value,
     /// The cgroup.
     pub path: String,
-    /// CPU time by its own books.
+    /// CPU time by its own counters.
     pub cpu_ns: u64,
     /// `/proc/PID/task/TID/status` of each of the agent's threads, one after the other.
     pub threads: String,
@@ -73,10 +73,10 @@ impl Proof {
     ///
     /// # Panics
     ///
-    /// When the heartbeat is none, or the books are not whole.
+    /// When the heartbeat is none, or the counters are not whole.
     #[must_use]
-    pub fn of(heartbeat: &str, books: &str, threads: &str, machine: Machine) -> Self {
-        let mut lines = books.lines();
+    pub fn of(heartbeat: &str, counters: &str, threads: &str, machine: Machine) -> Self {
+        let mut lines = counters.lines();
         Self {
             heartbeat: serde_json::from_str(heartbeat).unwrap_or_else(|error| panic!("{error}: {heartbeat}")),
             path: lines.next().expect("the cgroup's path").to_owned(),
@@ -91,18 +91,18 @@ impl Proof {
     /// # Panics
     ///
     /// When the agent does not measure.
-    pub async fn on_this_host(lives: &Lives) -> Self {
+    pub async fn on_this_host(processes: &ShortLived) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = folder.path().join("short_lives.sh");
+        let script = folder.path().join("short_lived.sh");
         fs::write(&script, SCRIPT).expect("the script can be written");
-        let agent = agent_in(folder.path(), &lives.agent);
+        let agent = agent_in(folder.path(), &processes.agent);
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", lives.before), "sh"]);
-        command.arg(&script).arg(agent).arg(lives.count.to_string()).arg(lives.kind).arg(folder.path());
-        let status = Running::start("short-lives", command.arg(lives.source), folder.path()).end(TIMEOUT).await;
+        command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", processes.before), "sh"]);
+        command.arg(&script).arg(agent).arg(processes.count.to_string()).arg(processes.kind).arg(folder.path());
+        let status = Running::start("short-lived", command.arg(processes.source), folder.path()).end(TIMEOUT).await;
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
         assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
-        Self::of(&read("heartbeat.json"), &read("books"), &read("threads"), Machine::Shared)
+        Self::of(&read("heartbeat.json"), &read("counters"), &read("threads"), Machine::Shared)
     }
 
     /// On another kernel, with a pure cgroup v2 tree. The guest's agent is root.
@@ -110,24 +110,24 @@ impl Proof {
     /// # Panics
     ///
     /// When the agent does not measure.
-    pub async fn in_a_micro_vm(folder: &Path, lives: &Lives) -> Self {
-        let Lives { count, kind, source, before, .. } = lives;
+    pub async fn in_a_micro_vm(folder: &Path, processes: &ShortLived) -> Self {
+        let ShortLived { count, kind, source, before, .. } = processes;
         // Else the kernel starts a process for each module that it looks for in vain, the first time that the agent asks for sockets.
         let script = format!(
             "echo >/proc/sys/kernel/modprobe
             {before}
-            sh /etc/short_lives.sh /bin/node-agent {count} {kind} /tmp {source} || {{ cat /tmp/agent.log; exit 1; }}
+            sh /etc/short_lived.sh /bin/node-agent {count} {kind} /tmp {source} || {{ cat /tmp/agent.log; exit 1; }}
             give heartbeat /tmp/heartbeat.json
-            give books /tmp/books
+            give counters /tmp/counters
             give threads /tmp/threads"
         );
         let guest = Guest::running(&script)
             .with_program("node-agent", &binaries::node_agent())
-            .with_text("short_lives.sh", SCRIPT);
+            .with_text("short_lived.sh", SCRIPT);
         let mut guest = MicroVm::boot(folder, &guest);
         guest.end(TIMEOUT).await;
         let given = |name: &str| guest.given(name).expect("what the guest's script gives");
-        Self::of(&given("heartbeat"), &given("books"), &given("threads"), Machine::Own)
+        Self::of(&given("heartbeat"), &given("counters"), &given("threads"), Machine::Own)
     }
 
     /// One counter of the workload row of this path; 0 if there is no such row.
@@ -150,7 +150,7 @@ impl Proof {
 
     /// One counter of the overflow row.
     #[must_use]
-    pub fn rest(&self, name: &str) -> u64 {
+    pub fn overflow(&self, name: &str) -> u64 {
         self.counter("overflow", name)
     }
 
@@ -202,8 +202,8 @@ impl Proof {
         self.assert_nothing_lost();
     }
 
-    /// Asserts that counts are exact and that CPU time is within 1 % of the cgroup's own books. That takes a thousand lives: who bore
-    /// them has a part in the books, too. On a shared host it takes [`Lives::ON_A_SHARED_HOST`].
+    /// Asserts that counts are exact and that CPU time is within 1 % of the cgroup's own counters. That takes a thousand processes:
+    /// their parent has a part in the counters, too. On a shared host it takes [`ShortLived::ON_A_SHARED_HOST`].
     ///
     /// # Panics
     ///
@@ -212,7 +212,7 @@ impl Proof {
         self.assert_counted(count);
         let agent = self.own("cpu_ns");
         let off_by = agent.abs_diff(self.cpu_ns);
-        assert!(off_by * 100 <= self.cpu_ns, "the agent says {agent} ns, the cgroup's books {} ns", self.cpu_ns);
+        assert!(off_by * 100 <= self.cpu_ns, "the agent says {agent} ns, the cgroup's counters {} ns", self.cpu_ns);
     }
 }
 

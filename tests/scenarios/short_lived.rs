@@ -5,9 +5,9 @@
 
 use lab::{
     binaries,
-    lives::{Lives, Proof},
     once::{Group, Once},
     process::Running,
+    short_lived::{Proof, ShortLived},
     wait,
 };
 use std::{fs, time::Duration};
@@ -18,10 +18,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 static HOST: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
-async fn twenty_thousand_short_lives_are_counted_exactly_and_to_the_nanosecond() {
+async fn twenty_thousand_short_lived_processes_are_counted_exactly_and_to_the_nanosecond() {
     const COUNT: u32 = 20_000;
     let _alone = HOST.lock().await;
-    let proof = Proof::on_this_host(&Lives::programs(COUNT)).await;
+    let proof = Proof::on_this_host(&ShortLived::programs(COUNT)).await;
     assert!(proof.cpu_ns / u64::from(COUNT) < 3_000_000, "no short-lived processes: {} ns for all", proof.cpu_ns);
     proof.assert_exact(COUNT);
 }
@@ -31,13 +31,13 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
     // The map holds 8,192 keys: thousands of these names find no place.
     const COUNT: u32 = 12_000;
     let _alone = HOST.lock().await;
-    let proof = Proof::on_this_host(&Lives { kind: "names", ..Lives::programs(COUNT) }).await;
+    let proof = Proof::on_this_host(&ShortLived { kind: "names", ..ShortLived::programs(COUNT) }).await;
     assert!(proof.drops("detail_map_overflow") > 0);
     assert!(proof.own("exits") < u64::from(COUNT));
-    // What others on this host did meanwhile may be in the rest as well, but no more than they were.
-    let exits = proof.own("exits") + proof.rest("exits");
+    // What others on this host did meanwhile may be in the overflow row as well, but no more than they were.
+    let exits = proof.own("exits") + proof.overflow("exits");
     assert!(exits >= u64::from(COUNT), "{exits}");
-    let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");
+    let cpu_ns = proof.own("cpu_ns") + proof.overflow("cpu_ns");
     assert!(cpu_ns >= proof.cpu_ns / 100 * 99, "{cpu_ns} ns of {} ns", proof.cpu_ns);
     // The group's own row holds nobody else's, and nothing twice.
     assert!(proof.own("cpu_ns") <= proof.cpu_ns / 100 * 101, "{} ns of {} ns", proof.own("cpu_ns"), proof.cpu_ns);
@@ -48,14 +48,14 @@ async fn a_flood_of_names_loses_attribution_and_never_the_sums() {
 async fn a_flood_of_names_is_summed_up_exactly_where_nobody_else_runs() {
     const COUNT: u32 = 12_000;
     let folder = tempfile::tempdir().unwrap();
-    let proof = Proof::in_a_micro_vm(folder.path(), &Lives { kind: "names", ..Lives::programs(COUNT) }).await;
+    let proof = Proof::in_a_micro_vm(folder.path(), &ShortLived { kind: "names", ..ShortLived::programs(COUNT) }).await;
     assert!(proof.drops("detail_map_overflow") > 0);
-    // The script's own two, of which one has ended, stand in their cgroup's row or, if their keys found no place, in the rest.
-    let all = |name: &str| proof.own(name) + proof.rest(name) + proof.counter("/", name);
+    // The script's own two, of which one has ended, stand in their cgroup's row or, if their keys found no place, in the overflow row.
+    let all = |name: &str| proof.own(name) + proof.overflow(name) + proof.counter("/", name);
     assert_eq!([all("forks"), all("exits")], [u64::from(COUNT) + 2, u64::from(COUNT) + 1]);
-    let cpu_ns = proof.own("cpu_ns") + proof.rest("cpu_ns");
+    let cpu_ns = proof.own("cpu_ns") + proof.overflow("cpu_ns");
     let off_by = cpu_ns.abs_diff(proof.cpu_ns);
-    assert!(off_by * 100 <= proof.cpu_ns, "{cpu_ns} ns, and the cgroup's books say {} ns", proof.cpu_ns);
+    assert!(off_by * 100 <= proof.cpu_ns, "{cpu_ns} ns, and the cgroup's counters say {} ns", proof.cpu_ns);
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn eight_thousand_living_names_lose_attribution_and_never_the_sums() {
         row[name].as_u64().unwrap_or_else(|| panic!("{name} was not measured: {row}"))
     };
     assert!(seen.drops("detail_key_overflow") >= WITHOUT_PLACE, "{}", seen.drops("detail_key_overflow"));
-    // Others on this host found no place either: they are in the rest as well, but no more than they were.
+    // Others on this host found no place either: they are in the overflow row as well, but no more than they were.
     let both = |name: &str| of(&key, name) + of("overflow", name);
     for name in ["live_processes", "live_threads"] {
         assert!(of(&key, name) <= 7_168, "{name}");

@@ -1,13 +1,13 @@
-# A mixed load in a cgroup of its own, seen by the agent and by every other book that the kernel keeps of it.
+# A mixed load in a cgroup of its own, seen by the agent and by every other counter that the kernel keeps of it.
 #
-#   ledger_truth.sh AGENT LOAD THREAD_EXEC FOLDER DISK INTERFACE ADDRESS PORT [STRESS]
+#   mixed_load.sh AGENT LOAD THREAD_EXEC FOLDER DISK INTERFACE ADDRESS PORT [STRESS]
 #
 # AGENT, LOAD and THREAD_EXEC are programs (load.c, thread_exec.c). DISK is a file or a block device that may be overwritten. At ADDRESS:PORT, reached over INTERFACE,
 # `load serve` waits. With STRESS, which is stress-ng, its stressors run besides, in a second cgroup. Two more hold processes that lived
-# before the agent looked and that one of their threads takes over then: who leaves, and who stays.
+# before the agent measured and that one of their threads takes over then: who leaves, and who stays.
 #
 # It needs a POSIX shell (dash, busybox), awk, the right to load eBPF and to make cgroups. FOLDER then holds heartbeat.json,
-# agent.log, and books: lines of a name and a number or path.
+# agent.log, and counters: lines of a name and a number or path.
 agent=$1 load=$2 thread_exec=$3 out=$4 disk=$5 interface=$6 address=$7 port=$8 stress=${9:-}
 
 if [ -d /sys/fs/cgroup/cpuacct ]; then
@@ -16,10 +16,10 @@ else
     tree=/sys/fs/cgroup io=/sys/fs/cgroup
     echo "+io" >$tree/cgroup.subtree_control
 fi
-known=ledger-truth-$$ wild=ledger-stress-$$
+known=mixed-load-$$ wild=mixed-stress-$$
 leave=thread-exec-leave-$$ stay=thread-exec-stay-$$
 mkdir -p $tree/$known $tree/$wild $io/$known $io/$wild $tree/$leave $tree/$stay
-# Version 1 keeps these books of a disk only once a limit is set for it: one that nothing reaches.
+# Version 1 keeps these counters of a disk only once a limit is set for it: one that nothing reaches.
 if [ $io != $tree ]; then
     for device in /sys/block/*/device; do
         for group in $known $wild; do
@@ -28,15 +28,6 @@ if [ $io != $tree ]; then
     done
 fi
 mkfifo "$out/done" "$out/end_known" "$out/end_wild"
-
-cpu_ns_of() {
-    if [ -e "$1/cpuacct.usage" ]; then
-        read -r cpu_ns <"$1/cpuacct.usage"
-    else
-        read -r _ cpu_us <"$1/cpu.stat" # its first line is usage_usec
-        cpu_ns=$((cpu_us * 1000))
-    fi
-}
 
 # thread_execs GROUP leave|stay: says what it has to say to GROUP.said, and does what comes next for each line from GROUP.told.
 thread_execs() {
@@ -66,9 +57,9 @@ read -r _ <&5
 
 traffic() { awk -v "of=$interface:" '{ sub(":", ": ") } $1 == of { print "'"$1"'_received", $2; print "'"$1"'_sent", $10;
     print "'"$1"'_packets_received", $3; print "'"$1"'_packets_sent", $11 }' /proc/net/dev; }
-traffic before >"$out/books"
+traffic before >"$out/counters"
 
-# The shells stay in their cgroups until the reading is done: their CPU time is in the cgroups' books, too.
+# The shells stay in their cgroups until the sample is taken: their CPU time is in the cgroups' counters, too.
 sh -c '
     echo $$ >"$1/cgroup.procs"; echo $$ >"$2/cgroup.procs"
     load=$3
@@ -83,7 +74,7 @@ sh -c '
 ' sh $tree/$known $io/$known "$load" "$disk" "$address" "$port" "$out" "$thread_exec" &
 known_pid=$!
 read -r _ <"$out/done"
-traffic after >>"$out/books"
+traffic after >>"$out/counters"
 
 if [ -n "$stress" ]; then
     sh -c '
@@ -113,8 +104,8 @@ for group in $known $wild; do
             END { print group, "read", read + 0; print group, "written", written + 0 }'
     fi
 done >>"$out/groups"
-sed "s/^$known /known_/; s/^$wild /wild_/; s/^$leave /leave_/; s/^$stay /stay_/" "$out/groups" >>"$out/books"
-cat "$out/wraps" >>"$out/books"
+sed "s/^$known /known_/; s/^$wild /wild_/; s/^$leave /leave_/; s/^$stay /stay_/" "$out/groups" >>"$out/counters"
+cat "$out/wraps" >>"$out/counters"
 
 measured
 echo >&4
