@@ -143,9 +143,10 @@ async fn a_sweeper_that_was_away_and_an_agent_that_was_killed_lose_and_double_no
 async fn an_agent_that_is_killed_and_started_again_leaves_one_gap_which_the_hosts_own_counters_tell_of() {
     let scratch = tempfile::tempdir().unwrap();
     let sweeper = Sweeper::start(&scratch.path().join("sweeper"), "", &[]).await;
-    // Twice as long is the longest gap: loading the programs again takes a second or two on a busy machine.
+    // Twice as long is the longest gap: what is left of an interval, a second of CPU time and loading the programs again, which together take some four
+    // seconds, and twelve beside a compiler.
     let config = format!(
-        "sweeper_url = \"http://127.0.0.1:{}\"\njoin_token = \"{}\"\ninterval = \"5s\"\nidentity = \"host\"\nsource = \"ebpf\"\n",
+        "sweeper_url = \"http://127.0.0.1:{}\"\njoin_token = \"{}\"\ninterval = \"10s\"\nidentity = \"host\"\nsource = \"ebpf\"\n",
         sweeper.port(),
         sweeper.join_token(),
     );
@@ -177,7 +178,7 @@ async fn an_agent_that_is_killed_and_started_again_leaves_one_gap_which_the_host
     assert!(others.len() >= 2, "before and after: {others:?}");
 
     let span_ns = u64::try_from(restart.end_unix_ms - restart.start_unix_ms).unwrap() * 1_000_000;
-    // The host's counter is kept by ticks.
+    // The host's counter is kept by ticks, of which a virtual CPU that was held back misses some.
     let told = restart.unattributed_cpu_ns.unwrap();
-    assert!((950_000_000..=span_ns * u64::from(cpus)).contains(&told), "{told} ns without an owner");
+    assert!((800_000_000..=span_ns * u64::from(cpus)).contains(&told), "{told} ns without an owner");
 }

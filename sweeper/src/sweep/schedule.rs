@@ -93,7 +93,7 @@ impl Scheduler {
         Timestamp::from_second(latest.timestamp()).ok()
     }
 
-    /// Tells the latest tick each time that there may be a newer one, until `stop`, or until `unheard`.
+    /// Tells the latest tick whenever it is another one, until `stop`, or until `unheard`.
     ///
     /// # Errors
     /// [`ScheduleError::Setup`].
@@ -103,8 +103,12 @@ impl Scheduler {
         unheard: impl Future<Output = ()>,
         stop: CancellationToken,
     ) -> Result<(), ScheduleError> {
-        let announce = |now| {
-            if let Some(tick) = self.latest_at(now) {
+        let mut last = None;
+        // A job that runs a moment early, and once more in time, means the same tick.
+        let mut announce = |now| {
+            if let Some(tick) = self.latest_at(now)
+                && last.replace(tick) != Some(tick)
+            {
                 announce(tick);
             }
         };

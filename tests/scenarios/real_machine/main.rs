@@ -31,6 +31,8 @@ const WAITS_WITHIN: Duration = Duration::from_secs(150);
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the end of a work may echo: systemd keeps a user's manager for 10 s after the last session.
 const QUIET_WITHIN: Duration = Duration::from_secs(25);
+/// systemd is asked anew a minute after the last time at the earliest, and answers slowly on an emulated machine.
+const TIMERS_WITHIN: Duration = Duration::from_secs(100);
 /// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
 const IDLE_WITHIN: Duration = Duration::from_secs(150);
 
@@ -239,6 +241,7 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     operator.spawn(scrape(site.machine.address(EXPORTER_PORT)));
     operator.spawn(send_slowly(sender));
     site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
+    site.run("systemd-run --quiet --unit later --on-active=1h true").await;
     let booted = Instant::now();
 
     let mut lines = vec![site.found_idle(booted).await];
@@ -249,6 +252,7 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
         lines.push(line);
         assert!(timeout(Duration::ZERO, operator.join_next()).await.is_err(), "scraper and sender go on");
     }
+    assert_eq!(site.tells_timers("later.timer", TIMERS_WITHIN).await, Ok(()));
     let mut table = String::new();
     for line in &lines {
         writeln!(table, "{}", line.text()).unwrap();

@@ -1,5 +1,6 @@
 //! The machine, the sweeper that it reports to, and what the sweeper's own judge says of its heartbeats.
 
+use super::{INTERVAL, pace};
 use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{debian::Debian, sweeper::Sweeper, wait};
@@ -19,6 +20,13 @@ pub(super) struct Site {
     pub(super) sweeper: Sweeper,
     pub(super) machine: Debian,
     pub(super) store: Store,
+}
+
+/// A line of `systemctl list-timers --output=json`; times are in microseconds since 1970-01-01 UTC.
+#[derive(Debug, serde::Deserialize)]
+struct Timer {
+    unit: String,
+    next: Option<i64>,
 }
 
 /// A verdict with what decided, and the row that did most of it.
@@ -43,6 +51,33 @@ impl Site {
             .and_then(|uptime| uptime.split_once('.'))
             .unwrap_or_else(|| panic!("no uptime: {said}"));
         (seconds.parse::<u64>().unwrap() * 100 + hundredths.parse::<u64>().unwrap()) * 10_000_000
+    }
+
+    /// Waits until a heartbeat tells when the machine's timers elapse next as `systemctl` does, to two seconds; what both said at last, if none does.
+    /// `ours` was made at run time, all others are the distribution's.
+    pub(super) async fn tells_timers(&mut self, ours: &str, timeout: Duration) -> Result<(), String> {
+        let (mut ticks, began) = (pace(INTERVAL), Instant::now());
+        loop {
+            ticks.tick().await;
+            let listed = self.machine.run("systemctl list-timers --all --output=json").await;
+            let listed: Vec<Timer> = serde_json::from_str(&listed).unwrap_or_else(|error| panic!("{error}: {listed}"));
+            let now_ms = Timestamp::now().as_millisecond();
+            let due = [false, true].map(|is_ours| {
+                let of_kind = listed.iter().filter(|timer| (timer.unit == ours) == is_ours);
+                of_kind.filter_map(|timer| Some(timer.next? / 1000)).filter(|next| *next > now_ms).min().unwrap()
+            });
+            let last = self.heartbeats().await.pop().map(|(_, last)| last).unwrap_or_default();
+            let told = last.schedules.map(|all| [all.next_shipped_timer_unix_ms, all.next_other_timer_unix_ms]);
+            let is_near = |(told, due): (Option<i64>, i64)| told.is_some_and(|told| (told - due).abs() <= 2000);
+            if told.is_some_and(|told| told.into_iter().zip(due).all(is_near)) {
+                return Ok(());
+            }
+            if began.elapsed() > timeout {
+                let coverage = last.coverage.unwrap_or_default();
+                let timers = coverage.capabilities.into_iter().find(|one| one.name == "timers");
+                return Err(format!("{told:?} told, {due:?} due, {timers:?}"));
+            }
+        }
     }
 
     /// The heartbeats of the last two minutes, oldest first.
