@@ -136,11 +136,13 @@ impl Debian {
     /// When a part of it is missing, or it is not up in time.
     pub async fn boot(folder: &Path, agent: &str, join_token: &str, added: &Added, ports: &[u16]) -> Self {
         fs::create_dir_all(folder).expect("the machine's folder can be made");
-        let unit = binaries::checkout().join("packaging/systemd/node-agent.service");
+        let packaged = binaries::checkout().join("packaging/systemd");
         let added = added
             .clone()
             .with_copy("/usr/local/bin/node-agent", &binaries::node_agent())
-            .with_copy("/etc/systemd/system/node-agent.service", &unit)
+            .with_copy("/etc/systemd/system/node-agent.service", &packaged.join("node-agent.service"))
+            // systemd-sysusers.service reads it at a machine's first start, and each start of this one is.
+            .with_copy("/etc/sysusers.d/node-agent.conf", &packaged.join("node-agent.sysusers"))
             .with_text("/etc/cloud-sweeper/node-agent.toml", agent)
             .with_text("/etc/cloud-sweeper/join-token", join_token)
             .with_text("/etc/systemd/system/lab-commands.service", COMMANDS_UNIT)

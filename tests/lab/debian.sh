@@ -7,7 +7,7 @@ mirror=$1
 folder=$2
 
 # What an ordinary machine of a cloud runs, a batch system that nobody has configured yet, and containers.
-packages="systemd,systemd-sysv,dbus,libpam-systemd,libnss-systemd,udev,kmod,iproute2,procps,openssh-server,cron,at,rsyslog,logrotate,chrony"
+packages="systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,iproute2,procps,openssh-server,cron,at,rsyslog,logrotate,chrony"
 packages="$packages,unattended-upgrades,prometheus-node-exporter,python3-minimal,containerd,runc,slurmd,slurmctld,slurm-client,munge"
 
 root=$folder/root

@@ -147,13 +147,9 @@ async fn elapses(socket: &Path) -> Answer {
     };
     asked.await.unwrap_or_else(|error: zbus::Error| {
         let is_denied = matches!(&error, zbus::Error::MethodError(name, _, _) if name.ends_with(".AccessDenied"));
-        // dbus-daemon hangs up on a user that it cannot look up, as a service's dynamic one without libnss-systemd.
+        // dbus-daemon hangs up on a user that it cannot look up: systemd keeps it from asking for dynamic ones (`EXEC_NSS_DYNAMIC_BYPASS`).
         let is_hung_up = matches!(&error, zbus::Error::InputOutput(error) if error.kind() == io::ErrorKind::BrokenPipe);
-        let hint = if is_hung_up {
-            "; the bus hangs up on users whom it cannot look up: is libnss-systemd there?"
-        } else {
-            ""
-        };
+        let hint = if is_hung_up { "; it hangs up on dynamic users: install node-agent.sysusers" } else { "" };
         let why = format!("systemd over the system bus: {error}{hint}");
         Err((if is_denied { Status::Denied } else { Status::Broken }, why))
     })
