@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{net::UnixStream, time::timeout};
-use zbus::{Connection, OwnedObjectPath, Variant, connection};
+use zbus::{Connection, OwnedObjectPath, Variant, connection, fdo};
 
 const BUS: &str = "/run/dbus/system_bus_socket";
 const SYSTEMD: &str = "org.freedesktop.systemd1";
@@ -136,17 +136,18 @@ async fn elapses(socket: &Path) -> Answer {
         }
         let mut elapses = Vec::new();
         for (unit, path) in units {
-            let realtime = property(&bus, &path, "NextElapseUSecRealtime").await?;
-            let monotonic = property(&bus, &path, "NextElapseUSecMonotonic").await?;
-            let now = (now_us(ClockId::Realtime), now_us(ClockId::Monotonic));
-            if let Some(unix_ms) = next_unix_ms(realtime, monotonic, now) {
-                elapses.push(Elapse { unit, unix_ms });
+            match next_of(&bus, &path).await {
+                Ok(Some(unix_ms)) => elapses.push(Elapse { unit, unix_ms }),
+                Ok(None) => {}
+                // It went since it was listed.
+                Err(zbus::Error::FDO(error)) if matches!(*error, fdo::Error::UnknownObject(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(Ok(elapses))
     };
     asked.await.unwrap_or_else(|error: zbus::Error| {
-        let is_denied = matches!(&error, zbus::Error::MethodError(name, _, _) if name.ends_with(".AccessDenied"));
+        let is_denied = matches!(&error, zbus::Error::FDO(error) if matches!(**error, fdo::Error::AccessDenied(_)));
         // dbus-daemon hangs up on a user that it cannot look up: systemd keeps it from asking for dynamic ones (`EXEC_NSS_DYNAMIC_BYPASS`).
         let is_hung_up = matches!(&error, zbus::Error::InputOutput(error) if error.kind() == io::ErrorKind::BrokenPipe);
         let hint = if is_hung_up { "; it hangs up on dynamic users: install node-agent.sysusers" } else { "" };
@@ -165,6 +166,13 @@ async fn units(bus: &Connection) -> zbus::Result<Vec<(String, OwnedObjectPath)>>
     let reply = bus.call_method(Some(SYSTEMD), path, Some(manager), "ListUnitsByPatterns", &patterns).await?;
     let units: Vec<Unit> = reply.body().deserialize()?;
     Ok(units.into_iter().map(|unit| (unit.0, unit.6)).collect())
+}
+
+/// When this timer elapses next, in milliseconds since 1970-01-01 UTC.
+async fn next_of(bus: &Connection, path: &OwnedObjectPath) -> zbus::Result<Option<i64>> {
+    let realtime = property(bus, path, "NextElapseUSecRealtime").await?;
+    let monotonic = property(bus, path, "NextElapseUSecMonotonic").await?;
+    Ok(next_unix_ms(realtime, monotonic, (now_us(ClockId::Realtime), now_us(ClockId::Monotonic))))
 }
 
 async fn property(bus: &Connection, path: &OwnedObjectPath, name: &str) -> zbus::Result<u64> {
