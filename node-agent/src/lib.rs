@@ -26,6 +26,7 @@ pub mod metrics;
 pub mod model;
 pub mod names;
 mod netlink;
+mod own_pages;
 pub mod privileges;
 pub mod procfs;
 pub mod rules;

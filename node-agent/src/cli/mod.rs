@@ -136,12 +136,14 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
-    // One heap for all threads: what a start needs for a moment is there again for samples. Beside 3,000 processes that is 17.7 MB at most in place of 21.0 MB,
-    // and threads that hardly ever allocate at the same time lose nothing by it.
+    // One heap for all threads, which hardly ever allocate at the same time: what a start needs for a moment is there again for samples.
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets a number, before there is a second thread.
+    // SAFETY: sets two numbers, before there is a second thread.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        // What a sample of many processes needs for a moment goes back to the system: left to itself, the heap keeps it once it has been freed. Beside
+        // 3,000 processes both come to 15.6 MB at most, in place of 21.7 MB.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
     let arguments = Arguments::parse();
     // It needs no settings, and its only listener is the agent that started it.

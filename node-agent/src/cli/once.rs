@@ -4,6 +4,7 @@ use super::{Output, terminal};
 use crate::{
     collect::{Mode, Sampler, SamplerOptions},
     config::{Config, SourceChoice},
+    own_pages,
     run::{self, clock::Ticker},
     source::{HeartbeatSource as _, SamplerSource},
     view::{line::line, shape::View},
@@ -41,6 +42,9 @@ pub fn options(config: &Config, interval: Duration) -> SamplerOptions {
 pub fn start(options: &SamplerOptions) -> anyhow::Result<SamplerSource> {
     let mut sampler = Sampler::start(options)?;
     sampler.drop_rights();
+    if let Err(error) = own_pages::give_back() {
+        tracing::debug!(%error, "what only the start needed stays mapped");
+    }
     Ok(SamplerSource::new(sampler))
 }
 
