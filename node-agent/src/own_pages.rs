@@ -10,7 +10,7 @@ use std::{fs, io, ptr};
 ///
 /// # Errors
 /// If the system refuses; then they stay mapped, and nothing else is different.
-pub fn give_back() -> io::Result<()> {
+pub(crate) fn give_back() -> io::Result<()> {
     let smaps = fs::read_to_string("/proc/self/smaps")?;
     for (begin, length) in unchanged_parts(&smaps, give_back as *const () as usize) {
         // SAFETY: a mapping of this program's own file that cannot be written to and holds no page of its own: what is dropped is read from the file
