@@ -253,6 +253,13 @@ if [ $what = bench ]; then
     python_environment custodian custodian.txt
 fi
 if [ $what = test ]; then
+    # Compiling takes the processor, the rest mostly waits for a mirror: 7 min one after the other on two cores.
+    (
+        cargo_tool cargo-machete $machete_version
+        cargo_tool cargo-deny $deny_version
+    ) &
+    tools=$!
+    trap 'kill $tools 2>/dev/null || true' EXIT
     python_environment venv requirements.txt
     python_environment engines engines.txt
     recorded_answers
@@ -261,6 +268,6 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports
     debian_machine
     cloud_init
-    cargo_tool cargo-machete $machete_version
-    cargo_tool cargo-deny $deny_version
+    wait $tools
+    trap - EXIT
 fi
