@@ -62,6 +62,7 @@ pub struct Sampler {
     facts: Facts,
     rules_store: Arc<RulesStore>,
     rules: Arc<Rules>,
+    /// Of `rules`.
     rules_digest: String,
     /// What had been lost when the rows' counters were zero.
     drops_before: Vec<(&'static str, u64)>,
@@ -95,7 +96,7 @@ impl Sampler {
         let (mut task_counters, ebpf_refusal) = TaskCounters::start(options, hidden_host.as_deref())?;
         let signals = Signals::start(&options.gpu, hidden_host.clone());
         let baseline = task_counters.read()?;
-        let mounts = Mounts::read();
+        let (mounts, rules) = (Mounts::read(), options.rules.rules());
         let mut sampler = Self {
             lost_cpu: LostCpu::new(&mounts, matches!(task_counters, TaskCounters::Ebpf(_))),
             task_counters,
@@ -104,8 +105,8 @@ impl Sampler {
             controllers: Controllers::new(&mounts),
             cgroups: Cgroups::new(mounts),
             facts: Facts::read(signals.bus().any_gpu()),
-            rules_digest: rules::digest(&options.rules.rules()),
-            rules: options.rules.rules(),
+            rules_digest: rules::digest(&rules),
+            rules,
             rules_store: Arc::clone(&options.rules),
             drops_before: Vec::new(),
             signals,

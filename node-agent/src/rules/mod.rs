@@ -233,11 +233,12 @@ impl RulesStore {
     }
 }
 
-/// Tells rules from others that sort processes otherwise, whatever version they bear: the beginning of a SHA-256, as the heartbeat has it.
+/// Tells rules from others that sort processes otherwise, whatever version they bear: the first 16 hexadecimal digits of a SHA-256, as the heartbeat
+/// has it; empty if there is none.
 #[must_use]
 pub fn digest(rules: &Rules) -> String {
-    // It holds sorted sets and lists alone, and always serializes; if not, it is like no other rules.
-    let bytes = serde_json::to_vec(&rules.housekeeping).unwrap_or_default();
+    // It holds sorted sets and lists alone, and always serializes. No digest is equal to none.
+    let Ok(bytes) = serde_json::to_vec(&rules.housekeeping) else { return String::new() };
     let mut digest = hex::encode(Sha256::digest(bytes));
     digest.truncate(16);
     digest

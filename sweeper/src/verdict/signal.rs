@@ -187,7 +187,8 @@ impl Counters {
         let gap_ns =
             self.counters_since_boottime_ns.checked_sub(earlier.end_boottime_ns).filter(|gap_ns| *gap_ns > 0)?;
         let gap_ms = i64::try_from(gap_ns / 1_000_000).ok()?;
-        if gap_ms > restart_gap_ms || self.rules != earlier.rules {
+        // What has no digest is of an agent that told none: its rules may be any.
+        if gap_ms > restart_gap_ms || self.rules != earlier.rules || self.rules.iter().any(String::is_empty) {
             return None;
         }
         let difference = self.difference(&earlier.begun_anew())?;

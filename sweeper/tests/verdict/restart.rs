@@ -93,6 +93,9 @@ fn rows_that_may_mean_something_else_begin_a_new_window() {
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "other rules");
     let mut node = Node { rules_digest: "2".to_owned(), ..after(11) };
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "other rules of the same version");
+    let mut node = Node { rules_digest: String::new(), ..Node::new() };
+    node.quiet(61).restart(11);
+    assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "nobody knows whether they are the same");
     let mut node = Node { source: wire::Source::Proc, ..Node::new() };
     node.quiet(61).restart(11);
     assert_eq!(why(node.quiet(2).judge()), second_begin(&node), "CPU time that nobody owns is work there");

@@ -229,4 +229,30 @@ mod tests {
         assert_eq!((status, why.as_str()), (Status::Broken, "systemd has not answered within 1 s"));
         assert!(began.elapsed() < LONGEST, "{:?}", began.elapsed());
     }
+
+    #[test]
+    fn systemd_is_asked_once_in_a_minute_however_often_units_change() {
+        let root = tempfile::tempdir().unwrap();
+        let socket = root.path().join("run/dbus/system_bus_socket");
+        std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+        let bus = UnixListener::bind(&socket).unwrap();
+        let mut timers = Timers::new(root.path());
+        assert!(timers.read(true).is_none(), "it waits a moment, and not for the whole answer");
+        let (silent, _) = bus.accept().unwrap();
+        assert!(timers.read(true).is_none());
+        drop((silent, bus));
+        let began = Instant::now();
+        while timers.read(true).is_none() && began.elapsed() < 2 * LONGEST {
+            std::thread::yield_now();
+        }
+        assert!(matches!(timers.read(true), Some(Err(_))), "the bus hung up");
+        std::fs::remove_file(&socket).unwrap();
+        let bus = UnixListener::bind(&socket).unwrap();
+        bus.set_nonblocking(true).unwrap();
+        assert!(timers.read(true).is_some() && timers.asking.is_none(), "not again within a minute");
+        assert_eq!(bus.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        timers.asked_at = Instant::now().checked_sub(LEAST_PAUSE);
+        timers.read(false);
+        assert!(timers.asking.is_some(), "then it is");
+    }
 }
