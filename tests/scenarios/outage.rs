@@ -178,7 +178,7 @@ async fn an_agent_that_is_killed_and_started_again_leaves_one_gap_which_the_host
     assert!(others.len() >= 2, "before and after: {others:?}");
 
     let span_ns = u64::try_from(restart.end_unix_ms - restart.start_unix_ms).unwrap() * 1_000_000;
-    // The host's counter is kept by ticks, of which a virtual CPU that was held back misses some.
+    // The host's counter is kept by ticks.
     let told = restart.unattributed_cpu_ns.unwrap();
-    assert!((800_000_000..=span_ns * u64::from(cpus)).contains(&told), "{told} ns without an owner");
+    assert!((950_000_000..=span_ns * u64::from(cpus)).contains(&told), "{told} ns without an owner");
 }

@@ -98,6 +98,9 @@ fn cloud_init_takes_the_user_data() {
     let user_data = packaged("cloud-init/user-data.yaml");
     let (is_valid, said) = cloud_init(&user_data);
     assert!(is_valid, "{said}");
+    let user = fs::read_to_string(packaged("systemd/node-agent.sysusers")).unwrap();
+    let user = user.lines().find(|line| line.starts_with("u ")).unwrap();
+    assert!(fs::read_to_string(&user_data).unwrap().lines().any(|line| line.trim() == user), "the same user: {user}");
     let wrong = folder.path().join("user-data.yaml");
     fs::write(&wrong, fs::read_to_string(&user_data).unwrap().replace("permissions:", "permission:")).unwrap();
     assert!(!cloud_init(&wrong).0, "a wrong key is refused");
