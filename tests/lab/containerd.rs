@@ -3,7 +3,7 @@
 //! It has a folder, a socket and a state of its own beside any other containerd of this host. Images hold busybox alone and are imported, since nothing
 //! can be pulled here. Whoever has the socket may tell CRI any names: so may a test.
 
-use crate::{binaries, process::Running, wait};
+use crate::{binaries, image, process::Running, wait};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, body::Bytes, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -19,15 +19,6 @@ use tokio::net::UnixStream;
 /// What sandboxes run; any image will do.
 const PAUSE: &str = "lab.invalid/pause:1";
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// An image of busybox alone, in the format of `docker save`.
-const IMAGE: &str = r#"set -e
-cd "$1"; rm -rf image; mkdir -p image/root/bin; cp "$2" image/root/bin/busybox
-tar -C image/root -cf image/layer.tar bin
-printf '{"architecture":"amd64","os":"linux","config":{"Entrypoint":["/bin/busybox"],"Cmd":["sleep","3600"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-    "$(sha256sum <image/layer.tar | cut -d' ' -f1)" >image/config.json
-printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$3" >image/manifest.json
-tar -C image -cf image.tar manifest.json config.json layer.tar
-"#;
 
 /// A pod of one container, as CRI is told of it.
 #[derive(Clone, Debug)]
@@ -102,15 +93,10 @@ impl Containerd {
     ///
     /// When it cannot be made or imported.
     pub fn import(&self, name: &str) {
-        let mut make = Command::new(binaries::system("sh"));
-        make.args(["-c", IMAGE, "image"]).arg(&self.folder).arg(binaries::system("busybox")).arg(name);
-        let archive = self.folder.join("image.tar");
+        let archive = image::archive(&self.folder, &binaries::system("busybox"), &["sleep", "3600"], name);
         let mut import = self.ctr(&["images", "import", "--snapshotter", "native"]);
-        import.arg(archive);
-        for command in [&mut make, &mut import] {
-            let done = command.output().expect("it starts");
-            assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-        }
+        let done = import.arg(archive).output().expect("ctr starts");
+        assert!(done.status.success(), "{import:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
     /// Runs a pod and returns the id of its container.

@@ -27,8 +27,8 @@ pub use crate::microvm::HOST;
 const START_TIMEOUT: Duration = Duration::from_secs(240);
 const SSH: u16 = 22;
 
-/// Modules for disk, network and the port of commands.
-const MODULES: [&str; 4] = ["virtio_pci", "virtio_net", "virtio_blk", "virtio_console"];
+/// Modules for disk, network, the port of commands, and what lists sockets with their cgroups, which the kernel loads by itself where they are on the disk.
+const MODULES: [&str; 6] = ["virtio_pci", "virtio_net", "virtio_blk", "virtio_console", "tcp_diag", "udp_diag"];
 
 /// PID 1 until systemd is: the disk, what the test adds to it, and over.
 const INIT: &str = r#"#!/bin/busybox sh

@@ -6,9 +6,9 @@ set -eu
 mirror=$1
 folder=$2
 
-# What an ordinary machine of a cloud runs, a batch system that nobody has configured yet, and containers.
+# What an ordinary machine of a cloud runs, a batch system and a container engine that nobody has configured yet, and containers.
 packages="systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,iproute2,procps,openssh-server,cron,at,rsyslog,logrotate,chrony"
-packages="$packages,unattended-upgrades,prometheus-node-exporter,python3-minimal,containerd,runc,slurmd,slurmctld,slurm-client,munge"
+packages="$packages,unattended-upgrades,prometheus-node-exporter,python3-minimal,containerd,runc,docker.io,slurmd,slurmctld,slurm-client,munge"
 
 root=$folder/root
 rm -rf "$root" "$folder/disk.ext4" "$folder/made-of"
@@ -23,7 +23,7 @@ printf '[Match]\nName=e*\n[Network]\nAddress=10.0.2.15/24\nLinkLocalAddressing=n
 # Each machine makes its own at its first start.
 : >"$root/etc/machine-id"
 chroot "$root" systemctl --quiet enable systemd-networkd
-chroot "$root" systemctl --quiet disable munge slurmctld slurmd
+chroot "$root" systemctl --quiet disable docker.service docker.socket munge slurmctld slurmd
 rm -f "$root"/var/cache/apt/archives/*.deb "$root/var/log/bootstrap.log"
 
 truncate -s 2G "$folder/disk.ext4"

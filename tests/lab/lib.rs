@@ -14,6 +14,7 @@ pub mod enclosure;
 pub mod gce;
 pub mod gcp;
 pub mod hostile;
+pub mod image;
 pub mod imds;
 pub mod initramfs;
 pub mod kernels;

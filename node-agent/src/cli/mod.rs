@@ -110,7 +110,7 @@ enum Command {
     /// Load the programs for the kernel and hand them over to the agent that asked for them.
     #[command(name = loader::COMMAND, hide = true)]
     LoadPrograms(kernel::Wanted),
-    /// Ask kubelet, the container runtime and ECS's agent for names of containers, for the agent that started this.
+    /// Ask kubelet, container runtimes and ECS's agent for names of containers, for the agent that started this.
     #[command(name = serve::COMMAND, hide = true)]
     RuntimeHelper(runtime::Options),
     /// Show or check rules: who is housekeeping, what workloads and tools are called (docs/rules.md).

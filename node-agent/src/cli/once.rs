@@ -4,6 +4,7 @@ use super::{Output, terminal};
 use crate::{
     collect::{Mode, Sampler, SamplerOptions},
     config::{Config, SourceChoice},
+    host::runtime,
     own_pages,
     run::{self, clock::Ticker},
     source::{HeartbeatSource as _, SamplerSource},
@@ -29,7 +30,7 @@ pub fn options(config: &Config, interval: Duration) -> SamplerOptions {
         keep_ptrace: config.keep_ptrace,
         host_root: config.host_root.clone(),
         gpu: config.gpu.clone(),
-        runtime: config.runtime.clone(),
+        runtime: runtime::Options { host_root: Some(config.host_root.clone()), ..config.runtime.clone() },
         rules: config.rules(),
     }
 }

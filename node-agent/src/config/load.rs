@@ -152,6 +152,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "kubelet_token_file" => config.runtime.kubelet_token_file = Some(value::path(found)?),
         "kubelet_ca_file" => config.runtime.kubelet_ca_file = Some(value::path(found)?),
         "ecs_url" => config.runtime.ecs_url = Some(value::local_url(found)?),
+        "docker_socket" => config.runtime.docker_socket = Some(value::path(found)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(found)?),
         _ => config.log = Some(value::text(found)?),
     }

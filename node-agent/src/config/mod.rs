@@ -17,7 +17,7 @@ pub use load::{DEFAULT_FILE, Surroundings, load};
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
-pub const KEYS: [&str; 26] = [
+pub const KEYS: [&str; 27] = [
     "sweeper_url",
     "join_token",
     "join_token_file",
@@ -37,6 +37,7 @@ pub const KEYS: [&str; 26] = [
     "pci_devices",
     "containers",
     "cri_socket",
+    "docker_socket",
     "kubelet_url",
     "kubelet_token_file",
     "kubelet_ca_file",

@@ -6,6 +6,7 @@ pub mod connections;
 pub mod counters;
 pub mod facts;
 pub mod gpu;
+mod guarded;
 pub mod interfaces;
 pub mod memory;
 pub mod runtime;

@@ -2,7 +2,8 @@
 //!
 //! A process is housekeeping if and only if it is no kernel thread and not this agent, and either of these holds:
 //!
-//! - Kubelet says that it is in a container whose namespace, DaemonSet and image a rule names together (`host/runtime`).
+//! - Kubelet says that it is in a container whose namespace, DaemonSet and image a rule names together, or Docker that it is in ECS's own agent
+//!   (`host/runtime`).
 //! - A system user runs it, its cgroup is known and belongs to no person, container or batch system, the file that it executes is the
 //!   distribution's own, and one of these holds: that file's name is listed; its unit is listed and is the distribution's, unchanged; its unit is a
 //!   scheduler's, and the distribution ships every table of that scheduler; its unit is a container runtime's, and the file is a part of the runtime.
@@ -51,7 +52,7 @@ pub struct Traits<'a> {
     pub is_own: bool,
     /// `None` if it is not known: the cgroup is gone, or the kernel does not tell.
     pub cgroup_path: Option<&'a str>,
-    /// Its cgroup is that of a container which a rule calls housekeeping, by kubelet's word.
+    /// Its cgroup is that of a container which a rule calls housekeeping, by kubelet's word, or of ECS's own agent.
     pub is_upkeep_container: bool,
 }
 

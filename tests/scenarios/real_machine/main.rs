@@ -224,7 +224,8 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     let folder = tempfile::tempdir().unwrap();
     let sweeper = Sweeper::start(&folder.path().join("sweeper"), SWEEPER_CONFIG, &[]).await;
     let sender = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let added = works::added(&binaries::compiled("work.c", folder.path()), sender.local_addr().unwrap().port());
+    let work = binaries::compiled("work.c", folder.path());
+    let added = works::added(&work, sender.local_addr().unwrap().port(), folder.path());
     // An emulated CPU is tens of times slower than a real one: kept to its budget, the agent would sample half as often.
     let agent = format!(
         "sweeper_url = \"http://{HOST}:{}\"\nidentity = \"host\"\ninterval = \"{}s\"\nmax_cpu_percent_of_host = 100\n",
@@ -241,6 +242,10 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     operator.spawn(scrape(site.machine.address(EXPORTER_PORT)));
     operator.spawn(send_slowly(sender));
     site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
+    site.run("systemctl start docker").await;
+    site.run("docker load -q -i /var/cache/ecs/ecs-agent.tar").await;
+    site.run("docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent")
+        .await;
     site.run("systemd-run --quiet --unit later --on-active=1h true").await;
     let booted = Instant::now();
 

@@ -1,6 +1,9 @@
 //! The kinds of work: how each begins and ends on the machine, and what must be said of it.
 
-use lab::debian::{Added, HOST};
+use lab::{
+    debian::{Added, HOST},
+    image,
+};
 use std::path::Path;
 
 /// Port of the machine on which the low-rate server answers.
@@ -44,7 +47,7 @@ const fn work(kind: &'static str, start: &'static str, stop: &'static str, row: 
 
 const KILL: &str = "pkill -x work || :";
 
-pub(super) const WORKS: [Work; 19] = [
+pub(super) const WORKS: [Work; 20] = [
     work(
         "a script `logrotate` as root in system.slice",
         "systemctl start nightly",
@@ -96,6 +99,13 @@ pub(super) const WORKS: [Work; 19] = [
         "ctr run -d --rootfs /opt/lab/container job /work burn",
         "ctr task rm -f job; ctr container rm job",
         "/default/job",
+    ),
+    work(
+        "another image in the name of ECS's agent",
+        "docker commit -p=false ecs-agent amazon/amazon-ecs-agent; docker rm -f ecs-agent; \
+         docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent burn",
+        "docker rm -f ecs-agent; docker load -q -i /var/cache/ecs/ecs-agent.tar; docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent",
+        "/system.slice/docker-",
     ),
     work(
         "a job by systemd-run",
@@ -174,9 +184,20 @@ const PARENT: &str = "#!/bin/bash
 wait
 ";
 
-/// What the works need on the machine. `program` is tests/lab/work.c, `sender_port` where this host sends slowly.
+/// A machine of ECS: Docker as far as it goes without modules of the kernel, and the agent with the right to ask it (docs/operations.md).
+const DOCKER: &str = r#"{"iptables": false, "ip6tables": false, "bridge": "none", "storage-driver": "vfs"}"#;
+const CONTAINERS: &str = "[Service]
+Environment=NODE_AGENT_CONTAINERS=true
+AmbientCapabilities=CAP_DAC_OVERRIDE
+CapabilityBoundingSet=CAP_DAC_OVERRIDE
+";
+
+/// What the works need on the machine. `program` is tests/lab/work.c, `sender_port` where this host sends slowly; files are made in `folder`.
 #[must_use]
-pub(super) fn added(program: &Path, sender_port: u16) -> Added {
+pub(super) fn added(program: &Path, sender_port: u16, folder: &Path) -> Added {
+    // A stand-in for Amazon's image, which cannot be had here: what it takes in all the time would be work in any other container.
+    let words = ["fetch", HOST, &sender_port.to_string()];
+    let ecs_agent = image::archive(folder, program, &words, "amazon/amazon-ecs-agent:latest");
     let fetch = format!("/opt/lab/work fetch {HOST} {sender_port}");
     let serve = format!("/opt/lab/work serve {SERVER_PORT}");
     let units = [
@@ -195,6 +216,9 @@ pub(super) fn added(program: &Path, sender_port: u16) -> Added {
     let added = programs
         .into_iter()
         .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), program))
+        .with_copy("/var/cache/ecs/ecs-agent.tar", &ecs_agent)
+        .with_text("/etc/docker/daemon.json", DOCKER)
+        .with_text("/etc/systemd/system/node-agent.service.d/containers.conf", CONTAINERS)
         .with_text("/opt/lab/logrotate", LOGROTATE)
         .with_text("/opt/lab/parent/node-agent", PARENT)
         .with_text("/opt/lab/snakemake", SNAKEMAKE)

@@ -7,7 +7,10 @@
 //!
 //! gRPC is five bytes in front of a message, and a status behind it: <https://github.com/grpc/grpc/blob/v1.64.0/doc/PROTOCOL-HTTP2.md>.
 
-use super::report::{Container, Failure};
+use super::{
+    report::{Container, Failure},
+    socket::connect,
+};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{
     Request,
@@ -16,13 +19,15 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use std::{collections::HashMap, io, path::Path};
-use tokio::net::UnixStream;
+use std::{collections::HashMap, path::Path};
 
 /// Most bytes of one answer. A container takes some 2 KB with its labels and annotations.
 const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// In front of a message: whether it is compressed, and its length.
 const FRAME_BYTES: usize = 5;
+/// The status of a service that a server does not have: Docker's own packages switch off containerd's CRI.
+/// <https://github.com/grpc/grpc/blob/v1.64.0/doc/statuscodes.md>
+const UNIMPLEMENTED: &str = "12";
 
 /// Every call that this program can make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +118,7 @@ struct PodSandboxMetadata {
 /// # Errors
 /// If there is no runtime, it may not be asked, or it does not answer as it should.
 pub(super) async fn containers(socket: &Path) -> Result<Vec<Container>, Failure> {
-    let stream = UnixStream::connect(socket).await.map_err(|error| {
-        let why = format!("{}: {error}", socket.display());
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failure::Absent(why),
-            io::ErrorKind::PermissionDenied => Failure::Denied(why),
-            _ => Failure::Broken(why),
-        }
-    })?;
+    let stream = connect(socket).await?;
     let broken = |error: hyper::Error| Failure::Broken(format!("{}: {}", socket.display(), crate::http::chain(&error)));
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(broken)?;
     // It ends with `sender`.
@@ -130,7 +128,7 @@ pub(super) async fn containers(socket: &Path) -> Result<Vec<Container>, Failure>
         let containers: ListContainersResponse = call(&mut sender, Call::ListContainers).await?;
         Ok(join(sandboxes, containers))
     };
-    let joined = answers.await.map_err(|why: String| Failure::Broken(format!("{}: {why}", socket.display())));
+    let joined = answers.await.map_err(|failure: Failure| failure.map(|why| format!("{}: {why}", socket.display())));
     connection.abort();
     joined
 }
@@ -165,33 +163,36 @@ fn join(sandboxes: ListPodSandboxResponse, containers: ListContainersResponse) -
     all
 }
 
-async fn call<M: Message + Default>(sender: &mut SendRequest<Full<Bytes>>, call: Call) -> Result<M, String> {
+async fn call<M: Message + Default>(sender: &mut SendRequest<Full<Bytes>>, call: Call) -> Result<M, Failure> {
+    let broken = Failure::Broken;
     let request = Request::post(call.path())
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(Full::new(Bytes::from_static(call.request())))
-        .map_err(|error| error.to_string())?;
-    let response = sender.send_request(request).await.map_err(|error| crate::http::chain(&error))?;
+        .map_err(|error| broken(error.to_string()))?;
+    let response = sender.send_request(request).await.map_err(|error| broken(crate::http::chain(&error)))?;
     if response.status() != hyper::StatusCode::OK {
-        return Err(format!("{call:?} was answered by status {}", response.status()));
+        return Err(broken(format!("{call:?} was answered by status {}", response.status())));
     }
     let (head, body) = response.into_parts();
-    let (message, trailers) = read(body).await?;
+    let (message, trailers) = read(body).await.map_err(broken)?;
     // An answer without a message has its status in front.
     let status = |name: &str| trailers.get(name).or_else(|| head.headers.get(name))?.to_str().ok();
     match status("grpc-status") {
         Some("0") => {}
+        Some(UNIMPLEMENTED) => return Err(Failure::Absent("it does not serve CRI".to_owned())),
         Some(code) => {
-            return Err(format!("{call:?} was refused ({code}): {}", status("grpc-message").unwrap_or_default()));
+            let why = status("grpc-message").unwrap_or_default();
+            return Err(broken(format!("{call:?} was refused ({code}): {why}")));
         }
-        None => return Err(format!("{call:?} was answered without a status")),
+        None => return Err(broken(format!("{call:?} was answered without a status"))),
     }
     let length = message.get(1..FRAME_BYTES).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
     let rest = message.get(FRAME_BYTES..).unwrap_or_default();
     if message.first() != Some(&0) || length.and_then(|length| usize::try_from(length).ok()) != Some(rest.len()) {
-        return Err(format!("{call:?} was answered by something that is no message"));
+        return Err(broken(format!("{call:?} was answered by something that is no message")));
     }
-    M::decode(rest).map_err(|error| format!("the answer to {call:?} cannot be read: {error}"))
+    M::decode(rest).map_err(|error| broken(format!("the answer to {call:?} cannot be read: {error}")))
 }
 
 async fn read(body: Incoming) -> Result<(Bytes, hyper::HeaderMap), String> {

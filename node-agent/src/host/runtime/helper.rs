@@ -206,6 +206,7 @@ impl Options {
             (Source::Kubelet, self.kubelet_url.is_some()),
             (Source::Cri, self.cri_socket.is_some()),
             (Source::Ecs, self.ecs_url.is_some()),
+            (Source::Docker, self.docker_socket.is_some()),
         ];
         is_on.into_iter().filter_map(|(source, is_on)| is_on.then_some(source))
     }

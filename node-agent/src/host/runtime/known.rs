@@ -3,7 +3,7 @@
 //! A container's id is made once and names nothing else afterwards, so what is known of it is kept for [`LINGER`] after a source has stopped to name it: the
 //! last counters of a container come after its end. A source's word makes housekeeping for [`GRACE`] after its last whole answer, and not longer.
 
-use super::report::{Answer, Container, Failure, Source, is_id};
+use super::report::{ARCHIVE, Answer, Container, Failure, Source, is_id};
 use crate::coverage::Status;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -91,9 +91,27 @@ impl Known {
         }
     }
 
-    /// Whether a cgroup is that of a container which rules call housekeeping: kubelet knows it by id and pod, nobody put it into the pod afterwards,
-    /// and the runtime, where it is asked, knows it as a container of the same pod.
+    /// Whether a cgroup is that of a container which rules call housekeeping, or of one of the system's own.
     pub(super) fn is_upkeep(&mut self, rules: &Housekeeping, path: &str, now: Instant) -> bool {
+        self.is_listed(rules, path, now) || self.is_of_archive(rules, path, now)
+    }
+
+    /// Whether Docker knows the container and runs it from an archive that root keeps.
+    fn is_of_archive(&mut self, rules: &Housekeeping, path: &str, now: Instant) -> bool {
+        let Some(id) = docker_id(rules, path) else { return false };
+        let Some(docker) = self.sources.get(&Source::Docker).filter(|docker| docker.is_fresh(now)) else {
+            return false;
+        };
+        let Some((container, _)) = docker.containers.get(id) else {
+            self.miss(id);
+            return false;
+        };
+        container.owner.strip_prefix(ARCHIVE).is_some_and(|path| path.starts_with('/'))
+    }
+
+    /// Whether kubelet knows the container by id and pod as one that rules call housekeeping, nobody put it into the pod afterwards, and the runtime, where it
+    /// is asked, knows it as a container of the same pod.
+    fn is_listed(&mut self, rules: &Housekeeping, path: &str, now: Instant) -> bool {
         let Some(place) = Place::of(rules, path) else { return false };
         let Some(kubelet) = self.sources.get(&Source::Kubelet).filter(|kubelet| kubelet.is_fresh(now)) else {
             return false;
@@ -170,6 +188,18 @@ impl<'a> Place<'a> {
     fn is_of(&self, uid: &str) -> bool {
         plain(uid) == self.pod
     }
+}
+
+/// The container of a cgroup path where Docker's daemon makes them, with its own driver and with systemd's: there only root makes cgroups. What
+/// lies deeper belongs to it, unless it is a container again.
+fn docker_id<'a>(rules: &Housekeeping, path: &'a str) -> Option<&'a str> {
+    let mut segments = path.strip_prefix('/')?.split('/');
+    let id = match segments.next()? {
+        "docker" => segments.next()?,
+        "system.slice" => segments.next()?.strip_prefix("docker-")?.strip_suffix(".scope")?,
+        _ => return None,
+    };
+    (is_id(id) && !segments.any(|segment| is_id(segment) || rules.is_excluded(segment))).then_some(id)
 }
 
 /// The pod of a segment: `podUID`, `kubepods-burstable-podUID.slice`.

@@ -64,6 +64,51 @@ fn namespace_daemonset_and_image_together_make_a_container_housekeeping_by_kubel
 }
 
 #[test]
+fn a_container_of_an_archive_that_root_keeps_is_housekeeping_where_docker_puts_it() {
+    let ecs = || Container {
+        id: ID.to_owned(),
+        name: "ecs-agent".to_owned(),
+        owner: "Archive/var/cache/ecs/ecs-agent.tar".to_owned(),
+        image: "amazon/amazon-ecs-agent:latest".to_owned(),
+        ..Container::default()
+    };
+    let docker = |container| vec![said(Source::Docker, &[container])];
+    let scope = format!("/system.slice/docker-{ID}.scope");
+    for path in [scope.clone(), format!("/docker/{ID}"), format!("{scope}/init"), format!("/docker/{ID}/a/b")] {
+        assert!(is_upkeep(docker(ecs()), &path), "{path}");
+    }
+    for path in [
+        format!("/user.slice/user-1000.slice/docker-{ID}.scope"),
+        format!("/docker/{OTHER_ID}"),
+        format!("/docker/{ID}/{OTHER_ID}"),
+        format!("/docker/{ID}/docker/{OTHER_ID}"),
+        format!("{scope}/user.slice"),
+        format!("/docker/x/{ID}"),
+        format!("/ecs/{ID}"),
+        format!("/system.slice/libpod-{ID}.scope"),
+        format!("docker/{ID}"),
+        "/docker".to_owned(),
+        path(),
+    ] {
+        assert!(!is_upkeep(docker(ecs()), &path), "{path}");
+    }
+    for owner in ["", "Archive", "Task/1", "DaemonSet/aws-node"] {
+        assert!(!is_upkeep(docker(Container { owner: owner.to_owned(), ..ecs() }), &scope), "{owner}");
+    }
+    for source in [Source::Ecs, Source::Cri, Source::Kubelet] {
+        assert!(!is_upkeep(vec![said(source, &[ecs()])], &scope), "{source:?}");
+    }
+    let (mut known, now) = (Known::default(), Instant::now());
+    known.take(docker(ecs()), now);
+    let rules = &workload_rules::built_in().housekeeping;
+    assert!(known.is_upkeep(rules, &scope, now + GRACE));
+    assert!(!known.is_upkeep(rules, &scope, now + GRACE + Duration::from_millis(1)), "Docker is silent");
+    assert!(!known.has_unknown());
+    assert!(!known.is_upkeep(rules, &format!("/docker/{OTHER_ID}"), now));
+    assert!(known.has_unknown(), "it is asked for");
+}
+
+#[test]
 fn a_container_that_lacks_one_of_them_is_work() {
     for container in [
         Container { namespace: "default".to_owned(), ..aws_node() },

@@ -1,19 +1,23 @@
-//! Who containers are: names, namespaces, owners and images of pods and tasks, as kubelet, the container runtime and ECS's agent tell them.
+//! Who containers are: names, namespaces, owners and images of pods and tasks, as kubelet, the container runtime, ECS's agent and Docker tell them.
 //!
 //! Off unless it is switched on (`containers = true`). A process of its own asks ([`serve`]), with a list of calls that only read; what it answers is
 //! kept by container id and never waited for: a container that is not known yet is asked for, and is somebody's work until the answer is there.
 //!
 //! Two kinds of answers must not be mixed up. Names are shown, whoever told them. *Housekeeping* is a container only by kubelet's own word, joined by the
 //! container's id **and** its pod's uid with the place where the kernel sees the process, below the kubelet's own cgroup; labels, and what the runtime was told, prove nothing.
-//! Where the runtime is asked as well and knows the container otherwise, it is work.
+//! Where the runtime is asked as well and knows the container otherwise, it is work. And ECS's own agent is, which Docker runs from an image that root keeps
+//! (`docker`).
 
+mod archive;
 mod cri;
+mod docker;
 mod ecs;
 mod helper;
 mod known;
 mod kubelet;
 pub mod report;
 pub mod serve;
+mod socket;
 
 use crate::{
     coverage::{Capabilities, Status},
@@ -32,6 +36,8 @@ use workload_rules::Housekeeping;
 
 /// Where runtimes listen unless they are told otherwise: containerd, CRI-O.
 const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/crio/crio.sock"];
+/// Where Docker listens.
+const DOCKER_SOCKET: &str = "/run/docker.sock";
 /// Time that the first answer has.
 const FIRST_WORD: Duration = Duration::from_secs(6);
 
@@ -56,13 +62,20 @@ pub struct Options {
     /// Where ECS's agent answers, without a trailing slash.
     #[arg(long)]
     pub ecs_url: Option<String>,
+    /// Docker's socket.
+    #[arg(long)]
+    pub docker_socket: Option<PathBuf>,
+    /// Where the host's files lie, for the archives of images; `/` unless it is set.
+    #[arg(long)]
+    pub host_root: Option<PathBuf>,
 }
 
 impl Options {
-    /// Where nobody is named: the runtime whose socket is found.
+    /// Where nobody is named: the runtimes whose sockets are found.
     fn or_what_is_found(mut self, found: impl Fn(&Path) -> bool) -> Self {
         if self.sources().next().is_none() {
             self.cri_socket = SOCKETS.into_iter().map(PathBuf::from).find(|socket| found(socket));
+            self.docker_socket = Some(PathBuf::from(DOCKER_SOCKET)).filter(|socket| found(socket));
         }
         self
     }
@@ -76,6 +89,8 @@ impl Options {
             ("--kubelet-token-file", path(&self.kubelet_token_file)),
             ("--kubelet-ca-file", path(&self.kubelet_ca_file)),
             ("--ecs-url", text(&self.ecs_url)),
+            ("--docker-socket", path(&self.docker_socket)),
+            ("--host-root", path(&self.host_root)),
         ];
         all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).flatten().collect()
     }
@@ -138,7 +153,7 @@ impl Containers {
         }
     }
 
-    /// Whether the container at this cgroup path is housekeeping by these rules, as kubelet says.
+    /// Whether the container at this cgroup path is housekeeping by these rules, as kubelet says, or the system's own, as Docker does.
     pub fn is_upkeep(&mut self, rules: &Housekeeping, path: &str) -> bool {
         self.shared.is_some() && self.known.is_upkeep(rules, path, Instant::now())
     }

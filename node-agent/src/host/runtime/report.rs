@@ -11,15 +11,20 @@ const MAX_NAME_BYTES: usize = 253;
 /// Longest image reference and reason, in bytes.
 const MAX_TEXT_BYTES: usize = 512;
 
+/// Kind of owner that the path of an archive follows.
+pub const ARCHIVE: &str = "Archive";
+
 /// Who was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Source {
-    /// Kubelet: the pods of this node with their owners. Its word alone makes a container housekeeping.
+    /// Kubelet: the pods of this node with their owners. Its word alone makes a container of Kubernetes housekeeping.
     Kubelet,
     /// The container runtime, by CRI: what it was told of each container, which anybody may tell it who reaches its socket.
     Cri,
     /// ECS's agent: tasks. Their owner is not told.
     Ecs,
+    /// Docker: what it was told of each container, and which image that runs.
+    Docker,
 }
 
 impl Source {
@@ -30,6 +35,7 @@ impl Source {
             Self::Kubelet => "kubelet",
             Self::Cri => "the container runtime (CRI)",
             Self::Ecs => "ECS's agent",
+            Self::Docker => "Docker",
         }
     }
 }
@@ -43,6 +49,18 @@ pub enum Failure {
     Denied(String),
     /// It should have answered, and did not, or not what it should.
     Broken(String),
+}
+
+impl Failure {
+    /// The same with another reason, made of its own.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Absent(why) => Self::Absent(change(why)),
+            Self::Denied(why) => Self::Denied(change(why)),
+            Self::Broken(why) => Self::Broken(change(why)),
+        }
+    }
 }
 
 /// What one source said.
@@ -67,7 +85,8 @@ pub struct Container {
     pub pod_uid: String,
     /// The pod's namespace, or of ECS the cluster.
     pub namespace: String,
-    /// Kind and name of what controls the pod: `DaemonSet/aws-node`; `StaticPod/kube-proxy` is a file on the node. Empty if that is not told.
+    /// Kind and name of what controls the pod: `DaemonSet/aws-node`; `StaticPod/kube-proxy` is a file on the node. Of Docker [`ARCHIVE`] and the path of the archive
+    /// that root keeps its image in. Empty if that is not told.
     pub owner: String,
     /// The image as the pod or task names it.
     pub image: String,
@@ -115,12 +134,7 @@ impl Answer {
             }
             Ok(found.into_iter().filter(Container::has_id).map(Container::bounded).collect())
         });
-        let outcome = bounded.map_err(|failure| match failure {
-            Failure::Absent(why) => Failure::Absent(shortened(why)),
-            Failure::Denied(why) => Failure::Denied(shortened(why)),
-            Failure::Broken(why) => Failure::Broken(shortened(why)),
-        });
-        Self { source, outcome }
+        Self { source, outcome: bounded.map_err(|failure| failure.map(shortened)) }
     }
 }
 

@@ -1,12 +1,12 @@
-//! The helper process: `node-agent runtime-helper`. It alone speaks to kubelet, to the container runtime and to ECS's agent.
+//! The helper process: `node-agent runtime-helper`. It alone speaks to kubelet, to container runtimes and to ECS's agent.
 //!
 //! Each line on its standard input is a question; the answer is one line of JSON ([`Answer`]s). It makes these calls and no others: kubelet's
-//! `GET /pods`, CRI's `ListContainers` and `ListPodSandbox`, ECS's `GET /v1/tasks`. It ends with its standard input, so with the agent. Each source has
+//! `GET /pods`, CRI's `ListContainers` and `ListPodSandbox`, ECS's `GET /v1/tasks`, Docker's `GET /containers/json`. It ends with its standard input, so with the agent. Each source has
 //! `TIMEOUT`, an answer has a longest length, and the process an upper bound of memory: a source that hangs, or never stops
 //! talking, is named and costs no more than that.
 
 use super::{
-    Options, cri, ecs, kubelet,
+    Options, cri, docker, ecs, kubelet,
     report::{Answer, Container, Failure, Source},
 };
 use crate::{http, privileges};
@@ -62,8 +62,12 @@ pub(super) async fn ask(options: &Options) -> Vec<Answer> {
         let url = options.ecs_url.as_ref()?;
         Some(within(Source::Ecs, ask_ecs(url)).await)
     };
-    let (kubelet, cri, ecs) = futures::join!(kubelet, cri, ecs);
-    [kubelet, cri, ecs].into_iter().flatten().collect()
+    let docker = async {
+        let root = options.host_root.as_deref().unwrap_or(Path::new("/"));
+        Some(within(Source::Docker, docker::containers(options.docker_socket.as_ref()?, root)).await)
+    };
+    let (kubelet, cri, ecs, docker) = futures::join!(kubelet, cri, ecs, docker);
+    [kubelet, cri, ecs, docker].into_iter().flatten().collect()
 }
 
 async fn within(source: Source, answer: impl Future<Output = Result<Vec<Container>, Failure>>) -> Answer {

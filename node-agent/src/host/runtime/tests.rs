@@ -65,6 +65,50 @@ fn ecs_is_asked_for_its_tasks_and_for_nothing_else() {
     assert_eq!(requests.try_iter().collect::<Vec<_>>(), ["GET /v1/tasks HTTP/1.1"]);
 }
 
+/// A server on a socket that gives every connection the same bytes, for ever zeros if `is_endless`, and tells which lines began the requests.
+fn local_server(
+    folder: &Path,
+    name: &str,
+    answer: &'static [u8],
+    is_endless: bool,
+) -> (PathBuf, mpsc::Receiver<String>) {
+    let socket = folder.join(name);
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap_or_else(|error| panic!("{error}"));
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let received = stream.read(&mut request).unwrap_or(0);
+            let text = String::from_utf8_lossy(&request[..received]).into_owned();
+            let _ = tell.send(text.lines().next().unwrap_or_default().to_owned());
+            let _ = stream.write_all(answer);
+            while is_endless && stream.write_all(&[0; 65_536]).is_ok() {}
+        }
+    });
+    (socket, told)
+}
+
+#[test]
+fn docker_is_asked_for_what_runs_and_for_nothing_else() {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n\
+        [{\"Id\": \"9581a69a761a557fbfce1d0f6745e4af5b9dbfb86b6b2c5c4df156f1a5932ff1\", \"Names\": [\"/db\"], \"Image\": \"mysql\", \"ImageID\": \"sha256:1\"}]";
+    let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let (socket, requests) = local_server(folder.path(), "docker", ANSWER, false);
+    let docker = |socket| Options { enabled: true, docker_socket: Some(socket), ..Options::default() };
+    let found = outcome(asked(&docker(socket))).unwrap_or_default();
+    assert_eq!(found.iter().map(|one| (one.name.as_str(), one.owner.as_str())).collect::<Vec<_>>(), [("db", "")]);
+    assert_eq!(requests.try_iter().collect::<Vec<_>>(), ["GET /containers/json HTTP/1.1"]);
+    for (name, answer, is_endless) in [
+        ("old", &b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"[..], false),
+        ("other", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", false),
+        ("endless", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[", true),
+    ] {
+        let (socket, _requests) = local_server(folder.path(), name, answer, is_endless);
+        assert!(matches!(outcome(asked(&docker(socket))), Err(Failure::Broken(_))), "{name}");
+    }
+    assert!(matches!(outcome(asked(&docker(folder.path().join("none")))), Err(Failure::Absent(_))));
+}
+
 #[test]
 fn an_answer_that_is_refused_endless_or_something_else_is_named_and_bounded() {
     const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{";
@@ -112,14 +156,7 @@ fn a_socket_that_speaks_no_grpc_or_never_stops_is_no_runtime() {
     for (name, answer, is_endless) in
         [("other", &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], false), ("endless", b"", true)]
     {
-        let socket = folder.path().join(name);
-        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap_or_else(|error| panic!("{error}"));
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let _ = stream.write_all(answer);
-                while is_endless && stream.write_all(&[0; 65_536]).is_ok() {}
-            }
-        });
+        let (socket, _requests) = local_server(folder.path(), name, answer, is_endless);
         let answers = asked(&Options { enabled: true, cri_socket: Some(socket), ..Options::default() });
         assert!(matches!(outcome(answers), Err(Failure::Broken(_))), "{name}");
     }
@@ -143,6 +180,10 @@ fn a_runtime_is_looked_for_only_where_nobody_is_named() {
     assert_eq!(found(Options::default()), Some("/run/crio/crio.sock".into()));
     assert_eq!(found(kubelet("http://127.0.0.1:10255".to_owned())), None);
     assert_eq!(Options::default().or_what_is_found(|_| false).cri_socket, None);
+    let both = Options::default().or_what_is_found(|_| true);
+    assert_eq!(both.cri_socket, Some("/run/containerd/containerd.sock".into()));
+    assert_eq!(both.docker_socket, Some("/run/docker.sock".into()));
+    assert_eq!(kubelet("http://127.0.0.1:10255".to_owned()).or_what_is_found(|_| true).docker_socket, None);
 }
 
 #[test]
@@ -159,6 +200,8 @@ fn the_helper_is_told_what_the_agent_was_told() {
         kubelet_token_file: Some("/token".into()),
         kubelet_ca_file: Some("/ca".into()),
         ecs_url: Some("http://127.0.0.1:51678".to_owned()),
+        docker_socket: Some("/run/docker.sock".into()),
+        host_root: Some("/host".into()),
     };
     for options in [options, Options::default()] {
         let line = std::iter::once("node-agent".into()).chain(options.to_arguments());

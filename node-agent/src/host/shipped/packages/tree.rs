@@ -1,6 +1,9 @@
 //! The host's files, and which of them nobody but their owner can change.
 
-use crate::procfs::process::{executable_of, kernel_device};
+use crate::{
+    host::guarded::guarded,
+    procfs::process::{executable_of, kernel_device},
+};
 use node_agent_ebpf::Executable;
 use rustix::fs::makedev;
 use std::{
@@ -44,17 +47,7 @@ impl Tree {
     ///
     /// [`io::ErrorKind::NotFound`] if nothing is there, and [`io::ErrorKind::PermissionDenied`] if it is not the owner's alone.
     pub(super) fn guarded(&self, path: &str) -> io::Result<PathBuf> {
-        let found = fs::canonicalize(self.on_disk(path))?;
-        let root = fs::canonicalize(&self.root)?;
-        let is_owners = |part: &Path| {
-            fs::symlink_metadata(part)
-                .is_ok_and(|metadata| metadata.uid() == self.owner && metadata.mode() & 0o022 == 0)
-        };
-        let is_guarded =
-            found.starts_with(&root) && found.ancestors().take_while(|part| part.starts_with(&root)).all(is_owners);
-        is_guarded
-            .then_some(found)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::PermissionDenied, "others may change it"))
+        guarded(&self.root, path, self.owner)
     }
 
     /// Whether the file at this path is the one that the kernel means. A file system with several devices (btrfs) tells another number in
