@@ -1,10 +1,10 @@
 //! Encoding, decoding, limits.
 //!
 //! A decoder reads what strangers send, so every limit is checked before memory is spent: at most
-//! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, and names are cut by the sender at
-//! [`MAX_NAME_BYTES`] or the envelope is refused.
+//! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, these become at most [`MAX_DECODED_BYTES`] of messages, and names are
+//! cut by the sender at [`MAX_NAME_BYTES`] or the envelope is refused.
 
-use crate::{BootId, NodeId, wire};
+use crate::{BootId, NodeId, decoded_size, wire};
 use prost::Message as _;
 use std::io::{Read as _, Write as _};
 
@@ -14,6 +14,8 @@ pub const VERSION: u32 = 1;
 pub const MAX_BODY_BYTES: usize = 256 * 1024;
 /// Largest accepted envelope after decompression, in bytes.
 pub const MAX_DECOMPRESSED_BYTES: usize = 4 * 1024 * 1024;
+/// Largest accepted envelope in memory, in bytes: a single heartbeat with every list full of rows takes less.
+pub const MAX_DECODED_BYTES: usize = 24 * 1024 * 1024;
 /// Most heartbeats in one envelope.
 pub const MAX_HEARTBEATS: usize = 256;
 /// Most workload rows in one heartbeat.
@@ -49,18 +51,21 @@ const COMPRESSION_LEVEL: i32 = 3;
 /// Why bytes are not an acceptable envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// More bytes than allowed, before or after decompression.
+    /// More bytes than allowed, before or after decompression, or decoded.
     #[error("the envelope has more than {limit_bytes} bytes {stage}; send fewer heartbeats at once")]
     TooLarge {
         /// The limit that was passed.
         limit_bytes: usize,
-        /// `compressed` or `decompressed`.
+        /// `compressed`, `decompressed` or `decoded`.
         stage: &'static str,
     },
     /// Truncated or not zstd.
     #[error("the body is not a whole zstd frame: {0}")]
     Compression(#[source] std::io::Error),
-    /// Truncated or not protobuf.
+    /// Truncated or not protobuf, as it is seen before anything is decoded.
+    #[error("the body is not a protobuf envelope: it is cut off, or holds what the contract does not have")]
+    Malformed,
+    /// Not as the contract has it.
     #[error("the body is not a protobuf envelope: {0}")]
     Protobuf(#[from] prost::DecodeError),
     /// A version that this side does not speak.
@@ -106,11 +111,42 @@ pub fn encode(envelope: &wire::Envelope) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// The bytes of an envelope that is within all bounds of size, and has not been decoded yet.
+#[derive(Debug)]
+pub struct Unpacked {
+    plain: Vec<u8>,
+    decoded_bytes: usize,
+}
+
+impl Unpacked {
+    /// What it takes in memory once it is decoded, in bytes: the sizes of its messages, and the lengths of its texts.
+    #[must_use]
+    pub const fn decoded_bytes(&self) -> usize {
+        self.decoded_bytes
+    }
+
+    /// Parses and checks it.
+    ///
+    /// # Errors
+    /// See [`DecodeError`]; nothing of a refused envelope may be used.
+    pub fn decode(self) -> Result<Checked, DecodeError> {
+        check(wire::Envelope::decode(self.plain.as_slice())?)
+    }
+}
+
 /// Decompresses, parses and checks an envelope.
 ///
 /// # Errors
 /// See [`DecodeError`]; nothing of a refused envelope may be used.
 pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
+    unpack(body)?.decode()
+}
+
+/// Decompresses an envelope and counts what it would take in memory.
+///
+/// # Errors
+/// See [`DecodeError`].
+pub fn unpack(body: &[u8]) -> Result<Unpacked, DecodeError> {
     if body.len() > MAX_BODY_BYTES {
         return Err(DecodeError::TooLarge { limit_bytes: MAX_BODY_BYTES, stage: "compressed" });
     }
@@ -125,7 +161,12 @@ pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
     if plain.len() > MAX_DECOMPRESSED_BYTES {
         return Err(DecodeError::TooLarge { limit_bytes: MAX_DECOMPRESSED_BYTES, stage: "decompressed" });
     }
-    check(wire::Envelope::decode(plain.as_slice())?)
+    let decoded_bytes = decoded_size::of_envelope(&plain, MAX_DECODED_BYTES)
+        .map_err(|decoded_size::Malformed| DecodeError::Malformed)?;
+    if decoded_bytes > MAX_DECODED_BYTES {
+        return Err(DecodeError::TooLarge { limit_bytes: MAX_DECODED_BYTES, stage: "decoded" });
+    }
+    Ok(Unpacked { plain, decoded_bytes })
 }
 
 fn invalid<T>(field: &'static str, reason: impl Into<String>) -> Result<T, DecodeError> {

@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod attestation;
+mod decoded_size;
 pub mod envelope;
 pub mod identity;
 mod json;
@@ -17,5 +18,5 @@ pub mod wire {
     include!(concat!(env!("OUT_DIR"), "/cloudsweeper.heartbeat.v1.rs"));
 }
 
-pub use envelope::{DecodeError, decode, encode};
+pub use envelope::{DecodeError, Unpacked, decode, encode, unpack};
 pub use identity::{BootId, IdentityError, NodeId};

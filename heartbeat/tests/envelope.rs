@@ -104,6 +104,88 @@ fn a_small_body_that_unpacks_to_much_is_refused() {
     assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge { stage: "decompressed", .. })));
 }
 
+/// A field that is as short as it can be: an empty message or text.
+const fn empty(number: u8) -> [u8; 2] {
+    [number << 3 | 2, 0]
+}
+
+/// An envelope that is otherwise as it should be, with these bytes in its one heartbeat.
+fn with_heartbeat(more: &[u8]) -> Vec<u8> {
+    let mut heartbeat = sample().heartbeats[0].encode_to_vec();
+    heartbeat.extend_from_slice(more);
+    let mut plain = wire::Envelope { heartbeats: Vec::new(), ..sample() }.encode_to_vec();
+    plain.push(6 << 3 | 2);
+    prost::encoding::encode_varint(heartbeat.len() as u64, &mut plain);
+    plain.extend(heartbeat);
+    plain
+}
+
+#[test]
+fn a_small_body_that_decodes_to_much_is_refused_before_it_is_decoded() {
+    let (heartbeats, workloads, runs, gpus) = (empty(6), empty(5), empty(8), empty(9));
+    for (what, plain) in [
+        ("heartbeats", heartbeats.repeat(2_000_000)),
+        ("workloads", with_heartbeat(&workloads.repeat(2_000_000))),
+        ("runs", with_heartbeat(&runs.repeat(2_000_000))),
+        ("gpus", with_heartbeat(&gpus.repeat(2_000_000))),
+    ] {
+        let body = zstd_of(&plain);
+        assert!(body.len() < 4096, "{what}: {}", body.len());
+        let refused = envelope::unpack(&body);
+        assert!(matches!(refused, Err(DecodeError::TooLarge { stage: "decoded", .. })), "{what}: {refused:?}");
+    }
+}
+
+#[test]
+fn what_protobuf_cannot_be_is_refused_before_it_is_decoded() {
+    for (what, more) in [
+        ("a group", &[5 << 3 | 3, 5 << 3 | 4][..]),
+        ("an unknown kind of field", &[5 << 3 | 6]),
+        ("a length beyond the end", &[5 << 3 | 2, 100]),
+        ("a number without an end", &[5 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+    ] {
+        assert!(matches!(envelope::unpack(&zstd_of(&with_heartbeat(more))), Err(DecodeError::Malformed)), "{what}");
+    }
+}
+
+/// Bytes of a heartbeat's lists as the allocator is asked for them. Written by hand, and not from the table that the decoder counts with.
+fn held_by(row: &wire::WorkloadActivity) -> usize {
+    let exits = row.failures.len() * size_of::<wire::Exit>();
+    let classes = row.syscalls.iter().map(|class| size_of::<wire::SyscallClass>() + class.class.len());
+    row.key.len() + row.top_command.len() + exits + classes.sum::<usize>()
+}
+
+#[test]
+fn a_heartbeat_with_every_list_full_is_accepted_and_counted_as_what_it_takes() {
+    let row = wire::WorkloadActivity {
+        failures: vec![wire::Exit::default(); envelope::MAX_FAILURES],
+        syscalls: vec![wire::SyscallClass::default(); envelope::MAX_SYSCALL_CLASSES / 2],
+        ..sample().heartbeats[0].workloads[0].clone()
+    };
+    let tool = wire::WorkloadActivity { key: "bwa".into(), ..row.clone() };
+    let task = wire::Task {
+        activity: Some(tool.clone()),
+        tools: vec![tool.clone(); envelope::MAX_TOOLS],
+        ..Default::default()
+    };
+    let of_run = envelope::MAX_TASKS / envelope::MAX_RUNS;
+    let run = wire::Run { activity: Some(tool.clone()), tasks: vec![task; of_run], ..Default::default() };
+    let mut full = sample();
+    full.heartbeats[0].workloads = vec![row.clone(); envelope::MAX_WORKLOADS];
+    full.heartbeats[0].runs = vec![run; envelope::MAX_RUNS];
+    let unpacked = envelope::unpack(&encode(&full).unwrap()).unwrap();
+
+    let (row_bytes, tool_bytes) = (size_of_val(&row) + held_by(&row), size_of_val(&tool) + held_by(&tool));
+    let tasks = envelope::MAX_TASKS;
+    let least = envelope::MAX_WORKLOADS * row_bytes
+        + tasks * (envelope::MAX_TOOLS * tool_bytes + size_of::<wire::Task>() + held_by(&tool))
+        + envelope::MAX_RUNS * (size_of::<wire::Run>() + held_by(&tool));
+    // Beyond that: what a row holds within itself is counted as if it were beside it, and the rest of the sample.
+    let counted = unpacked.decoded_bytes();
+    assert!((least..least + least / 5).contains(&counted), "{counted} of at least {least}");
+    assert!(unpacked.decode().is_ok());
+}
+
 #[test]
 fn a_body_that_asks_for_a_large_window_is_refused() {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();

@@ -28,6 +28,7 @@ use std::{
 };
 use sweeper::store::Store;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 const CONFIG: &str = "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n";
 const HOUR_MS: i64 = 3_600_000;
@@ -150,6 +151,36 @@ async fn bad_heartbeats_are_refused_by_name_counted_logged_and_not_stored() {
     let ack: Ack = site.post(good).bearer_auth(&token).send().await.unwrap().json().await.unwrap();
     assert_eq!((ack.stored, ack.contiguous_sequence), (1, 1));
     assert_eq!((site.stored(&node).await, site.counter("heartbeats_stored_total ").await), (1, 1));
+}
+
+/// Four times as many as two cores decode at once.
+const FLOOD: usize = 8;
+/// A sweeper with nothing to do takes 60 MB; what it unpacks at once is 4 MiB for each core.
+const LEAST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: u64 = 128 << 20;
+
+#[tokio::test]
+async fn small_bodies_of_millions_of_messages_cost_no_memory() {
+    let site = Site::new().await;
+    let node = sample::node(1);
+    let token = site.join(&sample::join(&node, sample::boot(1))).await.node_token;
+    // A heartbeat's rows (field 5), each without a byte in it: 4 MiB of them would be two gigabytes.
+    let rows = [5 << 3 | 2, 0].repeat(2_000_000);
+    let mut plain = vec![6 << 3 | 2];
+    prost::encoding::encode_varint(rows.len() as u64, &mut plain);
+    plain.extend(rows);
+    let body = zstd::encode_all(plain.as_slice(), 3).unwrap();
+    assert!(body.len() < 1000, "{}", body.len());
+
+    let sent: JoinSet<_> = (0..FLOOD).map(|_| site.post(body.clone()).bearer_auth(&token).send()).collect();
+    for answer in sent.join_all().await {
+        let problem: Problem = answer.unwrap().json().await.unwrap();
+        assert_eq!((problem.status, problem.kind.as_str()), (413, "too_large"), "{}", problem.detail);
+    }
+    let peak = site.sweeper.peak_resident_bytes();
+    assert!((LEAST_BYTES..MOST_BYTES).contains(&peak), "{peak} bytes");
+    let good = site.post(changed(&node, |_| {})).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(good.json::<Ack>().await.unwrap().stored, 1);
 }
 
 /// The clock was right when it sent, but an interval ends in the future.

@@ -2,7 +2,8 @@
 //!
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
 //! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
-//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each). Plain HTTP: TLS ends in front of it.
+//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each), and what they
+//! become takes at most `MAX_DECODED_BYTES_AT_ONCE`, counted before it is decoded. Plain HTTP: TLS ends in front of it.
 
 mod auth;
 mod body;
@@ -42,6 +43,12 @@ use tokio::{
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
 const MAX_BODIES: usize = 256;
 
+/// Memory of all envelopes that are decoded and not yet stored, in bytes: five of the largest.
+const MAX_DECODED_BYTES_AT_ONCE: usize = 128 << 20;
+/// The unit in which it is counted, since a semaphore counts to 2 to the 32nd.
+const MEMORY_UNIT_BYTES: usize = 1 << 10;
+const _: () = assert!(heartbeat::envelope::MAX_DECODED_BYTES < MAX_DECODED_BYTES_AT_ONCE);
+
 /// What every request handler needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AppState(Arc<Inner>);
@@ -57,6 +64,7 @@ struct Inner {
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
     decoders: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
 }
 
 impl AppState {
@@ -74,8 +82,20 @@ impl AppState {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
+        let memory = Arc::new(Semaphore::new(MAX_DECODED_BYTES_AT_ONCE / MEMORY_UNIT_BYTES));
         let challenges = OnceCell::new();
-        Self(Arc::new(Inner { store, clock_skew, rules, timetable, identity, verifier, challenges, bodies, decoders }))
+        Self(Arc::new(Inner {
+            store,
+            clock_skew,
+            rules,
+            timetable,
+            identity,
+            verifier,
+            challenges,
+            bodies,
+            decoders,
+            memory,
+        }))
     }
 
     /// The database.
@@ -125,8 +145,18 @@ impl AppState {
     /// A place among the bodies unpacked at once, as many as there are cores.
     pub(crate) async fn decoder_slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let slot = Arc::clone(&self.0.decoders).acquire_owned().await;
-        slot.map_err(|_| Refusal::new(Reason::Unavailable, "The sweeper is shutting down."))
+        slot.map_err(|_| closing())
     }
+
+    /// So much of the memory for decoded envelopes, until it is stored.
+    pub(crate) async fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
+        Arc::clone(&self.0.memory).acquire_many_owned(units).await.map_err(|_| closing())
+    }
+}
+
+fn closing() -> Refusal {
+    Refusal::new(Reason::Unavailable, "The sweeper is shutting down.")
 }
 
 /// Serves until `shutdown` completes, then finishes the requests under way.
