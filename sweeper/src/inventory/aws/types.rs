@@ -1,18 +1,21 @@
 //! What an instance's own record does not tell of it and its type does: whether it has disks of its host.
 //!
-//! Needs `ec2:DescribeInstanceTypes`; one call for each hundred types that are in use.
+//! Needs `ec2:DescribeInstanceTypes`; one call for each hundred types that are in use. They are asked for by a filter: of a type that is named, and that the region
+//! does not offer any more, EC2 makes an error (`InvalidInstanceType`), which would hide all others.
 
 use std::collections::{BTreeSet, HashMap};
 
-use aws_sdk_ec2::types::{InstanceType, InstanceTypeInfo};
+use aws_sdk_ec2::types::{Filter, InstanceTypeInfo};
 
 use super::collect::{List, list};
 use crate::inventory::{Failure, InstanceStore, Inventory, Kind, Listing, Outcome, reader::Api};
 
-/// Types that are named take no `MaxResults`.
+/// Without `MaxResults` all come at once.
 const TYPES: Api = Api::ec2_in_one("ec2:DescribeInstanceTypes");
-/// EC2 takes no more names in one call.
+/// A filter takes 200 values, and a page has 100 types at most.
 const NAMES: usize = 100;
+/// The filter.
+const TYPE: &str = "instance-type";
 
 /// Says of each machine whether it has an instance store. Where a type cannot be read, that is not known, and the listing of types
 /// says why.
@@ -36,12 +39,12 @@ pub(super) async fn add(list_of: &List<'_>, inventory: &mut Inventory) {
 
 async fn read(list_of: &List<'_>, inventory: &Inventory) -> Result<HashMap<String, InstanceStore>, Failure> {
     let in_use: BTreeSet<&str> = inventory.instances.iter().filter_map(|it| it.instance_type.as_deref()).collect();
-    let in_use: Vec<InstanceType> = in_use.into_iter().map(InstanceType::from).collect();
+    let in_use: Vec<String> = in_use.into_iter().map(str::to_owned).collect();
     let mut stores = HashMap::new();
     for names in in_use.chunks(NAMES) {
         let types = list_of.place.pages(TYPES, list_of.told(Kind::MachineType), |token| {
-            let request = list_of.place.ec2().describe_instance_types().set_instance_types(Some(names.to_vec()));
-            let request = request.set_next_token(token);
+            let of_type = Filter::builder().name(TYPE).set_values(Some(names.to_vec())).build();
+            let request = list_of.place.ec2().describe_instance_types().filters(of_type).set_next_token(token);
             async move {
                 let page = request.send().await?;
                 Ok((list(page.instance_types, "instance types")?, page.next_token))
