@@ -52,9 +52,24 @@ impl Containerd {
     ///
     /// When it is not installed, this user may not run it (it needs root), or it is not up in time.
     pub async fn start(folder: &Path) -> Self {
+        let containerd = Self::with(folder, "").await;
+        containerd.import(PAUSE);
+        containerd
+    }
+
+    /// The same without its CRI, as Docker's own packages configure it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::start`].
+    pub async fn start_without_cri(folder: &Path) -> Self {
+        Self::with(folder, "disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n").await
+    }
+
+    async fn with(folder: &Path, more: &str) -> Self {
         let own = folder.display();
         let config = format!(
-            "version = 2\nroot = \"{own}/root\"\nstate = \"{own}/state\"\n[grpc]\naddress = \"{own}/sock\"\n\
+            "version = 2\n{more}root = \"{own}/root\"\nstate = \"{own}/state\"\n[grpc]\naddress = \"{own}/sock\"\n\
              [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{own}/opt\"\n\
              [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{PAUSE}\"\ndisable_apparmor = true\nrestrict_oom_score_adj = true\n\
              [plugins.\"io.containerd.grpc.v1.cri\".cni]\nbin_dir = \"{own}/cni\"\nconf_dir = \"{own}/cni\"\n\
@@ -71,7 +86,6 @@ impl Containerd {
             async move { answers.then_some(()) }
         })
         .await;
-        containerd.import(PAUSE);
         containerd
     }
 

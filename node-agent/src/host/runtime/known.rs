@@ -14,8 +14,9 @@ use workload_rules::{Housekeeping, Owner};
 /// Questions come once a minute at least: one may fail.
 pub(super) const GRACE: Duration = Duration::from_secs(90);
 pub(super) const LINGER: Duration = Duration::from_secs(120);
-/// How often a container is asked for that no source knows.
-const MOST_ASKED: u8 = 3;
+/// How soon a container that no source knows is asked for again, and twice as late each time after that: a source may tell of a container long after
+/// its first process ran (Docker when that was started, kubelet with the pod's next status).
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// Most of such that are remembered.
 const MAX_UNKNOWN: usize = 4_096;
 /// The roots of kubelet's cgroups, with its own driver and with systemd's.
@@ -36,12 +37,19 @@ impl Told {
     }
 }
 
+/// When to ask for a container again, and how long to wait after that.
+#[derive(Debug)]
+struct Asked {
+    again_at: Instant,
+    pause: Duration,
+}
+
 /// What is known.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     sources: BTreeMap<Source, Told>,
-    /// Ids that no source knows, and how often they were asked for.
-    unknown: HashMap<String, u8>,
+    /// Ids that no source knows.
+    unknown: HashMap<String, Asked>,
     has_unknown: bool,
 }
 
@@ -68,25 +76,26 @@ impl Known {
     }
 
     /// What is told of the container of this id, kubelet's word first.
-    pub(super) fn describe(&mut self, id: &str) -> Option<&Container> {
+    pub(super) fn describe(&mut self, id: &str, now: Instant) -> Option<&Container> {
         if !is_id(id) {
             return None;
         }
         let knows = |told: &Told| told.containers.contains_key(id);
         let Some(source) = self.sources.iter().find(|(_, told)| knows(told)).map(|(source, _)| *source) else {
-            self.miss(id);
+            self.miss(id, now);
             return None;
         };
         self.sources.get(&source)?.containers.get(id).map(|(container, _)| container)
     }
 
-    fn miss(&mut self, id: &str) {
+    fn miss(&mut self, id: &str, now: Instant) {
         if self.unknown.len() >= MAX_UNKNOWN {
             self.unknown.clear();
         }
-        let asked = self.unknown.entry(id.to_owned()).or_default();
-        if *asked < MOST_ASKED {
-            *asked += 1;
+        let asked = self.unknown.entry(id.to_owned()).or_insert(Asked { again_at: now, pause: FIRST_PAUSE });
+        if asked.again_at <= now {
+            asked.again_at = now + asked.pause;
+            asked.pause = asked.pause.saturating_mul(2);
             self.has_unknown = true;
         }
     }
@@ -103,7 +112,7 @@ impl Known {
             return false;
         };
         let Some((container, _)) = docker.containers.get(id) else {
-            self.miss(id);
+            self.miss(id, now);
             return false;
         };
         container.owner.strip_prefix(ARCHIVE).is_some_and(|path| path.starts_with('/'))
@@ -117,7 +126,7 @@ impl Known {
             return false;
         };
         let Some((container, _)) = kubelet.containers.get(place.id) else {
-            self.miss(place.id);
+            self.miss(place.id, now);
             return false;
         };
         let runtime = self.sources.get(&Source::Cri).filter(|cri| cri.is_fresh(now));

@@ -178,7 +178,7 @@ fn a_source_that_falls_silent_is_believed_for_one_missed_answer_and_no_longer() 
     assert_eq!(known.status(), (Status::Broken, "kubelet: no answer".to_owned()), "named at once");
     assert!(known.is_upkeep(rules, &path(), start + GRACE));
     assert!(!known.is_upkeep(rules, &path(), start + GRACE + Duration::from_millis(1)));
-    assert!(known.describe(ID).is_some(), "its name is still shown");
+    assert!(known.describe(ID, start).is_some(), "its name is still shown");
     known.take(vec![said(Source::Kubelet, &[aws_node()])], start + GRACE * 2);
     assert!(known.is_upkeep(rules, &path(), start + GRACE * 2));
 }
@@ -191,7 +191,7 @@ fn an_id_that_is_used_again_is_what_it_is_now() {
     let job = Container { namespace: "omics".to_owned(), owner: "Job/align".to_owned(), ..aws_node() };
     known.take(vec![said(Source::Kubelet, std::slice::from_ref(&job))], start);
     assert!(!known.is_upkeep(rules, &path(), start));
-    assert_eq!(known.describe(ID), Some(&job));
+    assert_eq!(known.describe(ID, start), Some(&job));
 }
 
 #[test]
@@ -206,23 +206,26 @@ fn what_has_ended_is_known_until_its_last_counters_are_added() {
 }
 
 #[test]
-fn what_nobody_knows_is_asked_for_a_few_times_and_then_left_alone() {
-    let mut known = Known::default();
-    known.take(vec![said(Source::Cri, &[])], Instant::now());
-    for asked in 1..=5 {
-        assert_eq!(known.describe(ID), None);
-        assert_eq!(known.has_unknown(), asked <= 3, "{asked}");
-    }
-    assert_eq!(known.describe("not-an-id"), None);
+fn what_nobody_knows_is_asked_for_again_and_again_but_ever_later() {
+    let (mut known, start) = (Known::default(), Instant::now());
+    known.take(vec![said(Source::Cri, &[])], start);
+    let asked = (0..2 * 64).map(|half_seconds| Duration::from_millis(500 * half_seconds)).filter(|after| {
+        // Both are looked up in each sample.
+        let lookups = [known.describe(ID, start + *after).is_none(), known.describe(ID, start + *after).is_none()];
+        assert_eq!(lookups, [true; 2]);
+        known.has_unknown()
+    });
+    assert_eq!(asked.map(|after| after.as_secs()).collect::<Vec<_>>(), [0, 2, 6, 14, 30, 62]);
+    assert_eq!(known.describe("not-an-id", start), None);
     assert!(!known.has_unknown());
 }
 
 #[test]
 fn kubelets_word_comes_before_what_the_runtime_was_told() {
-    let mut known = Known::default();
+    let (mut known, start) = (Known::default(), Instant::now());
     let runtimes = Container { namespace: "spoofed".to_owned(), ..aws_node() };
-    known.take(vec![said(Source::Cri, &[runtimes]), said(Source::Kubelet, &[aws_node()])], Instant::now());
-    assert_eq!(known.describe(ID).map(|told| told.namespace.as_str()), Some("kube-system"));
+    known.take(vec![said(Source::Cri, &[runtimes]), said(Source::Kubelet, &[aws_node()])], start);
+    assert_eq!(known.describe(ID, start).map(|told| told.namespace.as_str()), Some("kube-system"));
 }
 
 #[test]

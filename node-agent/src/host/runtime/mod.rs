@@ -161,7 +161,7 @@ impl Containers {
     /// What is told of the container of this id.
     pub fn describe(&mut self, id: &str) -> Option<&Container> {
         self.shared.as_ref()?;
-        self.known.describe(id)
+        self.known.describe(id, Instant::now())
     }
 
     /// States the capability `containers`.
