@@ -244,22 +244,24 @@ cargo_tool() {
     cargo install "$1" --quiet --debug --locked --version "$2" --root .setup
 }
 
+# Where the kernel describes its tracepoints, which bpftrace reads.
+tracefs() {
+    ls /sys/kernel/tracing/events >/dev/null 2>&1 || ls /sys/kernel/debug/tracing/events >/dev/null 2>&1 && return 0
+    say "mounting tracefs at /sys/kernel/tracing"
+    as_root mount -t tracefs nodev /sys/kernel/tracing || fail "run this, and come back:
+    sudo mount -t tracefs nodev /sys/kernel/tracing"
+}
+
 rust_toolchain
 # shellcheck disable=SC2046 # one word per package
 [ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
 bpf_toolchain
 if [ $what = bench ]; then
+    tracefs
     python_environment venv requirements.txt
     python_environment custodian custodian.txt
 fi
 if [ $what = test ]; then
-    # Compiling takes the processor, the rest mostly waits for a mirror: 7 min one after the other on two cores.
-    (
-        cargo_tool cargo-machete $machete_version
-        cargo_tool cargo-deny $deny_version
-    ) &
-    tools=$!
-    trap 'kill $tools 2>/dev/null || true' EXIT
     python_environment venv requirements.txt
     python_environment engines engines.txt
     recorded_answers
@@ -268,6 +270,6 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports
     debian_machine
     cloud_init
-    wait $tools
-    trap - EXIT
+    cargo_tool cargo-machete $machete_version
+    cargo_tool cargo-deny $deny_version
 fi
