@@ -61,6 +61,7 @@ fn main() {
 /// Rust's text of the table: each message's size, and of its fields those that bring memory of their own.
 fn table(messages: &[Described]) -> String {
     let index_of = |name: &str| messages.iter().position(|(of, _)| of == name);
+    assert_ends(messages, "Envelope", messages.len());
     let mut text = format!("static MESSAGES: [Message; {}] = [\n", messages.len());
     for (name, fields) in messages {
         let fields = fields.iter().map(|(number, child)| match child {
@@ -76,4 +77,15 @@ fn table(messages: &[Described]) -> String {
     }
     let envelope = index_of("Envelope").expect("the contract has an envelope");
     text + "];\n" + &format!("const ENVELOPE: usize = {envelope};\n")
+}
+
+/// That no message holds itself, at any depth: what counts them calls itself for each.
+fn assert_ends(messages: &[Described], name: &str, most: usize) {
+    assert!(most > 0, "{name} holds itself");
+    for (_, fields) in messages.iter().filter(|(of, _)| of == name) {
+        fields
+            .iter()
+            .filter_map(|(_, child)| child.as_deref())
+            .for_each(|child| assert_ends(messages, child, most - 1));
+    }
 }

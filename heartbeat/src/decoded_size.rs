@@ -2,7 +2,7 @@
 //!
 //! An empty message is two bytes on the wire and up to a kilobyte in memory: 4 MiB of them would be more than a gigabyte. The sizes are those of the
 //! generated types (`build.rs`), so a field that joins the contract is counted as well. A message that comes twice where one belongs is counted
-//! twice, though decoding merges the two.
+//! twice, though decoding merges the two. Not counted is what a list reserves while it grows: at most as much again as it holds.
 
 /// A field that brings memory of its own.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(crate) fn of_envelope(bytes: &[u8], limit: usize) -> Result<usize, Malformed
     Ok(total)
 }
 
-/// Types do not contain themselves: it goes as deep as the contract does, which is seven messages.
+/// No message holds itself (`build.rs` looks), so this ends.
 fn add(index: usize, mut bytes: &[u8], limit: usize, total: &mut usize) -> Result<(), Malformed> {
     let message = MESSAGES.get(index).ok_or(Malformed)?;
     *total = total.saturating_add(message.bytes);

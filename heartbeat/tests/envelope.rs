@@ -159,7 +159,7 @@ fn held_by(row: &wire::WorkloadActivity) -> usize {
 fn a_heartbeat_with_every_list_full_is_accepted_and_counted_as_what_it_takes() {
     let row = wire::WorkloadActivity {
         failures: vec![wire::Exit::default(); envelope::MAX_FAILURES],
-        syscalls: vec![wire::SyscallClass::default(); envelope::MAX_SYSCALL_CLASSES / 2],
+        syscalls: vec![wire::SyscallClass::default(); envelope::MAX_SYSCALL_CLASSES],
         ..sample().heartbeats[0].workloads[0].clone()
     };
     let tool = wire::WorkloadActivity { key: "bwa".into(), ..row.clone() };

@@ -13,6 +13,14 @@ use std::{
 /// How long an ended process may take to close its files before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A line of a process's `/proc/PID/status` that is a size, in bytes, as long as the kernel tells it.
+#[must_use]
+pub fn memory_bytes(pid: Pid, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let size = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(size.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
 /// A running child. Dropping it ends it: by SIGTERM, and by SIGKILL after five seconds.
 ///
 /// Its output goes to a file, so that it never blocks on a full pipe; a failing test prints the end of that file.
@@ -46,6 +54,16 @@ impl Running {
     #[must_use]
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
+    }
+
+    /// A line of its `/proc/PID/status` that is a size, in bytes: `VmHWM` is the most that was ever resident.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended, or the kernel does not tell that.
+    #[must_use]
+    pub fn memory_bytes(&self, name: &str) -> u64 {
+        memory_bytes(self.pid(), name).unwrap_or_else(|| panic!("{} has no {name}", self.name))
     }
 
     /// What it has written so far, on both streams.

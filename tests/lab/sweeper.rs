@@ -94,10 +94,7 @@ impl Sweeper {
     /// When it does not run.
     #[must_use]
     pub fn peak_resident_bytes(&self) -> u64 {
-        let process = self.process.as_ref().expect("a running sweeper");
-        let status = fs::read_to_string(format!("/proc/{}/status", process.pid().as_raw_nonzero())).expect("a process");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-        1024 * peak.and_then(|peak| peak.parse::<u64>().ok()).unwrap_or_else(|| panic!("no peak in {status}"))
+        self.process.as_ref().expect("a running sweeper").memory_bytes("VmHWM")
     }
 
     /// Where it listens, as this host sees it.

@@ -266,12 +266,7 @@ async fn beside_three_thousand_processes_it_takes_less_than_20_mib_and_what_it_s
     assert!(last.bpf_ns.unwrap() > first.bpf_ns.unwrap() && first.bpf_ns.unwrap() > before.bpf_ns.unwrap());
 
     let pid = pair.agent.process().pid().as_raw_nonzero();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let kib = |name: &str| -> u64 {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    };
-    let peak = kib("VmHWM:") << 10;
+    let peak = pair.agent.process().memory_bytes("VmHWM");
     assert!(peak < MOST_BYTES, "{peak} bytes");
     // The agent told of it a moment earlier.
     let (told, resident) = (last.peak_resident_bytes.unwrap(), last.resident_bytes.unwrap());

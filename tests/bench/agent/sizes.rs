@@ -44,18 +44,13 @@ pub(crate) async fn memory(processes: u32) -> Value {
     let mut crowd = crowd(processes);
     let mut watching = Watching::agent(tempfile::tempdir().expect("a folder"), "2s").await;
     let Watching::Agent { agent, sink, .. } = &mut watching else { unreachable!("the agent was asked for") };
-    let pid = agent.process().pid().as_raw_nonzero();
     lab::wait::until("three heartbeats", TIMEOUT, || {
         let enough = sink.seen().len() >= 3;
         async move { enough.then_some(()) }
     })
     .await;
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the agent lives");
-    let kb = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of memory");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB")
-    };
-    let result = json!({"living_processes": processes, "resident_kb": kb("VmRSS:"), "peak_resident_kb": kb("VmHWM:")});
+    let mut kb = |name| agent.process().memory_bytes(name) >> 10;
+    let result = json!({"living_processes": processes, "resident_kb": kb("VmRSS"), "peak_resident_kb": kb("VmHWM")});
     watching.stop().await;
     drop(crowd.stdin.take());
     crowd.wait().expect("the crowd ends");

@@ -1,5 +1,6 @@
 //! A program's run, by the kernel's counters.
 
+use lab::process::memory_bytes;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::Serialize;
 use std::{
@@ -71,7 +72,7 @@ pub(crate) fn run(command: &mut Command, folder: &Path) -> (Run, String) {
         move || {
             let mut peak = None;
             while !ended.load(Ordering::Relaxed) {
-                peak = peak_mb(pid).or(peak);
+                peak = memory_bytes(pid, "VmHWM").or(peak);
                 thread::sleep(PAUSE);
             }
             peak
@@ -85,16 +86,8 @@ pub(crate) fn run(command: &mut Command, folder: &Path) -> (Run, String) {
     let status = child.wait().expect("it can be waited for");
     let output = fs::read_to_string(&printed).expect("its output can be read");
     assert!(status.success(), "{command:?}: {status}: {output}");
-    let peak_mb = watching.join().expect("the watching thread ends");
+    let peak_mb = watching.join().expect("the watching thread ends").map(|bytes| bytes as f64 / 1e6);
     (Run { wall_s: wall.as_secs_f64(), cpu_s, peak_mb }, output)
-}
-
-/// `VmHWM`: the most that was ever resident.
-fn peak_mb(pid: Pid) -> Option<f64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
 }
 
 /// `utime` and `stime`, in ticks of the clock.

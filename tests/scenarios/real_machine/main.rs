@@ -17,7 +17,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, Interval, MissedTickBehavior, interval, timeout},
 };
-use works::{Expected, Outside, SERVER_PORT, WORKS, Work};
+use works::{Expected, Outside, RUN_ECS_AGENT, SERVER_PORT, WORKS, Work};
 
 const EXPORTER_PORT: u16 = 9100;
 const SCRAPE_EVERY: Duration = Duration::from_secs(15);
@@ -243,9 +243,7 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     operator.spawn(send_slowly(sender));
     site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
     site.run("systemctl start docker").await;
-    site.run("docker load -q -i /var/cache/ecs/ecs-agent.tar").await;
-    site.run("docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent")
-        .await;
+    site.run(RUN_ECS_AGENT).await;
     site.run("systemd-run --quiet --unit later --on-active=1h true").await;
     let booted = Instant::now();
 

@@ -47,6 +47,17 @@ const fn work(kind: &'static str, start: &'static str, stop: &'static str, row: 
 
 const KILL: &str = "pkill -x work || :";
 
+macro_rules! run_image {
+    () => {
+        "docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent"
+    };
+}
+macro_rules! run_ecs_agent {
+    () => {
+        concat!("docker load -q -i /var/cache/ecs/ecs-agent.tar; ", run_image!())
+    };
+}
+
 pub(super) const WORKS: [Work; 20] = [
     work(
         "a script `logrotate` as root in system.slice",
@@ -102,9 +113,12 @@ pub(super) const WORKS: [Work; 20] = [
     ),
     work(
         "another image in the name of ECS's agent",
-        "docker commit -p=false ecs-agent amazon/amazon-ecs-agent; docker rm -f ecs-agent; \
-         docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent burn",
-        "docker rm -f ecs-agent; docker load -q -i /var/cache/ecs/ecs-agent.tar; docker run -d --net=host --security-opt apparmor=unconfined --name ecs-agent amazon/amazon-ecs-agent",
+        concat!(
+            "docker commit -p=false ecs-agent amazon/amazon-ecs-agent; docker rm -f ecs-agent; ",
+            run_image!(),
+            " burn"
+        ),
+        concat!("docker rm -f ecs-agent; ", run_ecs_agent!()),
         "/system.slice/docker-",
     ),
     work(
@@ -162,6 +176,9 @@ pub(super) const WORKS: [Work; 20] = [
         expected: Expected::Waits("/user.slice/user-0.slice/session-", "\"session\""),
     },
 ];
+
+/// As Amazon's package loads and starts ECS's own agent.
+pub(super) const RUN_ECS_AGENT: &str = run_ecs_agent!();
 
 /// A tenth of a CPU in a shell, by commands of its own alone.
 const LOGROTATE: &str = "#!/bin/bash

@@ -13,7 +13,7 @@ use tar::Archive;
 
 /// What lists the images.
 const MANIFEST: &str = "manifest.json";
-/// Most bytes of a manifest and of a configuration: ECS's agent has 0.2 and 2 KB.
+/// Most bytes of a manifest and of a configuration: both are lists of a few layers.
 const MAX_BYTES: u64 = 1 << 20;
 /// Most files of an archive.
 const MAX_ENTRIES: usize = 10_000;
@@ -75,11 +75,11 @@ fn visit(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// An archive of these files.
-    fn archive(files: &[(&str, &[u8])]) -> io::Cursor<Vec<u8>> {
+    pub(in super::super) fn archive(files: &[(&str, &[u8])]) -> io::Cursor<Vec<u8>> {
         let mut made = tar::Builder::new(Vec::new());
         for (path, content) in files {
             let mut header = tar::Header::new_gnu();

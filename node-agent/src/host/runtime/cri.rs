@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use std::{collections::HashMap, path::Path};
 
-/// Most bytes of one answer. A container takes some 2 KB with its labels and annotations.
+/// Most bytes of one answer.
 const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// In front of a message: whether it is compressed, and its length.
 const FRAME_BYTES: usize = 5;

@@ -8,7 +8,7 @@
 
 use super::{
     archive,
-    report::{ARCHIVE, Container, Failure},
+    report::{ARCHIVE, Container, Failure, MAX_CONTAINERS},
     socket::connect,
 };
 use crate::host::guarded::guarded;
@@ -25,8 +25,8 @@ use std::{
 
 /// The one call; Docker takes its own newest version where none is named.
 const CALL: &str = "/containers/json";
-/// Most bytes of an answer: a container takes some 2 KB with its labels and mounts.
-const MAX_ANSWER_BYTES: usize = 8 << 20;
+/// Most bytes of an answer: 8 KiB for each of the most containers that are known.
+const MAX_ANSWER_BYTES: usize = MAX_CONTAINERS * (8 << 10);
 /// The system's own containers and the archive that each is loaded from: that of ECS's agent, which the service `ecs` loads and starts, and which no task can
 /// be named after while it runs. <https://github.com/aws/amazon-ecs-agent/blob/v1.86.0/ecs-init/config/common.go>
 const ARCHIVES: [(&str, &str); 1] = [("ecs-agent", "/var/cache/ecs/ecs-agent.tar")];
@@ -152,13 +152,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
         let folder = root.path().join("var/cache/ecs");
         let manifest = br#"[{"Config": "config.json"}]"#;
-        let mut made = tar::Builder::new(Vec::new());
-        for (path, content) in [("config.json", &b"{}"[..]), ("manifest.json", manifest)] {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(content.len() as u64);
-            made.append_data(&mut header, path, content).unwrap_or_else(|error| panic!("{error}"));
-        }
-        let made = made.into_inner().unwrap_or_else(|error| panic!("{error}"));
+        let made = archive::tests::archive(&[("config.json", b"{}"), ("manifest.json", manifest)]).into_inner();
         let (file, owner) = (folder.join("ecs-agent-v1.86.0.tar"), rustix::process::geteuid().as_raw());
         let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
         let prepared = fs::create_dir_all(&folder)

@@ -6,19 +6,17 @@ use super::{
     report::{Answer, Failure, Source},
     serve::ask,
 };
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    sync::mpsc,
-};
+use std::{io, net::TcpListener, os::unix::net::UnixListener, sync::mpsc};
 
-/// A server that gives every connection the same bytes, for ever the last ones if `is_endless`, and tells which lines began the requests.
-fn server(answer: &'static [u8], is_endless: bool) -> (String, mpsc::Receiver<String>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap_or_else(|error| panic!("{error}"));
-    let address = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
+/// Gives every stream the same bytes, and blanks for ever after them if `is_endless`; tells which lines began the requests.
+fn serve_bytes(
+    streams: impl Iterator<Item = impl io::Read + io::Write> + Send + 'static,
+    answer: &'static [u8],
+    is_endless: bool,
+) -> mpsc::Receiver<String> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
+        for mut stream in streams {
             let mut request = [0; 4096];
             let received = stream.read(&mut request).unwrap_or(0);
             let text = String::from_utf8_lossy(&request[..received]).into_owned();
@@ -27,7 +25,26 @@ fn server(answer: &'static [u8], is_endless: bool) -> (String, mpsc::Receiver<St
             while is_endless && stream.write_all(&[b' '; 65_536]).is_ok() {}
         }
     });
-    (format!("http://{address}"), told)
+    told
+}
+
+fn server(answer: &'static [u8], is_endless: bool) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap_or_else(|error| panic!("{error}"));
+    let address = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
+    let streams = std::iter::from_fn(move || listener.accept().ok()).map(|(stream, _)| stream);
+    (format!("http://{address}"), serve_bytes(streams, answer, is_endless))
+}
+
+fn local_server(
+    folder: &Path,
+    name: &str,
+    answer: &'static [u8],
+    is_endless: bool,
+) -> (PathBuf, mpsc::Receiver<String>) {
+    let socket = folder.join(name);
+    let listener = UnixListener::bind(&socket).unwrap_or_else(|error| panic!("{error}"));
+    let streams = std::iter::from_fn(move || listener.accept().ok()).map(|(stream, _)| stream);
+    (socket, serve_bytes(streams, answer, is_endless))
 }
 
 fn asked(options: &Options) -> Vec<Answer> {
@@ -63,29 +80,6 @@ fn ecs_is_asked_for_its_tasks_and_for_nothing_else() {
     let answers = asked(&Options { enabled: true, ecs_url: Some(url), ..Options::default() });
     assert_eq!(outcome(answers), Ok(Vec::new()));
     assert_eq!(requests.try_iter().collect::<Vec<_>>(), ["GET /v1/tasks HTTP/1.1"]);
-}
-
-/// A server on a socket that gives every connection the same bytes, for ever zeros if `is_endless`, and tells which lines began the requests.
-fn local_server(
-    folder: &Path,
-    name: &str,
-    answer: &'static [u8],
-    is_endless: bool,
-) -> (PathBuf, mpsc::Receiver<String>) {
-    let socket = folder.join(name);
-    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap_or_else(|error| panic!("{error}"));
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut request = [0; 4096];
-            let received = stream.read(&mut request).unwrap_or(0);
-            let text = String::from_utf8_lossy(&request[..received]).into_owned();
-            let _ = tell.send(text.lines().next().unwrap_or_default().to_owned());
-            let _ = stream.write_all(answer);
-            while is_endless && stream.write_all(&[0; 65_536]).is_ok() {}
-        }
-    });
-    (socket, told)
 }
 
 #[test]
@@ -146,7 +140,7 @@ fn where_nobody_listens_the_source_is_absent() {
     let cri = |socket| Options { enabled: true, cri_socket: Some(socket), ..Options::default() };
     assert!(matches!(outcome(asked(&cri(folder.path().join("none.sock")))), Err(Failure::Absent(_))));
     let socket = folder.path().join("gone.sock");
-    drop(std::os::unix::net::UnixListener::bind(&socket));
+    drop(UnixListener::bind(&socket));
     assert!(matches!(outcome(asked(&cri(socket))), Err(Failure::Absent(_))));
 }
 

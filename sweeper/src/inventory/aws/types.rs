@@ -10,9 +10,8 @@ use aws_sdk_ec2::types::{Filter, InstanceTypeInfo};
 use super::collect::{List, list};
 use crate::inventory::{Failure, InstanceStore, Inventory, Kind, Listing, Outcome, reader::Api};
 
-/// Without `MaxResults` all come at once.
 const TYPES: Api = Api::ec2_in_one("ec2:DescribeInstanceTypes");
-/// A filter takes 200 values, and a page has 100 types at most.
+/// Half of what a filter takes: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
 const NAMES: usize = 100;
 /// The filter.
 const TYPE: &str = "instance-type";
