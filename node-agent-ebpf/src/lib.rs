@@ -287,6 +287,8 @@ pub struct Cost {
     pub ns: u64,
     /// Runs.
     pub runs: u64,
+    /// Runs until the next one that is timed.
+    pub until_timed: u64,
 }
 
 /// Indices into the control array.
