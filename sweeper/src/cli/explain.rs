@@ -165,9 +165,9 @@ fn present(out: &mut String, finding: &Finding) {
         let cpu = workload.cpu_ns.map_or_else(|| "not measured".to_owned(), words::cpu);
         let _ = writeln!(
             out,
-            "  {} ({}): {}, {cpu} of CPU time since the agent started",
+            "  {}{}: {}, {cpu} of CPU time since the agent started",
             plain(&workload.key),
-            plain(&workload.top_command),
+            words::who(&workload.container, &workload.top_command),
             words::count(workload.live_processes, "process", "processes")
         );
     }

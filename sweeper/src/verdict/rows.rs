@@ -16,10 +16,21 @@ pub struct DecidingRow {
     pub signal: Signal,
     /// Its key: the cgroup path; of inbound peers, `port` and its number.
     pub key: String,
+    /// Its container, as [`container`] says it; empty if it is none or has no name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub container: String,
     /// Executable name of its busiest process; empty if it is not known.
     pub top_command: String,
     /// What it added: nanoseconds of CPU time, programs and processes started, or bytes; of inbound peers, how many there are.
     pub amount: u64,
+}
+
+/// What people call a row's container: `NAMESPACE/POD/CONTAINER`, of ECS `CLUSTER/TASK/CONTAINER`, of Docker its name alone. Empty if it is none, or
+/// nobody told.
+pub(super) fn container(row: &wire::WorkloadActivity) -> String {
+    let told = row.name.as_ref().and_then(|name| name.container.as_ref());
+    let parts = told.map(|told| [told.namespace.as_str(), &told.pod, &told.name]);
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// The row that added most to a signal between two heartbeats. `None` if no row did, as where the GPU, a person or an exited process that
@@ -43,7 +54,8 @@ pub(super) fn deciding(signal: Signal, earlier: &wire::Heartbeat, later: &wire::
     });
     // Of equals the first by key: the same case gives the same judgement.
     let (amount, row) = grown.max_by(|(a, one), (b, other)| a.cmp(b).then_with(|| other.key.cmp(&one.key)))?;
-    Some(DecidingRow { signal, key: row.key.clone(), top_command: row.top_command.clone(), amount })
+    let (container, top_command) = (container(row), row.top_command.clone());
+    Some(DecidingRow { signal, key: row.key.clone(), container, top_command, amount })
 }
 
 /// The port of somebody's work that was newly connected to last.
@@ -53,6 +65,7 @@ fn newest_port(heartbeat: &wire::Heartbeat) -> Option<DecidingRow> {
     Some(DecidingRow {
         signal: Signal::InboundPeers,
         key: format!("port {}", newest.port),
+        container: String::new(),
         top_command: newest.command.clone(),
         amount: newest.outside_peers.into(),
     })

@@ -37,6 +37,9 @@ pub struct Terminals {
 pub struct WorkloadLine {
     /// Cgroup path.
     pub key: String,
+    /// Its container, as [`DecidingRow::container`](super::DecidingRow::container).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub container: String,
     /// Executable name of its busiest process.
     pub top_command: String,
     /// Processes alive.
@@ -104,6 +107,7 @@ impl NodeFacts {
             .filter(|row| row.class == i32::from(Class::Workload) && row.live_processes > 0)
             .map(|row| WorkloadLine {
                 key: row.key.clone(),
+                container: rows::container(row),
                 top_command: row.top_command.clone(),
                 live_processes: row.live_processes,
                 cpu_ns: row.cpu_ns,

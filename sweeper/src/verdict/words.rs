@@ -92,8 +92,16 @@ fn deciding(row: &DecidingRow) -> String {
         Signal::InboundPeers => count(u32::try_from(row.amount).unwrap_or(u32::MAX), "peer", "peers"),
         _ => row.amount.to_string(),
     };
-    let command = if row.top_command.is_empty() { String::new() } else { format!(" ({})", visible(&row.top_command)) };
-    format!("; the busiest row was {}{command} with {amount}", visible(&row.key))
+    let who = who(&row.container, &row.top_command);
+    format!("; the busiest row was {}{who} with {amount}", visible(&row.key))
+}
+
+/// What follows a row's key: its container, and its busiest process.
+#[must_use]
+pub fn who(container: &str, top_command: &str) -> String {
+    let known = [container, top_command].into_iter().filter(|name| !name.is_empty()).map(visible);
+    let known = known.collect::<Vec<_>>().join(", ");
+    if known.is_empty() { known } else { format!(" ({known})") }
 }
 
 fn busiest(row: &BusyRow, case: &Case) -> String {

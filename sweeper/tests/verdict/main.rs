@@ -72,6 +72,7 @@ fn each_signal_alone_makes_a_node_active() {
         let expected = amount.map(|amount| DecidingRow {
             signal,
             key: "/user.slice".into(),
+            container: String::new(),
             top_command: "python3".into(),
             amount,
         });
@@ -79,6 +80,23 @@ fn each_signal_alone_makes_a_node_active() {
         let says = words::decision(&judgement, &node.case());
         assert_eq!(says.contains("; the busiest row was /user.slice (python3) with "), amount.is_some(), "{says}");
     }
+}
+
+#[test]
+fn a_container_that_decides_goes_by_its_name() {
+    let mut node = Node::new();
+    let container = wire::Container {
+        name: "main".into(),
+        pod: "align-x7q2w".into(),
+        namespace: "omics".into(),
+        ..wire::Container::default()
+    };
+    node.workload.name = Some(wire::WorkloadName { container: Some(container), ..wire::WorkloadName::default() });
+    node.quiet(80).pass(|n| bump(&mut n.workload.cpu_ns, 100_000_000)).quiet(1);
+    let says = words::decision(&node.judge(), &node.case());
+    assert!(says.contains("; the busiest row was /user.slice (omics/align-x7q2w/main, python3) with "), "{says}");
+    let facts = node.case().node;
+    assert_eq!(facts.map(|facts| facts.workloads[0].container.clone()).as_deref(), Some("omics/align-x7q2w/main"));
 }
 
 #[test]
