@@ -159,6 +159,14 @@ fn of_host(out: &mut Builder, host: &HostCounters) {
         true,
         by("direction", &bytes, float),
     );
+    let bytes = [("received", host.rdma_received_bytes), ("sent", host.rdma_sent_bytes)];
+    out.add(
+        "cloudsweeper_host_rdma",
+        "Bytes over RDMA adapters, past the sockets",
+        Some(Unit::Bytes),
+        true,
+        by("direction", &bytes, float),
+    );
     if let Some(pressure) = &host.pressure {
         let stalls = [
             ("cpu", "some", pressure.cpu_some_us),
@@ -191,6 +199,12 @@ fn of_host(out: &mut Builder, host: &HostCounters) {
         "Memory that can be had without swapping",
         Some(Unit::Bytes),
         host.memory_available_bytes.map(float),
+    );
+    out.gauge(
+        "cloudsweeper_host_memory_used_peak",
+        "Most memory in use within the last interval",
+        Some(Unit::Bytes),
+        host.memory_used_peak_bytes.map(float),
     );
 }
 

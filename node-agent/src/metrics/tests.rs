@@ -13,6 +13,28 @@ fn a_heartbeat_is_written_as_openmetrics() {
     insta::assert_snapshot!(exposition.text());
 }
 
+#[test]
+fn what_was_not_measured_has_no_sample_and_what_was_has_one() {
+    let exposition = Exposition::default();
+    let of = |counters| wire::Heartbeat { counters: Some(counters), ..wire::Heartbeat::default() };
+    exposition.update(&of(wire::HostCounters::default()));
+    assert!(!exposition.text().contains("_host_rdma") && !exposition.text().contains("_peak_"));
+    exposition.update(&of(wire::HostCounters {
+        rdma_received_bytes: Some(5),
+        rdma_sent_bytes: Some(7),
+        memory_used_peak_bytes: Some(9),
+        ..wire::HostCounters::default()
+    }));
+    let text = exposition.text();
+    for line in [
+        "cloudsweeper_host_rdma_bytes_total{direction=\"received\"} 5.0",
+        "cloudsweeper_host_rdma_bytes_total{direction=\"sent\"} 7.0",
+        "cloudsweeper_host_memory_used_peak_bytes 9.0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+}
+
 fn row(key: &str, cpu_ns: u64) -> wire::WorkloadActivity {
     wire::WorkloadActivity {
         class: wire::Class::Workload.into(),
