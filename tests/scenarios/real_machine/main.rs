@@ -29,8 +29,9 @@ const WAITS_FOR: Duration = Duration::from_secs(6);
 const WAITS_WITHIN: Duration = Duration::from_secs(150);
 /// How long a heartbeat of an emulated machine may take from its end to the database.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the end of a work may echo: systemd keeps a user's manager for 10 s after the last session.
-const QUIET_WITHIN: Duration = Duration::from_secs(25);
+/// How long the end of a work may echo: systemd keeps a user's manager for 10 s after the last session, and a container that Docker is slow to name is
+/// asked for again after 14 s, and after 30.
+const QUIET_WITHIN: Duration = Duration::from_secs(40);
 /// systemd is asked anew a minute after the last time at the earliest, and answers slowly on an emulated machine.
 const TIMERS_WITHIN: Duration = Duration::from_secs(100);
 /// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
