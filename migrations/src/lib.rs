@@ -13,6 +13,7 @@ mod m0006_scopes;
 mod m0007_history;
 mod m0008_outside;
 mod m0009_node_identity;
+mod m0010_idle_class;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -34,6 +35,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_history::Migration),
             Box::new(m0008_outside::Migration),
             Box::new(m0009_node_identity::Migration),
+            Box::new(m0010_idle_class::Migration),
         ]
     }
 }

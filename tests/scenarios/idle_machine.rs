@@ -153,7 +153,7 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     .await;
 
     let [finding] = about(&report, "findings", &quiet)[..] else { panic!("{report:#}") };
-    assert_eq!(finding["class"], "idle_instance", "{finding:#}");
+    assert_eq!(finding["class"], "idle_node", "{finding:#}");
     assert_eq!(finding["verdict"], "idle", "{finding:#}");
     assert_eq!(finding["name"], "falls-quiet", "{finding:#}");
     assert_eq!(finding["cost_micro_usd_per_hour"], 96_000, "{finding:#}");

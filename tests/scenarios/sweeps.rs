@@ -5,6 +5,7 @@
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::sample;
+use sea_orm::ConnectionTrait as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -22,6 +23,9 @@ lab::on_both_databases! {
     a_proposal_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises,
     silence_closes_nothing_and_work_does,
     work_in_between_ends_one_finding_and_begins_another,
+    an_agent_that_is_restarted_ten_times_in_a_night_is_told_once,
+    a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding,
+    a_finding_of_the_version_before_is_carried_over_and_told_no_second_time,
     two_sweepers_at_once_open_one_finding_and_one_message_a_channel,
     a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
     a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
@@ -39,6 +43,8 @@ struct Site {
     began: Timestamp,
     sent: u64,
     cpu_ns: u64,
+    /// How many intervals had passed when the agent was started.
+    started: u64,
 }
 
 impl Site {
@@ -63,7 +69,14 @@ impl Site {
         };
         let began = Timestamp::from_millisecond(1_790_000_000_000).unwrap();
         store.join_node(&request, &TokenHash::of("token"), began).await.unwrap();
-        Self { context: Context { store, config, channels: vec!["slack", "email"] }, node, began, sent: 0, cpu_ns: 0 }
+        Self {
+            context: Context { store, config, channels: vec!["slack", "email"] },
+            node,
+            began,
+            sent: 0,
+            cpu_ns: 0,
+            started: 0,
+        }
     }
 
     /// The end of the last interval.
@@ -89,6 +102,12 @@ impl Site {
         }
     }
 
+    /// The agent is down for so many intervals, and counts from zero afterwards.
+    fn restart(&mut self, intervals: u64) {
+        self.sent += intervals;
+        (self.started, self.cpu_ns) = (self.sent, 0);
+    }
+
     fn heartbeat(&self) -> wire::Heartbeat {
         let zero = Some(0);
         // It booted an hour before.
@@ -101,7 +120,7 @@ impl Site {
                 start_boottime_ns: (end_s - 30) * 1_000_000_000,
                 end_boottime_ns: end_s * 1_000_000_000,
                 observed_since_unix_ms: self.began.as_millisecond(),
-                counters_since_boottime_ns: 3_600_000_000_000,
+                counters_since_boottime_ns: (3_600 + self.started * 30) * 1_000_000_000,
             }),
             host: Some(wire::Host { hostname: "quiet-1".into(), interval_ms: 30_000, cpus: 2, ..Default::default() }),
             counters: Some(wire::HostCounters {
@@ -213,6 +232,65 @@ async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
     assert_eq!(report.opened.len(), 1);
     assert_ne!(report.opened[0], first);
     assert_eq!(site.pending().await, 4, "two findings, two channels each");
+}
+
+async fn an_agent_that_is_restarted_ten_times_in_a_night_is_told_once(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let id = site.sweep().await.opened[0].clone();
+    for _ in 0..10 {
+        // More than the host's own counters can vouch for.
+        site.restart(20);
+        let quiet_since = site.now();
+        site.pass(2, 0).await;
+        let report = site.sweep().await;
+        assert_eq!((report.findings.len(), report.counts.unknown), (1, 1), "{report:?}");
+        site.pass(12, 0).await;
+        let report = site.sweep().await;
+        let [finding] = report.findings.as_slice() else { panic!("{report:?}") };
+        assert_eq!((&finding.id, report.opened.len(), report.closed.len()), (&id, 0, 0));
+        assert!(finding.since >= quiet_since, "nothing is said of a time that nobody saw: {finding:?}");
+    }
+    assert_eq!(site.pending().await, 2, "one message a channel");
+    site.restart(20);
+    site.pass(1, BUSY).await;
+    site.pass(1, BUSY).await;
+    assert_eq!(site.sweep().await.closed, [id], "work ends it");
+}
+
+async fn a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding(url: String) {
+    let mut site = Site::new(&url).await;
+    site.context.config.verdict.lookback = Duration::from_secs(600);
+    site.pass(20, 0).await;
+    let id = site.sweep().await.opened[0].clone();
+    for confirmed in 2..5 {
+        site.pass(40, 0).await;
+        let report = site.sweep().await;
+        assert_eq!((report.findings[0].id.as_str(), report.closed.len()), (id.as_str(), 0));
+        let open = site.context.store.open_findings().await.unwrap();
+        assert_eq!(open[0].confirmed_sweeps, confirmed);
+    }
+    assert_eq!(site.pending().await, 2, "one message a channel");
+}
+
+async fn a_finding_of_the_version_before_is_carried_over_and_told_no_second_time(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let id = site.sweep().await.opened[0].clone();
+    let database = site.context.store.connection();
+    for statement in [
+        "UPDATE findings SET class = 'idle_instance', open_key = 'idle_instance|' || resource",
+        "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'",
+    ] {
+        let done = database.execute_unprepared(statement).await.unwrap();
+        assert_eq!(done.rows_affected(), 1, "{statement}");
+    }
+    site.context.store.migrate().await.unwrap();
+    site.pass(2, 0).await;
+    let report = site.sweep().await;
+    let [finding] = report.findings.as_slice() else { panic!("{report:?}") };
+    assert_eq!((&finding.id, finding.class.as_str(), report.opened.len()), (&id, "idle_node", 0));
+    assert_eq!(site.pending().await, 2);
 }
 
 async fn two_sweepers_at_once_open_one_finding_and_one_message_a_channel(url: String) {

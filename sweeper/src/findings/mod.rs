@@ -9,7 +9,7 @@ mod notice;
 mod quiet;
 
 pub use class::Class;
-pub use lifecycle::{Change, Detection, next};
+pub use lifecycle::{Change, Detection, Work, next};
 pub use notice::{charge, notice, window_end};
 pub use quiet::{QuietCase, QuietPolicy, Quietness, Seen};
 

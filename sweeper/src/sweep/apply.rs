@@ -11,10 +11,12 @@ use super::{
     subject::{Coverage, Subject},
 };
 use crate::{
-    findings::{Change, Class, Detection, Evidence, Finding, FindingId, Machine, Status, next, notice, window_end},
+    findings::{
+        Change, Class, Detection, Evidence, Finding, FindingId, Machine, Status, Work, next, notice, window_end,
+    },
     inventory::{Inventory, Listing, Outcome as Listed},
     store::{Finished, FinishedSweep, Lease, StoreError, findings, history, outbox, scopes, sweeps},
-    verdict::{Verdict, words},
+    verdict::{Case, Decision, Verdict, last_work, words},
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
@@ -139,35 +141,17 @@ fn judge_one(
     outcome: &mut Outcome,
 ) {
     quiet::judge(context, now, &judged, open, outcome);
-    let id = &judged.subject.id;
-    let mut class = judged.subject.class();
+    let class = Class::IdleNode;
+    let existing = open.remove(&(class, judged.subject.id.clone()));
     let mut detection = detection(&judged);
     count(&judged, outcome);
-    match class {
-        // The provider was asked and did not answer. Whether it covers the node will be known another time; what was found
-        // without it is neither confirmed nor ended.
-        Class::IdleInstance if judged.subject.coverage == Coverage::Failed && judged.subject.instance.is_none() => {
-            if !open.contains_key(&(Class::IdleInstance, id.clone())) {
-                class = Class::IdleNode;
-            }
-        }
-        // An inventory covers it from now on: its idleness is that of an instance.
-        Class::IdleInstance => {
-            if let Some(finding) = open.remove(&(Class::IdleNode, id.clone())) {
-                outcome.updated.push(close(finding, now, "an inventory covers it from now on".to_owned()));
-            }
-        }
-        // Nobody asked the provider this time (credentials that were there before may be missing for a moment). What it
-        // said before is neither confirmed nor forgotten; only work on the node can end the finding.
-        Class::IdleNode if open.contains_key(&(Class::IdleInstance, id.clone())) => {
-            class = Class::IdleInstance;
-            if let Detection::Confirmed { .. } = detection {
-                detection = Detection::NotKnown;
-            }
-        }
-        Class::IdleNode | Class::QuietInstance => {}
+    // Nobody asked the provider this time (credentials that were there before may be missing for a moment). What it said before is neither
+    // confirmed nor forgotten; only work on the node can end the finding.
+    let was_listed = existing.as_ref().is_some_and(|finding| finding.evidence.machine.is_some());
+    let is_asked_about = judged.subject.instance.is_some() || judged.subject.coverage != Coverage::NotAsked;
+    if was_listed && !is_asked_about && matches!(detection, Detection::Confirmed { .. }) {
+        detection = Detection::NotKnown;
     }
-    let existing = open.remove(&(class, judged.subject.id.clone()));
     let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
     match (next(window, &detection), existing) {
         (Change::Open { since }, _) => outcome.opened.push(opened(context, now, class, since, judged)),
@@ -175,8 +159,8 @@ fn judge_one(
             let before = finding.confirmed_at;
             outcome.updated.push((confirmed(context, now, since, judged, finding), before));
         }
-        (Change::Replace { since }, Some(finding)) => {
-            outcome.updated.push(close(finding, now, "work ran on it in between".to_owned()));
+        (Change::Replace { since, because }, Some(finding)) => {
+            outcome.updated.push(close(finding, now, because));
             outcome.opened.push(opened(context, now, class, since, judged));
         }
         // Nobody may act on a plan that rests on what is not known any more.
@@ -214,10 +198,18 @@ fn detection(judged: &Judged) -> Detection {
     }
     let since = judged.judgement.since_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     match (judged.judgement.verdict, since) {
-        (Verdict::Idle, Some(since)) => Detection::Confirmed { since },
+        (Verdict::Idle, Some(since)) => Detection::Confirmed { since, work: work(&judged.case) },
         (Verdict::Active, _) => Detection::Refuted { because: words::decision(&judged.judgement, &judged.case) },
         (Verdict::Idle | Verdict::Unknown, _) => Detection::NotKnown,
     }
+}
+
+/// The last work that the node's evidence shows.
+fn work(case: &Case) -> Option<Work> {
+    let judgement = last_work(case)?;
+    let Decision::Above { observation, .. } = &judgement.decision else { return None };
+    let until = Timestamp::from_millisecond(observation.end_unix_ms).ok()?;
+    Some(Work { until, what: words::decision(&judgement, case) })
 }
 
 fn count(judged: &Judged, outcome: &mut Outcome) {

@@ -2,7 +2,7 @@
 
 use super::is_running;
 use crate::{
-    findings::{Class, Finding},
+    findings::Finding,
     inventory::{Instance, Inventory, Kind, Outcome, Provider, Schedulers},
     store::Node,
 };
@@ -37,15 +37,6 @@ impl Subject {
     /// The instance, if the provider says that it runs.
     pub(super) fn running(&self) -> Option<&Instance> {
         self.instance.as_ref().filter(|instance| is_running(instance) == Some(true))
-    }
-
-    /// The class of waste that this machine could be.
-    pub(super) fn class(&self) -> Class {
-        if self.instance.is_some() || self.coverage != Coverage::NotAsked {
-            Class::IdleInstance
-        } else {
-            Class::IdleNode
-        }
     }
 
     /// What people call it.

@@ -216,6 +216,20 @@ pub fn judge(case: &Case) -> Judgement {
     }
 }
 
+/// The last work that a case shows, as a judgement of the moment would have said it; `None` if it shows none.
+#[must_use]
+pub fn last_work(case: &Case) -> Option<Judgement> {
+    let node = case.node.as_ref()?;
+    case.observations.iter().rev().find_map(|observation| {
+        let signal = *observation.active(&case.policy, node.interval_ms).first()?;
+        Some(Judgement {
+            verdict: Verdict::Active,
+            since_unix_ms: Some(observation.start_unix_ms),
+            decision: Decision::Above { signal, observation: observation.clone() },
+        })
+    })
+}
+
 /// The restarts of the agent within a window that grows backwards.
 #[derive(Debug, Default)]
 struct Restarts {

@@ -86,7 +86,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     assert_eq!(finding["resource"], format!("gcp:{PROJECT}:europe-west3-a:1000"));
     assert_eq!(
         (finding["class"].as_str(), finding["instance_type"].as_str()),
-        (Some("idle_instance"), Some("n2-standard-8"))
+        (Some("idle_node"), Some("n2-standard-8"))
     );
     assert_eq!(finding["cost_unknown_because"], "no price list of Google Cloud is read yet");
     assert_eq!(finding["proposal"], Value::Null);

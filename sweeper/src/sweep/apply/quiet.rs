@@ -21,8 +21,7 @@ pub(super) fn judge(
     let id = &judged.subject.id;
     let existing = open.remove(&(Class::QuietInstance, id.clone()));
     // A machine has one finding: what its agent proved before it fell silent stands.
-    if existing.is_none() && [Class::IdleInstance, Class::IdleNode].iter().any(|c| open.contains_key(&(*c, id.clone())))
-    {
+    if existing.is_none() && open.contains_key(&(Class::IdleNode, id.clone())) {
         return;
     }
     let case = judged.outside.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy: policy(context) });
@@ -32,10 +31,6 @@ pub(super) fn judge(
         (Change::Confirm { since }, Some(finding), Some(case)) => {
             let before = finding.confirmed_at;
             outcome.updated.push((confirmed(now, since, judged, case, finding), before));
-        }
-        (Change::Replace { since }, Some(finding), Some(case)) => {
-            outcome.updated.push(close(finding, now, "nobody measured it for a while".to_owned()));
-            outcome.opened.push(opened(now, since, judged, case));
         }
         (Change::Unconfirmed, Some(finding), _) if finding.confirmed_sweeps > 0 => {
             let before = finding.confirmed_at;
@@ -64,7 +59,7 @@ fn detection(judged: &Judged, case: Option<&QuietCase>) -> Detection {
     }
     // Whether a machine runs, its provider alone can say here.
     match case.filter(|_| judged.subject.instance.is_some()).map(|case| (case.judge(), case)) {
-        Some((Quietness::Quiet, case)) => Detection::Confirmed { since: case.seen.from },
+        Some((Quietness::Quiet, case)) => Detection::Confirmed { since: case.seen.from, work: None },
         Some((Quietness::Busy, case)) => {
             Detection::Refuted { because: format!("busy: {}", case.thresholds()[..2].join(", ")) }
         }

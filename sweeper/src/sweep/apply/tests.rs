@@ -123,14 +123,14 @@ async fn credentials_that_are_missing_for_a_moment_neither_close_nor_double_a_fi
         judged(running(), Coverage::Complete),
     ])
     .await;
-    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(open, [Class::IdleNode]);
     assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0]);
 }
 
 #[tokio::test]
 async fn a_region_that_failed_closes_nothing() {
     let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(None, Coverage::Failed)]).await;
-    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(open, [Class::IdleNode]);
 }
 
 #[tokio::test]
@@ -143,16 +143,21 @@ async fn a_provider_that_does_not_answer_ends_nothing_that_was_found_without_it(
         judged(running(), Coverage::Complete),
     ])
     .await;
-    assert_eq!(open, [Class::IdleInstance]);
-    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0, 0, 1]);
+    assert_eq!(open, [Class::IdleNode]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0, 0, 0]);
     let unconfirmed = &outcomes[1].updated.first().expect("the finding").0;
     assert_eq!((unconfirmed.class, unconfirmed.confirmed_sweeps), (Class::IdleNode, 0));
 }
 
 #[tokio::test]
-async fn a_node_that_an_inventory_covers_from_now_on_is_an_instance() {
-    let (open, _) = sweeps(vec![judged(None, Coverage::NotAsked), judged(running(), Coverage::Complete)]).await;
-    assert_eq!(open, [Class::IdleInstance]);
+async fn a_node_that_an_inventory_covers_from_now_on_keeps_its_finding_and_since_when() {
+    let (open, outcomes) = sweeps(vec![judged(None, Coverage::NotAsked), judged(running(), Coverage::Complete)]).await;
+    assert_eq!(open, [Class::IdleNode]);
+    let [found] = outcomes[0].opened.as_slice() else { panic!("{:?}", outcomes[0].opened) };
+    let [(same, _)] = outcomes[1].updated.as_slice() else { panic!("{:?}", outcomes[1].updated) };
+    assert!(outcomes[1].opened.is_empty());
+    assert_eq!((&same.id, same.since, same.confirmed_sweeps), (&found.id, found.since, 2));
+    assert!(same.evidence.machine.is_some());
 }
 
 #[tokio::test]
@@ -167,7 +172,7 @@ async fn an_instance_that_stopped_or_is_gone_ends_its_finding_whatever_its_node_
 async fn a_state_that_is_not_known_closes_nothing() {
     let odd = Some(Instance { state: InstanceState::Other("hibernating".into()), ..sample::instance() });
     let (open, _) = sweeps(vec![judged(running(), Coverage::Complete), judged(odd, Coverage::Complete)]).await;
-    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(open, [Class::IdleNode]);
 }
 
 #[tokio::test]
@@ -179,7 +184,7 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
         decision: Decision::Unknown(Unknown::GpuNotMeasured),
     };
     let (open, outcomes) = sweeps(vec![idle(), idle(), Judged { judgement: unknown, ..idle() }]).await;
-    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(open, [Class::IdleNode]);
     let (confirmed, _) = outcomes[1].updated.first().expect("a finding");
     assert!(confirmed.proposal.is_some(), "{:?}", confirmed.not_proposed);
     let (unconfirmed, _) = outcomes[2].updated.first().expect("a finding");
@@ -238,7 +243,7 @@ async fn a_quiet_instance_ends_with_its_quiet_its_running_or_the_silence_of_its_
         (blind(running(), Coverage::Complete, BUSY), "busy: CPU in the busiest period: 90.0 %", None),
         (blind(stopped, Coverage::Complete, QUIET), "the instance is stopped", None),
         (blind(None, Coverage::Complete, None), "the provider lists the instance no more", None),
-        (judged(running(), Coverage::Complete), "an agent reports from it", Some(Class::IdleInstance)),
+        (judged(running(), Coverage::Complete), "an agent reports from it", Some(Class::IdleNode)),
     ] {
         let (open, outcomes) = sweeps(vec![blind(running(), Coverage::Complete, QUIET), after]).await;
         assert_eq!(open, left.into_iter().collect::<Vec<_>>(), "one finding on a machine at most");
@@ -264,7 +269,7 @@ async fn what_could_not_be_read_keeps_a_quiet_instance_open_and_unconfirmed() {
 async fn what_an_agent_proved_stands_when_it_falls_silent() {
     let (open, _) =
         sweeps(vec![judged(running(), Coverage::Complete), blind(running(), Coverage::Complete, QUIET)]).await;
-    assert_eq!(open, [Class::IdleInstance]);
+    assert_eq!(open, [Class::IdleNode]);
     let (open, _) =
         sweeps(vec![blind(running(), Coverage::Complete, BUSY), blind(None, Coverage::Failed, QUIET)]).await;
     assert_eq!(open, []);
