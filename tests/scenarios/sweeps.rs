@@ -4,7 +4,7 @@
 
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use lab::sample;
+use lab::{sample, sweeper::Sweeper};
 use sea_orm::ConnectionTrait as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -411,4 +411,29 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
     assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one share: {second:?}");
     assert_eq!(site.context.store.shares().await.unwrap().states.len(), 2);
     assert_eq!(site.pending().await, 2, "nothing is told twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_only_reads_changes_no_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweeper = Sweeper::start(folder.path(), "[aws]\nenabled = \"no\"\n", &[]).await;
+    sweeper.stop().await;
+    let url = format!("sqlite://{}/data/sweeper.db?mode=rw", folder.path().display());
+    let store = Store::connect(&url).await.unwrap();
+    assert_eq!(store.missing_steps().await.unwrap(), 0);
+    let older = "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'";
+    store.connection().execute_unprepared(older).await.unwrap();
+    for command in ["findings", "scopes", "inventory", "jobs", "nodes"] {
+        let done = sweeper.run(&[command]).await;
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && said.contains("of an older version (1 steps"), "{command}: {said}");
+        assert_eq!(store.missing_steps().await.unwrap(), 1, "{command}");
+    }
+    let (code, _) = sweeper.sweep().await;
+    assert_eq!((code, store.missing_steps().await.unwrap()), (0, 0));
+    let newer = "INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_later', 0)";
+    store.connection().execute_unprepared(newer).await.unwrap();
+    let done = sweeper.run(&["findings"]).await;
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && said.contains("if a newer sweeper has changed it"), "{said}");
 }

@@ -223,8 +223,28 @@ async fn open(config: &Config) -> anyhow::Result<Store> {
     Ok(Store::connect(config.store_url().expose()).await?)
 }
 
-/// Opens the database for reading commands: one that does not exist yet is not made in passing.
+/// Opens the database for commands that only read: one that does not exist yet is not made in passing, and one of an older version not brought up to
+/// date.
 async fn open_existing(config: &Config) -> anyhow::Result<Store> {
+    let store = open_if_there(config).await?;
+    let missing = store.missing_steps().await?;
+    if missing > 0 {
+        anyhow::bail!(
+            "the database is of an older version ({missing} steps of its schema are missing), and this command only reads; \
+             `sweeper serve` or `sweeper sweep` of this version brings it up to date"
+        );
+    }
+    Ok(store)
+}
+
+/// Opens the database for commands that write.
+async fn open_to_change(config: &Config) -> anyhow::Result<Store> {
+    let store = open_if_there(config).await?;
+    store.migrate().await?;
+    Ok(store)
+}
+
+async fn open_if_there(config: &Config) -> anyhow::Result<Store> {
     let file = config.data_dir.join("sweeper.db");
     if config.store.url.is_none() && !file.is_file() {
         anyhow::bail!(
@@ -232,9 +252,7 @@ async fn open_existing(config: &Config) -> anyhow::Result<Store> {
             file.display()
         );
     }
-    let store = open(config).await?;
-    store.migrate().await?;
-    Ok(store)
+    open(config).await
 }
 
 /// Makes the data directory, readable by its owner alone.

@@ -19,6 +19,15 @@ pub enum StoreError {
     /// A step of the schema failed.
     #[error("the database schema cannot be brought up to date")]
     Migrate(#[source] DbErr),
+    /// Its schema cannot be compared with this version's.
+    #[error("the database's schema cannot be read; if a newer sweeper has changed it, use that version")]
+    Newer(#[source] DbErr),
+    /// Two findings would have one id.
+    #[error("the id {id} is another finding's; nothing of this sweep is written, and the next one gives another id")]
+    Collision {
+        /// The id.
+        id: String,
+    },
     /// A statement failed.
     #[error("the database refused to {doing}")]
     Database {

@@ -141,6 +141,9 @@ impl Store {
 }
 
 /// Opens a finding. False if another sweeper has opened one of this class on this resource meanwhile.
+///
+/// # Errors
+/// [`StoreError::Collision`] if a finding of something else has its id already: 48 bits are short enough to type, and not beyond chance.
 pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) -> Result<bool, StoreError> {
     let inserted = row::Entity::insert(to_row(finding)?)
         // Whichever key it is that stands in the way: the id, or the one open finding of this class on this resource.
@@ -148,7 +151,16 @@ pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) 
         .exec_without_returning(transaction)
         .await
         .doing("write a finding")?;
-    Ok(inserted == 1)
+    if inserted == 1 {
+        return Ok(true);
+    }
+    let same_id = row::Entity::find_by_id(finding.id.0.clone()).one(transaction).await.doing("look up a finding")?;
+    let is_another =
+        |row: &row::Model| row.class != finding.class.as_str() || row.resource != finding.resource.to_string();
+    match same_id {
+        Some(row) if is_another(&row) => Err(StoreError::Collision { id: finding.id.0.clone() }),
+        _ => Ok(false),
+    }
 }
 
 /// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read. False if

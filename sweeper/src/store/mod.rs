@@ -98,6 +98,15 @@ impl Store {
         transaction.commit().await.map_err(StoreError::Migrate)
     }
 
+    /// How many steps of the schema are missing here. Changes nothing, so that a user who may only read can ask.
+    ///
+    /// # Errors
+    /// If the database does not answer, or has steps that this version does not know.
+    pub async fn missing_steps(&self) -> Result<usize, StoreError> {
+        let pending = Migrator::get_pending_migrations_read_only(&self.connection).await;
+        Ok(pending.map_err(StoreError::Newer)?.len())
+    }
+
     /// The pool, for queries that other domains keep in files of their own.
     #[must_use]
     pub fn connection(&self) -> &DatabaseConnection {

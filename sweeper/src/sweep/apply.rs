@@ -47,7 +47,7 @@ pub(super) async fn apply(
     let lines = scope_lines(inventory);
     let transaction = context.store.begin_leased(context.config.sweep.lease).await?;
     if !scopes::finish(&transaction, lease, &finished(tick, inventory, &lines)).await? {
-        transaction.rollback().await.map_err(|source| StoreError::Database { doing: "roll back a sweep", source })?;
+        roll_back(transaction).await?;
         return Err(SweepError::LeaseLost { share: share.clone() });
     }
     let known = scopes::known(&transaction).await?;
@@ -67,7 +67,10 @@ pub(super) async fn apply(
     let mut opened = Vec::new();
     for (finding, was_confirmed_at) in &outcome.updated {
         // Closed ones first: a replacement takes the place of the one that it replaces.
-        findings::update(&transaction, finding, *was_confirmed_at).await?;
+        if !findings::update(&transaction, finding, *was_confirmed_at).await? {
+            roll_back(transaction).await?;
+            return Err(SweepError::Overtaken { share: share.clone(), finding: finding.id.clone() });
+        }
     }
     for finding in &outcome.opened {
         if findings::open(&transaction, finding).await? {
@@ -106,6 +109,10 @@ pub(super) async fn apply(
     history::record(&transaction, scope, inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
+}
+
+async fn roll_back(transaction: DatabaseTransaction) -> Result<(), StoreError> {
+    transaction.rollback().await.map_err(|source| StoreError::Database { doing: "roll back a sweep", source })
 }
 
 /// What the share's row says of this sweep.

@@ -27,7 +27,7 @@ pub use timetable::{Ticks, Timetable};
 
 use crate::{
     config::{Config, PricingSource},
-    findings::Cost,
+    findings::{Cost, FindingId},
     inventory::{self, Instance, InstanceState, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
@@ -82,6 +82,14 @@ pub enum SweepError {
     LeaseLost {
         /// What was swept.
         share: Share,
+    },
+    /// Somebody else changed a finding meanwhile: nothing of the sweep was written.
+    #[error("{finding} was changed by somebody else while {share} was swept; nothing of that sweep is written")]
+    Overtaken {
+        /// What was swept.
+        share: Share,
+        /// Which finding.
+        finding: FindingId,
     },
 }
 

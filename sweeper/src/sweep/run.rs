@@ -152,7 +152,7 @@ fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
                 "swept"
             );
         }
-        Err(error @ SweepError::LeaseLost { .. }) => {
+        Err(error @ (SweepError::LeaseLost { .. } | SweepError::Overtaken { .. })) => {
             count("refused");
             tracing::warn!(tick = %moment.tick, epoch = lease.epoch, "{error}");
         }

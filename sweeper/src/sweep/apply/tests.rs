@@ -192,6 +192,25 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
     assert_eq!(unconfirmed.not_proposed.as_deref(), Some("no longer confirmed"));
 }
 
+#[tokio::test]
+async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_finding() {
+    let (_, outcomes) = sweeps(vec![judged(running(), Coverage::Complete)]).await;
+    let found = outcomes[0].opened[0].clone();
+    let store = context().await.store;
+    store.migrate().await.expect("a schema");
+    assert!(matches!(findings::open(store.connection(), &found).await, Ok(true)));
+    assert!(matches!(findings::open(store.connection(), &found).await, Ok(false)), "it is open already");
+    let later = Finding { id: FindingId("f-000000000000".into()), ..found.clone() };
+    assert!(matches!(findings::open(store.connection(), &later).await, Ok(false)), "one on a machine");
+    let resource = "aws:123456789012:eu-central-1:i-00000000000000001".parse().expect("a node id");
+    let other = findings::open(store.connection(), &Finding { resource, ..found.clone() }).await;
+    assert!(matches!(other, Err(StoreError::Collision { .. })), "{other:?}");
+    assert!(
+        matches!(findings::update(store.connection(), &found, at(0)).await, Ok(false)),
+        "confirmed later than that"
+    );
+}
+
 /// A machine that no agent reports from, and whose provider saw this much CPU, in millionths.
 fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Judged {
     let from = at(0);
