@@ -2,7 +2,6 @@
 
 use super::{Output, open_existing, screen, sweep};
 use crate::{config::Config, findings::Status, sweep::FindingLine, verdict::words};
-use jiff::Timestamp;
 use std::process::ExitCode;
 
 /// Closed findings that are listed.
@@ -33,10 +32,10 @@ pub(super) async fn list(config: &Config, closed: bool, output: Output) -> anyho
             let lines: Vec<_> = found.iter().map(FindingLine::from).collect();
             let (quiet, idle): (Vec<_>, Vec<_>) = lines.into_iter().partition(sweep::is_quiet);
             if !idle.is_empty() {
-                screen::print(&sweep::findings(&idle, Timestamp::now()));
+                screen::print(&sweep::findings(&idle));
             }
             if !quiet.is_empty() {
-                screen::print(&format!("{}\n{}", sweep::QUIET, sweep::findings(&quiet, Timestamp::now())));
+                screen::print(&format!("{}\n{}", sweep::QUIET, sweep::findings(&quiet)));
             }
         }
     }

@@ -66,11 +66,11 @@ fn table(report: &Report) -> String {
     if idle.is_empty() {
         let _ = writeln!(out, "{BOLD}No idle machines found.{BOLD:#}");
     } else {
-        let _ = writeln!(out, "{}", findings(&idle, report.started_at));
+        let _ = writeln!(out, "{}", findings(&idle));
         let _ = writeln!(out, "{}", total(&idle));
     }
     if !quiet.is_empty() {
-        let _ = writeln!(out, "\n{BOLD}{QUIET}{BOLD:#}\n{}", findings(&quiet, report.started_at));
+        let _ = writeln!(out, "\n{BOLD}{QUIET}{BOLD:#}\n{}", findings(&quiet));
     }
     section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
     section(&mut out, "No verdict yet", &report.unknown);
@@ -138,12 +138,12 @@ pub(super) fn is_quiet(finding: &FindingLine) -> bool {
     finding.class == Class::QuietInstance.as_str()
 }
 
-/// A table of findings, all of them quiet or none.
-pub(super) fn findings(findings: &[FindingLine], now: Timestamp) -> String {
+/// A table of findings, all of them quiet or none. Time and cost end where the evidence does.
+pub(super) fn findings(findings: &[FindingLine]) -> String {
     let lasts = if findings.iter().all(is_quiet) { "QUIET FOR" } else { "IDLE FOR" };
     let mut table = bare_table(["FINDING", lasts, "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
     for finding in findings {
-        let lasted = now.duration_since(finding.since);
+        let lasted = finding.confirmed_until.duration_since(finding.since);
         let so_far = finding.cost_micro_usd_per_hour.map(recommender::money::HourlyRate::from_micros);
         table.add_row([
             plain(&finding.id),
@@ -233,6 +233,31 @@ mod tests {
             listed,
             failed: None,
         }
+    }
+
+    #[test]
+    fn time_and_cost_end_where_the_evidence_does() {
+        let at = |hours| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(hours);
+        let line = FindingLine {
+            id: "f-1".into(),
+            class: Class::IdleNode.as_str().into(),
+            resource: "host:1".into(),
+            name: None,
+            instance_type: None,
+            verdict: "idle".into(),
+            since: at(1),
+            confirmed_at: at(4),
+            confirmed_until: at(3),
+            cost_micro_usd_per_hour: Some(250_000),
+            cost_per_hour: Some("$0.25/h".into()),
+            cost_unknown_because: None,
+            why: String::new(),
+            proposal: None,
+            launched_by: None,
+        };
+        let table = findings(&[line]);
+        assert_eq!(table.lines().count(), 2, "{table}");
+        assert!(table.contains(" 2 h ") && table.contains(" $0.50 "), "{table}");
     }
 
     #[test]

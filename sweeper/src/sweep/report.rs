@@ -2,7 +2,7 @@
 
 use super::Share;
 use crate::{
-    findings::{Cost, Finding},
+    findings::{Cost, Finding, window_end},
     inventory::{Kind, LaunchedBy, Usage},
     store::Held,
 };
@@ -97,6 +97,8 @@ pub struct FindingLine {
     pub since: Timestamp,
     /// When it was last confirmed.
     pub confirmed_at: Timestamp,
+    /// So far the evidence reaches that last confirmed it: what it costs after that is nobody's guess.
+    pub confirmed_until: Timestamp,
     /// On-demand list price, in micro-dollars per hour; `None` is not known.
     pub cost_micro_usd_per_hour: Option<i64>,
     /// The same for people.
@@ -235,6 +237,7 @@ impl From<&Finding> for FindingLine {
             verdict: evidence.judgement.verdict.as_str().to_owned(),
             since: finding.since,
             confirmed_at: finding.confirmed_at,
+            confirmed_until: window_end(finding),
             cost_micro_usd_per_hour,
             cost_per_hour,
             cost_unknown_because,
