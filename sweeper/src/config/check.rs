@@ -108,6 +108,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must not be longer than `verdict.lookback`",
     )?;
     require(
+        verdict.gone_after >= verdict.lookback,
+        "verdict.gone_after",
+        "must be at least as long as `verdict.lookback`; a host may be off for a weekend",
+    )?;
+    require(
         verdict.unattributed_starts_per_s.is_finite() && verdict.unattributed_starts_per_s >= 0.0,
         "verdict.unattributed_starts_per_s",
         "must be a number from 0 on",

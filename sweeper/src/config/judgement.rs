@@ -179,6 +179,9 @@ pub struct VerdictConfig {
     pub unattributed_disk_threshold_bytes_per_s: u64,
     /// Likewise CPU time of housekeeping, averaged over `idle_after`, in nanoseconds a second.
     pub housekeeping_cpu_budget_ns_per_s: u64,
+    /// A host of which nothing was heard for so long, and which no inventory covers, is gone, and its findings end.
+    #[serde(with = "duration")]
+    pub gone_after: Duration,
     /// An instance without an agent is `quiet` only if its provider measured it over so long a look-back.
     #[serde(with = "duration")]
     pub quiet_after: Duration,
@@ -206,6 +209,7 @@ impl Default for VerdictConfig {
             kernel_cpu_threshold_ns_per_s: 200_000_000,
             unattributed_disk_threshold_bytes_per_s: 10 << 20,
             housekeeping_cpu_budget_ns_per_s: 50_000_000,
+            gone_after: Duration::from_secs(7 * 86_400),
             quiet_after: Duration::from_secs(7 * 86_400),
             quiet_cpu_threshold_millionths: 20_000,
             quiet_network_threshold_bytes_per_s: 5_000,

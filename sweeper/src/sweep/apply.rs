@@ -22,7 +22,7 @@ use heartbeat::NodeId;
 use jiff::Timestamp;
 use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 /// What this sweep does to the findings.
 #[derive(Default)]
@@ -150,7 +150,7 @@ fn judge_one(
     quiet::judge(context, now, &judged, open, outcome);
     let class = Class::IdleNode;
     let existing = open.remove(&(class, judged.subject.id.clone()));
-    let mut detection = detection(&judged);
+    let mut detection = gone(context, now, &judged).unwrap_or_else(|| detection(&judged));
     count(&judged, outcome);
     // Nobody asked the provider this time (credentials that were there before may be missing for a moment). What it said before is neither
     // confirmed nor forgotten; only work on the node can end the finding.
@@ -196,6 +196,19 @@ fn presence(judged: &Judged) -> Option<Detection> {
         (None, Coverage::Failed) => Some(Detection::NotKnown),
         (None, Coverage::NotAsked) => None,
     }
+}
+
+/// A host that no inventory covers and that has been silent for too long. Whether one that an inventory covers is there, its provider says.
+fn gone(context: &Context, now: Timestamp, judged: &Judged) -> Option<Detection> {
+    let Subject { instance: None, coverage: Coverage::NotAsked, node: Some(node), .. } = &judged.subject else {
+        return None;
+    };
+    let last = node.last_seen_at?;
+    let silent = Duration::try_from(now.duration_since(last)).ok()?;
+    (silent >= context.config.verdict.gone_after).then(|| {
+        let last = words::time(last.as_millisecond());
+        Detection::Refuted { because: format!("nothing has been heard of the host since {last}") }
+    })
 }
 
 /// What this sweep saw of the subject's class of waste.

@@ -211,6 +211,35 @@ async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_findi
     );
 }
 
+#[tokio::test]
+async fn a_host_that_is_silent_for_too_long_is_gone_and_one_that_a_provider_lists_is_not() {
+    let silent = |days: i64, instance: Option<Instance>, coverage| {
+        let mut judged = judged(instance, coverage);
+        judged.judgement =
+            Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(Unknown::NoAgent) };
+        if let Some(node) = &mut judged.subject.node {
+            node.last_seen_at = Some(at(0) - SignedDuration::from_hours(24 * days));
+        }
+        judged
+    };
+    for (days, instance, coverage, is_gone) in [
+        (6, None, Coverage::NotAsked, false),
+        (7, None, Coverage::NotAsked, true),
+        (7, None, Coverage::Failed, false),
+        (7, running(), Coverage::Complete, false),
+    ] {
+        let (open, outcomes) = sweeps(vec![judged(None, Coverage::NotAsked), silent(days, instance, coverage)]).await;
+        assert_eq!(open.is_empty(), is_gone, "{days} {coverage:?}");
+        let [(finding, _)] = outcomes[1].updated.as_slice() else { panic!("{:?}", outcomes[1].updated) };
+        match &finding.status {
+            Status::Open => assert_eq!(finding.confirmed_sweeps, 0),
+            Status::Closed { because, .. } => {
+                assert!(because.starts_with("nothing has been heard of the host since 2026-"))
+            }
+        }
+    }
+}
+
 /// A machine that no agent reports from, and whose provider saw this much CPU, in millionths.
 fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Judged {
     let from = at(0);
