@@ -16,7 +16,7 @@ pub struct DecidingRow {
     pub signal: Signal,
     /// Its key: the cgroup path; of inbound peers, `port` and its number.
     pub key: String,
-    /// Its container, as [`container`] says it; empty if it is none or has no name.
+    /// Its container: `NAMESPACE/POD/CONTAINER`, of ECS `CLUSTER/TASK/CONTAINER`, of Docker its name alone. Empty if it is none, or nobody told.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub container: String,
     /// Executable name of its busiest process; empty if it is not known.
@@ -25,8 +25,7 @@ pub struct DecidingRow {
     pub amount: u64,
 }
 
-/// What people call a row's container: `NAMESPACE/POD/CONTAINER`, of ECS `CLUSTER/TASK/CONTAINER`, of Docker its name alone. Empty if it is none, or
-/// nobody told.
+/// What people call a row's container ([`DecidingRow::container`]).
 pub(super) fn container(row: &wire::WorkloadActivity) -> String {
     let told = row.name.as_ref().and_then(|name| name.container.as_ref());
     let parts = told.map(|told| [told.namespace.as_str(), &told.pod, &told.name]);
