@@ -234,7 +234,7 @@ async fn a_host_that_is_silent_for_too_long_is_gone_and_one_that_a_provider_list
         match &finding.status {
             Status::Open => assert_eq!(finding.confirmed_sweeps, 0),
             Status::Closed { because, .. } => {
-                assert!(because.starts_with("nothing has been heard of the host since 2026-"))
+                assert!(because.starts_with("nothing has been heard of the host since 2026-"), "{because}");
             }
         }
     }
