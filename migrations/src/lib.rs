@@ -14,6 +14,7 @@ mod m0007_history;
 mod m0008_outside;
 mod m0009_node_identity;
 mod m0010_idle_class;
+mod m0011_refused_heartbeats;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -36,6 +37,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0008_outside::Migration),
             Box::new(m0009_node_identity::Migration),
             Box::new(m0010_idle_class::Migration),
+            Box::new(m0011_refused_heartbeats::Migration),
         ]
     }
 }

@@ -19,6 +19,7 @@ use reqwest::{
     Client, RequestBuilder,
     header::{CONTENT_ENCODING as ENCODING_HEADER, CONTENT_TYPE as TYPE_HEADER},
 };
+use serde_json::Value;
 use std::{
     fs,
     io::Write as _,
@@ -151,6 +152,32 @@ async fn bad_heartbeats_are_refused_by_name_counted_logged_and_not_stored() {
     let ack: Ack = site.post(good).bearer_auth(&token).send().await.unwrap().json().await.unwrap();
     assert_eq!((ack.stored, ack.contiguous_sequence), (1, 1));
     assert_eq!((site.stored(&node).await, site.counter("heartbeats_stored_total ").await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_node_whose_heartbeats_are_refused_is_not_called_silent() {
+    let site = Site::new().await;
+    let node = sample::node(1);
+    let name = node.to_string();
+    let token = site.join(&sample::join(&node, sample::boot(1))).await.node_token;
+    let unheard = site.sweeper.json(&["nodes", &name]).await;
+    assert_eq!((&unheard["refused_because"], &unheard["verdict"]), (&Value::Null, &"unknown".into()), "{unheard:#}");
+
+    let ahead = changed(&node, |envelope| envelope.sent_unix_ms += 2 * HOUR_MS);
+    site.refused("two hours ahead", site.post(ahead).bearer_auth(&token), 422, "clock_skew", &name).await;
+    let refused = site.sweeper.json(&["nodes", &name]).await;
+    let because = refused["refused_because"].as_str().unwrap();
+    assert!(because.starts_with("the time of sending is ") && because.contains("ahead of this server's"), "{because}");
+    let table = String::from_utf8(site.sweeper.run(&["nodes", &name[..10]]).await.stdout).unwrap();
+    assert!(table.contains("its heartbeats are refused, last at ") && table.contains(because), "{table}");
+    let (_, report) = site.sweeper.sweep().await;
+    let why = report["blind_spots"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("its agent's heartbeats are refused") && why.contains(because), "{report:#}");
+
+    site.post(changed(&node, |_| {})).bearer_auth(&token).send().await.unwrap().error_for_status().unwrap();
+    assert_eq!(site.sweeper.json(&["nodes", &name]).await["refused_because"], Value::Null, "it is heard again");
+    let nobody = site.sweeper.run(&["nodes", "host:ffff"]).await;
+    assert!(!nobody.status.success() && String::from_utf8_lossy(&nobody.stderr).contains("has joined"), "{nobody:?}");
 }
 
 /// Four times as many as two cores decode at once.

@@ -14,12 +14,20 @@ use lab::{
     ec2_signature::Signer,
     gce::Gce,
     imds::{Identity, Imds, Session},
+    process::Running,
     quiet,
     sweeper::Sweeper,
     wait,
 };
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Output, sync::Arc, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Command, Output},
+    sync::Arc,
+    time::Duration,
+};
 use sweeper::store::{Store, TokenHash};
 
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -101,6 +109,38 @@ async fn a_stolen_fleet_token_takes_over_no_node_and_is_told() {
     assert!(!why.contains("disputed"), "{why}");
     until_more_are_stored("heartbeats after the dispute", &store).await;
     agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_works_says_what_decides_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sweeper = Sweeper::start(&scratch.path().join("sweeper"), SITE, &[]).await;
+    let mut burner = Running::start("burner", Command::new("sh").args(["-c", "while :; do :; done"]), scratch.path());
+    let mut agent =
+        start(&scratch.path().join("agent"), &sweeper, &format!("join_token = \"{}\"", sweeper.join_token()));
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy().into_owned();
+    let node = wait::until("a verdict on this very host", TIMEOUT, || async {
+        if the_nodes(&sweeper).await == 0 {
+            return None;
+        }
+        let node = sweeper.json(&["nodes", &host]).await;
+        (node["verdict"] == "active").then_some(node)
+    })
+    .await;
+    assert_eq!(node["deciding_row"]["signal"], "workload_cpu", "{node:#}");
+    assert!(node["why"].as_str().unwrap().starts_with("CPU time of workloads above its threshold"), "{node:#}");
+    assert!(node["since"].is_string() && node["not_measured"].is_array() && node["case"].is_null(), "{node:#}");
+    let table = String::from_utf8(sweeper.run(&["nodes", &host]).await.stdout).unwrap();
+    for part in ["is active", "heard ", "not attested (fleet_token), key ", "Why active", "Workloads that live there"] {
+        assert!(table.contains(part), "`{part}` is not in:\n{table}");
+    }
+    assert!(burner.ended().is_none());
+    agent.stop().await;
+}
+
+async fn the_nodes(sweeper: &Sweeper) -> usize {
+    sweeper.json(&["nodes"]).await.as_array().unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -132,6 +132,11 @@ impl Reason {
         }
     }
 
+    /// Whether the same request would be refused again, whatever becomes of this server.
+    pub(crate) fn is_the_senders(self) -> bool {
+        self.parts().0.is_client_error() && self != Self::Timeout
+    }
+
     /// The stable word, also the counter's label.
     pub(crate) fn word(self) -> &'static str {
         self.parts().1

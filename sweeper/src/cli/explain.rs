@@ -4,7 +4,7 @@ use super::{FAILED, Output, open_existing, plan, screen};
 use crate::{
     config::Config,
     findings::{Class, Cost, Finding, Quietness, Status, charge, window_end},
-    verdict::{Decision, judge, words},
+    verdict::{Case, Decision, Judgement, NodeFacts, judge, words},
 };
 use jiff::Timestamp;
 use screen::{BOLD, DIM, WARN, plain};
@@ -52,11 +52,11 @@ fn text(finding: &Finding, replays: bool) -> String {
     out
 }
 
-fn heading(out: &mut String, text: &str) {
+pub(super) fn heading(out: &mut String, text: &str) {
     let _ = writeln!(out, "\n{BOLD}{text}{BOLD:#}");
 }
 
-fn list(out: &mut String, lines: &[String]) {
+pub(super) fn list(out: &mut String, lines: &[String]) {
     for line in lines {
         let _ = writeln!(out, "  {line}");
     }
@@ -112,6 +112,19 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     if let Some(metrics) = metrics {
         list(out, &metrics.thresholds());
     }
+    evidence(out, case, judgement);
+    if replays {
+        let _ = writeln!(out, "  {DIM}judged again from the stored evidence just now: the same verdict{DIM:#}");
+    } else {
+        let _ = writeln!(
+            out,
+            "  {WARN}this version judges the stored evidence differently; the next sweep decides{WARN:#}"
+        );
+    }
+}
+
+/// The counters that decided, and who measured them.
+pub(super) fn evidence(out: &mut String, case: &Case, judgement: &Judgement) {
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
         Decision::Above { observation, .. } => Some(observation),
@@ -145,19 +158,16 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             let _ = writeln!(out, "  work told from housekeeping by rules {}", plain(&node.rules_version));
         }
     }
-    if replays {
-        let _ = writeln!(out, "  {DIM}judged again from the stored evidence just now: the same verdict{DIM:#}");
-    } else {
-        let _ = writeln!(
-            out,
-            "  {WARN}this version judges the stored evidence differently; the next sweep decides{WARN:#}"
-        );
-    }
 }
 
 fn present(out: &mut String, finding: &Finding) {
     let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.outside.is_none()) else { return };
     heading(out, "Workloads that were there, below every threshold");
+    workloads(out, node);
+}
+
+/// Whose processes live there, busiest first.
+pub(super) fn workloads(out: &mut String, node: &NodeFacts) {
     if node.workloads.is_empty() {
         list(out, &["none: only housekeeping, kernel threads and the agent".to_owned()]);
     }

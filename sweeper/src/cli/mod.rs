@@ -4,6 +4,7 @@ mod explain;
 mod findings;
 mod inventory;
 mod jobs;
+mod node;
 mod nodes;
 mod plan;
 mod progress;
@@ -137,10 +138,12 @@ It shows what the last sweeps have read, joined with the latest heartbeats. Wher
         #[command(flatten)]
         printed: Printed,
     },
-    /// List the nodes and how each is attested; make join tokens, revoke
+    /// List the nodes and how each is attested, or show what one does; make join tokens, revoke
     #[command(after_help = "\
 Examples:
   sweeper nodes
+  sweeper nodes web-1                          its verdict now, what decided it, what its agent cannot measure
+  sweeper nodes web-1 --output json | jq '{verdict, why, not_measured}'
   sweeper nodes --output json | jq '.[] | select(.attested | not) | .node'
   sweeper nodes token --expires 1h
   sweeper nodes revoke host:0123456789abcdef0123456789abcdef

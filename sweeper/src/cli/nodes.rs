@@ -1,7 +1,7 @@
-//! `sweeper nodes`: who is attested how, join tokens, revocation.
+//! `sweeper nodes`: who is attested how, join tokens, revocation; one node by itself: `node`.
 
 use super::{
-    FAILED, Output, Printed, open_existing, open_to_change, screen,
+    FAILED, Output, Printed, node, open_existing, open_to_change, screen,
     sweep::{bare_table, trim_lines},
 };
 use crate::{
@@ -20,6 +20,9 @@ use std::{process::ExitCode, time::Duration};
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Question {
+    /// One node: its id as the list has it, as much of its beginning as is unique, or its name
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -66,26 +69,30 @@ Whoever holds a join secret can then join as this node. If the fleet token may b
 
 /// One line of the list.
 #[derive(Serialize)]
-struct Line {
-    node: String,
-    hostname: String,
+pub(super) struct Line {
+    pub(super) node: String,
+    pub(super) hostname: String,
     agent_version: String,
-    attestation: Attestation,
-    attested: bool,
+    pub(super) attestation: Attestation,
+    pub(super) attested: bool,
     /// The fingerprint of its key; null is a node without one.
-    key: Option<String>,
+    pub(super) key: Option<String>,
     key_bound_at: Option<Timestamp>,
     joined_at: Timestamp,
-    last_seen_at: Option<Timestamp>,
+    pub(super) last_seen_at: Option<Timestamp>,
     disputed_since: Option<Timestamp>,
     disputed_because: Option<String>,
     revoked_at: Option<Timestamp>,
+    /// When its heartbeats were last refused, if none were received since.
+    pub(super) refused_at: Option<Timestamp>,
+    pub(super) refused_because: Option<String>,
 }
 
 impl From<Node> for Line {
     fn from(node: Node) -> Self {
         let key = node.binding.as_ref().and_then(|binding| binding.public_key.parse::<PublicKey>().ok());
         let (disputed_since, disputed_because) = node.disputed.unzip();
+        let (refused_at, refused_because) = node.refused.unzip();
         Self {
             node: node.node_id.to_string(),
             hostname: node.hostname,
@@ -99,12 +106,14 @@ impl From<Node> for Line {
             disputed_since,
             disputed_because,
             revoked_at: node.revoked_at,
+            refused_at,
+            refused_because,
         }
     }
 }
 
 impl Line {
-    fn state(&self) -> String {
+    pub(super) fn state(&self) -> String {
         let since = |word: &str, time: Timestamp| format!("{word} since {}", words::time(time.as_millisecond()));
         match (self.disputed_since, self.revoked_at) {
             (Some(time), _) => {
@@ -112,6 +121,7 @@ impl Line {
                 format!("{}: {because}", since("disputed", time))
             }
             (None, Some(time)) => since("revoked", time),
+            (None, None) if self.refused_at.is_some() => "its heartbeats are refused".to_owned(),
             (None, None) => "-".to_owned(),
         }
     }
@@ -119,7 +129,10 @@ impl Line {
 
 pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<ExitCode> {
     match question.command {
-        None => list(config, question.printed.output).await,
+        None => match question.node {
+            Some(wanted) => node::show(config, &wanted, question.printed.output).await,
+            None => list(config, question.printed.output).await,
+        },
         Some(Command::Token { node, expires, printed }) => token(config, node.as_ref(), expires, printed.output).await,
         Some(Command::Revoke { node }) => revoke(config, &node).await,
         Some(Command::Settle { node }) => settle(config, &node).await,

@@ -41,6 +41,8 @@ pub(super) mod node {
         pub disputed_unix_ms: Option<i64>,
         pub disputed_because: Option<String>,
         pub revoked_unix_ms: Option<i64>,
+        pub refused_unix_ms: Option<i64>,
+        pub refused_because: Option<String>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

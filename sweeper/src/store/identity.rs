@@ -271,6 +271,8 @@ async fn known(transaction: &DatabaseTransaction, join: &Join<'_>) -> Result<(no
         disputed_unix_ms: Set(None),
         disputed_because: Set(None),
         revoked_unix_ms: Set(None),
+        refused_unix_ms: Set(None),
+        refused_because: Set(None),
     };
     let known = match lock_node(transaction, &id).await? {
         Some(row) => return Ok((row, true)),

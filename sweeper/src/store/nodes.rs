@@ -3,16 +3,19 @@
 use super::{
     Doing as _, Store, StoreError, clock, corrupt,
     entities::{node, node_token},
-    from_unix_ms,
+    from_unix_ms, to_unix_ms,
 };
 use crate::identity::{Attestation, Identity};
 use heartbeat::NodeId;
 use jiff::Timestamp;
 use sea_orm::{
-    ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
-    QueryTrait as _, sea_query::Expr, sea_query::ExprTrait as _,
+    ColumnTrait as _, Condition, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _, QueryTrait as _, sea_query::Expr, sea_query::ExprTrait as _,
 };
 use sha2::{Digest as _, Sha256};
+
+/// A node that is refused again and again is noted once in this time.
+const NOTED_AGAIN_AFTER_MS: i64 = 10_000;
 
 /// The SHA-256 of a token, as 64 hexadecimal digits: all that is kept of it. A token has 256 random bits, so it needs neither salt nor a slow hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Node {
     pub disputed: Option<(Timestamp, String)>,
     /// When it was revoked, if it has not joined since.
     pub revoked_at: Option<Timestamp>,
+    /// When heartbeats of its were refused, and why, if none were received since.
+    pub refused: Option<(Timestamp, String)>,
 }
 
 /// A key that is bound to a node.
@@ -114,6 +119,25 @@ impl Store {
         row.map(Node::try_from).transpose()
     }
 
+    /// Notes that heartbeats of a node were refused, once in ten seconds.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn note_refused_heartbeats(&self, id: &NodeId, because: &str, now: Timestamp) -> Result<(), StoreError> {
+        let before = to_unix_ms(now).saturating_sub(NOTED_AGAIN_AFTER_MS);
+        let is_news =
+            Condition::any().add(node::Column::RefusedUnixMs.is_null()).add(node::Column::RefusedUnixMs.lt(before));
+        node::Entity::update_many()
+            .col_expr(node::Column::RefusedUnixMs, Expr::value(to_unix_ms(now)))
+            .col_expr(node::Column::RefusedBecause, Expr::value(because))
+            .filter(node::Column::NodeId.eq(id.to_string()))
+            .filter(is_news)
+            .exec(&self.connection)
+            .await
+            .doing("note that heartbeats were refused")?;
+        Ok(())
+    }
+
     /// How many nodes are disputed.
     ///
     /// # Errors
@@ -163,6 +187,12 @@ impl TryFrom<node::Model> for Node {
                 (None, _) => None,
             },
             revoked_at: row.revoked_unix_ms.map(from_unix_ms).transpose()?,
+            refused: match row.refused_unix_ms {
+                Some(at) if row.last_seen_at_unix_ms < Some(at) => {
+                    Some((from_unix_ms(at)?, row.refused_because.unwrap_or_default()))
+                }
+                _ => None,
+            },
         })
     }
 }

@@ -255,6 +255,18 @@ fn count(judged: &Judged, outcome: &mut Outcome) {
     }
 }
 
+/// What decided, and of a machine whose agent is not heard, why that is, as far as it is known.
+fn why(judged: &Judged) -> String {
+    let decided = words::decision(&judged.judgement, &judged.case);
+    match judged.subject.node.as_ref().and_then(|node| node.refused.as_ref()) {
+        Some((at, because)) if is_blind(judged) => {
+            let at = words::time(at.as_millisecond());
+            format!("its agent's heartbeats are refused, last at {at}: {because}")
+        }
+        _ => decided,
+    }
+}
+
 fn line(judged: &Judged) -> MachineLine {
     let (cost_micro_usd_per_hour, cost_per_hour, cost_unknown_because) = report::cost(&judged.cost);
     MachineLine {
@@ -262,7 +274,7 @@ fn line(judged: &Judged) -> MachineLine {
         name: judged.subject.name(),
         instance_type: judged.subject.instance.as_ref().and_then(|instance| instance.instance_type.clone()),
         verdict: judged.judgement.verdict.as_str().to_owned(),
-        why: words::decision(&judged.judgement, &judged.case),
+        why: why(judged),
         cost_micro_usd_per_hour,
         cost_per_hour,
         cost_unknown_because,

@@ -34,7 +34,7 @@ use crate::{
     verdict::{Case, Judgement, Policy, Verdict, judge},
 };
 use discover::Discovery;
-use heartbeat::NodeId;
+use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use outside::Outside;
 use recommender::money::HourlyRate;
@@ -147,7 +147,7 @@ async fn look(
     let policy = policy(config);
     let mut judged = Vec::with_capacity(subjects.len());
     for subject in subjects {
-        let case = case_of(store, &subject, &policy, config.verdict.lookback, now).await?;
+        let (case, _) = case_of(store, subject.node.as_ref(), &policy, config.verdict.lookback, now).await?;
         let judgement = judge(&case);
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
         judged.push(Judged { subject, case, judgement, cost, outside: Outside::default() });
@@ -190,22 +190,38 @@ fn per_1000_s(per_s: f64) -> u64 {
 
 async fn case_of(
     store: &Store,
-    subject: &Subject,
+    node: Option<&Node>,
     policy: &Policy,
     lookback: Duration,
     now: Timestamp,
-) -> Result<Case, SweepError> {
-    let heartbeats = if subject.node.is_some() {
+) -> Result<(Case, Option<wire::Coverage>), SweepError> {
+    let heartbeats = if let Some(node) = node {
         let lookback = SignedDuration::try_from(lookback).unwrap_or(SignedDuration::MAX);
         let from = now.checked_sub(lookback).unwrap_or(Timestamp::MIN);
         let until = now.checked_add(CLOCK_AHEAD).unwrap_or(Timestamp::MAX);
-        store.heartbeats(&subject.id, from, until).await?
+        store.heartbeats(&node.node_id, from, until).await?
     } else {
         Vec::new()
     };
+    let coverage = heartbeats.last().and_then(|last| last.heartbeat.coverage.clone());
     let heartbeats = heartbeats.into_iter().map(|stored| (stored.boot_id, stored.heartbeat)).collect();
-    let identity = subject.node.as_ref().map(Node::identity);
-    Ok(Case::new(now.as_millisecond(), policy.clone(), heartbeats).spoken_for_by(identity))
+    let case = Case::new(now.as_millisecond(), policy.clone(), heartbeats);
+    Ok((case.spoken_for_by(node.map(Node::identity)), coverage))
+}
+
+/// What a node does, as a sweep would judge it at this moment from its heartbeats alone, and what its latest heartbeat could measure.
+///
+/// # Errors
+/// If the database does not answer, or holds what this version never wrote.
+pub async fn judge_node(
+    store: &Store,
+    config: &Config,
+    node: &Node,
+    now: Timestamp,
+) -> Result<(Case, Judgement, Option<wire::Coverage>), SweepError> {
+    let (case, coverage) = case_of(store, Some(node), &policy(config), config.verdict.lookback, now).await?;
+    let judgement = judge(&case);
+    Ok((case, judgement, coverage))
 }
 
 /// Looks up the prices of the machines that a report names with their cost: the idle ones and the blind spots.

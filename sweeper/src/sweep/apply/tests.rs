@@ -68,6 +68,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         binding: None,
         disputed: None,
         revoked_at: None,
+        refused: None,
     };
     Judged {
         subject: Subject {
