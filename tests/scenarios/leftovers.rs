@@ -8,6 +8,7 @@ use lab::{
     sweeper::Sweeper,
 };
 use recommender::rules::stop;
+use serde_json::json;
 use sweeper::inventory::{
     FailureKind, Inventory, Kind, Launch, Outcome, Patience, Protection, Provider, Silent, SnapshotState, StorageTier,
     VolumeAttachment, VolumeState,
@@ -350,8 +351,15 @@ async fn a_sweep_says_what_it_listed_and_judges_machines_whatever_else_is_denied
     assert_eq!(listed[..expected.len()], expected);
     assert!(scopes[1]["failed"].as_str().unwrap().starts_with("ec2:DescribeVolumes: denied"));
     assert_eq!(report["blind_spots"].as_array().unwrap().len(), 2, "the machines are judged: {report}");
+    let overview = &report["overview"];
+    assert_eq!(overview["running"], json!({"machines": 2, "priced": 0, "micro_usd_per_hour": 0}), "{overview:#}");
+    assert_eq!(overview["unpriced"].as_array().unwrap().len(), 1, "one reason, once: {overview:#}");
+    assert_eq!(overview["by_region"][0]["name"], "aws 123456789012 us-east-1");
 
     let table = String::from_utf8(sweeper.run(&["sweep"]).await.stdout).unwrap();
     let line = "Listed: 2 instances, volumes not known, 4 addresses, 5 snapshots, 4 Auto Scaling groups";
     assert!(table.contains(line) && table.contains("not read: aws 123456789012 us-east-1 volume:"), "{table}");
+    for part in ["2 machines run; what they cost is not known", "no price of 2 machines: ", "Next: put an agent on "] {
+        assert!(table.contains(part), "`{part}` is not in:\n{table}");
+    }
 }

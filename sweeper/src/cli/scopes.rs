@@ -37,7 +37,9 @@ fn table(scopes: &[ScopeStatus]) -> String {
             _ => "-".to_owned(),
         };
         let not_read = scope.failed.as_ref().map(|failed| format!("not read: {failed}"));
-        let read = [scope.listed.clone(), not_read].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let is_empty = scope.account.is_some() && scope.listed.is_none() && scope.complete == Some(true);
+        let nothing = is_empty.then(|| "nothing is there".to_owned());
+        let read = [scope.listed.clone(), not_read, nothing].into_iter().flatten().collect::<Vec<_>>().join("; ");
         table.add_row([
             screen::plain(&scope.name()),
             time(scope.swept_for),

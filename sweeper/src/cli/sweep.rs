@@ -6,7 +6,7 @@ use crate::{
     findings::{Class, Seen},
     inventory::Kind,
     outbox,
-    sweep::{self, Context, Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine},
+    sweep::{self, Context, Counts, FindingLine, Left, MachineLine, NotAsked, Overview, Report, RunRate, ScopeLine},
     verdict::words,
 };
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -72,7 +72,9 @@ fn table(report: &Report) -> String {
     if !quiet.is_empty() {
         let _ = writeln!(out, "\n{BOLD}{QUIET}{BOLD:#}\n{}", findings(&quiet));
     }
+    overview(&mut out, &report.overview, &report.scopes);
     section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
+    next_step(&mut out, &report.blind_spots);
     section(&mut out, "No verdict yet", &report.unknown);
     let counts = report.counts;
     let _ = writeln!(
@@ -89,6 +91,98 @@ fn table(report: &Report) -> String {
     }
     not_asked(&mut out, report);
     out
+}
+
+/// More lines than these push the findings off the screen; JSON has them all.
+const MOST_PARTS: usize = 5;
+
+/// What runs and what it costs, and what is left lying about.
+fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLine]) {
+    // What could not be listed may be there as well.
+    let or_more = |kind: Kind| {
+        let may_be_of = |scope: &ScopeLine| scope.kind.as_deref().is_none_or(|listed| listed == kind.as_str());
+        let is_partial = scopes.iter().any(|scope| scope.failed.is_some() && may_be_of(scope));
+        if is_partial { " or more" } else { "" }
+    };
+    let Overview { running, unpriced, unattached_volumes, unused_addresses, .. } = overview;
+    if running.machines > 0 {
+        let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(Kind::Instance)));
+        out.push_str(&parts(overview));
+        for reason in unpriced {
+            let count = words::count(u32::try_from(reason.machines).unwrap_or(u32::MAX), "machine", "machines");
+            let _ = writeln!(out, "  {WARN}no price of {count}:{WARN:#} {}", plain(&reason.why));
+        }
+    }
+    let left = |left: Left, kind: Kind, one: &str, many: &str| {
+        let size = if left.gib > 0 { format!(" ({} GiB)", left.gib) } else { String::new() };
+        let what = if left.count == 1 { one } else { many };
+        (left.count > 0).then(|| format!("{}{} {what}{size}", left.count, or_more(kind)))
+    };
+    let lying = [
+        left(*unattached_volumes, Kind::Volume, "volume attached to nothing", "volumes attached to nothing"),
+        left(*unused_addresses, Kind::Address, "address tied to nothing", "addresses tied to nothing"),
+    ];
+    let lying: Vec<String> = lying.into_iter().flatten().collect();
+    if !lying.is_empty() {
+        let _ =
+            writeln!(out, "\n{BOLD}Left lying about:{BOLD:#} {}. `sweeper inventory` lists each.", lying.join(", "));
+    }
+}
+
+fn burns(rate: RunRate, or_more: &str) -> String {
+    let what = if rate.machines == 1 { "machine runs" } else { "machines run" };
+    let machines = format!("{}{or_more} {what}", rate.machines);
+    if rate.priced == 0 {
+        return format!("{machines}; what they cost is not known");
+    }
+    let per_hour = rate.per_hour();
+    let not_priced = rate.machines - rate.priced;
+    let besides = if not_priced > 0 { format!(", besides {not_priced} without a known price") } else { String::new() };
+    format!("{machines}: {per_hour}, {} a month at list prices{besides}", per_hour.per_month().in_cents())
+}
+
+/// Regions and owners, dearest first.
+fn parts(overview: &Overview) -> String {
+    let Overview { by_region, by_owner, .. } = overview;
+    // Where nobody has an owner, the total says it all.
+    let has_owners = by_owner.iter().any(|part| part.name.is_some());
+    let owners = if has_owners { by_owner.as_slice() } else { &[] };
+    let mut table = bare_table(["", "", ""]);
+    for (label, parts) in [("", by_region.as_slice()), ("owner ", owners)] {
+        for part in parts.iter().take(MOST_PARTS) {
+            let name = part.name.as_deref().map(|name| format!("{label}{name}"));
+            let cost = if part.rate.priced == 0 { "not known".to_owned() } else { part.rate.per_hour().to_string() };
+            let name = name.unwrap_or_else(|| "without an owner's tag".to_owned());
+            table.add_row([plain(&name), part.rate.machines.to_string(), cost]);
+        }
+        if parts.len() > MOST_PARTS {
+            let more = format!("and {} more: sweeper sweep --output json", parts.len() - MOST_PARTS);
+            table.add_row([more, String::new(), String::new()]);
+        }
+    }
+    for column in [1, 2] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    // The header is empty: its line is not for people.
+    let table = trim_lines(&table.to_string());
+    table.lines().filter(|line| !line.is_empty()).map(|line| format!(" {line}\n")).collect()
+}
+
+/// What would tell most: an agent on the dearest machines of which nothing is known.
+fn next_step(out: &mut String, blind_spots: &[MachineLine]) {
+    const NAMED: usize = 3;
+    if blind_spots.is_empty() {
+        return;
+    }
+    let name = |machine: &MachineLine| plain(machine.name.as_deref().unwrap_or(&machine.resource));
+    let dearest: Vec<String> = blind_spots.iter().take(NAMED).map(name).collect();
+    let _ = writeln!(
+        out,
+        "{BOLD}Next:{BOLD:#} put an agent on {} (docs/operations.md). What they do is not known until one reports.",
+        dearest.join(", ")
+    );
 }
 
 fn not_asked(out: &mut String, report: &Report) {
@@ -215,14 +309,18 @@ fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
 
 /// Why there is no verdict, and what the provider tells.
 fn why(machine: &MachineLine) -> String {
+    // The heading says it of all of them.
+    let said = Some(machine.why.clone()).filter(|why| why != words::NO_AGENT);
     let seen = machine.usage.as_ref().map(|usage| Seen::from(usage).in_words());
     let launched = machine.launched_by.as_ref().map(|by| format!("launched by {by}"));
-    [Some(machine.why.clone()), seen, launched].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let all: Vec<String> = [said, seen, launched].into_iter().flatten().collect();
+    if all.is_empty() { "-".to_owned() } else { all.join("; ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::{Part, Reason};
 
     fn line(kind: Option<&str>, listed: Option<usize>) -> ScopeLine {
         ScopeLine {
@@ -233,6 +331,42 @@ mod tests {
             listed,
             failed: None,
         }
+    }
+
+    #[test]
+    fn what_runs_is_said_with_its_price_its_owners_and_why_prices_are_missing_once() {
+        let rate =
+            |machines, priced, dollars: i64| RunRate { machines, priced, micro_usd_per_hour: dollars * 1_000_000 };
+        let part = |name: Option<&str>, rate| Part { name: name.map(str::to_owned), rate };
+        let shown = Overview {
+            running: rate(12, 10, 4),
+            by_region: vec![part(Some("aws 1 a"), rate(9, 9, 3)), part(Some("aws 1 b"), rate(3, 1, 1))],
+            by_owner: vec![part(None, rate(11, 10, 4)), part(Some("\u{1b}[2J"), rate(1, 0, 0))],
+            unpriced: vec![Reason { why: "a Spot instance does not cost the on-demand price".into(), machines: 2 }],
+            unattached_volumes: Left { count: 3, gib: 600 },
+            unused_addresses: Left { count: 1, gib: 0 },
+        };
+        let mut out = String::new();
+        overview(&mut out, &shown, &[]);
+        let text = anstream::adapter::strip_str(&out).to_string();
+        for line in [
+            "12 machines run: $4.00/h, $2920.00 a month at list prices, besides 2 without a known price",
+            "  aws 1 a                  9    $3.00/h",
+            "  without an owner's tag  11    $4.00/h",
+            "  owner \\u{1b}[2J          1  not known",
+            "no price of 2 machines: a Spot instance does not cost the on-demand price",
+            "Left lying about: 3 volumes attached to nothing (600 GiB), 1 address tied to nothing.",
+        ] {
+            assert!(text.contains(line), "`{line}` is not in:\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let mut none = String::new();
+        overview(&mut none, &Overview::default(), &[]);
+        assert_eq!(none, "");
+        let failed = ScopeLine { failed: Some("denied".into()), ..line(Some("volume"), None) };
+        let mut partial = String::new();
+        overview(&mut partial, &shown, &[failed]);
+        assert!(partial.contains("3 or more volumes attached") && partial.contains(" 1 address tied"), "{partial}");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! opened a finding here, or a scope may have been found, since this one was read.
 
 use super::{
-    Context, Counts, FindingLine, Judged, MachineLine, Moment, Report, ScopeLine, Share, SweepError, is_running,
+    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, Share, SweepError,
+    is_running,
     outside::is_blind,
     report,
     subject::{Coverage, Subject},
@@ -59,6 +60,7 @@ pub(super) async fn apply(
     };
     let open = still_open().await?.into_iter();
     let mut open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
+    let overview = Overview::of(inventory, &judged);
     let mut outcome = Outcome::default();
     for judged in judged {
         judge_one(context, now, judged, &mut open, &mut outcome);
@@ -86,10 +88,14 @@ pub(super) async fn apply(
         scopes: lines,
         not_asked: Vec::new(),
         counts: outcome.counts,
+        overview,
         findings: still_open().await?.iter().map(FindingLine::from).collect(),
         opened,
         closed: closed(&outcome.updated),
-        blind_spots: outcome.blind_spots,
+        blind_spots: {
+            MachineLine::sort(&mut outcome.blind_spots);
+            outcome.blind_spots
+        },
         unknown: outcome.unknown,
     };
     let finished = FinishedSweep {
@@ -117,7 +123,11 @@ async fn roll_back(transaction: DatabaseTransaction) -> Result<(), StoreError> {
 
 /// What the share's row says of this sweep.
 fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Finished {
-    let listed = |line: &ScopeLine| Some(format!("{} × {}", line.listed?, line.kind.as_deref()?));
+    // What there is none of is said by leaving it out.
+    let listed = |line: &ScopeLine| match (line.listed?, line.kind.as_deref()?) {
+        (0, _) => None,
+        (count, kind) => Some(format!("{count} × {kind}")),
+    };
     let join = |words: Vec<String>| (!words.is_empty()).then(|| words.join("; "));
     Finished {
         swept_for: tick,

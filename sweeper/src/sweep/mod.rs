@@ -9,6 +9,7 @@ mod apply;
 mod discover;
 mod lease;
 mod outside;
+mod overview;
 mod report;
 mod run;
 mod schedule;
@@ -18,6 +19,7 @@ mod subject;
 mod timetable;
 
 pub use lease::owner;
+pub use overview::{Left, Overview, Part, Reason, RunRate};
 pub use report::{Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::ScheduleError;
@@ -31,7 +33,7 @@ use crate::{
     inventory::{self, Instance, InstanceState, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
-    verdict::{Case, Judgement, Policy, Verdict, judge},
+    verdict::{Case, Judgement, Policy, judge},
 };
 use discover::Discovery;
 use heartbeat::{NodeId, wire};
@@ -224,13 +226,12 @@ pub async fn judge_node(
     Ok((case, judgement, coverage))
 }
 
-/// Looks up the prices of the machines that a report names with their cost: the idle ones and the blind spots.
+/// Looks up the prices of all that runs, each kind of machine once.
 async fn price(config: &Config, judged: &mut [Judged]) {
-    let wanted = |judged: &&mut Judged| judged.judgement.verdict != Verdict::Active;
     let keys: BTreeSet<PriceKey> =
-        judged.iter_mut().filter(wanted).filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
+        judged.iter().filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
     let table = if keys.is_empty() { PriceTable::default() } else { load_prices(config, &keys).await };
-    for judged in judged.iter_mut().filter(wanted) {
+    for judged in judged {
         judged.cost = match judged.subject.running() {
             Some(instance) => cost(PriceKey::of(instance).and_then(|key| table.on_demand(&key))),
             None => onprem_cost(config, &judged.subject.id),

@@ -1,6 +1,6 @@
 //! What a sweep tells: the same data for the table, for JSON and for the database.
 
-use super::Share;
+use super::{Overview, Share};
 use crate::{
     findings::{Cost, Finding, window_end},
     inventory::{Kind, LaunchedBy, Usage},
@@ -27,13 +27,15 @@ pub struct Report {
     pub not_asked: Vec<NotAsked>,
     /// How many machines are what.
     pub counts: Counts,
+    /// What runs and what it costs, and what is left lying about.
+    pub overview: Overview,
     /// All open findings after this sweep.
     pub findings: Vec<FindingLine>,
     /// Ids of the findings that this sweep opened.
     pub opened: Vec<String>,
     /// Ids of the findings that this sweep closed.
     pub closed: Vec<String>,
-    /// Machines that run, or may run, and that no agent reports from.
+    /// Machines that run, or may run, and that no agent reports from; dearest first.
     pub blind_spots: Vec<MachineLine>,
     /// Other machines on which there is no verdict yet.
     pub unknown: Vec<MachineLine>,
@@ -138,6 +140,15 @@ pub struct MachineLine {
     pub launched_by: Option<LaunchedBy>,
 }
 
+impl MachineLine {
+    /// Dearest first; what has no known price comes last, and equals by key.
+    pub(super) fn sort(lines: &mut [Self]) {
+        lines.sort_by(|a, b| {
+            b.cost_micro_usd_per_hour.cmp(&a.cost_micro_usd_per_hour).then_with(|| a.resource.cmp(&b.resource))
+        });
+    }
+}
+
 /// Machines without a finding that a kept report names, of each kind; its counts tell of all. 50,000 of them are 16 MB for each sweep.
 const KEPT: usize = 100;
 
@@ -149,6 +160,7 @@ impl Report {
             sweep: self.sweep.clone(),
             scopes: self.scopes.clone(),
             not_asked: self.not_asked.clone(),
+            overview: self.overview.clone(),
             findings: self.findings.clone(),
             opened: self.opened.clone(),
             closed: self.closed.clone(),
@@ -168,6 +180,7 @@ impl Report {
             not_asked: Vec::new(),
             scopes: held.iter().map(|(share, held)| ScopeLine::held(share, held)).collect(),
             counts: Counts::default(),
+            overview: Overview::union(shares.iter()),
             findings: open.iter().map(FindingLine::from).collect(),
             opened: Vec::new(),
             closed: Vec::new(),
@@ -192,7 +205,7 @@ impl Report {
             (line.provider.clone(), line.account.clone(), line.region.clone(), kind, line.clone())
         });
         union.scopes.dedup();
-        union.blind_spots.sort_by(|a, b| a.resource.cmp(&b.resource));
+        MachineLine::sort(&mut union.blind_spots);
         union.unknown.sort_by(|a, b| a.resource.cmp(&b.resource));
         union
     }

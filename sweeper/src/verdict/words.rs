@@ -6,6 +6,9 @@ use super::{
 use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
 
+/// Why nothing is known of a machine from which no agent ever reported.
+pub const NO_AGENT: &str = "no agent reports from it: what it does is not known";
+
 /// The name of a signal in a sentence.
 #[must_use]
 pub fn signal(signal: Signal) -> &'static str {
@@ -262,7 +265,7 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
             ))
         ),
         Decision::Unknown(why) => match why {
-            Unknown::NoAgent => "no agent reports from it: what it does is not known".to_owned(),
+            Unknown::NoAgent => NO_AGENT.to_owned(),
             Unknown::Silent { last_heartbeat_unix_ms } => {
                 format!("its agent has been silent since {}", time(*last_heartbeat_unix_ms))
             }

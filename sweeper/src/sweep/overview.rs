@@ -1,0 +1,180 @@
+//! What an account's machines cost together, and what is left lying about: the first thing that somebody without a single agent learns. Pure.
+//!
+//! List prices on demand of what runs: no commitments, no discounts. What has no known price is counted and never added as zero.
+
+use super::{Judged, report::Report};
+use crate::{
+    findings::Cost,
+    inventory::{Address, Inventory, Volume},
+};
+use heartbeat::NodeId;
+use recommender::money::HourlyRate;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What running machines cost, and what costs without doing anything: of what could be listed (see [`Report::scopes`]), and not of what could not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// All machines that the providers say run.
+    pub running: RunRate,
+    /// The same by `PROVIDER ACCOUNT REGION`, dearest first.
+    pub by_region: Vec<Part>,
+    /// The same by owner, dearest first; the owner of a machine without an owner's tag has no name.
+    pub by_owner: Vec<Part>,
+    /// Why prices are not known, the most frequent reason first.
+    pub unpriced: Vec<Reason>,
+    /// Volumes that are attached to nothing.
+    pub unattached_volumes: Left,
+    /// Addresses that are tied to nothing.
+    pub unused_addresses: Left,
+}
+
+/// What some machines cost together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunRate {
+    /// How many run.
+    pub machines: usize,
+    /// Of how many the price is known.
+    pub priced: usize,
+    /// What those cost, in micro-dollars per hour.
+    pub micro_usd_per_hour: i64,
+}
+
+/// A part of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Which.
+    pub name: Option<String>,
+    /// What it costs.
+    #[serde(flatten)]
+    pub rate: RunRate,
+}
+
+/// Why prices are not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// In words.
+    pub why: String,
+    /// Of how many machines.
+    pub machines: usize,
+}
+
+/// What is billed and used by nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// How many.
+    pub count: usize,
+    /// Their size together, in GiB; of what has none 0.
+    pub gib: u64,
+}
+
+impl RunRate {
+    /// What those with a known price cost per hour.
+    #[must_use]
+    pub fn per_hour(self) -> HourlyRate {
+        HourlyRate::from_micros(self.micro_usd_per_hour)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.machines += other.machines;
+        self.priced += other.priced;
+        self.micro_usd_per_hour = self.micro_usd_per_hour.saturating_add(other.micro_usd_per_hour);
+    }
+}
+
+impl Left {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.gib = self.gib.saturating_add(other.gib);
+    }
+}
+
+impl Overview {
+    /// That of one share.
+    pub(super) fn of(inventory: &Inventory, judged: &[Judged]) -> Self {
+        let mut overview = Self::default();
+        let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for judged in judged {
+            let Some(instance) = judged.subject.running() else { continue };
+            let micros = judged.cost.rate().map(|rate| rate.per_hour().micros());
+            let rate =
+                RunRate { machines: 1, priced: usize::from(micros.is_some()), micro_usd_per_hour: micros.unwrap_or(0) };
+            overview.running.add(rate);
+            regions.entry(place(&instance.id)).or_insert_with(RunRate::default).add(rate);
+            let owner = crate::findings::Machine::of(instance).owner;
+            owners.entry(owner).or_insert_with(RunRate::default).add(rate);
+            if let Cost::Unknown { why } = &judged.cost {
+                *reasons.entry(why.clone()).or_insert(0) += 1;
+            }
+        }
+        for volume in inventory.volumes.iter().filter(|volume| is_unattached(volume)) {
+            overview.unattached_volumes.add(Left { count: 1, gib: volume.size_gib.unwrap_or(0).into() });
+        }
+        let unused = inventory.addresses.iter().filter(|address| is_unused(address)).count();
+        overview.unused_addresses = Left { count: unused, gib: 0 };
+        overview.by_region = parts(regions);
+        overview.by_owner = parts(owners);
+        overview.unpriced = ordered(reasons);
+        overview
+    }
+
+    /// That of all shares together.
+    pub(super) fn union<'a>(shares: impl Iterator<Item = &'a Report>) -> Self {
+        let mut union = Self::default();
+        let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for Report { overview, .. } in shares {
+            union.running.add(overview.running);
+            union.unattached_volumes.add(overview.unattached_volumes);
+            union.unused_addresses.add(overview.unused_addresses);
+            for (into, from) in [(&mut regions, &overview.by_region), (&mut owners, &overview.by_owner)] {
+                for part in from {
+                    into.entry(part.name.clone()).or_insert_with(RunRate::default).add(part.rate);
+                }
+            }
+            for reason in &overview.unpriced {
+                *reasons.entry(reason.why.clone()).or_insert(0) += reason.machines;
+            }
+        }
+        union.by_region = parts(regions);
+        union.by_owner = parts(owners);
+        union.unpriced = ordered(reasons);
+        union
+    }
+}
+
+fn place(id: &NodeId) -> Option<String> {
+    match id {
+        NodeId::Aws { account, region, .. } => Some(format!("aws {account} {region}")),
+        NodeId::Gcp { project, zone, .. } => Some(format!("gcp {project} {zone}")),
+        NodeId::Host { .. } => None,
+    }
+}
+
+fn parts(rates: BTreeMap<Option<String>, RunRate>) -> Vec<Part> {
+    let mut parts: Vec<Part> = rates.into_iter().map(|(name, rate)| Part { name, rate }).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse((part.rate.micro_usd_per_hour, part.rate.machines)));
+    parts
+}
+
+fn ordered(reasons: BTreeMap<String, usize>) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = reasons.into_iter().map(|(why, machines)| Reason { why, machines }).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.machines));
+    reasons
+}
+
+/// What the provider did not say is no leftover.
+fn is_unattached(volume: &Volume) -> bool {
+    volume.attachments.as_ref().is_some_and(Vec::is_empty)
+}
+
+fn is_unused(address: &Address) -> bool {
+    match &address.google {
+        Some(google) => google.status.as_deref() == Some("RESERVED"),
+        None => {
+            address.association_id.is_none()
+                && address.instance_id.is_none()
+                && address.network_interface_id.is_none()
+                && address.service_managed.is_none()
+        }
+    }
+}
