@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test check fuzz advisories bench-agent bench-sweep
+.PHONY: help setup build agent run test check fuzz advisories bench-agent bench-sweep picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -66,3 +66,7 @@ bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Clo
 	cargo build --locked --release --workspace --bin sweeper
 	cargo build --locked --workspace --bin bench-sweep
 	target/debug/bench-sweep $(ARGS)
+
+picture: setup build ## Draw the README's picture anew, from what two machines and a sweeper show (3 minutes)
+	SHOWN=$(CURDIR)/target/shown.txt cargo test --locked --workspace --test idle_machine
+	.setup/engines/bin/python tests/lab/picture.py target/shown.txt docs/images/sweep.svg

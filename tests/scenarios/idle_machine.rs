@@ -14,7 +14,7 @@ use lab::{
     wait,
 };
 use serde_json::Value;
-use std::{path::Path, time::Duration};
+use std::{fs, io::Write as _, path::Path, time::Duration};
 
 const REGION: &str = "us-east-1";
 const INTERVAL: SignedDuration = SignedDuration::from_secs(2);
@@ -169,4 +169,23 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     let [blind_spot] = about(&report, "blind_spots", &silent)[..] else { panic!("{report:#}") };
     assert_eq!(blind_spot["verdict"], "unknown", "{blind_spot:#}");
     assert_eq!(report["complete"], true, "{report:#}");
+
+    let mut shown = Vec::new();
+    for arguments in [&["sweep"][..], &["explain", &id[..6]]] {
+        let done = sweeper.command().env("CLICOLOR_FORCE", "1").args(arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        writeln!(shown, "\u{1b}[1m$ sweeper {}\u{1b}[0m", arguments.join(" ")).unwrap();
+        shown.extend(done.stdout);
+        writeln!(shown).unwrap();
+    }
+    let said = String::from_utf8(shown).unwrap();
+    for part in
+        ["falls-quiet", "has-no-agent", "3 machines run: $0.288/h", "Next:", "has been idle for", "Proposal: Stop"]
+    {
+        assert!(said.contains(part), "`{part}` is not in:\n{said}");
+    }
+    // `make picture` draws docs/images/sweep.svg from it.
+    if let Some(file) = std::env::var_os("SHOWN") {
+        fs::write(file, said).unwrap();
+    }
 }
