@@ -15,6 +15,7 @@ mod m0008_outside;
 mod m0009_node_identity;
 mod m0010_idle_class;
 mod m0011_refused_heartbeats;
+mod m0012_evidence;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -38,6 +39,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_node_identity::Migration),
             Box::new(m0010_idle_class::Migration),
             Box::new(m0011_refused_heartbeats::Migration),
+            Box::new(m0012_evidence::Migration),
         ]
     }
 }

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod cli;
 pub mod config;
+pub mod detectors;
 pub mod findings;
 pub mod identity;
 pub mod ingest;
@@ -10,6 +11,7 @@ pub mod inventory;
 pub mod jobs;
 pub mod outbox;
 pub mod pricing;
+pub mod reconcile;
 pub mod rules;
 pub mod store;
 pub mod sweep;

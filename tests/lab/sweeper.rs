@@ -192,6 +192,20 @@ impl Sweeper {
         (output.status.code().expect("no signal ends it"), report)
     }
 
+    /// Has every decision about every finding made again from what the database holds, with the same result. Returns how many there were, and how
+    /// many of them made a plan.
+    ///
+    /// # Panics
+    ///
+    /// When one is made otherwise, or of a finding nothing is kept.
+    pub async fn replays(&self) -> (usize, usize) {
+        let replay = self.json(&["replay"]).await;
+        assert_eq!(replay["without_evidence"], serde_json::json!([]), "{replay:#}");
+        let decisions = replay["decisions"].as_array().expect("decisions");
+        let plans = decisions.iter().filter(|decision| !decision["proposal"].is_null()).count();
+        (decisions.len(), plans)
+    }
+
     /// Runs one command with `--output json` and reads its answer.
     ///
     /// # Panics

@@ -254,6 +254,7 @@ impl Site {
         let (code, report) = self.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report}");
         assert_eq!(report["closed"], Value::Array(vec![self.finding.clone().into()]));
+        self.sweeper.replays().await;
     }
 }
 
@@ -321,6 +322,8 @@ async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
         site.moto.fail(std::slice::from_ref(&fault)).await;
         assert_eq!(proposed().await, (code, false, why.to_owned()), "{fault:?}");
     }
+    let (_, plans) = site.sweeper.replays().await;
+    assert_eq!(plans, 1, "made once, and withdrawn");
 }
 
 #[tokio::test]

@@ -184,6 +184,8 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     {
         assert!(said.contains(part), "`{part}` is not in:\n{said}");
     }
+    let (decisions, plans) = sweeper.replays().await;
+    assert!(decisions >= 2 && plans >= 1, "{decisions} decisions, {plans} with a plan");
     // `make picture` draws docs/images/sweep.svg from it.
     if let Some(file) = std::env::var_os("SHOWN") {
         fs::write(file, said).unwrap();

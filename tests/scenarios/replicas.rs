@@ -352,4 +352,5 @@ async fn findings_pass_to_the_scopes_of_their_machines_and_outlive_credentials_t
     for scope in site.scopes().await {
         assert!(scope["complete"] == false && scope["failed"].as_str().unwrap().contains("sts:"), "{scope:#}");
     }
+    replica.replays().await;
 }

@@ -4,7 +4,7 @@
 
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use lab::{sample, sweeper::Sweeper};
+use lab::{quiet, sample, sweeper::Sweeper};
 use sea_orm::ConnectionTrait as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -12,8 +12,9 @@ use std::{
 };
 use sweeper::{
     config::{Config, Enabled, PricingSource},
-    findings::Status,
+    findings::{Cost, FindingId, Status},
     inventory::{self, Kind, Provider, Scope, Silent},
+    reconcile::{Change, Moment, Record},
     store::{Store, TokenHash},
     sweep::{self, Context, Progress, Report, Share},
 };
@@ -26,6 +27,8 @@ lab::on_both_databases! {
     an_agent_that_is_restarted_ten_times_in_a_night_is_told_once,
     a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding,
     a_finding_of_the_version_before_is_carried_over_and_told_no_second_time,
+    evidence_is_kept_when_something_changes_and_not_at_every_sweep,
+    a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed,
     two_sweepers_at_once_open_one_finding_and_one_message_a_channel,
     a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
     a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
@@ -168,6 +171,27 @@ impl Site {
     async fn pending(&self) -> u64 {
         self.context.store.outbox_counts().await.unwrap().pending
     }
+
+    /// What was decided about each finding, oldest first; every decision is made again from what the database holds, with the same result.
+    async fn decisions(&self) -> Vec<Vec<Record>> {
+        let mut decisions = Vec::new();
+        for id in self.context.store.finding_ids().await.unwrap() {
+            let records = self.context.store.evidence(&id).await.unwrap();
+            let numbers: Vec<_> = records.iter().map(|record| record.number).collect();
+            assert_eq!(numbers, (1..=u32::try_from(records.len()).unwrap()).collect::<Vec<_>>());
+            for record in &records {
+                let replayed = record.replay();
+                assert!(replayed.is_same, "{:?} and {replayed:?}", record.change);
+            }
+            assert_eq!(records.first().map(|first| first.moment), Some(Moment::Opened));
+            decisions.push(records);
+        }
+        decisions
+    }
+}
+
+fn moments(records: &[Record]) -> Vec<Moment> {
+    records.iter().map(|record| record.moment).collect()
 }
 
 const BUSY: u64 = 20_000_000_000;
@@ -219,6 +243,11 @@ async fn silence_closes_nothing_and_work_does(url: String) {
     let closed = site.context.store.closed_findings(10).await.unwrap();
     let Status::Closed { because, .. } = &closed[0].status else { panic!("{closed:?}") };
     assert!(because.contains("CPU time of workloads"), "{because}");
+    let decisions = site.decisions().await;
+    let [records] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!(moments(records), [Moment::Opened, Moment::Changed, Moment::Closed]);
+    assert_eq!(records[1].change, Change::Unconfirmed);
+    assert!(matches!(&records[2].change, Change::Resolve { because: kept } if kept == because));
 }
 
 async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
@@ -232,6 +261,10 @@ async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
     assert_eq!(report.opened.len(), 1);
     assert_ne!(report.opened[0], first);
     assert_eq!(site.pending().await, 4, "two findings, two channels each");
+    let decisions = site.decisions().await;
+    let [ended, opened] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!((moments(ended), moments(opened)), (vec![Moment::Opened, Moment::Closed], vec![Moment::Opened]));
+    assert!(matches!(ended[1].change, Change::Interrupt { .. }), "what ended it is kept: {:?}", ended[1].change);
 }
 
 async fn an_agent_that_is_restarted_ten_times_in_a_night_is_told_once(url: String) {
@@ -256,6 +289,54 @@ async fn an_agent_that_is_restarted_ten_times_in_a_night_is_told_once(url: Strin
     site.pass(1, BUSY).await;
     site.pass(1, BUSY).await;
     assert_eq!(site.sweep().await.closed, [id], "work ends it");
+    let decisions = site.decisions().await;
+    let [records] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!(records.len(), 22, "opened, unconfirmed and confirmed ten times, closed");
+}
+
+async fn evidence_is_kept_when_something_changes_and_not_at_every_sweep(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(12, 0).await;
+    site.sweep().await;
+    site.pass(1, 0).await;
+    site.sweep().await;
+    let kept = site.decisions().await[0].len();
+    assert_eq!(kept, 2, "opened, and why there is no plan");
+    for _ in 0..10 {
+        site.pass(1, 0).await;
+        site.sweep().await;
+    }
+    assert_eq!(site.decisions().await[0].len(), kept, "nothing changed");
+    let open = site.context.store.open_findings().await.unwrap();
+    assert_eq!((open[0].confirmed_sweeps, open[0].confirmed_until), (12, site.now()), "it is confirmed all the same");
+    site.pass(100, 0).await;
+    site.sweep().await;
+    assert_eq!(site.decisions().await[0].len(), kept + 1, "a window twice as long is news");
+    site.context.config.onprem.hourly_usd.insert("default".into(), "0.30".into());
+    site.pass(1, 0).await;
+    site.sweep().await;
+    let decisions = site.decisions().await;
+    assert_eq!(decisions[0].len(), kept + 2, "another price is news");
+    assert_eq!(decisions[0][kept + 1].cost, Cost::Known { per_hour: "0.30".parse().unwrap() });
+}
+
+async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(20, 0).await;
+    let id = site.sweep().await.opened[0].clone();
+    let database = site.context.store.connection();
+    // As a sweeper of the version before leaves it.
+    for statement in ["DELETE FROM evidence", "UPDATE findings SET records = NULL, confirmed_until_unix_ms = NULL"] {
+        assert_eq!(database.execute_unprepared(statement).await.unwrap().rows_affected(), 1, "{statement}");
+    }
+    let open = site.context.store.open_findings().await.unwrap();
+    assert_eq!((open[0].confirmed_until, open[0].records), (site.now(), 0), "its evidence tells how far it reaches");
+    site.pass(1, 0).await;
+    let report = site.sweep().await;
+    assert_eq!((report.findings[0].id.as_str(), report.opened.len()), (id.as_str(), 0));
+    let records = site.context.store.evidence(&FindingId(id)).await.unwrap();
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((record.moment, record.replay().is_same), (Moment::Changed, true));
 }
 
 async fn a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding(url: String) {
@@ -414,6 +495,56 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_this_version_would_not_make_is_named_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweeper = Sweeper::start(folder.path(), "[aws]\nenabled = \"no\"\n", &[]).await;
+    let done = sweeper.run(&["replay"]).await;
+    assert!(done.status.success() && done.stdout.starts_with(b"0 decisions about 0 findings"), "{done:?}");
+    let names = ["quiet-1", "quiet-2"];
+    for name in names {
+        quiet::report(&sweeper, name).await;
+    }
+    let (_, report) = sweeper.sweep().await;
+    let ids: Vec<&str> = report["opened"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    assert_eq!(sweeper.replays().await, (2, 0));
+    let url = format!("sqlite://{}/data/sweeper.db?mode=rw", folder.path().display());
+    let store = Store::connect(&url).await.unwrap();
+    // As if the version that decided had counted an hour more.
+    let conclusion = store.evidence(&FindingId(ids[0].to_owned())).await.unwrap().remove(0).change;
+    let Change::Open { since, until } = conclusion else { panic!("{conclusion:?}") };
+    let earlier = since - SignedDuration::from_hours(1);
+    let change = format!(
+        "UPDATE evidence SET conclusion = replace(conclusion, '{since}', '{earlier}') WHERE finding_id = '{}'",
+        ids[0]
+    );
+    assert_eq!(store.connection().execute_unprepared(&change).await.unwrap().rows_affected(), 1);
+    let before = store.open_findings().await.unwrap();
+
+    let done = sweeper.run(&["replay"]).await;
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let time = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
+    let window = |since| format!("it is so, from {} to {}", time(since), time(until));
+    for part in [
+        ids[0],
+        &format!("decided then: {}", window(earlier)),
+        &format!("this version: {}", window(since)),
+        "2 decisions about 2 findings: this version decides 1 otherwise.",
+    ] {
+        assert!(said.contains(part), "`{part}` is not in:\n{said}");
+    }
+    assert!(!said.contains(ids[1]), "{said}");
+    let other = sweeper.run(&["replay", ids[1]]).await;
+    assert!(other.status.success(), "{other:?}");
+    let nothing = sweeper.run(&["replay", "f-nothing"]).await;
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("there is no finding `f-nothing`"), "{nothing:?}");
+    let explained = String::from_utf8(sweeper.run(&["explain", ids[0]]).await.stdout).unwrap();
+    assert!(explained.contains("this version decides otherwise from the kept evidence"), "{explained}");
+    assert_eq!(store.open_findings().await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_only_reads_changes_no_schema() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweeper = Sweeper::start(folder.path(), "[aws]\nenabled = \"no\"\n", &[]).await;
@@ -423,7 +554,7 @@ async fn a_command_that_only_reads_changes_no_schema() {
     assert_eq!(store.missing_steps().await.unwrap(), 0);
     let older = "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'";
     store.connection().execute_unprepared(older).await.unwrap();
-    for command in ["findings", "scopes", "inventory", "jobs", "nodes"] {
+    for command in ["findings", "replay", "scopes", "inventory", "jobs", "nodes"] {
         let done = sweeper.run(&[command]).await;
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success() && said.contains("of an older version (1 steps"), "{command}: {said}");

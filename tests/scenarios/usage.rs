@@ -303,6 +303,8 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     let closed = site.sweeper.json(&["findings", "--closed"]).await;
     let because = closed[0]["status"]["because"].as_str().unwrap();
     assert!(because.starts_with("busy: CPU in the busiest period: 80.0 %"), "{because}");
+    let (decisions, plans) = site.sweeper.replays().await;
+    assert_eq!((decisions, plans), (3, 0), "opened, not known while it was refused, closed");
 }
 
 async fn what_providers_told_is_kept_and_replaced(url: String) {

@@ -29,7 +29,7 @@ pub const EXEMPTION_TAG: &str = "cloud-sweeper:exempt";
 pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// Everything that the rule looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopInput {
     /// The finding that the proposal would end.
     pub finding: String,
@@ -62,7 +62,8 @@ pub enum Verdict {
 }
 
 /// What the provider says of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Machine {
     /// No provider: the machine is the reader's own.
     OnPrem,
@@ -73,7 +74,7 @@ pub enum Machine {
 }
 
 /// What EC2 says of an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ec2Facts {
     /// Twelve digits.
     pub account: String,
@@ -112,7 +113,8 @@ pub struct Ec2Facts {
 }
 
 /// How an instance was bought.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// By the second, at the list price.
     OnDemand,
@@ -125,7 +127,8 @@ pub enum Lifecycle {
 }
 
 /// What an instance boots from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Root {
     /// A volume that outlives a stop.
     Ebs,
@@ -136,7 +139,8 @@ pub enum Root {
 }
 
 /// Whether an Auto Scaling group keeps an instance up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AutoScaling {
     /// The group of this name.
     Member(String),
@@ -147,7 +151,8 @@ pub enum AutoScaling {
 }
 
 /// Whether a scheduler of containers, ECS or AWS Batch, may place work on an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scheduler {
     /// This one.
     Has(Owner),
@@ -161,7 +166,8 @@ pub enum Scheduler {
 }
 
 /// Whether an instance has disks that do not outlive a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InstanceStore {
     /// None.
     Absent,
@@ -172,7 +178,8 @@ pub enum InstanceStore {
 }
 
 /// Whether somebody has protected an instance from being stopped or ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Protection {
     /// Neither is on.
     Off,
@@ -186,7 +193,7 @@ pub enum Protection {
 }
 
 /// A public address of an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicIpv4 {
     /// Dotted.
     pub address: String,
@@ -195,7 +202,8 @@ pub struct PublicIpv4 {
 }
 
 /// What a machine costs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Price {
     /// The on-demand list price.
     OnDemand(HourlyRate),

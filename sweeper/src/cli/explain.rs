@@ -1,9 +1,12 @@
 //! `sweeper explain`.
 
-use super::{FAILED, Output, open_existing, plan, screen};
+use super::{FAILED, Output, open_existing, plan, replay, screen};
 use crate::{
     config::Config,
-    findings::{Class, Cost, Finding, Quietness, Status, charge, window_end},
+    detectors::{Class, Quietness},
+    findings::{Cost, Finding, Status, charge},
+    reconcile::Record,
+    store::Store,
     verdict::{Case, Decision, Judgement, NodeFacts, judge, words},
 };
 use jiff::Timestamp;
@@ -15,41 +18,68 @@ use std::{fmt::Write as _, process::ExitCode};
 #[derive(Serialize)]
 struct Explanation<'a> {
     finding: &'a Finding,
-    /// The stored case was judged again just now, with the same result.
+    /// What was decided about it, oldest first, and what this version decides from the same evidence.
+    decisions: Vec<replay::Decision>,
+    /// All of it was decided again just now, with the same result.
     replays: bool,
 }
 
 pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
-    let found = store.findings_by_prefix(id).await?;
-    let finding = match found.as_slice() {
-        [one] => one,
-        [] => {
-            screen::error(&format!("there is no finding `{id}`; `sweeper findings` lists the open ones"));
-            return Ok(ExitCode::from(FAILED));
-        }
-        [first, second, ..] => {
-            screen::error(&format!("`{id}` is not unique: {} and {} begin like this", first.id, second.id));
-            return Ok(ExitCode::from(FAILED));
-        }
-    };
+    let Some(finding) = finding(&store, id).await? else { return Ok(ExitCode::from(FAILED)) };
+    let records = store.evidence(&finding.id).await?;
+    let decisions: Vec<_> = records.iter().map(replay::Decision::of).collect();
     let metrics = finding.evidence.outside.as_ref();
     let replays = judge(&finding.evidence.case) == finding.evidence.judgement
-        && metrics.is_none_or(|case| case.judge() == Quietness::Quiet);
+        && metrics.is_none_or(|case| case.judge() == Quietness::Quiet)
+        && decisions.iter().all(replay::Decision::is_same);
     match output {
-        Output::Json => screen::json(&Explanation { finding, replays })?,
-        Output::Table => screen::print(&text(finding, replays)),
+        Output::Json => screen::json(&Explanation { finding: &finding, decisions, replays })?,
+        Output::Table => screen::print(&text(&finding, &records, replays)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(finding: &Finding, replays: bool) -> String {
+/// The finding whose id begins like this; none, with an error on the screen, if there is none or more than one.
+pub(super) async fn finding(store: &Store, id: &str) -> anyhow::Result<Option<Finding>> {
+    let mut found = store.findings_by_prefix(id).await?;
+    if let [first, second, ..] = found.as_slice() {
+        screen::error(&format!("`{id}` is not unique: {} and {} begin like this", first.id, second.id));
+        return Ok(None);
+    }
+    if found.is_empty() {
+        screen::error(&format!("there is no finding `{id}`; `sweeper findings` lists the open ones"));
+    }
+    Ok(found.pop())
+}
+
+fn text(finding: &Finding, records: &[Record], replays: bool) -> String {
     let mut out = String::new();
     head(&mut out, finding);
     why(&mut out, finding, replays);
     present(&mut out, finding);
+    decisions(&mut out, records);
     proposal(&mut out, finding);
     out
+}
+
+/// Decisions that are shown; a finding that comes and goes for a month has hundreds.
+const DECISIONS: usize = 10;
+
+fn decisions(out: &mut String, records: &[Record]) {
+    if records.is_empty() {
+        return;
+    }
+    heading(out, "What was decided, and kept with its evidence");
+    let skipped = records.len().saturating_sub(DECISIONS);
+    if skipped > 0 {
+        let earlier = words::count(u32::try_from(skipped).unwrap_or(u32::MAX), "earlier one", "earlier ones");
+        let _ = writeln!(out, "  {DIM}and {earlier} (--output json){DIM:#}");
+    }
+    for record in &records[skipped..] {
+        let time = words::time(record.at.as_millisecond());
+        let _ = writeln!(out, "  {time}  {:<7}  {}", record.moment.as_str(), plain(&record.change.in_words()));
+    }
 }
 
 pub(super) fn heading(out: &mut String, text: &str) {
@@ -67,7 +97,7 @@ fn head(out: &mut String, finding: &Finding) {
         Status::Open => format!("open, last confirmed at {}", words::time(finding.confirmed_at.as_millisecond())),
         Status::Closed { at, because } => format!("closed at {}: {}", words::time(at.as_millisecond()), plain(because)),
     };
-    let until = window_end(finding);
+    let until = finding.confirmed_until;
     let lasted = until.duration_since(finding.since);
     let span = words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX));
     let name = finding.name().map_or_else(String::new, |name| format!("{} ", plain(name)));
@@ -114,11 +144,12 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     }
     evidence(out, case, judgement);
     if replays {
-        let _ = writeln!(out, "  {DIM}judged again from the stored evidence just now: the same verdict{DIM:#}");
+        let _ = writeln!(out, "  {DIM}decided again from the kept evidence just now: the same{DIM:#}");
     } else {
         let _ = writeln!(
             out,
-            "  {WARN}this version judges the stored evidence differently; the next sweep decides{WARN:#}"
+            "  {WARN}this version decides otherwise from the kept evidence (`sweeper replay {}` says what); the next sweep decides{WARN:#}",
+            finding.id
         );
     }
 }

@@ -8,6 +8,7 @@ mod node;
 mod nodes;
 mod plan;
 mod progress;
+mod replay;
 mod rules;
 mod scopes;
 mod screen;
@@ -51,6 +52,7 @@ Examples:
   sweeper scopes                     what is swept, and how it went
   sweeper findings                   what is open
   sweeper explain f-3f9a             the evidence of one finding, in words
+  sweeper replay                     decide again from the kept evidence, and compare
   sweeper inventory --at 2026-11-17  what there was that day
   sweeper jobs --status RUNNABLE     the AWS Batch jobs that wait, and for what
   sweeper nodes                      which machines report, and how each proved which one it is
@@ -106,6 +108,21 @@ Examples:
     Explain {
         /// Id of the finding, or as much of its beginning as is unique
         finding: String,
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Decide again about findings, from nothing but the evidence that was kept of each decision
+    #[command(after_help = "\
+Examples:
+  sweeper replay                               every decision about every finding
+  sweeper replay f-3f9a                        those about one finding
+  sweeper replay --output json | jq '.decisions[] | select(.replayed.is_same | not)'
+
+It ends with 1 if this version decides one of them otherwise, and says which; nothing is changed.")]
+    Replay {
+        /// Ids of findings, or as much of the beginning of each as is unique; without one, all
+        #[arg(value_name = "FINDING")]
+        findings: Vec<String>,
         #[command(flatten)]
         printed: Printed,
     },
@@ -190,6 +207,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Scopes(printed) => scopes::list(&config, printed.output).await,
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
+        Command::Replay { findings, printed } => replay::replay(&config, &findings, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
         Command::Nodes(question) => nodes::run(&config, question).await,

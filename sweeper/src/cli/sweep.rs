@@ -3,7 +3,7 @@
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
-    findings::{Class, Seen},
+    detectors::{Class, Seen},
     inventory::Kind,
     outbox,
     sweep::{self, Context, Counts, FindingLine, Left, MachineLine, NotAsked, Overview, Report, RunRate, ScopeLine},

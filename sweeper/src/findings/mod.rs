@@ -1,19 +1,13 @@
 //! Findings: one class of waste on one resource, with its evidence.
 //!
-//! Pure. It refuses to close a finding on missing evidence: only what is surely not so ends one. A finding's evidence
-//! keeps every observation of the look-back, so that the judgement can be replayed.
+//! Pure. A finding's evidence keeps every observation of the look-back, so that the judgement can be replayed.
 
-mod class;
-mod lifecycle;
 mod notice;
-mod quiet;
 
-pub use class::Class;
-pub use lifecycle::{Change, Detection, Work, next};
-pub use notice::{charge, notice, window_end};
-pub use quiet::{QuietCase, QuietPolicy, Quietness, Seen};
+pub use notice::{charge, notice};
 
 use crate::{
+    detectors::{Class, QuietCase},
     inventory::{Instance, LaunchedBy},
     verdict::{Case, Judgement, words},
 };
@@ -62,12 +56,16 @@ pub struct Finding {
     pub opened_at: Timestamp,
     /// When a sweep last confirmed it.
     pub confirmed_at: Timestamp,
+    /// End of the window that last confirmed it: what it costs after that is nobody's guess.
+    pub confirmed_until: Timestamp,
     /// How many sweeps in a row, up to the last one, confirmed it.
     pub confirmed_sweeps: u32,
     /// What it costs.
     pub cost: Cost,
-    /// What the verdict rests on.
+    /// What the verdict rested on when last something changed.
     pub evidence: Evidence,
+    /// So many decisions about it are kept.
+    pub records: u32,
     /// The plan that would end it, once it has been confirmed often enough.
     pub proposal: Option<Proposal>,
     /// Why there is no plan yet, or why there will be none.
@@ -90,7 +88,7 @@ pub enum Status {
 }
 
 /// What a finding costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cost", rename_all = "snake_case")]
 pub enum Cost {
     /// The price is known.
@@ -172,6 +170,17 @@ fn owner(tags: &BTreeMap<String, String>) -> Option<String> {
             tags.iter().find(|(key, value)| key.eq_ignore_ascii_case(wanted) && !value.trim().is_empty())?;
         Some(value.clone())
     })
+}
+
+impl Evidence {
+    /// End of the window that it shows, if it shows one.
+    #[must_use]
+    pub fn until(&self) -> Option<Timestamp> {
+        if let Some(metrics) = &self.outside {
+            return Some(metrics.seen.until);
+        }
+        Timestamp::from_millisecond(self.case.node.as_ref()?.last_heartbeat_unix_ms).ok()
+    }
 }
 
 impl Finding {

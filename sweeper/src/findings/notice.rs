@@ -1,9 +1,11 @@
 //! What people are told of a new finding.
 
-use super::{Class, Cost, Finding};
-use crate::verdict::{Decision, words};
+use super::{Cost, Finding};
+use crate::{
+    detectors::Class,
+    verdict::{Decision, words},
+};
 use heartbeat::NodeId;
-use jiff::Timestamp;
 use notifier::message::{FindingNotice, headline};
 use recommender::proposal::{Charge, Saving};
 
@@ -12,7 +14,7 @@ use recommender::proposal::{Charge, Saving};
 pub fn notice(finding: &Finding) -> FindingNotice {
     let case = &finding.evidence.case;
     let judgement = &finding.evidence.judgement;
-    let as_of = window_end(finding);
+    let as_of = finding.confirmed_until;
     let rate = finding.cost.rate().map(|rate| rate.to_string());
     let resource = finding.resource.to_string();
     let state = if finding.class == Class::QuietInstance { "quiet" } else { judgement.verdict.as_str() };
@@ -49,16 +51,6 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         }
     }
     notice
-}
-
-/// End of the window that last confirmed the finding.
-#[must_use]
-pub fn window_end(finding: &Finding) -> Timestamp {
-    if let Some(metrics) = &finding.evidence.outside {
-        return metrics.seen.until;
-    }
-    let node = finding.evidence.case.node.as_ref();
-    node.and_then(|node| Timestamp::from_millisecond(node.last_heartbeat_unix_ms).ok()).unwrap_or(finding.confirmed_at)
 }
 
 fn kind(finding: &Finding) -> String {

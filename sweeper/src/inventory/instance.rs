@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use heartbeat::NodeId;
 use jiff::Timestamp;
 use recommender::rules::stop;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{GoogleInstance, LaunchTemplate, Schedulers};
 
@@ -66,7 +66,7 @@ pub struct Instance {
 }
 
 /// EC2's state of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceState {
     /// Starting.
@@ -191,6 +191,21 @@ pub struct PublicIpv4 {
 }
 
 impl InstanceState {
+    /// Whether the instance runs; `None` if the provider does not say, or says it in a word not known here.
+    #[must_use]
+    pub fn runs(&self) -> Option<bool> {
+        match self {
+            Self::Running => Some(true),
+            Self::Stopped
+            | Self::Stopping
+            | Self::ShuttingDown
+            | Self::Terminated
+            | Self::Suspending
+            | Self::Suspended => Some(false),
+            Self::Pending | Self::Other(_) | Self::Unknown => None,
+        }
+    }
+
     /// EC2's word for it, or Google's where EC2 has none; none if the provider did not say.
     #[must_use]
     pub fn word(&self) -> Option<&str> {

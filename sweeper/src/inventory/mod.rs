@@ -120,6 +120,15 @@ impl Inventory {
         self.listings.iter().any(is_listed) && groups.all(|group| group.members.is_some())
     }
 
+    /// Whether what providers measured could not be read where this machine is.
+    #[must_use]
+    pub fn usage_failed(&self, id: &ResourceId) -> bool {
+        self.listings.iter().any(|listing| {
+            matches!(listing.outcome, Outcome::Failed { .. })
+                && listing.may_speak_of(id.provider, &id.account, &id.region, Kind::Usage)
+        })
+    }
+
     /// Whether all machines of a scope are listed.
     #[must_use]
     pub fn lists_machines(&self, provider: Provider, account: &str, region: &str) -> bool {

@@ -1,7 +1,10 @@
 //! Findings as rows.
 
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
-use crate::findings::{Class, Cost, Finding, FindingId, Status};
+use crate::{
+    detectors::Class,
+    findings::{Cost, Evidence, Finding, FindingId, Status},
+};
 use jiff::Timestamp;
 use recommender::money::HourlyRate;
 use sea_orm::{
@@ -32,6 +35,8 @@ mod row {
         pub evidence: String,
         pub proposal: Option<String>,
         pub not_proposed: Option<String>,
+        pub confirmed_until_unix_ms: Option<i64>,
+        pub records: Option<i32>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -42,6 +47,10 @@ mod row {
 
 fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| corrupt("a finding", error))
+}
+
+fn sweeps(finding: &Finding) -> i32 {
+    i32::try_from(finding.confirmed_sweeps).unwrap_or(i32::MAX)
 }
 
 fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
@@ -62,7 +71,7 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         since_unix_ms: Set(to_unix_ms(finding.since)),
         opened_unix_ms: Set(to_unix_ms(finding.opened_at)),
         confirmed_unix_ms: Set(to_unix_ms(finding.confirmed_at)),
-        confirmed_sweeps: Set(i32::try_from(finding.confirmed_sweeps).unwrap_or(i32::MAX)),
+        confirmed_sweeps: Set(sweeps(finding)),
         closed_unix_ms: Set(closed_at),
         closed_because: Set(because),
         cost_micro_usd_per_hour: Set(rate),
@@ -70,12 +79,18 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         evidence: Set(json(&finding.evidence)?),
         proposal: Set(finding.proposal.as_ref().map(json).transpose()?),
         not_proposed: Set(finding.not_proposed.clone()),
+        confirmed_until_unix_ms: Set(Some(to_unix_ms(finding.confirmed_until))),
+        records: Set(Some(i32::try_from(finding.records).unwrap_or(i32::MAX))),
     })
 }
 
 fn from_row(row: row::Model) -> Result<Finding, StoreError> {
     let unreadable = |reason: String| corrupt(format!("finding {}", row.id), reason);
     let proposal = row.proposal.as_deref().map(serde_json::from_str).transpose();
+    let evidence: Evidence = serde_json::from_str(&row.evidence).map_err(|error| unreadable(error.to_string()))?;
+    let confirmed_at = from_unix_ms(row.confirmed_unix_ms)?;
+    // A sweeper of the version before writes newer evidence and leaves the column alone.
+    let until = row.confirmed_until_unix_ms.map(from_unix_ms).transpose()?.max(evidence.until());
     Ok(Finding {
         class: Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?,
         resource: row.resource.parse().map_err(|error: heartbeat::IdentityError| unreadable(error.to_string()))?,
@@ -87,13 +102,15 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
         },
         since: from_unix_ms(row.since_unix_ms)?,
         opened_at: from_unix_ms(row.opened_unix_ms)?,
-        confirmed_at: from_unix_ms(row.confirmed_unix_ms)?,
+        confirmed_at,
+        confirmed_until: until.unwrap_or(confirmed_at),
         confirmed_sweeps: row.confirmed_sweeps.unsigned_abs(),
         cost: match row.cost_micro_usd_per_hour {
             Some(micros) => Cost::Known { per_hour: HourlyRate::from_micros(micros) },
             None => Cost::Unknown { why: row.cost_unknown_because.clone().unwrap_or_default() },
         },
-        evidence: serde_json::from_str(&row.evidence).map_err(|error| unreadable(error.to_string()))?,
+        evidence,
+        records: row.records.unwrap_or_default().unsigned_abs(),
         proposal: proposal.map_err(|error| unreadable(error.to_string()))?,
         not_proposed: row.not_proposed.clone(),
         id: FindingId(row.id),
@@ -163,15 +180,26 @@ pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) 
     }
 }
 
-/// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read. False if
-/// another sweeper has changed it meanwhile; its word is newer then.
+/// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read; of one that says nothing new, only how
+/// far it is confirmed: its evidence may have half a megabyte. False if another sweeper has changed it meanwhile; its word is newer then.
 pub(crate) async fn update(
     transaction: &impl ConnectionTrait,
     finding: &Finding,
     was_confirmed_at: Timestamp,
+    is_news: bool,
 ) -> Result<bool, StoreError> {
+    let row = if is_news {
+        to_row(finding)?
+    } else {
+        row::ActiveModel {
+            confirmed_unix_ms: Set(to_unix_ms(finding.confirmed_at)),
+            confirmed_until_unix_ms: Set(Some(to_unix_ms(finding.confirmed_until))),
+            confirmed_sweeps: Set(sweeps(finding)),
+            ..Default::default()
+        }
+    };
     let updated = row::Entity::update_many()
-        .set(to_row(finding)?)
+        .set(row)
         .filter(row::Column::Id.eq(&finding.id.0))
         .filter(row::Column::OpenKey.is_not_null())
         .filter(row::Column::ConfirmedUnixMs.eq(to_unix_ms(was_confirmed_at)))
@@ -195,4 +223,18 @@ pub(crate) async fn open_in(
         .await
         .doing("read the open findings")?;
     rows.into_iter().map(from_row).collect()
+}
+
+/// The ids of all findings, oldest first.
+pub(super) async fn ids(connection: &impl ConnectionTrait) -> Result<Vec<FindingId>, StoreError> {
+    let ids = row::Entity::find()
+        .select_only()
+        .column(row::Column::Id)
+        .order_by_asc(row::Column::OpenedUnixMs)
+        .order_by_asc(row::Column::Id)
+        .into_tuple::<String>()
+        .all(connection)
+        .await
+        .doing("list the findings")?;
+    Ok(ids.into_iter().map(FindingId).collect())
 }

@@ -6,6 +6,7 @@
 
 mod entities;
 mod error;
+pub(crate) mod evidence;
 pub(crate) mod findings;
 mod heartbeats;
 pub(crate) mod history;

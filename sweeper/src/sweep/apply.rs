@@ -6,32 +6,27 @@
 
 use super::{
     Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, Share, SweepError,
-    is_running,
-    outside::is_blind,
-    report,
-    subject::{Coverage, Subject},
+    outside::is_blind, report, subject::Subject,
 };
 use crate::{
-    findings::{
-        Change, Class, Detection, Evidence, Finding, FindingId, Machine, Status, Work, next, notice, window_end,
-    },
+    detectors::{Class, Coverage},
+    findings::{Finding, Machine, Status, notice},
     inventory::{Inventory, Listing, Outcome as Listed},
-    store::{Finished, FinishedSweep, Lease, StoreError, findings, history, outbox, scopes, sweeps},
-    verdict::{Case, Decision, Verdict, last_work, words},
+    reconcile::{Planned, Planning, Seen, Step, reconcile},
+    store::{Finished, FinishedSweep, Lease, StoreError, evidence, findings, history, outbox, scopes, sweeps},
+    verdict::{Verdict, words},
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
 use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
-/// What this sweep does to the findings.
+/// What this sweep does to the findings, and what it says of machines.
 #[derive(Default)]
 struct Outcome {
     counts: Counts,
-    opened: Vec<Finding>,
-    /// Confirmed, unconfirmed or closed, with the moment at which each was last confirmed before.
-    updated: Vec<(Finding, Timestamp)>,
+    steps: Vec<Step>,
     blind_spots: Vec<MachineLine>,
     unknown: Vec<MachineLine>,
 }
@@ -62,22 +57,28 @@ pub(super) async fn apply(
     let mut open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
     let overview = Overview::of(inventory, &judged);
     let mut outcome = Outcome::default();
-    for judged in judged {
+    for judged in &judged {
         judge_one(context, now, judged, &mut open, &mut outcome);
     }
 
     let mut opened = Vec::new();
-    for (finding, was_confirmed_at) in &outcome.updated {
-        // Closed ones first: a replacement takes the place of the one that it replaces.
-        if !findings::update(&transaction, finding, *was_confirmed_at).await? {
-            roll_back(transaction).await?;
-            return Err(SweepError::Overtaken { share: share.clone(), finding: finding.id.clone() });
+    // An end is written before what takes its place.
+    for Step { finding, was_confirmed_at, record } in &outcome.steps {
+        match was_confirmed_at {
+            Some(at) if !findings::update(&transaction, finding, *at, record.is_some()).await? => {
+                roll_back(transaction).await?;
+                return Err(SweepError::Overtaken { share: share.clone(), finding: finding.id.clone() });
+            }
+            Some(_) => {}
+            // Somebody else has opened one meanwhile.
+            None if !findings::open(&transaction, finding).await? => continue,
+            None => {
+                tell(context, &transaction, finding, now).await?;
+                opened.push(finding.id.0.clone());
+            }
         }
-    }
-    for finding in &outcome.opened {
-        if findings::open(&transaction, finding).await? {
-            tell(context, &transaction, finding, now).await?;
-            opened.push(finding.id.0.clone());
+        if let Some(record) = record {
+            evidence::append(&transaction, record).await?;
         }
     }
     let report = Report {
@@ -91,7 +92,7 @@ pub(super) async fn apply(
         overview,
         findings: still_open().await?.iter().map(FindingLine::from).collect(),
         opened,
-        closed: closed(&outcome.updated),
+        closed: closed(&outcome.steps),
         blind_spots: {
             MachineLine::sort(&mut outcome.blind_spots);
             outcome.blind_spots
@@ -150,102 +151,50 @@ async fn tell(
     Ok(())
 }
 
+/// Why no plan is made of what a provider saw.
+const WEAK: &str = "only its provider's outside view says so, which is weak evidence: it raises a finding and never an action; \
+                    an agent on the machine would tell";
+
+/// The classes, each before the one that it yields to: what is open is asked before that one's turn ends it.
+const ORDER: [Class; 2] = [Class::QuietInstance, Class::IdleNode];
+
 fn judge_one(
     context: &Context,
     now: Timestamp,
-    judged: Judged,
+    judged: &Judged,
     open: &mut HashMap<(Class, NodeId), Finding>,
     outcome: &mut Outcome,
 ) {
-    quiet::judge(context, now, &judged, open, outcome);
-    let class = Class::IdleNode;
-    let existing = open.remove(&(class, judged.subject.id.clone()));
-    let mut detection = gone(context, now, &judged).unwrap_or_else(|| detection(&judged));
-    count(&judged, outcome);
-    // Nobody asked the provider this time (credentials that were there before may be missing for a moment). What it said before is neither
-    // confirmed nor forgotten; only work on the node can end the finding.
-    let was_listed = existing.as_ref().is_some_and(|finding| finding.evidence.machine.is_some());
-    let is_asked_about = judged.subject.instance.is_some() || judged.subject.coverage != Coverage::NotAsked;
-    if was_listed && !is_asked_about && matches!(detection, Detection::Confirmed { .. }) {
-        detection = Detection::NotKnown;
-    }
-    let window = existing.as_ref().map(|finding| (finding.since, window_end(finding)));
-    match (next(window, &detection), existing) {
-        (Change::Open { since }, _) => outcome.opened.push(opened(context, now, class, since, judged)),
-        (Change::Confirm { since }, Some(finding)) => {
-            let before = finding.confirmed_at;
-            outcome.updated.push((confirmed(context, now, since, judged, finding), before));
+    count(judged, outcome);
+    let id = &judged.subject.id;
+    let machine = judged
+        .subject
+        .instance
+        .as_ref()
+        .map(|instance| Machine { launched_by: judged.outside.launched_by.clone(), ..Machine::of(instance) });
+    let plan = |finding: &Finding| plan(finding, judged, now);
+    for class in ORDER {
+        let existing = open.remove(&(class, id.clone()));
+        let yields = class.yields_to().is_some_and(|other| open.contains_key(&(other, id.clone())));
+        if existing.is_none() && yields {
+            continue;
         }
-        (Change::Replace { since, because }, Some(finding)) => {
-            outcome.updated.push(close(finding, now, because));
-            outcome.opened.push(opened(context, now, class, since, judged));
-        }
-        // Nobody may act on a plan that rests on what is not known any more.
-        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 || finding.proposal.is_some() => {
-            let before = finding.confirmed_at;
-            let not_proposed = Some("no longer confirmed".to_owned());
-            outcome.updated.push((Finding { confirmed_sweeps: 0, proposal: None, not_proposed, ..finding }, before));
-        }
-        (Change::Close { because }, Some(finding)) => outcome.updated.push(close(finding, now, because)),
-        _ => {}
+        let planning = match class {
+            Class::IdleNode => {
+                Planning::After { sweeps: context.config.sweep.proposal_after_sweeps.max(1), plan: &plan }
+            }
+            Class::QuietInstance => Planning::Never(WEAK),
+        };
+        let Judged { inputs, judgement, cost, .. } = judged;
+        let seen = Seen { class, resource: id, inputs, judgement, machine: machine.as_ref(), cost, planning };
+        outcome.steps.extend(reconcile(now, existing, &seen));
     }
-}
-
-/// What follows for every class from whether the machine is there and runs; none if that speaks against no class.
-fn presence(judged: &Judged) -> Option<Detection> {
-    let Subject { instance, coverage, .. } = &judged.subject;
-    match (instance, coverage) {
-        (Some(instance), _) => match is_running(instance) {
-            Some(true) => None,
-            Some(false) => Some(Detection::Refuted { because: format!("the instance is {}", instance.state) }),
-            None => Some(Detection::NotKnown),
-        },
-        (None, Coverage::Complete) => {
-            Some(Detection::Refuted { because: "the provider lists the instance no more".to_owned() })
-        }
-        (None, Coverage::Failed) => Some(Detection::NotKnown),
-        (None, Coverage::NotAsked) => None,
-    }
-}
-
-/// A host that no inventory covers and that has been silent for too long. Whether one that an inventory covers is there, its provider says.
-fn gone(context: &Context, now: Timestamp, judged: &Judged) -> Option<Detection> {
-    let Subject { instance: None, coverage: Coverage::NotAsked, node: Some(node), .. } = &judged.subject else {
-        return None;
-    };
-    let last = node.last_seen_at?;
-    let silent = Duration::try_from(now.duration_since(last)).ok()?;
-    (silent >= context.config.verdict.gone_after).then(|| {
-        let last = words::time(last.as_millisecond());
-        Detection::Refuted { because: format!("nothing has been heard of the host since {last}") }
-    })
-}
-
-/// What this sweep saw of the subject's class of waste.
-fn detection(judged: &Judged) -> Detection {
-    if let Some(detection) = presence(judged) {
-        return detection;
-    }
-    let since = judged.judgement.since_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    match (judged.judgement.verdict, since) {
-        (Verdict::Idle, Some(since)) => Detection::Confirmed { since, work: work(&judged.case) },
-        (Verdict::Active, _) => Detection::Refuted { because: words::decision(&judged.judgement, &judged.case) },
-        (Verdict::Idle | Verdict::Unknown, _) => Detection::NotKnown,
-    }
-}
-
-/// The last work that the node's evidence shows.
-fn work(case: &Case) -> Option<Work> {
-    let judgement = last_work(case)?;
-    let Decision::Above { observation, .. } = &judgement.decision else { return None };
-    let until = Timestamp::from_millisecond(observation.end_unix_ms).ok()?;
-    Some(Work { until, what: words::decision(&judgement, case) })
 }
 
 fn count(judged: &Judged, outcome: &mut Outcome) {
     let Subject { instance, coverage, node, .. } = &judged.subject;
     match (instance, coverage) {
-        (Some(instance), _) if is_running(instance) == Some(false) => {
+        (Some(instance), _) if instance.state.runs() == Some(false) => {
             outcome.counts.not_running += 1;
             return;
         }
@@ -267,7 +216,7 @@ fn count(judged: &Judged, outcome: &mut Outcome) {
 
 /// What decided, and of a machine whose agent is not heard, why that is, as far as it is known.
 fn why(judged: &Judged) -> String {
-    let decided = words::decision(&judged.judgement, &judged.case);
+    let decided = words::decision(&judged.judgement, &judged.inputs.case);
     match judged.subject.node.as_ref().and_then(|node| node.refused.as_ref()) {
         Some((at, because)) if is_blind(judged) => {
             let at = words::time(at.as_millisecond());
@@ -293,76 +242,14 @@ fn line(judged: &Judged) -> MachineLine {
     }
 }
 
-fn opened(context: &Context, now: Timestamp, class: Class, since: Timestamp, judged: Judged) -> Finding {
-    let resource = judged.subject.id.clone();
-    let fresh = Finding {
-        id: FindingId::new(class, &resource, now),
-        class,
-        resource,
-        status: Status::Open,
-        since,
-        opened_at: now,
-        confirmed_at: now,
-        confirmed_sweeps: 0,
-        cost: judged.cost.clone(),
-        evidence: evidence(&judged),
-        proposal: None,
-        not_proposed: None,
-    };
-    confirmed(context, now, since, judged, fresh)
-}
-
-fn evidence(judged: &Judged) -> Evidence {
-    Evidence {
-        case: judged.case.clone(),
-        judgement: judged.judgement.clone(),
-        machine: judged
-            .subject
-            .instance
-            .as_ref()
-            .map(|instance| Machine { launched_by: judged.outside.launched_by.clone(), ..Machine::of(instance) }),
-        outside: None,
-    }
-}
-
-fn confirmed(context: &Context, now: Timestamp, since: Timestamp, judged: Judged, finding: Finding) -> Finding {
-    let mut finding = Finding {
-        since,
-        confirmed_at: now,
-        confirmed_sweeps: finding.confirmed_sweeps.saturating_add(1),
-        cost: judged.cost.clone(),
-        evidence: evidence(&judged),
-        ..finding
-    };
-    let needed = context.config.sweep.proposal_after_sweeps.max(1);
-    if finding.confirmed_sweeps < needed {
-        (finding.proposal, finding.not_proposed) =
-            (None, Some(format!("confirmed by {} of {needed} sweeps in a row", finding.confirmed_sweeps)));
-        return finding;
-    }
-    // A plan is immutable. It is made anew when it has expired, or when what it rests on has changed.
-    match propose(&finding, &judged, now) {
-        Ok(new) => {
-            let keep = finding.proposal.take().filter(|old| same_but_for_expiry(old, &new, now));
-            (finding.proposal, finding.not_proposed) = (Some(keep.unwrap_or(new)), None);
-        }
-        Err(why) => (finding.proposal, finding.not_proposed) = (None, Some(why.to_string())),
-    }
-    finding
-}
-
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
 fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
     let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
     instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.outside.protection)
 }
 
-fn propose(
-    finding: &Finding,
-    judged: &Judged,
-    now: Timestamp,
-) -> Result<recommender::proposal::Proposal, stop::NotProposed> {
-    stop::propose(&stop::StopInput {
+fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {
+    let input = stop::StopInput {
         finding: finding.id.0.clone(),
         resource: finding.resource.to_string(),
         verdict: match judged.judgement.verdict {
@@ -379,28 +266,14 @@ fn propose(
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
         },
         now,
-    })
+    };
+    let proposal = stop::propose(&input).map_err(|why| why.to_string());
+    Planned { input, proposal }
 }
 
-fn same_but_for_expiry(
-    old: &recommender::proposal::Proposal,
-    new: &recommender::proposal::Proposal,
-    now: Timestamp,
-) -> bool {
-    let mut old_plan = old.plan().clone();
-    let valid = old_plan.expires_at > now;
-    old_plan.expires_at = new.plan().expires_at;
-    valid && old_plan == *new.plan()
-}
-
-fn close(finding: Finding, now: Timestamp, because: String) -> (Finding, Timestamp) {
-    let before = finding.confirmed_at;
-    (Finding { status: Status::Closed { at: now, because }, proposal: None, ..finding }, before)
-}
-
-fn closed(updated: &[(Finding, Timestamp)]) -> Vec<String> {
-    let is_closed = |finding: &Finding| matches!(finding.status, Status::Closed { .. });
-    updated.iter().filter(|(finding, _)| is_closed(finding)).map(|(finding, _)| finding.id.0.clone()).collect()
+fn closed(steps: &[Step]) -> Vec<String> {
+    let is_closed = |step: &&Step| matches!(step.finding.status, Status::Closed { .. });
+    steps.iter().filter(is_closed).map(|step| step.finding.id.0.clone()).collect()
 }
 
 fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {
@@ -421,6 +294,5 @@ fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {
     inventory.listings.iter().map(line).collect()
 }
 
-mod quiet;
 #[cfg(test)]
 mod tests;

@@ -29,8 +29,9 @@ pub use timetable::{Ticks, Timetable};
 
 use crate::{
     config::{Config, PricingSource},
+    detectors::{Inputs, Presence, QuietCase, QuietPolicy, SnapshotPart},
     findings::{Cost, FindingId},
-    inventory::{self, Instance, InstanceState, Inventory, aws},
+    inventory::{self, Instance, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
     verdict::{Case, Judgement, Policy, judge},
@@ -38,7 +39,7 @@ use crate::{
 use discover::Discovery;
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use outside::Outside;
+use outside::{Outside, is_blind};
 use recommender::money::HourlyRate;
 use std::{collections::BTreeSet, time::Duration};
 use subject::Subject;
@@ -98,7 +99,7 @@ pub enum SweepError {
 /// A subject with what was found out about it.
 struct Judged {
     subject: Subject,
-    case: Case,
+    inputs: Inputs,
     judgement: Judgement,
     cost: Cost,
     outside: Outside,
@@ -152,11 +153,44 @@ async fn look(
         let (case, _) = case_of(store, subject.node.as_ref(), &policy, config.verdict.lookback, now).await?;
         let judgement = judge(&case);
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
-        judged.push(Judged { subject, case, judgement, cost, outside: Outside::default() });
+        let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
+        judged.push(Judged { subject, inputs, judgement, cost, outside: Outside::default() });
     }
     outside::look(context, discovery, share, now, &mut inventory, &mut judged, progress).await?;
+    for judged in &mut judged {
+        judged.complete(config, &inventory);
+    }
     price(config, &mut judged).await;
     Ok((inventory, judged))
+}
+
+fn presence(config: &Config, subject: &Subject) -> Presence {
+    Presence {
+        listed: subject.instance.as_ref().map(|instance| instance.state.clone()),
+        coverage: subject.coverage,
+        last_heard: subject.node.as_ref().and_then(|node| node.last_seen_at),
+        gone_after_s: config.verdict.gone_after.as_secs(),
+    }
+}
+
+impl Judged {
+    /// Takes up what was learnt from outside after the machine was judged.
+    fn complete(&mut self, config: &Config, inventory: &Inventory) {
+        let verdict = &config.verdict;
+        let policy = QuietPolicy {
+            after_s: verdict.quiet_after.as_secs(),
+            cpu_millionths: verdict.quiet_cpu_threshold_millionths,
+            network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
+        };
+        self.inputs.metrics = self.outside.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
+        if self.inputs.presence.is_unread() {
+            self.inputs.failed.push(SnapshotPart::Inventory);
+        }
+        let id = self.subject.running().filter(|_| is_blind(self)).and_then(Instance::resource);
+        if self.inputs.metrics.is_none() && id.is_some_and(|id| inventory.usage_failed(&id)) {
+            self.inputs.failed.push(SnapshotPart::ProviderMetrics);
+        }
+    }
 }
 
 fn policy(config: &Config) -> Policy {
@@ -274,19 +308,5 @@ fn onprem_cost(config: &Config, id: &NodeId) -> Cost {
     match price.parse::<HourlyRate>() {
         Ok(per_hour) => Cost::Known { per_hour },
         Err(error) => Cost::Unknown { why: format!("`onprem.hourly_usd`: {error}") },
-    }
-}
-
-/// Whether the provider says that the instance runs; `None` if it does not say or says it in a word not known here.
-fn is_running(instance: &Instance) -> Option<bool> {
-    match &instance.state {
-        InstanceState::Running => Some(true),
-        InstanceState::Stopped
-        | InstanceState::Stopping
-        | InstanceState::ShuttingDown
-        | InstanceState::Terminated
-        | InstanceState::Suspending
-        | InstanceState::Suspended => Some(false),
-        InstanceState::Pending | InstanceState::Other(_) | InstanceState::Unknown => None,
     }
 }

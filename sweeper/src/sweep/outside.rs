@@ -10,7 +10,7 @@ use crate::{
         aws,
     },
     store::Store,
-    verdict::{Decision, Unknown, Verdict},
+    verdict::Verdict,
 };
 use jiff::{SignedDuration, Timestamp};
 use recommender::rules::stop::Scheduler;
@@ -32,7 +32,7 @@ pub(super) struct Outside {
 
 /// Whether no agent reports from a machine: none ever did, or it is silent.
 pub(super) fn is_blind(judged: &Judged) -> bool {
-    matches!(judged.judgement.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }))
+    judged.judgement.is_blind()
 }
 
 /// Asks what is to be asked of a share's machines, and says in the inventory's listings how it went.

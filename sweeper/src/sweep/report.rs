@@ -2,7 +2,7 @@
 
 use super::{Overview, Share};
 use crate::{
-    findings::{Cost, Finding, window_end},
+    findings::{Cost, Finding},
     inventory::{Kind, LaunchedBy, Usage},
     store::Held,
 };
@@ -250,7 +250,7 @@ impl From<&Finding> for FindingLine {
             verdict: evidence.judgement.verdict.as_str().to_owned(),
             since: finding.since,
             confirmed_at: finding.confirmed_at,
-            confirmed_until: window_end(finding),
+            confirmed_until: finding.confirmed_until,
             cost_micro_usd_per_hour,
             cost_per_hour,
             cost_unknown_because,

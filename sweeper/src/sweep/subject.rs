@@ -1,24 +1,13 @@
 //! What a sweep judges: instances joined with nodes by their resource key, and what open findings are about.
 
-use super::is_running;
 use crate::{
+    detectors::Coverage,
     findings::Finding,
     inventory::{Instance, Inventory, Kind, Outcome, Provider, Schedulers},
     store::Node,
 };
 use heartbeat::NodeId;
 use std::{collections::BTreeMap, sync::Arc};
-
-/// How much the inventory knows of the place where a resource would be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coverage {
-    /// The inventory of that account and region is complete: what it lacks is not there.
-    Complete,
-    /// It was asked for and failed: nothing can be said.
-    Failed,
-    /// Nobody asked: on premises, or an account that the sweeper does not read.
-    NotAsked,
-}
 
 /// One machine, seen by a provider, by an agent, by both, or only by an earlier finding.
 #[derive(Debug)]
@@ -36,7 +25,7 @@ pub(super) struct Subject {
 impl Subject {
     /// The instance, if the provider says that it runs.
     pub(super) fn running(&self) -> Option<&Instance> {
-        self.instance.as_ref().filter(|instance| is_running(instance) == Some(true))
+        self.instance.as_ref().filter(|instance| instance.state.runs() == Some(true))
     }
 
     /// What people call it.

@@ -125,6 +125,14 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Whether no agent reports from the machine: none ever did, or it is silent.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        matches!(self.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }))
+    }
+}
+
+impl Judgement {
     /// The row that did most of what decided, where a row did.
     #[must_use]
     pub fn deciding_row(&self) -> Option<&DecidingRow> {

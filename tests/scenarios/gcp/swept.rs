@@ -102,6 +102,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
         (&seen["usage"]["source"], &seen["usage"]["busiest_cpu_millionths"]),
         (&json!("cloud_monitoring"), &json!(250_000))
     );
+    assert_eq!(site.sweeper.replays().await.1, 0, "no plan is made there");
     let calls = site.google.calls().await;
     assert!(calls.iter().all(|call| call.access_token.starts_with("token-")), "with credentials of the standard kind");
 

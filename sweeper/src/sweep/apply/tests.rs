@@ -3,11 +3,12 @@
 use super::*;
 use crate::{
     config::Config,
-    findings::Cost,
+    detectors::Inputs,
+    findings::{Cost, FindingId},
     identity::Attestation,
     inventory::{Instance, InstanceState, Protection, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
-    sweep::outside::Outside,
+    sweep::{outside::Outside, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
@@ -70,16 +71,22 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         revoked_at: None,
         refused: None,
     };
+    let subject = Subject {
+        id,
+        instance,
+        node: Some(node),
+        coverage,
+        groups_are_known: true,
+        schedulers: Arc::new(Schedulers::of_no_machine()),
+    };
     Judged {
-        subject: Subject {
-            id,
-            instance,
-            node: Some(node),
-            coverage,
-            groups_are_known: true,
-            schedulers: Arc::new(Schedulers::of_no_machine()),
+        inputs: Inputs {
+            presence: presence(&Config::default(), &subject),
+            case: Case::new(0, Policy::default(), Vec::new()),
+            metrics: None,
+            failed: Vec::new(),
         },
-        case: Case::new(0, Policy::default(), Vec::new()),
+        subject,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
         outside: Outside {
@@ -94,11 +101,14 @@ async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
     let context = context().await;
     let mut open = HashMap::new();
     let mut outcomes = Vec::new();
-    for (second, judged) in (100..).zip(steps) {
+    for (second, mut judged) in (100..).zip(steps) {
+        judged.inputs.presence = presence(&context.config, &judged.subject);
+        judged.inputs.case.now_unix_ms = at(second).as_millisecond();
+        judged.complete(&context.config, &Inventory::default());
         let mut outcome = Outcome::default();
         let mut before = open.clone();
-        judge_one(&context, at(second), judged, &mut before, &mut outcome);
-        for finding in outcome.opened.iter().chain(outcome.updated.iter().map(|(finding, _)| finding)) {
+        judge_one(&context, at(second), &judged, &mut before, &mut outcome);
+        for Step { finding, .. } in &outcome.steps {
             let key = (finding.class, finding.resource.clone());
             match finding.status {
                 Status::Open => open.insert(key, finding.clone()),
@@ -110,6 +120,16 @@ async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
     let mut classes: Vec<_> = open.into_keys().map(|(class, _)| class).collect();
     classes.sort();
     (classes, outcomes)
+}
+
+impl Outcome {
+    fn opened(&self) -> Vec<&Finding> {
+        self.steps.iter().filter(|step| step.was_confirmed_at.is_none()).map(|step| &step.finding).collect()
+    }
+
+    fn updated(&self) -> Vec<&Finding> {
+        self.steps.iter().filter(|step| step.was_confirmed_at.is_some()).map(|step| &step.finding).collect()
+    }
 }
 
 fn running() -> Option<Instance> {
@@ -125,7 +145,7 @@ async fn credentials_that_are_missing_for_a_moment_neither_close_nor_double_a_fi
     ])
     .await;
     assert_eq!(open, [Class::IdleNode]);
-    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.opened().len()).collect::<Vec<_>>(), [1, 0, 0]);
 }
 
 #[tokio::test]
@@ -145,8 +165,9 @@ async fn a_provider_that_does_not_answer_ends_nothing_that_was_found_without_it(
     ])
     .await;
     assert_eq!(open, [Class::IdleNode]);
-    assert_eq!(outcomes.iter().map(|outcome| outcome.opened.len()).collect::<Vec<_>>(), [1, 0, 0, 0, 0]);
-    let unconfirmed = &outcomes[1].updated.first().expect("the finding").0;
+    assert_eq!(outcomes.iter().map(|outcome| outcome.opened().len()).collect::<Vec<_>>(), [1, 0, 0, 0, 0]);
+    let updated = outcomes[1].updated();
+    let unconfirmed = updated.first().expect("the finding");
     assert_eq!((unconfirmed.class, unconfirmed.confirmed_sweeps), (Class::IdleNode, 0));
 }
 
@@ -154,9 +175,11 @@ async fn a_provider_that_does_not_answer_ends_nothing_that_was_found_without_it(
 async fn a_node_that_an_inventory_covers_from_now_on_keeps_its_finding_and_since_when() {
     let (open, outcomes) = sweeps(vec![judged(None, Coverage::NotAsked), judged(running(), Coverage::Complete)]).await;
     assert_eq!(open, [Class::IdleNode]);
-    let [found] = outcomes[0].opened.as_slice() else { panic!("{:?}", outcomes[0].opened) };
-    let [(same, _)] = outcomes[1].updated.as_slice() else { panic!("{:?}", outcomes[1].updated) };
-    assert!(outcomes[1].opened.is_empty());
+    let opened = outcomes[0].opened();
+    let [found] = opened.as_slice() else { panic!("{opened:?}") };
+    let updated = outcomes[1].updated();
+    let [same] = updated.as_slice() else { panic!("{updated:?}") };
+    assert!(outcomes[1].opened().is_empty());
     assert_eq!((&same.id, same.since, same.confirmed_sweeps), (&found.id, found.since, 2));
     assert!(same.evidence.machine.is_some());
 }
@@ -186,9 +209,9 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
     };
     let (open, outcomes) = sweeps(vec![idle(), idle(), Judged { judgement: unknown, ..idle() }]).await;
     assert_eq!(open, [Class::IdleNode]);
-    let (confirmed, _) = outcomes[1].updated.first().expect("a finding");
+    let confirmed = outcomes[1].updated()[0];
     assert!(confirmed.proposal.is_some(), "{:?}", confirmed.not_proposed);
-    let (unconfirmed, _) = outcomes[2].updated.first().expect("a finding");
+    let unconfirmed = outcomes[2].updated()[0];
     assert_eq!((unconfirmed.confirmed_sweeps, &unconfirmed.proposal), (0, &None));
     assert_eq!(unconfirmed.not_proposed.as_deref(), Some("no longer confirmed"));
 }
@@ -196,7 +219,7 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
 #[tokio::test]
 async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_finding() {
     let (_, outcomes) = sweeps(vec![judged(running(), Coverage::Complete)]).await;
-    let found = outcomes[0].opened[0].clone();
+    let found = outcomes[0].opened()[0].clone();
     let store = context().await.store;
     store.migrate().await.expect("a schema");
     assert!(matches!(findings::open(store.connection(), &found).await, Ok(true)));
@@ -207,7 +230,7 @@ async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_findi
     let other = findings::open(store.connection(), &Finding { resource, ..found.clone() }).await;
     assert!(matches!(other, Err(StoreError::Collision { .. })), "{other:?}");
     assert!(
-        matches!(findings::update(store.connection(), &found, at(0)).await, Ok(false)),
+        matches!(findings::update(store.connection(), &found, at(0), true).await, Ok(false)),
         "confirmed later than that"
     );
 }
@@ -231,7 +254,8 @@ async fn a_host_that_is_silent_for_too_long_is_gone_and_one_that_a_provider_list
     ] {
         let (open, outcomes) = sweeps(vec![judged(None, Coverage::NotAsked), silent(days, instance, coverage)]).await;
         assert_eq!(open.is_empty(), is_gone, "{days} {coverage:?}");
-        let [(finding, _)] = outcomes[1].updated.as_slice() else { panic!("{:?}", outcomes[1].updated) };
+        let updated = outcomes[1].updated();
+        let [finding] = updated.as_slice() else { panic!("{updated:?}") };
         match &finding.status {
             Status::Open => assert_eq!(finding.confirmed_sweeps, 0),
             Status::Closed { because, .. } => {
@@ -269,19 +293,20 @@ async fn a_quiet_instance_is_found_by_its_outside_view_and_never_gets_a_proposal
     let quiet = || blind(running(), Coverage::Complete, QUIET);
     let (open, outcomes) = sweeps(vec![quiet(), quiet(), quiet()]).await;
     assert_eq!(open, [Class::QuietInstance]);
-    let [found] = outcomes[0].opened.as_slice() else { panic!("{:?}", outcomes[0].opened) };
-    assert_eq!((found.since, window_end(found)), (at(0), at(0) + SignedDuration::from_hours(24 * 14)));
+    let opened = outcomes[0].opened();
+    let [found] = opened.as_slice() else { panic!("{opened:?}") };
+    assert_eq!((found.since, found.confirmed_until), (at(0), at(0) + SignedDuration::from_hours(24 * 14)));
     let told = notice(found);
     assert!(told.headline.contains("has looked unused from outside for 14 days"), "{}", told.headline);
     let words =
         "No agent reports from it; as seen from outside, CloudWatch: no hour above 1.0 % CPU and 100 B/s network";
     assert!(told.certainty.as_deref().unwrap_or_default().starts_with(words), "{:?}", told.certainty);
     assert_eq!((told.proposal_summary, told.evidence.len()), (None, 3));
-    let mut all = outcomes.iter().flat_map(|o| o.opened.iter().chain(o.updated.iter().map(|(finding, _)| finding)));
+    let mut all = outcomes.iter().flat_map(|outcome| outcome.steps.iter().map(|step| &step.finding));
     assert!(
         all.all(|finding| finding.proposal.is_none() && finding.not_proposed.as_deref().unwrap_or("").contains("weak"))
     );
-    assert_eq!(outcomes[2].updated.first().map(|(finding, _)| finding.confirmed_sweeps), Some(3));
+    assert_eq!(outcomes[2].updated()[0].confirmed_sweeps, 3);
     assert_eq!(outcomes[2].counts.unknown, 1, "it is a blind spot all the same");
 }
 
@@ -296,7 +321,7 @@ async fn a_quiet_instance_ends_with_its_quiet_its_running_or_the_silence_of_its_
     ] {
         let (open, outcomes) = sweeps(vec![blind(running(), Coverage::Complete, QUIET), after]).await;
         assert_eq!(open, left.into_iter().collect::<Vec<_>>(), "one finding on a machine at most");
-        let Status::Closed { because: said, .. } = &outcomes[1].updated[0].0.status else { panic!("{because}") };
+        let Status::Closed { because: said, .. } = &outcomes[1].updated()[0].status else { panic!("{because}") };
         assert!(said.starts_with(because), "{said}");
     }
 }
@@ -310,7 +335,7 @@ async fn what_could_not_be_read_keeps_a_quiet_instance_open_and_unconfirmed() {
     ] {
         let (open, outcomes) = sweeps(vec![blind(running(), Coverage::Complete, QUIET), after]).await;
         assert_eq!(open, [Class::QuietInstance]);
-        assert_eq!(outcomes[1].updated[0].0.confirmed_sweeps, 0);
+        assert_eq!(outcomes[1].updated()[0].confirmed_sweeps, 0);
     }
 }
 

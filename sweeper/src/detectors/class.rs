@@ -6,17 +6,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// An idle node: if and only if the verdict on the node is `idle`, and the provider, where one's inventory covers it, says that the instance is
-    /// running. Instances without an agent are not covered here: they are blind spots of the sweep's report.
+    /// An idle node, by its own agent.
     IdleNode,
-    /// A quiet instance: see [`super::QuietCase`]. Weak evidence, never a proposal; of an instance that an agent reports from it is
-    /// never said.
+    /// An instance without an agent that its provider saw do nothing. Weak evidence, never a proposal.
     QuietInstance,
 }
 
 impl Class {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::IdleNode, Self::QuietInstance];
+
+    /// The class that says more of the same resource: while a finding of it is open, none of this class opens.
+    #[must_use]
+    pub fn yields_to(self) -> Option<Self> {
+        match self {
+            Self::IdleNode => None,
+            // What its agent proved before it fell silent stands.
+            Self::QuietInstance => Some(Self::IdleNode),
+        }
+    }
 
     /// The word for it, everywhere.
     #[must_use]

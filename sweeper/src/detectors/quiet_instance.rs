@@ -8,12 +8,40 @@
 //! raises a finding and never an action: no rule is asked for a proposal. An instance that an agent reports from is judged by that
 //! alone, and is an idle instance or none.
 
+use super::{Class, Detection, Detector, Inputs, SnapshotPart};
 use crate::{
     inventory::{Usage, UsageSource},
-    verdict::words::{bytes, span},
+    verdict::{
+        Judgement,
+        words::{bytes, span},
+    },
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub(super) const DETECTOR: Detector = Detector {
+    class: Class::QuietInstance,
+    version: 1,
+    rests_on: &[SnapshotPart::Inventory, SnapshotPart::ProviderMetrics],
+    detect,
+};
+
+fn detect(inputs: &Inputs, judgement: &Judgement) -> Detection {
+    if !judgement.is_blind() {
+        return Detection::Refuted { because: "an agent reports from it: its own word counts from now on".to_owned() };
+    }
+    // Whether a machine runs, its provider alone can say here.
+    let case = inputs.metrics.as_ref().filter(|_| inputs.presence.listed.is_some());
+    match case.map(|case| (case.judge(), case)) {
+        Some((Quietness::Quiet, QuietCase { seen, .. })) => {
+            Detection::Confirmed { since: seen.from, until: seen.until, work: None }
+        }
+        Some((Quietness::Busy, case)) => {
+            Detection::Refuted { because: format!("busy: {}", case.thresholds()[..2].join(", ")) }
+        }
+        Some((Quietness::NotKnown, _)) | None => Detection::NotKnown,
+    }
+}
 
 /// What counts as quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

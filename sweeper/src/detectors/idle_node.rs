@@ -1,0 +1,35 @@
+//! An idle node: if and only if the verdict on the node is `idle`, and the provider, where one's inventory covers it, says that the instance is
+//! running.
+//!
+//! Work that the node's agent saw refutes it, whatever else is known. Instances without an agent are no idle nodes: they are blind spots of the
+//! sweep's report, and may be quiet instances.
+
+use super::{Class, Detection, Detector, Inputs, SnapshotPart, Work};
+use crate::verdict::{Case, Decision, Judgement, Verdict, last_work, words};
+use jiff::Timestamp;
+
+pub(super) const DETECTOR: Detector =
+    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], detect };
+
+fn detect(inputs: &Inputs, judgement: &Judgement) -> Detection {
+    let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
+    let case = &inputs.case;
+    match (judgement.verdict, &judgement.decision) {
+        (Verdict::Idle, Decision::AllQuiet { total, .. }) => {
+            match (judgement.since_unix_ms.and_then(time), time(total.end_unix_ms)) {
+                (Some(since), Some(until)) => Detection::Confirmed { since, until, work: work(case) },
+                _ => Detection::NotKnown,
+            }
+        }
+        (Verdict::Active, _) => Detection::Refuted { because: words::decision(judgement, case) },
+        (Verdict::Idle | Verdict::Unknown, _) => Detection::NotKnown,
+    }
+}
+
+/// The last work that the node's evidence shows.
+fn work(case: &Case) -> Option<Work> {
+    let judgement = last_work(case)?;
+    let Decision::Above { observation, .. } = &judgement.decision else { return None };
+    let until = Timestamp::from_millisecond(observation.end_unix_ms).ok()?;
+    Some(Work { until, what: words::decision(&judgement, case) })
+}

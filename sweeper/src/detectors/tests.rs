@@ -1,0 +1,169 @@
+//! Both sides of every clause that all detectors have in common, and of each class's own.
+
+use super::*;
+use crate::{
+    inventory::{InstanceState, UsageSource},
+    verdict::{Decision, Observation, Policy, Signal, Unknown, Verdict},
+};
+use jiff::SignedDuration;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
+}
+
+fn presence(listed: Option<InstanceState>, coverage: Coverage) -> Presence {
+    Presence { listed, coverage, last_heard: Some(at(0)), gone_after_s: 7 * 86_400 }
+}
+
+fn inputs(presence: Presence) -> Inputs {
+    let case = Case::new(at(60).as_millisecond(), Policy::default(), Vec::new());
+    Inputs { presence, case, metrics: None, failed: Vec::new() }
+}
+
+fn running() -> Inputs {
+    inputs(presence(Some(InstanceState::Running), Coverage::Complete))
+}
+
+fn metrics(cpu_millionths: u32) -> Option<QuietCase> {
+    let seen = Seen {
+        source: UsageSource::CloudWatch,
+        from: at(0) - SignedDuration::from_hours(24 * 14),
+        until: at(0),
+        period_s: 3_600,
+        periods: 336,
+        busiest_cpu_millionths: Some(cpu_millionths),
+        busiest_network_bytes_per_s: Some(100),
+    };
+    let policy = QuietPolicy { after_s: 7 * 86_400, cpu_millionths: 20_000, network_bytes_per_s: 5_000 };
+    Some(QuietCase { seen, policy })
+}
+
+fn judgement(verdict: Verdict, decision: Decision) -> Judgement {
+    Judgement { verdict, since_unix_ms: Some(at(0).as_millisecond()), decision }
+}
+
+fn observation() -> Observation {
+    let text = format!(
+        r#"{{"start_unix_ms":{},"end_unix_ms":{},"lost_events":0}}"#,
+        at(0).as_millisecond(),
+        at(30).as_millisecond()
+    );
+    serde_json::from_str(&text).expect("an observation")
+}
+
+fn idle() -> Judgement {
+    judgement(Verdict::Idle, Decision::AllQuiet { observations: 1, total: observation() })
+}
+
+fn blind() -> Judgement {
+    judgement(Verdict::Unknown, Decision::Unknown(Unknown::NoAgent))
+}
+
+#[test]
+fn every_class_has_one_detector_of_its_own_and_its_word_leads_back_to_it() {
+    assert_eq!(DETECTORS.len(), Class::ALL.len());
+    for class in Class::ALL {
+        assert_eq!(class.detector().class, class);
+        assert_eq!(Class::from_word(class.as_str()), Some(class));
+        assert!(class.version() > 0);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_does_not_run_is_no_waste_of_any_class() {
+    for (listed, coverage, because, is_gone) in [
+        (Some(InstanceState::Stopped), Coverage::Complete, "the instance is stopped", false),
+        (Some(InstanceState::Terminated), Coverage::Failed, "the instance is terminated", false),
+        (None, Coverage::Complete, "the provider lists the instance no more", true),
+    ] {
+        for class in Class::ALL {
+            let because = because.to_owned();
+            let expected = if is_gone { Detection::Gone { because } } else { Detection::Refuted { because } };
+            let mut inputs = inputs(presence(listed.clone(), coverage));
+            inputs.metrics = metrics(10_000);
+            assert_eq!(detect(class, &inputs, &idle()), expected, "{class:?}");
+            assert_eq!(detect(class, &inputs, &blind()), expected, "{class:?}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_no_inventory_covers_is_gone_when_it_has_been_silent_for_long_enough() {
+    let silent = |seconds: i64, coverage| {
+        let mut inputs = inputs(presence(None, coverage));
+        inputs.case.now_unix_ms = at(seconds).as_millisecond();
+        matches!(detect(Class::IdleNode, &inputs, &blind()), Detection::Gone { .. })
+    };
+    let after = 7 * 86_400;
+    assert!(!silent(after - 1, Coverage::NotAsked));
+    assert!(silent(after, Coverage::NotAsked));
+    assert!(!silent(after, Coverage::Failed), "its provider was asked, and did not answer");
+    assert!(!silent(-after, Coverage::NotAsked), "heard in the future: a clock is off");
+    let mut never = inputs(Presence { last_heard: None, ..presence(None, Coverage::NotAsked) });
+    never.case.now_unix_ms = i64::MAX;
+    assert_eq!(detect(Class::IdleNode, &never, &blind()), Detection::NotKnown);
+}
+
+#[test]
+fn a_part_that_failed_makes_not_known_what_rests_on_it_and_nothing_else() {
+    for (class, judgement, part, rests_on_it) in [
+        (Class::IdleNode, idle(), SnapshotPart::Inventory, true),
+        (Class::IdleNode, idle(), SnapshotPart::ProviderMetrics, false),
+        (Class::QuietInstance, blind(), SnapshotPart::Inventory, true),
+        (Class::QuietInstance, blind(), SnapshotPart::ProviderMetrics, true),
+    ] {
+        let mut inputs = running();
+        inputs.metrics = metrics(10_000);
+        assert!(matches!(detect(class, &inputs, &judgement), Detection::Confirmed { .. }), "{class:?}");
+        inputs.failed = vec![part];
+        let is_known = detect(class, &inputs, &judgement) != Detection::NotKnown;
+        assert_eq!(is_known, !rests_on_it, "{class:?} {part:?}");
+    }
+}
+
+#[test]
+fn an_idle_node_is_one_whose_verdict_is_idle() {
+    let of = |judgement| detect(Class::IdleNode, &running(), &judgement);
+    assert_eq!(of(idle()), Detection::Confirmed { since: at(0), until: at(30), work: None });
+    let above = Decision::Above { signal: Signal::WorkloadCpu, observation: observation() };
+    assert!(matches!(of(judgement(Verdict::Active, above)), Detection::Refuted { .. }));
+    assert_eq!(of(judgement(Verdict::Unknown, Decision::Unknown(Unknown::GpuNotMeasured))), Detection::NotKnown);
+    assert_eq!(of(blind()), Detection::NotKnown);
+    let endless = Judgement { since_unix_ms: None, ..idle() };
+    assert_eq!(of(endless), Detection::NotKnown, "an idle verdict without a begin proves nothing");
+    let on_premises = inputs(presence(None, Coverage::NotAsked));
+    assert!(matches!(detect(Class::IdleNode, &on_premises, &idle()), Detection::Confirmed { .. }));
+}
+
+#[test]
+fn a_quiet_instance_is_one_that_runs_without_an_agent_and_was_seen_quiet() {
+    let of = |inputs: &Inputs, judgement| detect(Class::QuietInstance, inputs, &judgement);
+    let quiet = Inputs { metrics: metrics(20_000), ..running() };
+    let since = at(0) - SignedDuration::from_hours(24 * 14);
+    assert_eq!(of(&quiet, blind()), Detection::Confirmed { since, until: at(0), work: None });
+    let busy = Inputs { metrics: metrics(20_001), ..running() };
+    assert!(matches!(of(&busy, blind()), Detection::Refuted { because } if because.starts_with("busy: CPU")));
+    assert!(matches!(of(&quiet, idle()), Detection::Refuted { because } if because.starts_with("an agent reports")));
+    assert_eq!(of(&running(), blind()), Detection::NotKnown, "nothing was measured");
+    let not_listed = Inputs { presence: presence(None, Coverage::NotAsked), ..quiet };
+    assert_eq!(of(&not_listed, blind()), Detection::NotKnown, "its provider alone says that it runs");
+}
+
+#[test]
+fn inputs_come_back_from_their_kept_form_and_give_the_same_detection() {
+    let states = [
+        InstanceState::Running,
+        InstanceState::Other("hibernating".into()),
+        InstanceState::Unknown,
+        InstanceState::ShuttingDown,
+    ];
+    for state in states {
+        let mut kept = inputs(presence(Some(state), Coverage::Complete));
+        kept.metrics = metrics(10_000);
+        kept.failed = vec![SnapshotPart::ProviderMetrics];
+        let text = serde_json::to_string(&kept).expect("JSON");
+        let read: Inputs = serde_json::from_str(&text).expect("inputs");
+        assert_eq!(read, kept);
+        assert!(Class::ALL.into_iter().all(|class| replay(class, &read) == replay(class, &kept)));
+    }
+}

@@ -1,0 +1,290 @@
+//! What a sweep's detections do to the findings that are open. Pure; it knows no class.
+//!
+//! A finding opens when it is confirmed, stays open while nothing is known, and ends by evidence only. Each decision that changes what is known of a
+//! finding is kept with all that it rests on, as a [`Record`].
+
+mod next;
+mod record;
+
+pub use next::{Before, Change, next};
+pub use record::{Moment, Record, Replayed};
+
+use crate::{
+    detectors::{Class, Inputs, detect},
+    findings::{Cost, Evidence, Finding, FindingId, Machine, Status},
+    verdict::{Decision, Judgement},
+};
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use recommender::{proposal::Proposal, rules::stop::StopInput};
+
+/// What a sweep knows of one machine, with regard to one class of waste.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// Which waste.
+    pub class: Class,
+    /// On what.
+    pub resource: &'a NodeId,
+    /// What the detection depends on.
+    pub inputs: &'a Inputs,
+    /// The verdict on the inputs' case.
+    pub judgement: &'a Judgement,
+    /// What the provider says of the machine.
+    pub machine: Option<&'a Machine>,
+    /// What it costs.
+    pub cost: &'a Cost,
+    /// Whether, and how, a plan is made to end it.
+    pub planning: Planning<'a>,
+}
+
+/// How a class of waste comes to a plan.
+pub enum Planning<'a> {
+    /// Never, for this reason.
+    Never(&'static str),
+    /// Once so many sweeps in a row have confirmed it.
+    After {
+        /// So many; at least one.
+        sweeps: u32,
+        /// Makes the plan of a finding, or says why there is none.
+        plan: &'a dyn Fn(&Finding) -> Planned,
+    },
+}
+
+impl std::fmt::Debug for Planning<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Never(why) => f.debug_tuple("Never").field(why).finish(),
+            Self::After { sweeps, .. } => f.debug_struct("After").field("sweeps", sweeps).finish_non_exhaustive(),
+        }
+    }
+}
+
+/// A plan with all that it was made from.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// What the rule looked at.
+    pub input: StopInput,
+    /// What it proposes, or why nothing.
+    pub proposal: Result<Proposal, String>,
+}
+
+/// A finding as it is to be written.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The finding.
+    pub finding: Finding,
+    /// When it was last confirmed before; none for a new one.
+    pub was_confirmed_at: Option<Timestamp>,
+    /// What the decision rests on, where it changes what is known.
+    pub record: Option<Record>,
+}
+
+/// What becomes of one class of waste on one machine: nothing, one step, or an end and a begin.
+#[must_use]
+pub fn reconcile(now: Timestamp, open: Option<Finding>, seen: &Seen<'_>) -> Vec<Step> {
+    let before = open.as_ref().map(Before::of);
+    let detection = detect(seen.class, seen.inputs, seen.judgement);
+    let change = next(before.as_ref(), &detection, seen.inputs.presence.was_asked());
+    let decided = Decided { now, seen, before, change: &change };
+    match (&change, open) {
+        (&Change::Open { since, until }, _) => vec![decided.opened(since, until)],
+        (&Change::Confirm { since, until }, Some(finding)) => vec![decided.confirmed(since, until, finding)],
+        (&Change::Interrupt { since, until, ref because }, Some(finding)) => {
+            // A new one has its own begin, and takes the place of the one that it replaces: that is written first.
+            let opened = Change::Open { since, until };
+            let new = Decided { before: None, change: &opened, ..decided };
+            vec![decided.closed(because, finding), new.opened(since, until)]
+        }
+        // Nobody may act on a plan that rests on what is not known any more.
+        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 || finding.proposal.is_some() => {
+            vec![decided.unconfirmed(finding)]
+        }
+        (Change::Resolve { because } | Change::Gone { because }, Some(finding)) => {
+            vec![decided.closed(because, finding)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Before {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            since: finding.since,
+            confirmed_until: finding.confirmed_until,
+            listed: finding.evidence.machine.is_some(),
+        }
+    }
+}
+
+/// One decision.
+#[derive(Clone, Copy)]
+struct Decided<'a> {
+    now: Timestamp,
+    seen: &'a Seen<'a>,
+    before: Option<Before>,
+    change: &'a Change,
+}
+
+impl Decided<'_> {
+    fn evidence(&self) -> Evidence {
+        let Seen { inputs, judgement, machine, .. } = self.seen;
+        Evidence {
+            case: inputs.case.clone(),
+            judgement: (*judgement).clone(),
+            machine: machine.cloned(),
+            outside: inputs.metrics.clone(),
+        }
+    }
+
+    fn opened(&self, since: Timestamp, until: Timestamp) -> Step {
+        let Seen { class, resource, cost, .. } = self.seen;
+        let mut finding = Finding {
+            id: FindingId::new(*class, resource, self.now),
+            class: *class,
+            resource: (*resource).clone(),
+            status: Status::Open,
+            since,
+            opened_at: self.now,
+            confirmed_at: self.now,
+            confirmed_until: until,
+            confirmed_sweeps: 1,
+            cost: (*cost).clone(),
+            evidence: self.evidence(),
+            records: 0,
+            proposal: None,
+            not_proposed: None,
+        };
+        let plan = self.plan(&mut finding);
+        self.step(Moment::Opened, finding, None, plan)
+    }
+
+    fn confirmed(&self, since: Timestamp, until: Timestamp, finding: Finding) -> Step {
+        let before = finding.clone();
+        let mut finding = Finding {
+            since,
+            confirmed_at: self.now,
+            confirmed_until: until,
+            confirmed_sweeps: finding.confirmed_sweeps.saturating_add(1),
+            cost: self.seen.cost.clone(),
+            ..finding
+        };
+        let plan = self.plan(&mut finding);
+        let was_confirmed_at = Some(before.confirmed_at);
+        if !self.is_news(&before, &finding) {
+            return Step { finding, was_confirmed_at, record: None };
+        }
+        finding.evidence = self.evidence();
+        self.step(Moment::Changed, finding, was_confirmed_at, plan)
+    }
+
+    fn unconfirmed(&self, finding: Finding) -> Step {
+        let was_confirmed_at = Some(finding.confirmed_at);
+        let not_proposed = match self.seen.planning {
+            Planning::Never(why) => why,
+            Planning::After { .. } => "no longer confirmed",
+        };
+        let finding =
+            Finding { confirmed_sweeps: 0, proposal: None, not_proposed: Some(not_proposed.to_owned()), ..finding };
+        self.step(Moment::Changed, finding, was_confirmed_at, None)
+    }
+
+    fn closed(&self, because: &str, finding: Finding) -> Step {
+        let was_confirmed_at = Some(finding.confirmed_at);
+        let status = Status::Closed { at: self.now, because: because.to_owned() };
+        self.step(Moment::Closed, Finding { status, proposal: None, ..finding }, was_confirmed_at, None)
+    }
+
+    fn step(
+        &self,
+        moment: Moment,
+        mut finding: Finding,
+        was_confirmed_at: Option<Timestamp>,
+        plan: Option<StopInput>,
+    ) -> Step {
+        finding.records = finding.records.saturating_add(1);
+        let Seen { class, inputs, cost, .. } = self.seen;
+        let record = Record {
+            finding: finding.id.clone(),
+            number: finding.records,
+            at: self.now,
+            moment,
+            class: *class,
+            version: class.version(),
+            inputs: (*inputs).clone(),
+            before: self.before,
+            cost: (*cost).clone(),
+            change: self.change.clone(),
+            proposal: plan.as_ref().and(finding.proposal.as_ref()).map(|proposal| proposal.content_hash().clone()),
+            plan,
+        };
+        Step { finding, was_confirmed_at, record: Some(record) }
+    }
+
+    /// Makes the finding's plan, and says what it was made from if it is a new one.
+    fn plan(&self, finding: &mut Finding) -> Option<StopInput> {
+        let (sweeps, plan) = match self.seen.planning {
+            Planning::Never(why) => {
+                (finding.proposal, finding.not_proposed) = (None, Some(why.to_owned()));
+                return None;
+            }
+            Planning::After { sweeps, plan } => (sweeps, plan),
+        };
+        if finding.confirmed_sweeps < sweeps {
+            let confirmed = format!("confirmed by {} of {sweeps} sweeps in a row", finding.confirmed_sweeps);
+            (finding.proposal, finding.not_proposed) = (None, Some(confirmed));
+            return None;
+        }
+        let Planned { input, proposal } = plan(finding);
+        match proposal {
+            // A plan is immutable. It is made anew when it has expired, or when what it rests on has changed.
+            Ok(new) => match finding.proposal.take().filter(|old| is_same_but_for_expiry(old, &new, self.now)) {
+                Some(old) => {
+                    (finding.proposal, finding.not_proposed) = (Some(old), None);
+                    None
+                }
+                None => {
+                    (finding.proposal, finding.not_proposed) = (Some(new), None);
+                    Some(input)
+                }
+            },
+            Err(why) => {
+                (finding.proposal, finding.not_proposed) = (None, Some(why));
+                Some(input)
+            }
+        }
+    }
+
+    /// Whether a confirmation says something that the kept evidence does not: of the finding, the machine, its agent, or of a time twice as long.
+    fn is_news(&self, before: &Finding, now: &Finding) -> bool {
+        let Seen { inputs, judgement, machine, .. } = self.seen;
+        let agent = |case: &crate::verdict::Case| {
+            let node = case.node.as_ref()?;
+            Some((node.boot_id, node.agent_version.clone(), node.rules_version.clone(), node.gpu, node.identity))
+        };
+        let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());
+        before.records == 0
+            || before.confirmed_sweeps == 0
+            || before.since != now.since
+            || before.cost != now.cost
+            || before.not_proposed != now.not_proposed
+            || hash(before) != hash(now)
+            || before.evidence.machine.as_ref() != *machine
+            || agent(&before.evidence.case) != agent(&inputs.case)
+            || window_ms(judgement) >= window_ms(&before.evidence.judgement).saturating_mul(2).max(1)
+    }
+}
+
+/// Length of the window in which everything was quiet, in milliseconds; 0 without one.
+fn window_ms(judgement: &Judgement) -> i64 {
+    match &judgement.decision {
+        Decision::AllQuiet { total, .. } => total.end_unix_ms.saturating_sub(total.start_unix_ms),
+        Decision::Above { .. } | Decision::Unknown(_) => 0,
+    }
+}
+
+fn is_same_but_for_expiry(old: &Proposal, new: &Proposal, now: Timestamp) -> bool {
+    let mut old_plan = old.plan().clone();
+    let is_valid = old_plan.expires_at > now;
+    old_plan.expires_at = new.plan().expires_at;
+    is_valid && old_plan == *new.plan()
+}

@@ -1,0 +1,98 @@
+//! What one decision about a finding rests on, kept for good.
+
+use super::{Before, Change, next};
+use crate::{
+    detectors::{Class, Inputs, replay},
+    findings::{Cost, FindingId},
+};
+use jiff::Timestamp;
+use recommender::{
+    proposal::ContentHash,
+    rules::stop::{self, StopInput},
+};
+use serde::{Deserialize, Serialize};
+
+/// When in a finding's life a decision was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// It opened the finding.
+    Opened,
+    /// It changed what is known of it.
+    Changed,
+    /// It ended it.
+    Closed,
+}
+
+impl Moment {
+    const ALL: [Self; 3] = [Self::Opened, Self::Changed, Self::Closed];
+
+    /// The word for it, everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Changed => "changed",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// The moment of that name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|moment| moment.as_str() == word)
+    }
+}
+
+/// One decision about a finding, with all that it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Of which finding.
+    pub finding: FindingId,
+    /// Its records are numbered from 1.
+    pub number: u32,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What it did to the finding.
+    pub moment: Moment,
+    /// Who detected.
+    pub class: Class,
+    /// Version of that detector.
+    pub version: i32,
+    /// What the detection depends on.
+    pub inputs: Inputs,
+    /// The finding as it was before, if it was open.
+    pub before: Option<Before>,
+    /// What the machine costs.
+    pub cost: Cost,
+    /// What the rule looked at that made, or refused, a plan at this moment; none if none was asked.
+    pub plan: Option<StopInput>,
+    /// What was decided.
+    pub change: Change,
+    /// The plan that was made, if one was.
+    pub proposal: Option<ContentHash>,
+}
+
+/// A decision made anew from what is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Replayed {
+    /// What this version decides.
+    pub change: Change,
+    /// The plan that it makes.
+    pub proposal: Option<ContentHash>,
+    /// Both are what was decided then.
+    pub is_same: bool,
+}
+
+impl Record {
+    /// Decides anew, from nothing but the record.
+    #[must_use]
+    pub fn replay(&self) -> Replayed {
+        let detection = replay(self.class, &self.inputs);
+        let change = next(self.before.as_ref(), &detection, self.inputs.presence.was_asked());
+        let proposal = self.plan.as_ref().and_then(|input| stop::propose(input).ok());
+        let proposal = proposal.map(|proposal| proposal.content_hash().clone());
+        let is_same = change == self.change && proposal == self.proposal;
+        Replayed { change, proposal, is_same }
+    }
+}

@@ -1,0 +1,138 @@
+//! Evidence as rows: appended, never changed.
+
+use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
+use crate::{
+    detectors::{Class, Inputs},
+    findings::{Cost, FindingId},
+    reconcile::{Before, Change, Moment, Record},
+};
+use recommender::{proposal::ContentHash, rules::stop::StopInput};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+};
+use serde::{Deserialize, Serialize};
+
+#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
+mod row {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "evidence")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub finding_id: String,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub number: i32,
+        pub at_unix_ms: i64,
+        pub moment: String,
+        pub detector: String,
+        pub detector_version: i32,
+        pub inputs: Vec<u8>,
+        pub conclusion: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// zstd's default.
+const COMPRESSION_LEVEL: i32 = 3;
+/// A look-back of a day at an interval of a second has 86,400 observations of about 600 bytes.
+const MAX_INPUTS_BYTES: usize = 64 << 20;
+
+/// What a decision rested on. A later form gets a tag of its own beside this one.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "form", rename_all = "snake_case")]
+enum Form {
+    MachineV1 {
+        #[serde(flatten)]
+        inputs: Inputs,
+        before: Option<Before>,
+        #[serde(flatten)]
+        cost: Cost,
+        plan: Option<StopInput>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Conclusion {
+    #[serde(flatten)]
+    change: Change,
+    proposal: Option<ContentHash>,
+}
+
+/// Appends what one decision rested on.
+pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
+    let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
+    let form = Form::MachineV1 {
+        inputs: record.inputs.clone(),
+        before: record.before,
+        cost: record.cost.clone(),
+        plan: record.plan.clone(),
+    };
+    let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
+    let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
+    let conclusion = Conclusion { change: record.change.clone(), proposal: record.proposal.clone() };
+    let row = row::ActiveModel {
+        finding_id: Set(record.finding.0.clone()),
+        number: Set(i32::try_from(record.number).unwrap_or(i32::MAX)),
+        at_unix_ms: Set(to_unix_ms(record.at)),
+        moment: Set(record.moment.as_str().to_owned()),
+        detector: Set(record.class.as_str().to_owned()),
+        detector_version: Set(record.version),
+        inputs: Set(inputs),
+        conclusion: Set(serde_json::to_string(&conclusion).map_err(|error| unwritable(error.to_string()))?),
+    };
+    row::Entity::insert(row).exec_without_returning(transaction).await.doing("keep the evidence of a finding")?;
+    Ok(())
+}
+
+fn from_row(row: row::Model) -> Result<Record, StoreError> {
+    let unreadable = |reason: String| corrupt(format!("evidence {} of {}", row.number, row.finding_id), reason);
+    let inputs =
+        zstd::bulk::decompress(&row.inputs, MAX_INPUTS_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
+    let Form::MachineV1 { inputs, before, cost, plan } = form;
+    let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
+    let Conclusion { change, proposal } = conclusion;
+    Ok(Record {
+        number: row.number.unsigned_abs(),
+        at: from_unix_ms(row.at_unix_ms)?,
+        moment: Moment::from_word(&row.moment).ok_or_else(|| unreadable(format!("moment `{}`", row.moment)))?,
+        class: Class::from_word(&row.detector).ok_or_else(|| unreadable(format!("detector `{}`", row.detector)))?,
+        version: row.detector_version,
+        inputs,
+        before,
+        cost,
+        plan,
+        change,
+        proposal,
+        finding: FindingId(row.finding_id),
+    })
+}
+
+impl Store {
+    /// What the decisions about a finding rested on, oldest first. Empty for one that a version before this opened and closed.
+    ///
+    /// # Errors
+    /// If the database does not answer or holds evidence of another version.
+    pub async fn evidence(&self, finding: &FindingId) -> Result<Vec<Record>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::FindingId.eq(&finding.0))
+            .order_by_asc(row::Column::Number)
+            .all(self.connection())
+            .await
+            .doing("read the evidence of a finding")?;
+        rows.into_iter().map(from_row).collect()
+    }
+
+    /// The ids of all findings, oldest first.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn finding_ids(&self) -> Result<Vec<FindingId>, StoreError> {
+        super::findings::ids(self.connection()).await
+    }
+}
