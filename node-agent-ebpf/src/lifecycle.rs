@@ -17,14 +17,10 @@ use crate::{
     programs,
     resident::resident,
     sums::{since, sums, take_observed, was_missed},
+    wait_status::{is_end_told_at_free, wait_status},
 };
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use node_agent_ebpf::{Key, Totals, control, counter, dropped, runs::Lineage};
-
-/// <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L261>
-const SIGNAL_GROUP_EXIT: u32 = 4;
-/// Exit code and signal; without the bit that says whether a core was written.
-const WAIT_STATUS: u32 = 0xff7f;
 
 #[btf_tracepoint(function = "sched_process_fork")]
 fn process_fork(context: BtfTracePointContext) -> i32 {
@@ -118,24 +114,6 @@ fn ended<const TYPED: bool>(task: Address<TYPED>) {
     lineage::ended(task, entry);
 }
 
-/// How a process ended. What a parent is told is the code of the whole group if all its threads were ended together, and
-/// else that of the first thread, whichever thread went last:
-/// <https://github.com/torvalds/linux/blob/v6.12/kernel/exit.c#L1190-L1192>
-#[inline(always)]
-pub(crate) fn wait_status<const TYPED: bool>(task: Address<TYPED>) -> Option<u32> {
-    let signal = task.follow(offset!(task_signal))?;
-    let flags: u32 = signal.read(offset!(signal_flags)).unwrap_or(0);
-    let wait_status: Option<u32> = if flags & SIGNAL_GROUP_EXIT != 0 {
-        signal.read(offset!(signal_group_exit_code))
-    } else if is_end_told_here() {
-        // Asked of the first thread alone, which holds no reference to anybody any more.
-        task.read(offset!(task_exit_code))
-    } else {
-        task.follow(offset!(task_group_leader)).and_then(|leader| leader.read(offset!(task_exit_code)))
-    };
-    Some(wait_status.unwrap_or(0) & WAIT_STATUS)
-}
-
 /// Counts the end of a process, and how it came.
 #[inline(always)]
 fn count_exit<const TYPED: bool>(task: Address<TYPED>, key: &Key, row: *mut Totals) {
@@ -161,18 +139,12 @@ fn process_free(context: BtfTracePointContext) -> i32 {
                 let _ = CONTROL.set(slot, &0, 0);
             }
         }
-        if is_end_told_here() {
+        if is_end_told_at_free() {
             lineage::ended(task, entry);
         }
     }
     run.end();
     0
-}
-
-/// Whether `process_exit` is not attached.
-#[inline(always)]
-fn is_end_told_here() -> bool {
-    offset!(exits_counted_at_exit) == 0
 }
 
 #[inline(always)]
@@ -206,7 +178,7 @@ fn freed<const TYPED: bool>(task: Address<TYPED>, entry: Option<*mut Lineage>) {
     take_observed(task, now.start_boottime_ns, row);
     // Only the task that stands for its process has a signal to send at exit, also after an exec by another thread:
     // https://github.com/torvalds/linux/blob/v6.12/include/linux/sched/signal.h#L715-L718
-    if is_end_told_here() && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
+    if is_end_told_at_free() && task.read::<i32>(offset!(task_exit_signal)).unwrap_or(-1) >= 0 {
         count_exit(task, &key, row);
     }
     if was_victim(task.read(offset!(task_pid)).unwrap_or(0)) {

@@ -7,7 +7,7 @@ use crate::{
     aggregate::add,
     fields::{Address, name, offset},
     identity::control,
-    lifecycle::wait_status,
+    wait_status::wait_status,
 };
 use aya_ebpf::{
     bindings::{BPF_EXIST, BPF_F_NO_PREALLOC, BPF_NOEXIST},

@@ -30,6 +30,7 @@ mod resident;
 mod sample;
 mod sums;
 mod syscalls;
+mod wait_status;
 
 #[cfg(not(test))]
 #[panic_handler]

@@ -1,7 +1,7 @@
 //! What can be said about a finding. Plain data and pure functions: no I/O, no clock.
 //!
 //! [`FindingNotice`] is what the sweeper stores in its outbox (as JSON) and hands to every channel.
-//! Its texts are *untrusted*: names and tags come from whoever may create a machine. `Story` is the
+//! Its texts are *untrusted*: names and tags come from whoever may create a machine. `View` is the
 //! same notice made safe and put in order, in words that need no knowledge of this product; the
 //! channels only lay it out. What is not known is said to be not known, with the reason; it is
 //! never left out and never zero.
@@ -147,7 +147,7 @@ pub fn how_long(since: Timestamp, until: Timestamp) -> String {
 
 /// How a message is marked at a glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum Severity {
     /// Money is spent for nothing.
     Waste,
     /// Nothing is known: a blind spot, not an accusation.
@@ -185,8 +185,8 @@ impl fmt::Display for Value {
 
 /// A notice made safe and put in order. Every text is one clean line of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Story {
-    pub(crate) mood: Mood,
+pub(crate) struct View {
+    pub(crate) severity: Severity,
     pub(crate) headline: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) certainty: Option<String>,
@@ -202,7 +202,7 @@ pub(crate) struct Story {
 }
 
 /// Puts a notice into words.
-pub(crate) fn tell(notice: &FindingNotice) -> Story {
+pub(crate) fn view_of(notice: &FindingNotice) -> View {
     let line = |text: &str| fit(&clean(text), VALUE_LIMIT);
     let told = |text: &Option<String>| text.as_deref().map(line).filter(|text| !text.is_empty());
     let finding_id = word(&notice.finding_id);
@@ -242,8 +242,8 @@ pub(crate) fn tell(notice: &FindingNotice) -> Story {
     evidence.truncate(EVIDENCE_SHOWN);
     let mut keeps_billing = lines(&notice.keeps_billing);
     keeps_billing.truncate(EVIDENCE_SHOWN);
-    Story {
-        mood: mood(&notice.verdict),
+    View {
+        severity: severity(&notice.verdict),
         headline: said_headline(notice),
         facts,
         certainty: told(&notice.certainty),
@@ -269,11 +269,11 @@ fn said_headline(notice: &FindingNotice) -> String {
     fit(&headline(what, &notice.verdict, notice.since, notice.as_of, cost), 140)
 }
 
-fn mood(verdict: &str) -> Mood {
+fn severity(verdict: &str) -> Severity {
     match verdict {
-        "unknown" => Mood::Blind,
-        "stuck" => Mood::Broken,
-        _ => Mood::Waste,
+        "unknown" => Severity::Blind,
+        "stuck" => Severity::Broken,
+        _ => Severity::Waste,
     }
 }
 

@@ -6,7 +6,7 @@
 //! `Retry-After` is never undershot, and never cut short by `max`.
 //!
 //! Pure but for the random source, which the caller hands in. Refused: counting attempts and
-//! giving up; both belong to the outbox, which remembers.
+//! discarding; both belong to the outbox, which remembers.
 
 use std::time::Duration;
 

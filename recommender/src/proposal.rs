@@ -53,7 +53,7 @@ pub enum Step {
     Await {
         /// In the provider's words.
         state: String,
-        /// Give up after so long.
+        /// Stop waiting after so long.
         within_seconds: u32,
     },
 }

@@ -4,7 +4,7 @@
 //! never again once a server has taken it. One message is claimed at a time, for as long as its one attempt may take and
 //! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
-//! given up when the server refuses it for good or after `outbox.give_up_after`, never because of a number of attempts: a
+//! discarded when the server refuses it for good or after `outbox.discard_after`, never because of a number of attempts: a
 //! server may be down for a weekend.
 
 use crate::{
@@ -60,7 +60,7 @@ pub struct Delivered {
     pub sent: usize,
     /// To be tried again.
     pub retried: usize,
-    /// Given up.
+    /// Discarded.
     pub failed: usize,
 }
 
@@ -176,7 +176,7 @@ async fn attempt(
             counter("sent");
             tracing::info!(%finding, channel, attempts = message.attempts + 1, "message sent");
         }
-        Err(SendError::Retry { after, why }) if now < give_up_at(message, config) => {
+        Err(SendError::Retry { after, why }) if now < discard_at(message, config) => {
             let wait = retry::delay(message.attempts, after, config.base_delay, config.max_delay, &mut rand::rng());
             let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
             let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);
@@ -189,15 +189,15 @@ async fn attempt(
             store.message_failed(message, &why, None).await?;
             delivered.failed += 1;
             counter("failed");
-            tracing::error!(%finding, channel, attempts = message.attempts + 1, why, "message given up");
+            tracing::error!(%finding, channel, attempts = message.attempts + 1, why, "message discarded");
         }
     }
     Ok(())
 }
 
-fn give_up_at(message: &Claimed, config: &OutboxConfig) -> Timestamp {
-    let patience = SignedDuration::try_from(config.give_up_after).unwrap_or(SignedDuration::MAX);
-    message.created_at.checked_add(patience).unwrap_or(Timestamp::MAX)
+fn discard_at(message: &Claimed, config: &OutboxConfig) -> Timestamp {
+    let longest = SignedDuration::try_from(config.discard_after).unwrap_or(SignedDuration::MAX);
+    message.created_at.checked_add(longest).unwrap_or(Timestamp::MAX)
 }
 
 /// Delivers until `stop`.

@@ -16,12 +16,14 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use workload_rules::{MAX_FILE_BYTES, RulesError};
 
+/// Counts versions of the file that were refused.
+pub(crate) const REFUSED: &str = "rules_refused_total";
 /// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// Why a rules file cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum RulesStoreError {
     /// It cannot be read.
     #[error("the rules file {} cannot be read; check `ingest.rules_file`", path.display())]
     Read {
@@ -64,24 +66,24 @@ type Stamp = Option<(u64, u64, (i64, i64), (i64, i64))>;
 
 /// What was seen of the file so far; `None` is nothing yet.
 #[derive(Debug, Default)]
-struct Looks {
+struct Checks {
     last: Option<Stamp>,
     read: Option<Stamp>,
 }
 
 /// The one rules file that is served.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct RulesStore {
     path: PathBuf,
     served: RwLock<Arc<Served>>,
 }
 
-impl Shelf {
+impl RulesStore {
     /// Reads the file for the first time.
     ///
     /// # Errors
-    /// See [`ShelfError`].
-    pub fn open(path: &Path) -> Result<Self, ShelfError> {
+    /// See [`RulesStoreError`].
+    pub fn open(path: &Path) -> Result<Self, RulesStoreError> {
         let served = read(path)?;
         tracing::info!(file = %path.display(), version = served.version, "serving rules");
         Ok(Self { path: path.to_owned(), served: RwLock::new(Arc::new(served)) })
@@ -106,36 +108,36 @@ impl Shelf {
         Some((metadata.ino(), metadata.size(), content, (metadata.ctime(), metadata.ctime_nsec())))
     }
 
-    /// Reads the file again if it has changed and two looks in a row found it the same: half of a file that is being copied may be a rules
+    /// Reads the file again if it has changed and two checks in a row found it the same: half of a file that is being copied may be a rules
     /// file as well.
-    fn look(&self, looks: &mut Looks) -> Result<(), ShelfError> {
+    fn check(&self, checks: &mut Checks) -> Result<(), RulesStoreError> {
         let now = Some(self.stamp());
-        let is_at_rest = std::mem::replace(&mut looks.last, now) == now;
-        if !is_at_rest || looks.read == now {
+        let is_at_rest = std::mem::replace(&mut checks.last, now) == now;
+        if !is_at_rest || checks.read == now {
             return Ok(());
         }
         let served = read(&self.path);
         if Some(self.stamp()) != now {
             return Ok(());
         }
-        looks.read = now;
+        checks.read = now;
         self.take(served?);
         Ok(())
     }
 
     /// Reads the file again whenever it has changed, until `stop`.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
-        // What changed between start and now is seen as well: nothing has been looked at yet.
-        let mut looks = Looks::default();
+        // What changed between start and now is seen as well: nothing has been checked yet.
+        let mut checks = Checks::default();
         loop {
-            if let Err(error) = self.look(&mut looks) {
-                crate::api::counters::rules_refused();
+            if let Err(error) = self.check(&mut checks) {
+                metrics::counter!(REFUSED).increment(1);
                 let version = &self.served().version;
                 tracing::error!(error = %crate::chain(&error), version, "these rules stay in force");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(CHECK_EVERY) => {}
             }
         }
     }
@@ -144,15 +146,15 @@ impl Shelf {
 /// Reads and checks a rules file.
 ///
 /// # Errors
-/// See [`ShelfError`].
-pub fn read(path: &Path) -> Result<Served, ShelfError> {
-    let unreadable = |source| ShelfError::Read { path: path.to_owned(), source };
+/// See [`RulesStoreError`].
+pub fn read(path: &Path) -> Result<Served, RulesStoreError> {
+    let unreadable = |source| RulesStoreError::Read { path: path.to_owned(), source };
     let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     let mut file = Vec::new();
     fs::File::open(path).and_then(|opened| opened.take(limit).read_to_end(&mut file)).map_err(unreadable)?;
     match workload_rules::parse(&file) {
         Ok(rules) => Ok(Served { version: rules.version, sha256: hex::encode(Sha256::digest(&file)), file }),
-        Err(source) => Err(ShelfError::Refused { path: path.to_owned(), source }),
+        Err(source) => Err(RulesStoreError::Refused { path: path.to_owned(), source }),
     }
 }
 
@@ -161,30 +163,30 @@ pub fn read(path: &Path) -> Result<Served, ShelfError> {
 mod tests {
     use super::*;
 
-    fn read_again(shelf: &Shelf) -> Result<(), ShelfError> {
-        let mut looks = Looks::default();
-        shelf.look(&mut looks)?;
-        shelf.look(&mut looks)
+    fn read_again(rules_store: &RulesStore) -> Result<(), RulesStoreError> {
+        let mut checks = Checks::default();
+        rules_store.check(&mut checks)?;
+        rules_store.check(&mut checks)
     }
 
     #[test]
     fn a_bad_file_is_refused_by_line_and_the_one_before_stays() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rules.toml");
-        let opened = Shelf::open(&path).map(|_| ()).unwrap_err().to_string();
+        let opened = RulesStore::open(&path).map(|_| ()).unwrap_err().to_string();
         assert!(opened.contains("cannot be read"), "{opened}");
         fs::write(&path, "version = \"1\"\nbase = \"built-in\"\n").unwrap();
-        let shelf = Shelf::open(&path).unwrap();
-        let first = shelf.served();
+        let rules_store = RulesStore::open(&path).unwrap();
+        let first = rules_store.served();
         assert_eq!(first.version, "1");
         fs::write(&path, "version = \"2\"\n[housekeeping]\nnames = [\"bash\"]\n").unwrap();
-        let refused = read_again(&shelf).unwrap_err().to_string();
+        let refused = read_again(&rules_store).unwrap_err().to_string();
         assert!(refused.contains("line 3, column 10: `bash`"), "{refused}");
-        assert_eq!(shelf.served(), first);
+        assert_eq!(rules_store.served(), first);
         fs::write(&path, "version = \"3\"\n").unwrap();
-        read_again(&shelf).unwrap();
-        assert_eq!(shelf.served().version, "3");
-        assert_ne!(shelf.served().sha256, first.sha256);
+        read_again(&rules_store).unwrap();
+        assert_eq!(rules_store.served().version, "3");
+        assert_ne!(rules_store.served().sha256, first.sha256);
     }
 
     #[test]
@@ -193,21 +195,21 @@ mod tests {
         let path = directory.path().join("rules.toml");
         let write = |text: &str| fs::write(&path, text).unwrap();
         write("version = \"1\"\n");
-        let shelf = Shelf::open(&path).unwrap();
-        let mut looks = Looks::default();
-        let mut served_after_a_look = || {
-            shelf.look(&mut looks).unwrap();
-            shelf.served().version.clone()
+        let rules_store = RulesStore::open(&path).unwrap();
+        let mut checks = Checks::default();
+        let mut served_after_a_check = || {
+            rules_store.check(&mut checks).unwrap();
+            rules_store.served().version.clone()
         };
         write("version = \"2\"\n");
-        assert_eq!(served_after_a_look(), "1");
+        assert_eq!(served_after_a_check(), "1");
         write("version = \"22\"\nbase = \"built-in\"\n");
-        assert_eq!(served_after_a_look(), "1", "it was another one a moment ago");
-        assert_eq!(served_after_a_look(), "22");
-        let before = shelf.stamp();
+        assert_eq!(served_after_a_check(), "1", "it was another one a moment ago");
+        assert_eq!(served_after_a_check(), "22");
+        let before = rules_store.stamp();
         let began = std::time::Instant::now();
         // The kernel's clock for files goes in steps of up to 10 ms.
-        while shelf.stamp() == before {
+        while rules_store.stamp() == before {
             assert!(began.elapsed() < Duration::from_secs(10), "a change of rights is not seen");
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         }

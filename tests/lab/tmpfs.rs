@@ -33,7 +33,7 @@ impl Tmpfs {
     ///
     /// # Panics
     ///
-    /// When something else than the room ends it.
+    /// When something else than its size ends it.
     pub fn fill(&self) {
         let filler = fs::File::options().create(true).append(true).open(self.path.join("filler"));
         let mut filler = filler.expect("a filler can be opened");
@@ -55,7 +55,7 @@ impl Tmpfs {
         assert!(done.expect("mount is installed").success(), "{} stays writable", self.path.display());
     }
 
-    /// Gives the room back.
+    /// Frees it.
     ///
     /// # Panics
     ///

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS, Role as Assumable};
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, Patience, Silent,
+    FailureKind, Inventory, Kind, Outcome, RetryPolicy, Silent,
     aws::{Options, Role, Session, collect},
 };
 
@@ -27,8 +27,8 @@ fn assumable(account: &str) -> Assumable {
 }
 
 fn options(roles: &[Role]) -> Options {
-    let patience = Patience { attempts: 1, base_wait: Duration::from_millis(20), ..Patience::default() };
-    Options { roles: roles.to_vec(), regions: vec!["us-east-1".into()], patience, ..Options::default() }
+    let retry = RetryPolicy { attempts: 1, base_wait: Duration::from_millis(20), ..RetryPolicy::default() };
+    Options { roles: roles.to_vec(), regions: vec!["us-east-1".into()], retry, ..Options::default() }
 }
 
 async fn inventory(moto: &Moto, options: &Options) -> Inventory {

@@ -15,7 +15,7 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        FailureKind, Inventory, Kind, Listing, Outcome, Patience, Silent,
+        FailureKind, Inventory, Kind, Listing, Outcome, RetryPolicy, Silent,
         aws::{Options, Role, Session, collect},
     },
     store::{Store, TokenHash},
@@ -29,7 +29,7 @@ const REGION: &str = "us-east-1";
 fn options(regions: &[&str]) -> Options {
     Options {
         regions: regions.iter().map(|&region| region.to_owned()).collect(),
-        patience: Patience { attempts: 4, base_wait: Duration::from_millis(20), ..Patience::default() },
+        retry: RetryPolicy { attempts: 4, base_wait: Duration::from_millis(20), ..RetryPolicy::default() },
         ..Options::default()
     }
 }
@@ -172,7 +172,7 @@ async fn a_denied_call_is_made_once_and_leaves_other_regions_alone() {
 }
 
 #[tokio::test]
-async fn a_region_that_does_not_answer_is_given_up_and_leaves_others_alone() {
+async fn a_region_that_does_not_answer_is_cut_off_and_leaves_others_alone() {
     let folder = tempfile::tempdir().unwrap();
     let moto = three_pages(folder.path(), ACCOUNT).await;
     moto.fail(&[Fault { region: Some(REGION.into()), delay_s: Some(8), ..fault("", None) }]).await;
@@ -183,7 +183,7 @@ async fn a_region_that_does_not_answer_is_given_up_and_leaves_others_alone() {
 
     // It answers each call in time, and never comes to an end in time.
     let mut slow = options(&REGIONS);
-    slow.patience.listing_timeout = Duration::from_secs(3);
+    slow.retry.listing_timeout = Duration::from_secs(3);
     let inventory = inventory(&moto, &slow).await;
     assert_eq!(outcomes(&inventory), [Ok(0), Err(FailureKind::TimedOut), Ok(0)]);
     let second = of_instances(&inventory).nth(1).unwrap();

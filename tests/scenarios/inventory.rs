@@ -12,20 +12,20 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Patience, Protection, Provider,
-        RootDevice, Silent,
+        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Protection, Provider,
+        RetryPolicy, RootDevice, Silent,
         aws::{Options, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
 };
 
-fn patience(attempts: u32) -> Patience {
-    Patience { attempts, base_wait: Duration::from_millis(20), ..Patience::default() }
+fn retry(attempts: u32) -> RetryPolicy {
+    RetryPolicy { attempts, base_wait: Duration::from_millis(20), ..RetryPolicy::default() }
 }
 
 /// One attempt, so that an injected fault is met at once and not waited out.
 fn options(regions: &[&str]) -> Options {
-    Options { regions: regions.iter().map(|&r| r.to_owned()).collect(), patience: patience(1), ..Options::default() }
+    Options { regions: regions.iter().map(|&r| r.to_owned()).collect(), retry: retry(1), ..Options::default() }
 }
 
 async fn session(moto: &Moto, options: &Options) -> Session {
@@ -172,7 +172,7 @@ async fn throttling_is_waited_out_and_silence_is_not() {
 
     let throttled = Fault { status: Some(503), times: Some(2), ..describe_fault(None, Some("RequestLimitExceeded")) };
     moto.fail(&[throttled]).await;
-    let patient = Options { patience: patience(4), ..options(&["us-east-1"]) };
+    let patient = Options { retry: retry(4), ..options(&["us-east-1"]) };
     assert_eq!(outcomes(&inventory(&moto, &patient).await), [(Some("us-east-1"), Ok(1))]);
 
     moto.fail(&[Fault { delay_s: Some(3), ..describe_fault(None, None) }]).await;

@@ -9,7 +9,7 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    Failure, FailureKind, Patience, Provider, Scope, Silent,
+    Failure, FailureKind, Provider, RetryPolicy, Scope, Silent,
     aws::{self, Accounts, Launches, Options, Session},
 };
 use tempfile::TempDir;
@@ -170,8 +170,8 @@ async fn a_denied_trail_is_a_failed_listing_and_only_where_it_is_asked_for() {
 
 /// One attempt, with fresh clients and buckets.
 async fn read(moto: &Moto, ids: &[String]) -> Result<Launches, Failure> {
-    let patience = Patience { attempts: 1, ..Patience::default() };
-    let options = Options { regions: vec![REGION.into()], patience, ..Options::default() };
+    let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+    let options = Options { regions: vec![REGION.into()], retry, ..Options::default() };
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     let accounts = Accounts::open(&session, &options).await;
     let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };

@@ -10,8 +10,8 @@ use lab::{
 use recommender::rules::stop;
 use serde_json::json;
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Launch, Outcome, Patience, Protection, Provider, Silent, SnapshotState, StorageTier,
-    VolumeAttachment, VolumeState,
+    FailureKind, Inventory, Kind, Launch, Outcome, Protection, Provider, RetryPolicy, Silent, SnapshotState,
+    StorageTier, VolumeAttachment, VolumeState,
     aws::{Options, Session, collect},
 };
 
@@ -39,8 +39,8 @@ fn fault(kind: Kind, code: &str) -> Fault {
 /// One attempt, so that an injected fault is met at once and not waited out.
 async fn inventory(moto: &Moto, regions: &[&str]) -> Inventory {
     let regions = regions.iter().map(|&region| region.to_owned()).collect();
-    let patience = Patience { attempts: 1, ..Patience::default() };
-    let options = Options { regions, patience, ..Options::default() };
+    let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+    let options = Options { regions, retry, ..Options::default() };
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     collect(&session, &options, &Silent).await
 }
@@ -144,14 +144,14 @@ async fn what_ec2_says_of_volumes_arrives_unchanged() {
     assert_eq!(attached.availability_zone.as_deref(), Some("us-east-1a"));
     assert_eq!(attached.snapshot_id.as_deref(), Some("snap-0123456789abcdef0"));
     assert_eq!(attached.tags.get("owner").map(String::as_str), Some("genomics"));
-    let tie = VolumeAttachment {
+    let attachment = VolumeAttachment {
         instance_id: Some(machine),
         device: Some("/dev/sdf".into()),
         state: Some("attached".into()),
         delete_on_termination: Some(false),
         attached_at: Some(attached_at),
     };
-    assert_eq!(attached.attachments, Some(vec![tie]));
+    assert_eq!(attached.attachments, Some(vec![attachment]));
     assert_eq!(
         (free.state.as_ref(), free.attachments.as_deref()),
         (Some(&VolumeState::Available), Some([].as_slice()))
@@ -187,13 +187,13 @@ async fn what_ec2_says_of_addresses_and_snapshots_arrives_unchanged() {
 
     let inventory = inventory(&moto, &["us-east-1"]).await;
 
-    let [tied, free, managed] = [0, 1, 2].map(|n: usize| {
+    let [associated, free, managed] = [0, 1, 2].map(|n: usize| {
         let of = |address: &&sweeper::inventory::Address| address.allocation_id.as_deref() == Some(&allocated[n]);
         inventory.addresses.iter().find(of).unwrap()
     });
-    assert_eq!(tied.instance_id, Some(machine.clone()));
-    assert!(tied.association_id.is_some() && tied.network_interface_id.is_some());
-    assert_eq!(tied.network_interface_owner.as_deref(), Some(ACCOUNT));
+    assert_eq!(associated.instance_id, Some(machine.clone()));
+    assert!(associated.association_id.is_some() && associated.network_interface_id.is_some());
+    assert_eq!(associated.network_interface_owner.as_deref(), Some(ACCOUNT));
     assert_eq!((&free.association_id, &free.instance_id, &free.network_interface_id), (&None, &None, &None));
     assert_eq!(free.tags.get("owner").map(String::as_str), Some("web"));
     assert!(free.public_ipv4.is_some());

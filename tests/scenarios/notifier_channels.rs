@@ -110,7 +110,7 @@ async fn an_email_arrives_without_tls_on_this_very_host() {
 }
 
 #[tokio::test]
-async fn starttls_is_never_given_up_silently() {
+async fn starttls_is_never_dropped_silently() {
     let server = Smtp::start_with(Protection::Plain).await;
     let mut config = email_config(&server, Tls::StartTls);
     config.ca_file = None;

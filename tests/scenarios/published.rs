@@ -11,7 +11,7 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    Inventory, Kind, Outcome, Patience, Silent,
+    Inventory, Kind, Outcome, RetryPolicy, Silent,
     aws::{Options, Session, collect},
 };
 
@@ -86,8 +86,8 @@ impl Site {
             "ListContainerInstances",
             json!({"containerInstanceArns": ["arn:aws:ecs:us-east-1:1:container-instance/c/a"]}).to_string(),
         );
-        let patience = Patience { attempts: 1, ..Patience::default() };
-        let options = Options { regions: vec!["us-east-1".into()], patience, ..Options::default() };
+        let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+        let options = Options { regions: vec!["us-east-1".into()], retry, ..Options::default() };
         let session = Session::open_with(aws::loader(recorded.url()), &options).await.unwrap().unwrap();
         Self { recorded, session, options }
     }

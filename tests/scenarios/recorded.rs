@@ -14,7 +14,7 @@ use lab::{
     xml::{elements, with},
 };
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, Patience, RootDevice, Silent, VolumeState,
+    FailureKind, Inventory, Kind, Outcome, RetryPolicy, RootDevice, Silent, VolumeState,
     aws::{Options, Session, collect},
 };
 
@@ -70,8 +70,8 @@ impl Site {
         recorded.say("/v1/describecomputeenvironments", "{\"computeEnvironments\": []}");
         recorded.say("/v1/describejobqueues", "{\"jobQueues\": []}");
         recorded.say("ListClusters", "{\"clusterArns\": []}");
-        let patience = Patience { attempts: 1, ..Patience::default() };
-        let options = Options { regions: vec!["us-east-1".into()], patience, ..Options::default() };
+        let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+        let options = Options { regions: vec!["us-east-1".into()], retry, ..Options::default() };
         let session = Session::open_with(aws::loader(recorded.url()), &options).await.unwrap().unwrap();
         Self { recorded, session, options }
     }

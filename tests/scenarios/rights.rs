@@ -81,7 +81,7 @@ async fn keep_ptrace_keeps_that_right_and_no_other() {
 #[tokio::test]
 async fn another_kernel_shows_its_counters_to_an_agent_without_rights_whatever_its_setting() {
     let folder = tempfile::tempdir().unwrap();
-    // 2 is the default there; 1 cannot be taken back.
+    // 2 is the default there; 1 cannot be set back.
     for (index, setting) in
         ["", "echo 0 >/proc/sys/kernel/unprivileged_bpf_disabled", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled"]
             .iter()

@@ -13,14 +13,14 @@ use std::time::Duration;
 use sweeper::{
     inventory::{Provider, Scope},
     store::{Lease, Store, Stored, TokenHash},
-    sweep::Share,
+    work_unit::WorkUnit,
 };
 
 lab::on_both_databases! {
     a_heartbeat_is_stored_once_however_often_it_is_sent,
-    the_contiguous_mark_stops_at_a_gap_and_moves_on_once_it_is_filled,
-    what_the_sender_gave_up_is_counted_as_lost_and_the_mark_moves_over_it,
-    a_sender_cannot_give_up_what_it_has_not_sent,
+    the_watermark_stops_at_a_gap_and_moves_on_once_it_is_filled,
+    what_the_sender_discarded_is_counted_as_lost_and_the_watermark_moves_over_it,
+    a_sender_cannot_discard_what_it_has_not_sent,
     boots_are_counted_apart,
     two_sweepers_may_take_in_the_same_node_at_once,
     random_deliveries_agree_with_a_model,
@@ -31,7 +31,7 @@ lab::on_both_databases! {
     several_sweepers_may_migrate_at_once,
     of_several_replicas_each_scope_is_claimed_by_one,
     a_lease_that_has_run_out_passes_to_another_and_is_not_renewed,
-    a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once,
+    a_lease_that_is_renewed_lasts_and_one_that_is_released_is_free_at_once,
 }
 
 async fn open(url: &str) -> Store {
@@ -65,7 +65,7 @@ async fn a_heartbeat_is_stored_once_however_often_it_is_sent(url: String) {
     assert_eq!(everything(&store, &sample::node(1)).await.len(), 4);
 }
 
-async fn the_contiguous_mark_stops_at_a_gap_and_moves_on_once_it_is_filled(url: String) {
+async fn the_watermark_stops_at_a_gap_and_moves_on_once_it_is_filled(url: String) {
     let store = open(&url).await;
     let boot = sample::boot(1);
     assert_eq!(send(&store, boot, &[1, 2, 4, 5], 1).await.contiguous_sequence, 2);
@@ -81,7 +81,7 @@ async fn the_contiguous_mark_stops_at_a_gap_and_moves_on_once_it_is_filled(url: 
     assert_eq!(send(&store, boot, &[8], 1).await.contiguous_sequence, 4_008);
 }
 
-async fn what_the_sender_gave_up_is_counted_as_lost_and_the_mark_moves_over_it(url: String) {
+async fn what_the_sender_discarded_is_counted_as_lost_and_the_watermark_moves_over_it(url: String) {
     let store = open(&url).await;
     let boot = sample::boot(1);
     assert_eq!(send(&store, boot, &[1, 2, 5], 1).await, answer(3, 0, 2, 0));
@@ -94,7 +94,7 @@ async fn what_the_sender_gave_up_is_counted_as_lost_and_the_mark_moves_over_it(u
     assert_eq!(send(&store, boot, &[13, 14, 15], 15).await, answer(3, 0, 15, 0));
 }
 
-async fn a_sender_cannot_give_up_what_it_has_not_sent(url: String) {
+async fn a_sender_cannot_discard_what_it_has_not_sent(url: String) {
     let store = open(&url).await;
     let boot = sample::boot(1);
     assert_eq!(send(&store, boot, &[1], u64::MAX).await, answer(1, 0, 1, 0));
@@ -147,8 +147,8 @@ async fn random_deliveries_agree_with_a_model(url: String) {
             batch.into_iter().filter(|sequence| *sequence > mark && !arrived.contains(sequence)).collect();
         assert_eq!(usize::try_from(answer.stored).unwrap(), fresh.len(), "round {round}");
         arrived.extend(fresh);
-        let given_up = (mark + 1..oldest).filter(|sequence| !arrived.contains(sequence)).count();
-        assert_eq!(answer.lost, u64::try_from(given_up).unwrap(), "round {round}");
+        let discarded = (mark + 1..oldest).filter(|sequence| !arrived.contains(sequence)).count();
+        assert_eq!(answer.lost, u64::try_from(discarded).unwrap(), "round {round}");
         lost += answer.lost;
         mark = mark.max(oldest - 1);
         while arrived.contains(&(mark + 1)) {
@@ -250,7 +250,7 @@ fn tick() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()
 }
 
-/// Makes so many scopes known; with that of uncovered nodes there is one share more.
+/// Makes so many scopes known; with that of uncovered nodes there is one work unit more.
 async fn with_scopes(url: &str, count: usize) -> Store {
     let store = open(url).await;
     let scope =
@@ -258,15 +258,15 @@ async fn with_scopes(url: &str, count: usize) -> Store {
     let scopes: BTreeSet<Scope> = (0..count).map(scope).collect();
     store.register_scopes(&scopes, LONG).await.unwrap();
     store.register_scopes(&scopes, LONG).await.unwrap();
-    assert_eq!(store.shares().await.unwrap().states.len(), count + 1, "known once each");
+    assert_eq!(store.units().await.unwrap().states.len(), count + 1, "known once each");
     store
 }
 
-/// Waits until the lease of a share is nobody's any more.
-async fn until_free(store: &Store, share: &Share) {
+/// Waits until the lease of a work unit is nobody's any more.
+async fn until_free(store: &Store, unit: &WorkUnit) {
     lab::wait::until("the end of a lease", Duration::from_secs(30), || async {
-        let states = store.shares().await.unwrap().states;
-        states.iter().find(|state| state.share == *share).filter(|state| state.held.is_none()).map(|_| ())
+        let states = store.units().await.unwrap().states;
+        states.iter().find(|state| state.unit == *unit).filter(|state| state.held.is_none()).map(|_| ())
     })
     .await;
 }
@@ -279,8 +279,8 @@ async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
         let store = stores[replica % 2].clone();
         tasks.spawn(async move {
             let mut leases = Vec::new();
-            for state in store.shares().await.unwrap().states {
-                leases.extend(store.claim_due(&state.share, tick(), &replica.to_string(), LONG).await.unwrap());
+            for state in store.units().await.unwrap().states {
+                leases.extend(store.claim_due(&state.unit, tick(), &replica.to_string(), LONG).await.unwrap());
             }
             leases
         });
@@ -288,38 +288,38 @@ async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
     let leases: Vec<Lease> = tasks.join_all().await.into_iter().flatten().collect();
     assert_eq!(leases.len(), SCOPES + 1, "each once");
     assert!(leases.iter().all(|lease| lease.epoch == 1 && lease.taken_from.is_none()), "{leases:?}");
-    let shares: BTreeSet<&Share> = leases.iter().map(|lease| &lease.share).collect();
-    assert_eq!(shares.len(), SCOPES + 1);
+    let units: BTreeSet<&WorkUnit> = leases.iter().map(|lease| &lease.unit).collect();
+    assert_eq!(units.len(), SCOPES + 1);
 }
 
 async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: String) {
     let store = with_scopes(&url, 0).await;
-    let first = store.claim_due(&Share::Uncovered, tick(), "first", SHORT).await.unwrap().unwrap();
-    assert_eq!(store.claim_due(&Share::Uncovered, tick(), "second", LONG).await.unwrap(), None);
-    assert_eq!(store.claim(&first.share, "second", LONG).await.unwrap(), None);
-    let held = store.shares().await.unwrap().states.remove(0).held.unwrap();
+    let first = store.claim_due(&WorkUnit::Uncovered, tick(), "first", SHORT).await.unwrap().unwrap();
+    assert_eq!(store.claim_due(&WorkUnit::Uncovered, tick(), "second", LONG).await.unwrap(), None);
+    assert_eq!(store.claim(&first.unit, "second", LONG).await.unwrap(), None);
+    let held = store.units().await.unwrap().states.remove(0).held.unwrap();
     assert_eq!(held.by, "first");
 
-    until_free(&store, &first.share).await;
+    until_free(&store, &first.unit).await;
     assert!(!store.renew(&first, LONG).await.unwrap(), "it has run out, whether or not somebody else has it");
-    let second = store.claim_due(&Share::Uncovered, tick(), "second", LONG).await.unwrap().unwrap();
+    let second = store.claim_due(&WorkUnit::Uncovered, tick(), "second", LONG).await.unwrap().unwrap();
     assert_eq!((second.epoch, second.taken_from.as_deref()), (2, Some("first")));
     assert!(!store.renew(&first, LONG).await.unwrap() && store.renew(&second, LONG).await.unwrap());
     assert_eq!(store.release_leases("first").await.unwrap(), 0, "the second one keeps it");
-    assert_eq!(store.claim(&first.share, "first", LONG).await.unwrap(), None);
+    assert_eq!(store.claim(&first.unit, "first", LONG).await.unwrap(), None);
 }
 
-async fn a_lease_that_is_renewed_lasts_and_one_that_is_given_up_is_free_at_once(url: String) {
+async fn a_lease_that_is_renewed_lasts_and_one_that_is_released_is_free_at_once(url: String) {
     let store = with_scopes(&url, 1).await;
-    let shares: Vec<Share> = store.shares().await.unwrap().states.into_iter().map(|state| state.share).collect();
-    let lease = store.claim_due(&shares[0], tick(), "first", SHORT).await.unwrap().unwrap();
-    let other = store.claim_due(&shares[1], tick(), "first", SHORT).await.unwrap().unwrap();
+    let units: Vec<WorkUnit> = store.units().await.unwrap().states.into_iter().map(|state| state.unit).collect();
+    let lease = store.claim_due(&units[0], tick(), "first", SHORT).await.unwrap().unwrap();
+    let other = store.claim_due(&units[1], tick(), "first", SHORT).await.unwrap().unwrap();
     assert!(store.renew(&lease, LONG).await.unwrap());
-    until_free(&store, &other.share).await;
-    assert_eq!(store.claim(&lease.share, "second", LONG).await.unwrap(), None);
+    until_free(&store, &other.unit).await;
+    assert_eq!(store.claim(&lease.unit, "second", LONG).await.unwrap(), None);
 
     assert_eq!(store.release_leases("first").await.unwrap(), 2);
-    let next = store.claim(&lease.share, "second", LONG).await.unwrap().unwrap();
+    let next = store.claim(&lease.unit, "second", LONG).await.unwrap().unwrap();
     assert_eq!((next.epoch, next.taken_from), (lease.epoch + 1, None), "dropped, not run out");
     assert!(!store.renew(&lease, LONG).await.unwrap());
 }

@@ -16,7 +16,8 @@ use sweeper::{
     inventory::{self, Kind, Provider, Scope, Silent},
     reconcile::{Change, Moment, Record},
     store::{Store, TokenHash},
-    sweep::{self, Context, Progress, Report, Share},
+    sweep::{self, Context, Progress, Report},
+    work_unit::WorkUnit,
 };
 
 lab::on_both_databases! {
@@ -33,7 +34,7 @@ lab::on_both_databases! {
     a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
     a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
     a_claimed_message_is_left_alone_until_its_claim_ends,
-    a_message_waits_for_its_next_attempt_and_may_be_given_up,
+    a_message_waits_for_its_next_attempt_and_may_be_discarded,
 }
 
 const INTERVAL: SignedDuration = SignedDuration::from_secs(30);
@@ -401,7 +402,7 @@ async fn a_claimed_message_is_left_alone_until_its_claim_ends(url: String) {
     assert!(claim(until).await.is_some(), "who died with a claim leaves it to others");
 }
 
-async fn a_message_waits_for_its_next_attempt_and_may_be_given_up(url: String) {
+async fn a_message_waits_for_its_next_attempt_and_may_be_discarded(url: String) {
     let mut site = Site::new(&url).await;
     site.pass(20, 0).await;
     site.sweep().await;
@@ -421,7 +422,7 @@ async fn a_message_waits_for_its_next_attempt_and_may_be_given_up(url: String) {
 }
 
 /// Stops the sweep in the midst of its reading, once, for longer than its lease lasts; meanwhile somebody else claims the
-/// share, and gives it up again.
+/// work unit, and releases it again.
 #[derive(Debug)]
 struct Pause {
     url: String,
@@ -443,7 +444,7 @@ impl Progress for Pause {
         let steal = async {
             let store = Store::connect(&self.url).await.unwrap();
             let taken = lab::wait::until("the end of the lease", Duration::from_secs(60), || async {
-                store.claim(&Share::Uncovered, "thief", Duration::from_secs(600)).await.unwrap()
+                store.claim(&WorkUnit::Uncovered, "thief", Duration::from_secs(600)).await.unwrap()
             })
             .await;
             assert_eq!((taken.epoch, taken.taken_from.as_deref()), (2, Some("paused")));
@@ -454,7 +455,7 @@ impl Progress for Pause {
         std::thread::scope(|scope| scope.spawn(in_own_runtime).join().unwrap());
     }
 
-    fn waits_for(&self, _share: &Share, _owner: &str) {}
+    fn waits_for(&self, _unit: &WorkUnit, _owner: &str) {}
 }
 
 async fn a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again(url: String) {
@@ -465,7 +466,7 @@ async fn a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again
     let now = site.now() + SignedDuration::from_secs(1);
     let report = sweep::run_as(&site.context, "paused", now, &pause).await.unwrap();
     assert_eq!((report.opened.len(), report.complete), (1, true));
-    let state = site.context.store.shares().await.unwrap().states.remove(0);
+    let state = site.context.store.units().await.unwrap().states.remove(0);
     assert_eq!((state.epoch, state.held), (3, None));
     assert_eq!(site.context.store.last_sweeps(10).await.unwrap().len(), 1, "of the first sample nothing is written");
     assert_eq!(site.pending().await, 2);
@@ -489,8 +490,8 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
     find_scope(&site).await;
     site.pass(1, 0).await;
     let second = site.sweep().await;
-    assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one share: {second:?}");
-    assert_eq!(site.context.store.shares().await.unwrap().states.len(), 2);
+    assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one work unit: {second:?}");
+    assert_eq!(site.context.store.units().await.unwrap().states.len(), 2);
     assert_eq!(site.pending().await, 2, "nothing is told twice");
 }
 

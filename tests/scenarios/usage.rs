@@ -12,7 +12,7 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        Kind, LaunchedBy, Patience, Provider, ResourceId, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource,
+        Kind, LaunchedBy, Provider, ResourceId, RetryPolicy, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource,
         UsageWindow,
         aws::{self, Accounts, Measured, Options, Session},
     },
@@ -351,8 +351,8 @@ async fn what_providers_told_is_kept_and_replaced(url: String) {
 
 /// One attempt, with fresh clients and buckets.
 async fn measure(moto: &Moto, ids: &[String], now: Timestamp) -> Measured {
-    let patience = Patience { attempts: 1, ..Patience::default() };
-    let options = Options { regions: vec![REGION.into()], patience, ..Options::default() };
+    let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+    let options = Options { regions: vec![REGION.into()], retry, ..Options::default() };
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     let accounts = Accounts::open(&session, &options).await;
     let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };

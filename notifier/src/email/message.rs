@@ -14,7 +14,7 @@ use lettre::message::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    message::{FindingNotice, Mood, Story, tell},
+    message::{FindingNotice, Severity, View, view_of},
     text::{clean, fit},
 };
 
@@ -39,17 +39,17 @@ pub(super) enum RenderError {
 #[derive(Template)]
 #[template(path = "finding.html")]
 struct Html<'a> {
-    story: &'a Story,
+    view: &'a View,
     look: Look,
 }
 
 #[derive(Template)]
 #[template(path = "finding.txt", escape = "none")]
 struct Text<'a> {
-    story: &'a Story,
+    view: &'a View,
 }
 
-/// How a mood looks: a word, and a colour that is readable on white and on black.
+/// How a severity looks: a word, and a colour that is readable on white and on black.
 struct Look {
     word: &'static str,
     colour: &'static str,
@@ -65,16 +65,16 @@ pub(super) struct Content {
 
 /// What is written, without headers.
 pub(super) fn content(notice: &FindingNotice) -> Result<Content, askama::Error> {
-    let story = tell(notice);
-    let look = match story.mood {
-        Mood::Waste => Look { word: "Waste", colour: "#b45309" },
-        Mood::Blind => Look { word: "Blind spot", colour: "#4b5563" },
-        Mood::Broken => Look { word: "Stuck", colour: "#b91c1c" },
+    let view = view_of(notice);
+    let look = match view.severity {
+        Severity::Waste => Look { word: "Waste", colour: "#b45309" },
+        Severity::Blind => Look { word: "Blind spot", colour: "#4b5563" },
+        Severity::Broken => Look { word: "Stuck", colour: "#b91c1c" },
     };
     Ok(Content {
-        subject: fit(&format!("[Cloud Sweeper] {}", story.headline), SUBJECT_LIMIT),
-        text: Text { story: &story }.render()?,
-        html: Html { story: &story, look }.render()?,
+        subject: fit(&format!("[Cloud Sweeper] {}", view.headline), SUBJECT_LIMIT),
+        text: Text { view: &view }.render()?,
+        html: Html { view: &view, look }.render()?,
     })
 }
 
@@ -93,7 +93,7 @@ pub(super) fn render(
         .message_id(Some(message_id(idempotency_key, &addresses.from)))
         // RFC 3834: no out-of-office replies, please.
         .raw_header(raw("Auto-Submitted", "auto-generated"))
-        .raw_header(raw("X-Cloud-Sweeper-Finding", &tell(notice).finding_id));
+        .raw_header(raw("X-Cloud-Sweeper-Finding", &view_of(notice).finding_id));
     for to in &addresses.to {
         builder = builder.to(to.clone());
     }

@@ -15,7 +15,7 @@ use slack_morphism::prelude::{
 };
 
 use crate::{
-    message::{FindingNotice, Mood, Story, Value, tell},
+    message::{FindingNotice, Severity, Value, View, view_of},
     text::{clean, fit, mrkdwn},
 };
 
@@ -28,27 +28,27 @@ const METADATA_LIMIT: usize = 256;
 
 /// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
 pub(super) fn render(notice: &FindingNotice, idempotency_key: &str) -> SlackMessageContent {
-    let story = tell(notice);
+    let view = view_of(notice);
     SlackMessageContent::new()
-        .with_text(fallback(&story))
-        .with_blocks(blocks(&story))
-        .with_metadata(metadata(&story, idempotency_key))
+        .with_text(fallback(&view))
+        .with_blocks(blocks(&view))
+        .with_metadata(metadata(&view, idempotency_key))
 }
 
-fn blocks(story: &Story) -> Vec<SlackBlock> {
-    let heading = format!("{} {}", emoji(story.mood), story.headline);
+fn blocks(view: &View) -> Vec<SlackBlock> {
+    let heading = format!("{} {}", emoji(view.severity), view.headline);
     let heading = SlackBlockPlainTextOnly::from(fit(&heading, HEADER_LIMIT));
     let mut blocks: Vec<SlackBlock> = vec![SlackHeaderBlock::new(heading).into()];
-    let fields = story.facts.iter().map(|fact| field(fact.label, &fact.value));
+    let fields = view.facts.iter().map(|fact| field(fact.label, &fact.value));
     blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
-    if let Some(reasons) = reasons(story) {
+    if let Some(reasons) = reasons(view) {
         blocks.push(reasons.into());
     }
-    if let Some(proposal) = proposal(story) {
+    if let Some(proposal) = proposal(view) {
         blocks.push(proposal.into());
     }
-    blocks.push(look(story).into());
-    blocks.push(footer(story).into());
+    blocks.push(header(view).into());
+    blocks.push(footer(view).into());
     blocks
 }
 
@@ -66,28 +66,28 @@ fn field(label: &str, value: &Value) -> SlackBlockText {
 }
 
 /// Why we say so, as literal text.
-fn reasons(story: &Story) -> Option<SlackRichTextBlock> {
-    if story.certainty.is_none() && story.evidence.is_empty() {
+fn reasons(view: &View) -> Option<SlackRichTextBlock> {
+    if view.certainty.is_none() && view.evidence.is_empty() {
         return None;
     }
     let mut lead = vec![bold("Why we say so").into()];
-    if let Some(certainty) = &story.certainty {
+    if let Some(certainty) = &view.certainty {
         lead.push(SlackRichTextText::new(format!("\n{certainty}")).into());
     }
     let mut elements: Vec<SlackRichTextElement> = vec![SlackRichTextSection::new(lead).into()];
-    elements.extend(bullets(&story.evidence, story.evidence_left_out));
+    elements.extend(bullets(&view.evidence, view.evidence_left_out));
     Some(SlackRichTextBlock::new(elements))
 }
 
 /// What could be done, and what would be billed all the same.
-fn proposal(story: &Story) -> Option<SlackRichTextBlock> {
-    let proposal = story.proposal.as_ref()?;
+fn proposal(view: &View) -> Option<SlackRichTextBlock> {
+    let proposal = view.proposal.as_ref()?;
     let mut lead = vec![bold("What could be done").into(), SlackRichTextText::new(format!("\n{proposal}")).into()];
-    if !story.keeps_billing.is_empty() {
+    if !view.keeps_billing.is_empty() {
         lead.push(SlackRichTextText::new("\nStill billed after that:".to_owned()).into());
     }
     let mut elements: Vec<SlackRichTextElement> = vec![SlackRichTextSection::new(lead).into()];
-    elements.extend(bullets(&story.keeps_billing, 0));
+    elements.extend(bullets(&view.keeps_billing, 0));
     Some(SlackRichTextBlock::new(elements))
 }
 
@@ -100,42 +100,42 @@ fn bullets(lines: &[String], left_out: usize) -> Option<SlackRichTextElement> {
     Some(SlackRichTextList::new(SlackRichTextListStyle::Bullet, elements).into())
 }
 
-fn look(story: &Story) -> SlackSectionBlock {
-    let page = story.page.as_ref().map_or_else(String::new, |url| {
+fn header(view: &View) -> SlackSectionBlock {
+    let page = view.page.as_ref().map_or_else(String::new, |url| {
         // A URL has no `<` or `>`; a `|` would end it early, and `&` must be escaped like anywhere.
         let url = url.as_str().replace('|', "%7C").replace('&', "&amp;");
         format!(" or <{url}|open its page>")
     });
-    let text = format!("*See the evidence:* `{}`{page}", story.command);
+    let text = format!("*See the evidence:* `{}`{page}", view.command);
     SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(fit(&text, SECTION_LIMIT))))
 }
 
-fn footer(story: &Story) -> SlackContextBlock {
+fn footer(view: &View) -> SlackContextBlock {
     let text = format!(
         "{} · finding {} · Nothing has been changed. Cloud Sweeper acts only after a person says yes.",
-        mrkdwn(&story.resource, SECTION_LIMIT / 2),
-        story.finding_id,
+        mrkdwn(&view.resource, SECTION_LIMIT / 2),
+        view.finding_id,
     );
     SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))])
 }
 
 /// What a notification shows, and what a screen reader reads out.
-fn fallback(story: &Story) -> String {
-    mrkdwn(&format!("{} · {}", story.headline, story.command), TEXT_LIMIT)
+fn fallback(view: &View) -> String {
+    mrkdwn(&format!("{} · {}", view.headline, view.command), TEXT_LIMIT)
 }
 
-fn metadata(story: &Story, idempotency_key: &str) -> SlackMessageMetadata {
+fn metadata(view: &View, idempotency_key: &str) -> SlackMessageMetadata {
     SlackMessageMetadata::new("cloud_sweeper_finding".to_owned()).with_event_payload(HashMap::from([
-        ("finding_id".to_owned(), story.finding_id.clone()),
+        ("finding_id".to_owned(), view.finding_id.clone()),
         ("idempotency_key".to_owned(), fit(&clean(idempotency_key), METADATA_LIMIT)),
     ]))
 }
 
-fn emoji(mood: Mood) -> &'static str {
-    match mood {
-        Mood::Waste => "💤",
-        Mood::Blind => "❔",
-        Mood::Broken => "🛑",
+fn emoji(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Waste => "💤",
+        Severity::Blind => "❔",
+        Severity::Broken => "🛑",
     }
 }
 

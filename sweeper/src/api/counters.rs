@@ -1,7 +1,7 @@
 //! The counters of ingest, how the scopes stand, and their exposition in the Prometheus text format.
 
 use super::problem::Reason;
-use crate::sweep::ScopeStatus;
+use crate::{rules, sweep::ScopeStatus};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::{
@@ -14,7 +14,6 @@ const DUPLICATE: &str = "heartbeats_duplicate_total";
 const LOST: &str = "heartbeats_lost_total";
 const JOINED: &str = "nodes_joined_total";
 const REFUSED: &str = "requests_refused_total";
-const RULES_REFUSED: &str = "rules_refused_total";
 
 const DISPUTED: &str = "nodes_disputed";
 const SCOPE_AGE: &str = "scope_last_complete_sweep_age_seconds";
@@ -38,10 +37,10 @@ pub fn install() {
         }
         metrics::describe_counter!(STORED, "Heartbeats that were new and are stored.");
         metrics::describe_counter!(DUPLICATE, "Heartbeats that had been stored before.");
-        metrics::describe_counter!(LOST, "Heartbeats that their sender gave up before they arrived.");
+        metrics::describe_counter!(LOST, "Heartbeats that their sender discarded before they arrived.");
         metrics::describe_counter!(JOINED, "Joins by which a node got a token, renewals included.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
-        metrics::describe_counter!(RULES_REFUSED, "Versions of the rules file that were refused.");
+        metrics::describe_counter!(rules::REFUSED, "Versions of the rules file that were refused.");
         metrics::describe_gauge!(
             DISPUTED,
             "Nodes that somebody without their key has claimed to be; NaN if not known."
@@ -51,7 +50,7 @@ pub fn install() {
             "Seconds since a scope was last read as a whole; NaN if never or not known."
         );
         metrics::describe_gauge!(SCOPE_COMPLETE, "1 if the last sweep read all of a scope, else 0; NaN if not known.");
-        for name in [STORED, DUPLICATE, LOST, JOINED, RULES_REFUSED] {
+        for name in [STORED, DUPLICATE, LOST, JOINED, rules::REFUSED] {
             metrics::counter!(name).increment(0);
         }
         handle
@@ -73,10 +72,6 @@ pub(crate) fn stored(stored: &crate::store::Stored) {
 
 pub(super) fn joined() {
     metrics::counter!(JOINED).increment(1);
-}
-
-pub(crate) fn rules_refused() {
-    metrics::counter!(RULES_REFUSED).increment(1);
 }
 
 pub(super) fn refused(reason: Reason) {

@@ -24,8 +24,8 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str
 
 /// The counters of this process, and how scopes and nodes stand in the database.
 pub(super) async fn metrics(State(state): State<AppState>) -> impl IntoResponse {
-    match state.store().shares().await {
-        Ok(shares) => counters::scopes(&ScopeStatus::of(shares, state.timetable())),
+    match state.store().units().await {
+        Ok(units) => counters::scopes(&ScopeStatus::of(units, state.timetable())),
         Err(error) => {
             tracing::error!(error = %crate::chain(&error), "the scopes cannot be read; their metrics are not known");
             counters::scopes_unknown();

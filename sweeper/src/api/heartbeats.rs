@@ -1,9 +1,16 @@
 //! `POST /v1/heartbeats`: heartbeats of one node and one boot, stored once however often they are sent.
 
-use super::{AppState, auth, body, counters, problem::Refusal};
-use crate::{ingest, store::Node};
+use super::{
+    AppState, auth, body, counters,
+    problem::{Reason, Refusal},
+};
+use crate::{
+    ingest::Rejected,
+    store::{Node, Stored},
+};
 use axum::{Json, body::Body, extract::State, http::HeaderMap};
 use heartbeat::{
+    BootId, DecodeError,
     api::{Ack, CONTENT_ENCODING, CONTENT_TYPE},
     envelope::MAX_BODY_BYTES,
 };
@@ -30,13 +37,13 @@ pub(super) async fn receive(
     content: Body,
 ) -> Result<Json<Ack>, Refusal> {
     let node = auth::require_node(state.store(), &headers).await?;
-    let served = async {
+    let served = async || -> Result<(BootId, Stored), Refusal> {
         body::require_type(&headers, CONTENT_TYPE, CONTENT_ENCODING)?;
         let _slot = state.body_slot()?;
         let bytes = body::read(&headers, content, MAX_BODY_BYTES).await?;
-        ingest::receive(&state, &node, bytes).await
+        Ok(state.ingest().receive(&node.node_id, bytes).await?)
     };
-    let (ack, stored) = match served.await {
+    let (boot_id, stored) = match served().await {
         Ok(stored) => stored,
         Err(refusal) => {
             note(&state, &node, &refusal).await;
@@ -45,7 +52,38 @@ pub(super) async fn receive(
     };
     counters::stored(&stored);
     if stored.lost > 0 {
-        tracing::warn!(node = %node.node_id, boot = %ack.boot_id, lost_heartbeats = stored.lost, "a node gave up heartbeats before they arrived");
+        tracing::warn!(node = %node.node_id, boot = %boot_id, lost_heartbeats = stored.lost, "a node discarded heartbeats before they arrived");
     }
-    Ok(Json(ack))
+    Ok(Json(Ack {
+        boot_id,
+        contiguous_sequence: stored.contiguous_sequence,
+        stored: stored.stored,
+        duplicates: stored.duplicates,
+        rules: Some(state.rules_offer()),
+    }))
+}
+
+impl From<Rejected> for Refusal {
+    fn from(rejected: Rejected) -> Self {
+        let detail = rejected.to_string();
+        match rejected {
+            Rejected::Unreadable(error) => unreadable(&error),
+            Rejected::ForeignNode { .. } => Self::new(Reason::ForbiddenNode, detail),
+            Rejected::ClockSkew(_) => Self::new(Reason::ClockSkew, detail),
+            Rejected::Store(error) => error.into(),
+            Rejected::Closing => Self::new(Reason::Unavailable, detail),
+            Rejected::Failed => Self::new(Reason::Internal, detail),
+        }
+    }
+}
+
+fn unreadable(error: &DecodeError) -> Refusal {
+    match error {
+        DecodeError::TooLarge { .. } => Refusal::new(Reason::TooLarge, error.to_string()),
+        DecodeError::Compression(_) | DecodeError::Malformed | DecodeError::Protobuf(_) => {
+            Refusal::new(Reason::Malformed, error.to_string())
+        }
+        DecodeError::Version { .. } => Refusal::new(Reason::UnsupportedVersion, error.to_string()),
+        DecodeError::Invalid { field, reason } => Refusal::new(Reason::Invalid, format!("Field `{field}`: {reason}.")),
+    }
 }

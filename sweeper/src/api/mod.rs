@@ -2,18 +2,18 @@
 //!
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
 //! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
-//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and `decoders` unpacked at once (4 MiB each), and what they
-//! become takes at most `MAX_DECODED_BYTES_AT_ONCE`, counted before it is decoded. Plain HTTP: TLS ends in front of it.
+//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and as many unpacked at once as there are cores (4 MiB each), and what they
+//! become takes at most 128 MiB, counted before it is decoded (`ingest`). Plain HTTP: TLS ends in front of it.
 
 mod auth;
 mod body;
-pub(crate) mod counters;
+mod counters;
 mod evidence;
 mod health;
 mod heartbeats;
 mod nodes;
 mod observe;
-pub(crate) mod problem;
+mod problem;
 mod router;
 mod rules;
 mod scopes;
@@ -27,7 +27,8 @@ pub use router::router;
 use crate::{
     config::IdentityConfig,
     identity::{challenge::ChallengeKey, evidence::Verifier},
-    rules::{Served, Shelf},
+    ingest::Ingest,
+    rules::{RulesStore, Served},
     store::Store,
     sweep::Timetable,
 };
@@ -43,12 +44,6 @@ use tokio::{
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
 const MAX_BODIES: usize = 256;
 
-/// Memory of all envelopes that are decoded and not yet stored, in bytes: five of the largest.
-const MAX_DECODED_BYTES_AT_ONCE: usize = 128 << 20;
-/// The unit in which it is counted, since a semaphore counts to 2 to the 32nd.
-const MEMORY_UNIT_BYTES: usize = 1 << 10;
-const _: () = assert!(heartbeat::envelope::MAX_DECODED_BYTES < MAX_DECODED_BYTES_AT_ONCE);
-
 /// What every request handler needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AppState(Arc<Inner>);
@@ -56,15 +51,13 @@ pub struct AppState(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    clock_skew: Duration,
-    rules: Option<Arc<Shelf>>,
+    ingest: Ingest,
+    rules: Option<Arc<RulesStore>>,
     timetable: Arc<Timetable>,
     identity: IdentityConfig,
     verifier: Verifier,
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
-    decoders: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
 }
 
 impl AppState {
@@ -75,27 +68,14 @@ impl AppState {
     pub fn new(
         store: Store,
         clock_skew: Duration,
-        rules: Option<Arc<Shelf>>,
+        rules: Option<Arc<RulesStore>>,
         timetable: Arc<Timetable>,
         identity: IdentityConfig,
         verifier: Verifier,
     ) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (bodies, decoders) = (Arc::new(Semaphore::new(MAX_BODIES)), Arc::new(Semaphore::new(cores)));
-        let memory = Arc::new(Semaphore::new(MAX_DECODED_BYTES_AT_ONCE / MEMORY_UNIT_BYTES));
-        let challenges = OnceCell::new();
-        Self(Arc::new(Inner {
-            store,
-            clock_skew,
-            rules,
-            timetable,
-            identity,
-            verifier,
-            challenges,
-            bodies,
-            decoders,
-            memory,
-        }))
+        let ingest = Ingest::new(store.clone(), clock_skew);
+        let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
+        Self(Arc::new(Inner { store, ingest, rules, timetable, identity, verifier, challenges, bodies }))
     }
 
     /// The database.
@@ -104,8 +84,8 @@ impl AppState {
         &self.0.store
     }
 
-    pub(crate) fn clock_skew(&self) -> Duration {
-        self.0.clock_skew
+    fn ingest(&self) -> &Ingest {
+        &self.0.ingest
     }
 
     fn identity(&self) -> &IdentityConfig {
@@ -127,11 +107,11 @@ impl AppState {
 
     /// The rules file, if one is served.
     fn rules(&self) -> Option<Arc<Served>> {
-        self.0.rules.as_ref().map(|shelf| shelf.served())
+        self.0.rules.as_ref().map(|rules_store| rules_store.served())
     }
 
     /// What acknowledgements say about rules.
-    pub(crate) fn rules_offer(&self) -> RulesOffer {
+    fn rules_offer(&self) -> RulesOffer {
         self.rules().map_or(RulesOffer::BuiltIn, |served| served.offer())
     }
 
@@ -141,22 +121,6 @@ impl AppState {
             Refusal::new(Reason::Overloaded, format!("{MAX_BODIES} requests are being read; try again later."))
         })
     }
-
-    /// A place among the bodies unpacked at once, as many as there are cores.
-    pub(crate) async fn decoder_slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        let slot = Arc::clone(&self.0.decoders).acquire_owned().await;
-        slot.map_err(|_| closing())
-    }
-
-    /// So much of the memory for decoded envelopes, until it is stored.
-    pub(crate) async fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
-        Arc::clone(&self.0.memory).acquire_many_owned(units).await.map_err(|_| closing())
-    }
-}
-
-fn closing() -> Refusal {
-    Refusal::new(Reason::Unavailable, "The sweeper is shutting down.")
 }
 
 /// Serves until `shutdown` completes, then finishes the requests under way.

@@ -7,5 +7,5 @@ use axum::{Json, extract::State, http::HeaderMap};
 
 pub(super) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Vec<ScopeStatus>>, Refusal> {
     auth::require_fleet_token(state.store(), &headers).await?;
-    Ok(Json(ScopeStatus::of(state.store().shares().await?, state.timetable())))
+    Ok(Json(ScopeStatus::of(state.store().units().await?, state.timetable())))
 }

@@ -7,7 +7,7 @@ use crate::{
     config::{IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
     inventory::{Provider, Scope},
-    rules::Shelf,
+    rules::RulesStore,
     store::Store,
     sweep::Timetable,
 };
@@ -52,11 +52,11 @@ impl TestApp {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("rules.toml");
         std::fs::write(&file, text).unwrap();
-        let shelf = Shelf::open(&file).unwrap();
-        Self::in_folder(directory, Some(Arc::new(shelf)), IdentityConfig::default()).await
+        let rules_store = RulesStore::open(&file).unwrap();
+        Self::in_folder(directory, Some(Arc::new(rules_store)), IdentityConfig::default()).await
     }
 
-    async fn in_folder(directory: TempDir, rules: Option<Arc<Shelf>>, identity: IdentityConfig) -> Self {
+    async fn in_folder(directory: TempDir, rules: Option<Arc<RulesStore>>, identity: IdentityConfig) -> Self {
         let store = Store::connect(&format!("sqlite://{}/s.db?mode=rwc", directory.path().display())).await.unwrap();
         store.migrate().await.unwrap();
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());

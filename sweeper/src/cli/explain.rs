@@ -29,7 +29,7 @@ pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow
     let Some(finding) = finding(&store, id).await? else { return Ok(ExitCode::from(FAILED)) };
     let records = store.evidence(&finding.id).await?;
     let decisions: Vec<_> = records.iter().map(replay::Decision::of).collect();
-    let metrics = finding.evidence.outside.as_ref();
+    let metrics = finding.evidence.metrics.as_ref();
     let replays = judge(&finding.evidence.case) == finding.evidence.judgement
         && metrics.is_none_or(|case| case.judge() == Quietness::Quiet)
         && decisions.iter().all(replay::Decision::is_same);
@@ -136,7 +136,7 @@ fn head(out: &mut String, finding: &Finding) {
 
 fn why(out: &mut String, finding: &Finding, replays: bool) {
     let (case, judgement) = (&finding.evidence.case, &finding.evidence.judgement);
-    let metrics = finding.evidence.outside.as_ref();
+    let metrics = finding.evidence.metrics.as_ref();
     heading(out, &format!("Why {}", metrics.map_or(judgement.verdict.as_str(), |_| "quiet")));
     list(out, &[finding.why()]);
     if let Some(metrics) = metrics {
@@ -192,7 +192,7 @@ pub(super) fn evidence(out: &mut String, case: &Case, judgement: &Judgement) {
 }
 
 fn present(out: &mut String, finding: &Finding) {
-    let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.outside.is_none()) else { return };
+    let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.metrics.is_none()) else { return };
     heading(out, "Workloads that were there, below every threshold");
     workloads(out, node);
 }
@@ -228,7 +228,7 @@ fn proposal(out: &mut String, finding: &Finding) {
     for (number, step) in plan::steps(&plan.steps).iter().enumerate() {
         let _ = writeln!(out, "  {}. {step}", number + 1);
     }
-    let _ = writeln!(out, "  taken back by");
+    let _ = writeln!(out, "  rolled back by");
     for step in plan::steps(&plan.reversal) {
         let _ = writeln!(out, "    {step}");
     }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::Config,
     inventory::{Kind, last_part},
-    jobs::{Chain, Ledger, Machine, Reporting, Workload, tie},
+    jobs::{Chain, JobFacts, Machine, Reporting, Workload, resolve},
     store::{Span, Store, Version},
     verdict::words,
 };
@@ -69,7 +69,7 @@ pub(super) async fn list(config: &Config, question: &Question, output: Output) -
     let mut spans = store.listings_at(now).await?;
     spans.retain(|span| KINDS.iter().any(|kind| kind.as_str() == span.kind));
     let nodes = store.nodes().await?;
-    let ledger = Ledger {
+    let facts = JobFacts {
         jobs: read(&store, Kind::BatchJob, now).await?,
         tasks: read(&store, Kind::EcsTask, now).await?,
         container_instances: read(&store, Kind::EcsContainerInstance, now).await?,
@@ -79,7 +79,7 @@ pub(super) async fn list(config: &Config, question: &Question, output: Output) -
             .collect(),
         ecs_not_read: spans.iter().filter_map(ecs_not_read).collect(),
     };
-    let mut jobs = ledger.join();
+    let mut jobs = facts.join();
     jobs.retain(|chain| question.is_about(chain));
     for chain in &mut jobs {
         // The history keeps lists without their order.
@@ -87,7 +87,7 @@ pub(super) async fn list(config: &Config, question: &Question, output: Output) -
     }
     let seen = nodes.into_iter().filter_map(|node| Some((node.node_id, node.last_seen_at?))).collect();
     let reported = reported(&store, &jobs, &seen).await?;
-    tie(&mut jobs, &reported);
+    resolve(&mut jobs, &reported);
     let not_known = spans.into_iter().filter_map(|span| NotKnown::of(span, now)).collect();
     let answer = Answer { not_known, jobs };
     match output {

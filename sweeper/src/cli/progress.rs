@@ -2,7 +2,8 @@
 
 use crate::{
     inventory::{self, Kind, Scope},
-    sweep::{Progress, Share},
+    sweep::Progress,
+    work_unit::WorkUnit,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Progress for Bar {
         self.0.set_message(format!("judging {total} machines"));
     }
 
-    fn waits_for(&self, share: &Share, owner: &str) {
-        self.0.set_message(format!("{owner} is sweeping {share}; waiting for it"));
+    fn waits_for(&self, unit: &WorkUnit, owner: &str) {
+        self.0.set_message(format!("{owner} is sweeping {unit}; waiting for it"));
     }
 }

@@ -27,7 +27,7 @@ fn check(file: &Path, output: Output) -> anyhow::Result<ExitCode> {
     let code = if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(MISUSED) };
     let report = match &checked {
         Ok(served) => serde_json::json!({ "accepted": true, "version": served.version, "sha256": served.sha256 }),
-        Err(crate::rules::ShelfError::Refused { source, .. }) => serde_json::json!({
+        Err(crate::rules::RulesStoreError::Refused { source, .. }) => serde_json::json!({
             "accepted": false,
             "line": source.line,
             "column": source.column,

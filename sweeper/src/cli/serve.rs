@@ -6,7 +6,7 @@ use crate::{
     config::{Config, StoreConfig},
     identity::evidence::{Settings, Verifier},
     outbox,
-    rules::Shelf,
+    rules::RulesStore,
     store::{Store, StoreError},
     sweep::{Context, Replica, Ticks, Timetable},
 };
@@ -24,7 +24,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     api::install_metrics();
     let channels = channels(&config)?;
     let timetable = Arc::new(Timetable::new(&config.sweep)?);
-    let rules = config.ingest.rules_file.as_deref().map(Shelf::open).transpose()?.map(Arc::new);
+    let rules = config.ingest.rules_file.as_deref().map(RulesStore::open).transpose()?.map(Arc::new);
     // As AWS's SDKs have it, which read the inventory.
     let set = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
     let sts_endpoint = set("AWS_ENDPOINT_URL_STS").or_else(|| set("AWS_ENDPOINT_URL"));
@@ -48,15 +48,15 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     );
 
     let stop = CancellationToken::new();
-    // Holds the latest ticks so far: what was missed while nobody served is made up now, once.
+    // Holds the latest ticks so far: what was missed while nobody served is caught up with now, once.
     let (tick, ticks) = timetable.channel();
     let mut tasks = JoinSet::new();
     tasks.spawn(scheduled(Arc::clone(&timetable), tick, stop.clone()));
     tasks.spawn(sweeps(replica, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
-    if let Some(shelf) = rules.clone() {
-        tasks.spawn(watching(shelf, stop.clone()));
+    if let Some(rules_store) = rules.clone() {
+        tasks.spawn(watching(rules_store, stop.clone()));
     }
     let (skew, identity) = (config.ingest.clock_skew, config.identity);
     let state = api::AppState::new(store, skew, rules, timetable, identity, verifier);
@@ -102,8 +102,8 @@ async fn served(listener: TcpListener, state: api::AppState, stop: CancellationT
     api::serve(listener, state, async move { stop.cancelled().await }).await.context("the HTTP server ended")
 }
 
-async fn watching(shelf: Arc<Shelf>, stop: CancellationToken) -> anyhow::Result<()> {
-    shelf.watch(stop).await;
+async fn watching(rules_store: Arc<RulesStore>, stop: CancellationToken) -> anyhow::Result<()> {
+    rules_store.watch(stop).await;
     Ok(())
 }
 

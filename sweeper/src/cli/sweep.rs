@@ -224,7 +224,7 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
     (!said.is_empty()).then(|| format!("Listed: {}.", said.join("; ")))
 }
 
-/// Above those that a provider's outside view alone shows.
+/// Above those that provider metrics alone show.
 pub(super) const QUIET: &str =
     "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
 

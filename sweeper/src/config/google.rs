@@ -33,7 +33,7 @@ impl Default for GcpConfig {
             compute_endpoint: options.compute_endpoint,
             monitoring_endpoint: options.monitoring_endpoint,
             monitoring: options.monitoring,
-            listing_timeout: options.patience.listing_timeout,
+            listing_timeout: options.retry.listing_timeout,
         }
     }
 }
@@ -49,7 +49,7 @@ impl GcpConfig {
             monitoring: self.monitoring,
             ..Options::default()
         };
-        options.patience.listing_timeout = self.listing_timeout;
+        options.retry.listing_timeout = self.listing_timeout;
         options
     }
 

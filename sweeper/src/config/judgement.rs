@@ -2,7 +2,7 @@
 
 use super::duration;
 use crate::inventory::{
-    Patience,
+    RetryPolicy,
     aws::{Options, Role, RoleArn},
 };
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Default for AwsConfig {
             own_account: options.own_account,
             accounts: Vec::new(),
             scopes_at_once: options.scopes_at_once,
-            listing_timeout: options.patience.listing_timeout,
+            listing_timeout: options.retry.listing_timeout,
             cloudtrail: false,
             cloudwatch: false,
             cloudwatch_lookback: Duration::from_secs(14 * 86_400),
@@ -104,7 +104,7 @@ impl AwsConfig {
             roles: self.accounts.iter().map(role).collect(),
             regions: self.regions.clone(),
             scopes_at_once: self.scopes_at_once,
-            patience: Patience { listing_timeout: self.listing_timeout, ..defaults.patience },
+            retry: RetryPolicy { listing_timeout: self.listing_timeout, ..defaults.retry },
             ..defaults
         }
     }
@@ -227,7 +227,7 @@ pub struct SweepConfig {
     pub timezone: String,
     /// Schedules of their own for some scopes; each follows the first that names it.
     pub schedules: Vec<ScopeSchedule>,
-    /// A scheduled sweep that is late by so much is made up, and the schedule is set up anew.
+    /// A scheduled sweep that is late by so much is caught up with, and the schedule is set up anew.
     #[serde(with = "duration")]
     pub watchdog: Duration,
     /// Another replica takes over a scope whose sweeper has not been heard of for so long.

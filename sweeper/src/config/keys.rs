@@ -60,7 +60,7 @@ mod tests {
             ("clock_skew", "ingest.clock_skew"),
             ("sweep.idle_after", "verdict.idle_after"),
             ("datadir", "data_dir"),
-            ("outbox.giveup_after", "outbox.give_up_after"),
+            ("outbox.discarded_after", "outbox.discard_after"),
         ] {
             assert_eq!(nearest(wrong, keys.iter().map(|key| key.name.as_str())), meant, "{wrong}");
         }

@@ -147,7 +147,7 @@ impl Default for EmailConfig {
 pub struct OutboxConfig {
     /// How long a message is tried unless a server refuses it for good.
     #[serde(with = "duration")]
-    pub give_up_after: Duration,
+    pub discard_after: Duration,
     /// Upper bound of the first delay; it doubles with each attempt.
     #[serde(with = "duration")]
     pub base_delay: Duration,
@@ -159,7 +159,7 @@ pub struct OutboxConfig {
 impl Default for OutboxConfig {
     fn default() -> Self {
         Self {
-            give_up_after: Duration::from_secs(72 * 3_600),
+            discard_after: Duration::from_secs(72 * 3_600),
             base_delay: Duration::from_secs(2),
             max_delay: Duration::from_secs(900),
         }

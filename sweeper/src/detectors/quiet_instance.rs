@@ -1,4 +1,4 @@
-//! A quiet instance, judged by its provider's outside view, and that view in words.
+//! A quiet instance, judged by its provider's metrics, and those in words.
 //!
 //! A quiet instance: if and only if the provider says that the instance is running, no agent reports from it, and the provider measured
 //! it over a look-back of at least [`QuietPolicy::after_s`], in at least nine of ten periods, CPU and network both, and no
@@ -73,7 +73,7 @@ pub struct Seen {
     pub busiest_network_bytes_per_s: Option<u64>,
 }
 
-/// Everything that a judgement from outside depends on.
+/// Everything that a judgement by provider metrics depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuietCase {
     /// What was seen.
@@ -82,7 +82,7 @@ pub struct QuietCase {
     pub policy: QuietPolicy,
 }
 
-/// What the outside view comes to.
+/// What the metrics come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quietness {
     /// Quiet over the whole look-back.

@@ -124,8 +124,8 @@ pub struct Evidence {
     /// What the provider said of the machine, or `None` for a node that no provider vouches for.
     pub machine: Option<Machine>,
     /// What a quiet instance rests on; none for every other class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outside: Option<QuietCase>,
+    #[serde(rename = "outside", default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<QuietCase>,
 }
 
 /// What a provider said of a machine, as far as people want to read it in a finding.
@@ -176,7 +176,7 @@ impl Evidence {
     /// End of the window that it shows, if it shows one.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
-        if let Some(metrics) = &self.outside {
+        if let Some(metrics) = &self.metrics {
             return Some(metrics.seen.until);
         }
         Timestamp::from_millisecond(self.case.node.as_ref()?.last_heartbeat_unix_ms).ok()
@@ -187,8 +187,8 @@ impl Finding {
     /// What decided, in one sentence.
     #[must_use]
     pub fn why(&self) -> String {
-        let Evidence { case, judgement, outside, .. } = &self.evidence;
-        match outside {
+        let Evidence { case, judgement, metrics, .. } = &self.evidence;
+        match metrics {
             Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
             None => words::decision(judgement, case),
         }

@@ -29,7 +29,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     if let Decision::AllQuiet { total, .. } = &judgement.decision {
         notice.evidence = words::counters(total, case);
     }
-    if let Some(metrics) = &finding.evidence.outside {
+    if let Some(metrics) = &finding.evidence.metrics {
         notice.evidence = metrics.thresholds();
     }
     match &finding.cost {

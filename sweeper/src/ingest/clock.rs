@@ -11,7 +11,7 @@ use std::time::Duration;
 #[error(
     "{what} is {off} {direction} this server's clock; {allowed} is allowed. Set the sender's clock (chrony or systemd-timesyncd)."
 )]
-pub(super) struct Skewed {
+pub(crate) struct Skewed {
     what: &'static str,
     off: String,
     direction: &'static str,

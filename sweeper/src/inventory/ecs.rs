@@ -1,6 +1,6 @@
 //! What ECS says of the machines and tasks that containers run on and in.
 //!
-//! A fact that ECS left out is `None`, never a default. What changes from one look to the next (counts of tasks, free resources) is not kept in the
+//! A fact that ECS left out is `None`, never a default. What changes from one listing to the next (counts of tasks, free resources) is not kept in the
 //! history: it would be another machine with each sweep.
 
 use jiff::Timestamp;

@@ -39,7 +39,7 @@ pub use instance::{
 };
 pub use kind::Kind;
 pub use launched::{LaunchedBy, Trail};
-pub use reader::Patience;
+pub use reader::RetryPolicy;
 pub use record::Record;
 pub use resource::{NotAKey, ResourceId};
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};

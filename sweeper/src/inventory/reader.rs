@@ -4,7 +4,7 @@
 //! ones, once for each page, and the same page again with the same token; a token that is not taken any more → the whole
 //! list again, once; a failing server, a silent or a broken connection → again. Anything else, a missing permission above
 //! all, is final at once. Waits are drawn at random below a bound that doubles (full jitter). However long the list is,
-//! it is given up after [`Patience::listing_timeout`], so that a sweep ends.
+//! it ends after [`RetryPolicy::listing_timeout`], so that a sweep ends.
 
 mod limit;
 mod refused;
@@ -28,7 +28,7 @@ pub(super) type Page<T> = (Vec<T>, Option<String>);
 
 /// How long something is tried.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// A page is asked for so often before its list fails.
     pub attempts: u32,
     /// Upper bound of the first wait; it doubles with each attempt. Twice as long where there were too many calls.
@@ -39,7 +39,7 @@ pub struct Patience {
     pub listing_timeout: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             // Five waits of 0.5 to 8 s at most, 1 to 16 s where there were too many calls: time for 150 tokens of EC2.
@@ -57,12 +57,12 @@ impl Default for Patience {
 pub(super) struct Reader<'a> {
     pub(super) limiter: &'a Limiter,
     pub(super) credentials: &'a Generation,
-    pub(super) patience: &'a Patience,
-    /// The key of [`Patience::listing_timeout`] in the configuration.
+    pub(super) retry: &'a RetryPolicy,
+    /// The key of [`RetryPolicy::listing_timeout`] in the configuration.
     pub(super) setting: &'static str,
 }
 
-/// How often credentials were given up, because a provider called them expired before their time.
+/// How often credentials were discarded, because a provider called them expired before their time.
 #[derive(Debug, Default)]
 pub(super) struct Generation(AtomicU64);
 
@@ -72,10 +72,10 @@ impl Generation {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Gives up those credentials; if they were given up before, nothing changes.
-    pub(super) fn give_up(&self, generation: u64) {
+    /// Discards those credentials; if they were discarded before, nothing changes.
+    pub(super) fn discard(&self, generation: u64) {
         let next = generation.saturating_add(1);
-        // A lost race means that another call has given them up.
+        // A lost race means that another call has discarded them.
         let _ = self.0.compare_exchange(generation, next, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
@@ -95,7 +95,7 @@ impl Reader<'_> {
             tracing::info!(api = api.name, reason = %refused.why, "a page token is not taken any more: the list is read anew");
             self.to_the_end(&told, &mut call).await
         };
-        let limit = self.patience.listing_timeout;
+        let limit = self.retry.listing_timeout;
         match tokio::time::timeout(limit, read).await {
             Ok(read) => read.map_err(|refused| refused.why),
             Err(_) => Err(Failure {
@@ -142,22 +142,22 @@ impl Reader<'_> {
             let base = match refused.remedy {
                 Remedy::NewCredentials if !renewed => {
                     renewed = true;
-                    self.credentials.give_up(credentials);
+                    self.credentials.discard(credentials);
                     continue;
                 }
                 Remedy::Slower => {
                     self.limiter.refused();
-                    self.patience.base_wait.saturating_mul(2)
+                    self.retry.base_wait.saturating_mul(2)
                 }
-                Remedy::Again => self.patience.base_wait,
+                Remedy::Again => self.retry.base_wait,
                 // The first page has no token that could be wrong.
                 Remedy::NewList if token.is_none() => return Err(Refused { remedy: Remedy::None, ..refused }),
                 Remedy::NewCredentials | Remedy::NewList | Remedy::None => return Err(refused),
             };
-            if failed + 1 >= self.patience.attempts {
+            if failed + 1 >= self.retry.attempts {
                 return Err(refused);
             }
-            let wait = full_jitter(failed, base, self.patience.longest_wait, &mut rand::rng());
+            let wait = full_jitter(failed, base, self.retry.longest_wait, &mut rand::rng());
             failed += 1;
             tokio::time::sleep(wait).await;
         }

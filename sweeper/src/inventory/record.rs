@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_at_each_look_makes_no_other_text() {
+    fn what_changes_at_each_listing_makes_no_other_text() {
         let of = |running| {
             let facts = r#"{"id": "aws:1:r:container-instance/web/a", "arn": "a", "cluster": "web"}"#;
             let machine: EcsContainerInstance = serde_json::from_str(facts).expect("a container instance");

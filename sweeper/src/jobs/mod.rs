@@ -98,7 +98,7 @@ pub struct Reporting {
 
 /// What the chains are made of.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct JobFacts {
     /// Of Batch.
     pub jobs: Vec<BatchJob>,
     /// Of ECS.
@@ -111,7 +111,7 @@ pub struct Ledger {
     pub ecs_not_read: BTreeMap<(String, String), String>,
 }
 
-impl Ledger {
+impl JobFacts {
     /// The chain of every job.
     #[must_use]
     pub fn join(self) -> Vec<Chain> {
@@ -136,7 +136,7 @@ impl Ledger {
 }
 
 /// Ties containers to what the agents on their machines reported last.
-pub fn tie(chains: &mut [Chain], reported: &BTreeMap<NodeId, Vec<Workload>>) {
+pub fn resolve(chains: &mut [Chain], reported: &BTreeMap<NodeId, Vec<Workload>>) {
     for placement in chains.iter_mut().flat_map(|chain| &mut chain.placements) {
         let Some(workloads) = placement.node.as_ref().and_then(|node| reported.get(node)) else { continue };
         let task = placement.task.as_deref().map(last_part);
@@ -147,8 +147,8 @@ pub fn tie(chains: &mut [Chain], reported: &BTreeMap<NodeId, Vec<Workload>>) {
                 runtime_id.is_some_and(|id| workload.id.rsplit('/').next() == Some(id))
             };
             let is_around = |workload: &&Workload| workload.kind == "ecs" && task == Some(workload.id.as_str());
-            let tied = workloads.iter().find(is_it).or_else(|| workloads.iter().find(is_around));
-            container.workload = tied.cloned();
+            let resolved = workloads.iter().find(is_it).or_else(|| workloads.iter().find(is_around));
+            container.workload = resolved.cloned();
         }
     }
 }

@@ -56,8 +56,8 @@ fn reporting(instance: &str, hostname: &str) -> Reporting {
 }
 
 /// Two machines, one of which reports, and a task on the second.
-fn ledger(job: BatchJob) -> Ledger {
-    Ledger {
+fn facts(job: BatchJob) -> JobFacts {
+    JobFacts {
         jobs: vec![job],
         tasks: vec![task("t-1", Some("c-2"), "EC2", "ab12")],
         container_instances: vec![
@@ -71,8 +71,8 @@ fn ledger(job: BatchJob) -> Ledger {
     }
 }
 
-fn placed(ledger: Ledger) -> Placement {
-    ledger.join().remove(0).placements.remove(0)
+fn placed(facts: JobFacts) -> Placement {
+    facts.join().remove(0).placements.remove(0)
 }
 
 fn unknown(placement: &Placement) -> &str {
@@ -82,42 +82,42 @@ fn unknown(placement: &Placement) -> &str {
 
 #[test]
 fn what_ecs_says_wins_over_what_batch_still_tells() {
-    let moved = placed(ledger(job("RUNNING", Some(told(Some("t-1"), Some("c-1"))))));
+    let moved = placed(facts(job("RUNNING", Some(told(Some("t-1"), Some("c-1"))))));
     assert_eq!(moved.machine, Machine::Instance { id: node("i-2") });
     assert_eq!(moved.node, Some(node("i-2")));
     assert_eq!(moved.containers[0].runtime_id.as_deref(), Some("ab12"));
-    let own = placed(ledger(job("RUNNING", Some(told(Some("t-gone"), Some("c-1"))))));
+    let own = placed(facts(job("RUNNING", Some(told(Some("t-gone"), Some("c-1"))))));
     assert_eq!((own.machine, own.node), (Machine::Instance { id: node("i-1") }, None), "no agent reports there");
 }
 
 #[test]
 fn a_link_that_is_missing_is_unknown_with_its_reason() {
-    let of = |status: &str, told| placed(ledger(job(status, Some(told))));
+    let of = |status: &str, told| placed(facts(job(status, Some(told))));
     let text = |placement: Placement| unknown(&placement).to_owned();
     assert_eq!(text(of("RUNNING", told(None, Some("c-9")))), "ECS does not know its container instance");
     assert_eq!(text(of("RUNNING", told(Some("t-9"), None))), "ECS does not know its task");
     assert_eq!(text(of("RUNNING", told(None, Some("c-3")))), "its container instance does not say its machine");
     assert!(text(of("FAILED", told(Some("t-9"), Some("c-9")))).starts_with("it is over"));
     assert_eq!(of("RUNNING", told(None, Some("c-4"))).machine, Machine::External { id: "mi-4".into() });
-    assert!(ledger(job("RUNNABLE", None)).join()[0].placements.is_empty(), "it waits, which is no error");
+    assert!(facts(job("RUNNABLE", None)).join()[0].placements.is_empty(), "it waits, which is no error");
     let retried = job("RUNNABLE", Some(told(Some("t-1"), Some("c-1"))));
-    assert!(ledger(retried).join()[0].placements.is_empty(), "the attempt before is over");
+    assert!(facts(retried).join()[0].placements.is_empty(), "the attempt before is over");
 }
 
 #[test]
 fn where_ecs_was_not_read_the_job_stays_and_its_machine_is_unknown() {
-    let mut ledger = ledger(job("RUNNING", Some(told(Some("t-1"), Some("c-1")))));
-    ledger.ecs_not_read.insert((ACCOUNT.into(), REGION.into()), "ecs:DescribeTasks: denied".into());
-    let placement = placed(ledger);
+    let mut facts = facts(job("RUNNING", Some(told(Some("t-1"), Some("c-1")))));
+    facts.ecs_not_read.insert((ACCOUNT.into(), REGION.into()), "ecs:DescribeTasks: denied".into());
+    let placement = placed(facts);
     assert_eq!(unknown(&placement), "ECS was not read: ecs:DescribeTasks: denied");
     assert_eq!(placement.node, None);
 }
 
 #[test]
 fn fargate_has_no_machine() {
-    let mut ledger = ledger(job("RUNNING", Some(told(Some("t-f"), None))));
-    ledger.tasks.push(task("t-f", None, "FARGATE", "0f1e-123"));
-    assert_eq!(placed(ledger).machine, Machine::Fargate);
+    let mut facts = facts(job("RUNNING", Some(told(Some("t-f"), None))));
+    facts.tasks.push(task("t-f", None, "FARGATE", "0f1e-123"));
+    assert_eq!(placed(facts).machine, Machine::Fargate);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_pod_is_on_the_one_node_of_that_name_or_on_the_instance_that_it_is_called_af
     let on = |node: &str, nodes: Vec<Reporting>| {
         let pod = Pod { name: Some("p".into()), node: Some(node.to_owned()), cluster_arn: None };
         let job = BatchJob { pod: Some(pod), ..job("RUNNING", None) };
-        placed(Ledger { jobs: vec![job], nodes, ..Ledger::default() })
+        placed(JobFacts { jobs: vec![job], nodes, ..JobFacts::default() })
     };
     let named = || reporting("i-2", "ip-10-0-0-2");
     let found = on("ip-10-0-0-2", vec![named()]);
@@ -137,14 +137,14 @@ fn a_pod_is_on_the_one_node_of_that_name_or_on_the_instance_that_it_is_called_af
 
 #[test]
 fn a_container_is_the_workload_of_its_id_or_the_task_around_it() {
-    let tied = |workloads: &[(&str, &str)]| {
-        let mut chains = ledger(job("RUNNING", Some(told(Some("t-1"), None)))).join();
+    let resolved = |workloads: &[(&str, &str)]| {
+        let mut chains = facts(job("RUNNING", Some(told(Some("t-1"), None)))).join();
         let workloads = workloads.iter().map(|(kind, id)| Workload { kind: (*kind).into(), id: (*id).into() });
-        tie(&mut chains, &[(node("i-2"), workloads.collect())].into());
+        resolve(&mut chains, &[(node("i-2"), workloads.collect())].into());
         chains.remove(0).placements.remove(0).containers.remove(0).workload.map(|one| one.id)
     };
-    assert_eq!(tied(&[("ecs", "t-0/ab12"), ("ecs", "t-1")]).as_deref(), Some("t-0/ab12"));
-    assert_eq!(tied(&[("docker", "ab12")]).as_deref(), Some("ab12"));
-    assert_eq!(tied(&[("ecs", "t-1")]).as_deref(), Some("t-1"));
-    assert_eq!(tied(&[("ecs", "t-2/cd34"), ("docker", "ab1")]), None);
+    assert_eq!(resolved(&[("ecs", "t-0/ab12"), ("ecs", "t-1")]).as_deref(), Some("t-0/ab12"));
+    assert_eq!(resolved(&[("docker", "ab12")]).as_deref(), Some("ab12"));
+    assert_eq!(resolved(&[("ecs", "t-1")]).as_deref(), Some("t-1"));
+    assert_eq!(resolved(&[("ecs", "t-2/cd34"), ("docker", "ab1")]), None);
 }

@@ -132,7 +132,7 @@ impl Decided<'_> {
             case: inputs.case.clone(),
             judgement: (*judgement).clone(),
             machine: machine.cloned(),
-            outside: inputs.metrics.clone(),
+            metrics: inputs.metrics.clone(),
         }
     }
 

@@ -110,7 +110,7 @@ pub(super) mod used_challenge {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One life of a node's kernel and what arrived of it.
+/// One boot of a node's kernel and what arrived of it.
 pub(super) mod boot {
     use sea_orm::entity::prelude::*;
 
@@ -151,7 +151,8 @@ pub(super) mod heartbeat {
         pub start_boottime_ns: i64,
         pub end_boottime_ns: i64,
         pub counters_since_boottime_ns: i64,
-        pub collector: String,
+        #[sea_orm(column_name = "collector")]
+        pub source: String,
         pub received_at_unix_ms: i64,
         pub message: Vec<u8>,
     }

@@ -1,8 +1,8 @@
 //! Heartbeats: stored once each, however often they are sent, and counted up without gaps.
 //!
 //! One envelope is one transaction of six statements: mark the boot (which locks it against other sweepers) and read it, insert what is
-//! new, read on from the contiguous mark, write boot and node back; a seventh counts what the sender gave up, if it did. A heartbeat at or
-//! below the mark is stored already or was given up by its sender, and is not inserted again.
+//! new, read on from the watermark, write boot and node back; a seventh counts what the sender discarded, if it did. A heartbeat at or
+//! below the mark is stored already or was discarded by its sender, and is not inserted again.
 
 use super::{
     Doing as _, Store, StoreError, corrupt,
@@ -25,7 +25,7 @@ use sea_orm::{
 const COMPRESSION_LEVEL: i32 = 3;
 /// Unpacked size beyond which a stored message is taken for damaged; an accepted envelope is smaller.
 const MAX_MESSAGE_BYTES: usize = heartbeat::envelope::MAX_DECOMPRESSED_BYTES;
-/// Sequences read at once while the contiguous mark moves on.
+/// Sequences read at once while the watermark moves on.
 const PAGE: u64 = 1_024;
 
 /// What became of one envelope.
@@ -37,7 +37,7 @@ pub struct Stored {
     pub duplicates: u32,
     /// Every sequence up to this one is stored or lost for good.
     pub contiguous_sequence: u64,
-    /// Heartbeats that the sender gave up before they ever arrived, newly found with this envelope.
+    /// Heartbeats that the sender discarded before they ever arrived, newly found with this envelope.
     pub lost: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct StoredHeartbeat {
 }
 
 impl Store {
-    /// Stores what is new of one envelope and moves the contiguous mark on, in one transaction.
+    /// Stores what is new of one envelope and moves the watermark on, in one transaction.
     ///
     /// # Errors
     /// If the database does not answer; nothing is stored then.
@@ -75,8 +75,9 @@ impl Store {
             TryInsertResult::Inserted(rows) => rows,
             TryInsertResult::Empty | TryInsertResult::Conflicted => 0,
         };
-        let (floor, lost) = given_up(&transaction, &mark, envelope.oldest_retained_sequence, highest).await?;
-        let contiguous = walk(&transaction, &mark, floor, highest).await?;
+        let (discarded_until, lost) =
+            discarded(&transaction, &mark, envelope.oldest_retained_sequence, highest).await?;
+        let contiguous = walk(&transaction, &mark, discarded_until, highest).await?;
         boot::Entity::update(boot::ActiveModel {
             node_id: Set(node_id.clone()),
             boot_id: Set(boot_id),
@@ -87,7 +88,7 @@ impl Store {
         })
         .exec_without_returning(&transaction)
         .await
-        .doing("move a boot's contiguous mark")?;
+        .doing("move a boot's watermark")?;
         node::Entity::update_many()
             .col_expr(node::Column::LastSeenAtUnixMs, Expr::value(to_unix_ms(now)))
             .filter(node::Column::NodeId.eq(node_id))
@@ -185,36 +186,36 @@ fn sequences_of(mark: &boot::Model) -> sea_orm::Select<row::Entity> {
         .filter(row::Column::BootId.eq(mark.boot_id.as_str()))
 }
 
-/// The highest sequence that the sender no longer holds, and how many up to there never arrived. A sender cannot give up what it has
-/// not yet sent, so the floor ends at the highest sequence known.
-async fn given_up(
+/// The highest sequence that the sender no longer holds, and how many up to there never arrived. A sender cannot discard what it has
+/// not yet sent, so the discarded_until ends at the highest sequence known.
+async fn discarded(
     transaction: &DatabaseTransaction,
     mark: &boot::Model,
     oldest_retained: u64,
     highest: i64,
 ) -> Result<(i64, i64), StoreError> {
-    let floor = i64::try_from(oldest_retained.saturating_sub(1)).unwrap_or(i64::MAX).min(highest);
-    if floor <= mark.contiguous_sequence {
+    let discarded_until = i64::try_from(oldest_retained.saturating_sub(1)).unwrap_or(i64::MAX).min(highest);
+    if discarded_until <= mark.contiguous_sequence {
         return Ok((mark.contiguous_sequence, 0));
     }
     let arrived = sequences_of(mark)
         .filter(row::Column::Sequence.gt(mark.contiguous_sequence))
-        .filter(row::Column::Sequence.lte(floor))
+        .filter(row::Column::Sequence.lte(discarded_until))
         .count(transaction)
         .await
         .doing("count heartbeats below the sender's oldest")?;
     let arrived = i64::try_from(arrived).unwrap_or(i64::MAX);
-    Ok((floor, (floor - mark.contiguous_sequence).saturating_sub(arrived)))
+    Ok((discarded_until, (discarded_until - mark.contiguous_sequence).saturating_sub(arrived)))
 }
 
-/// The end of the run of stored sequences that begins behind `floor`.
+/// The end of the run of stored sequences that begins behind `discarded_until`.
 async fn walk(
     transaction: &DatabaseTransaction,
     mark: &boot::Model,
-    floor: i64,
+    discarded_until: i64,
     highest: i64,
 ) -> Result<i64, StoreError> {
-    let mut contiguous = floor;
+    let mut contiguous = discarded_until;
     while contiguous < highest {
         let page: Vec<i64> = sequences_of(mark)
             .select_only()
@@ -262,7 +263,7 @@ fn pack(node_id: &str, boot_id: &str, heartbeat: &Heartbeat, now: Timestamp) -> 
         start_boottime_ns: Set(signed(interval.start_boottime_ns)),
         end_boottime_ns: Set(signed(interval.end_boottime_ns)),
         counters_since_boottime_ns: Set(signed(interval.counters_since_boottime_ns)),
-        collector: Set(source.to_owned()),
+        source: Set(source.to_owned()),
         received_at_unix_ms: Set(to_unix_ms(now)),
         message: Set(message),
     })

@@ -28,7 +28,7 @@ pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
 pub use outbox::{Claimed, OutboxCounts};
-pub use scopes::{Finished, Held, Lease, ShareState, Shares};
+pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;
 
 use migrations::{Migrator, MigratorTrait as _};

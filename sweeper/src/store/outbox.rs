@@ -62,7 +62,7 @@ pub struct OutboxCounts {
     pub pending: u64,
     /// Delivered.
     pub sent: u64,
-    /// Given up, after a refusal for good or too many attempts.
+    /// Discarded, after a refusal for good or too many attempts.
     pub failed: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Shares of the work as rows, and the leases on them.
+//! WorkUnits of the work as rows, and the leases on them.
 //!
 //! Time is the database's own, on both databases: replicas whose clocks differ agree on when a lease ends, and who was
-//! paused learns it from the clock that went on. It decides only when a share may be claimed anew. What keeps a result
+//! paused learns it from the clock that went on. It decides only when a work unit may be claimed anew. What keeps a result
 //! from being written twice is the epoch, which grows with each claim and is compared under the lock of the row, in the
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
 use super::{Doing as _, Store, StoreError, clock, database_now, from_unix_ms, place::place, to_unix_ms};
 use crate::{
     inventory::{Provider, Scope},
-    sweep::Share,
+    work_unit::WorkUnit,
 };
 use jiff::Timestamp;
 use sea_orm::{
@@ -50,20 +50,20 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// The right to sweep a share, for as long as nobody has claimed it anew.
+/// The right to sweep a work unit, for as long as nobody has claimed it anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// What is swept.
-    pub share: Share,
-    /// Number of this claim: the share's next one has a greater one.
+    pub unit: WorkUnit,
+    /// Number of this claim: the work unit's next one has a greater one.
     pub epoch: i64,
     /// Who had it before and let it run out.
     pub taken_from: Option<String>,
-    /// For which scheduled time the share had been swept before.
+    /// For which scheduled time the work unit had been swept before.
     pub swept_for: Option<Timestamp>,
 }
 
-/// How a share was swept.
+/// How a work unit was swept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// The scheduled time, or the moment of the request.
@@ -76,7 +76,7 @@ pub struct Finished {
     pub failed: Option<String>,
 }
 
-/// Who sweeps a share, and until when at least.
+/// Who sweeps a work unit, and until when at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// A replica, or a command.
@@ -85,11 +85,11 @@ pub struct Held {
     pub until: Timestamp,
 }
 
-/// What is known of a share.
+/// What is known of a work unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShareState {
+pub struct WorkUnitState {
     /// Which.
-    pub share: Share,
+    pub unit: WorkUnit,
     /// Who sweeps it now; a lease that has run out is nobody's.
     pub held: Option<Held>,
     /// How often it was claimed.
@@ -110,26 +110,26 @@ pub struct ShareState {
     pub failed: Option<String>,
 }
 
-/// All shares at one moment.
+/// All work units at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares {
+pub struct WorkUnits {
     /// The database's clock.
     pub now: Timestamp,
     /// By provider, account and region.
-    pub states: Vec<ShareState>,
+    pub states: Vec<WorkUnitState>,
 }
 
 fn ms(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX / 2)
 }
 
-fn is(share: &Share) -> Condition {
-    place([row::Column::Provider, row::Column::Account, row::Column::Region], share.words())
+fn is(unit: &WorkUnit) -> Condition {
+    place([row::Column::Provider, row::Column::Account, row::Column::Region], unit.words())
 }
 
-/// The row of a share under this very claim.
+/// The row of a work unit under this very claim.
 fn held_by(lease: &Lease, now: Expr) -> Condition {
-    is(&lease.share).add(row::Column::LeaseEpoch.eq(lease.epoch)).add(Expr::col(row::Column::LeaseUntilUnixMs).gt(now))
+    is(&lease.unit).add(row::Column::LeaseEpoch.eq(lease.epoch)).add(Expr::col(row::Column::LeaseUntilUnixMs).gt(now))
 }
 
 impl Store {
@@ -137,7 +137,7 @@ impl Store {
         Expr::cust(clock(self.connection().get_database_backend()))
     }
 
-    /// Begins a transaction that locks rows of shares. PostgreSQL ends it if nothing is heard for a lease's length, so that a
+    /// Begins a transaction that locks rows of work units. PostgreSQL ends it if nothing is heard for a lease's length, so that a
     /// replica which was stopped in its midst keeps nobody out for longer than that.
     pub(crate) async fn begin_leased(&self, length: Duration) -> Result<DatabaseTransaction, StoreError> {
         let transaction = self.begin_write().await?;
@@ -162,38 +162,38 @@ impl Store {
         Ok(!rows.await.doing("look for the scopes of an account")?.is_empty())
     }
 
-    /// Makes scopes known, and the share of everything else. A new scope waits for a sweep of that share which is being
+    /// Makes scopes known, and the work unit of everything else. A new scope waits for a sweep of that work unit which is being
     /// written: from the next one on the resources of the scope are no longer in it.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn register_scopes(&self, scopes: &BTreeSet<Scope>, length: Duration) -> Result<(), StoreError> {
-        let known: BTreeSet<_> = self.shares().await?.states.into_iter().map(|state| state.share).collect();
-        let wanted = std::iter::once(Share::Uncovered).chain(scopes.iter().cloned().map(Share::Scope));
-        let new: Vec<Share> = wanted.filter(|share| !known.contains(share)).collect();
+        let known: BTreeSet<_> = self.units().await?.states.into_iter().map(|state| state.unit).collect();
+        let wanted = std::iter::once(WorkUnit::Uncovered).chain(scopes.iter().cloned().map(WorkUnit::Scope));
+        let new: Vec<WorkUnit> = wanted.filter(|unit| !known.contains(unit)).collect();
         if new.is_empty() {
             return Ok(());
         }
         let transaction = self.begin_leased(length).await?;
-        // That row first: it is the one whose lock keeps the share's sweep and this apart.
-        insert(&transaction, &Share::Uncovered).await?;
+        // That row first: it is the one whose lock keeps the work unit's sweep and this apart.
+        insert(&transaction, &WorkUnit::Uncovered).await?;
         row::Entity::find()
-            .filter(is(&Share::Uncovered))
+            .filter(is(&WorkUnit::Uncovered))
             .lock_exclusive()
             .one(&transaction)
             .await
-            .doing("lock the share of uncovered nodes")?;
-        for share in &new {
-            insert(&transaction, share).await?;
+            .doing("lock the work unit of uncovered nodes")?;
+        for unit in &new {
+            insert(&transaction, unit).await?;
         }
         transaction.commit().await.doing("commit new scopes")
     }
 
-    /// Everything that is known of the shares. Those of providers that only a later version knows are left out.
+    /// Everything that is known of the work units. Those of providers that only a later version knows are left out.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn shares(&self) -> Result<Shares, StoreError> {
+    pub async fn units(&self) -> Result<WorkUnits, StoreError> {
         let now = database_now(self.connection()).await?;
         let rows = row::Entity::find()
             .order_by_asc(row::Column::Provider)
@@ -203,16 +203,16 @@ impl Store {
             .await
             .doing("read the scopes")?;
         let states = rows.into_iter().filter_map(|row| state(row, now).transpose()).collect::<Result<_, _>>()?;
-        Ok(Shares { now, states })
+        Ok(WorkUnits { now, states })
     }
 
-    /// Claims a share if it has not been swept for this tick and nobody holds it.
+    /// Claims a work unit if it has not been swept for this tick and nobody holds it.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn claim_due(
         &self,
-        share: &Share,
+        unit: &WorkUnit,
         tick: Timestamp,
         owner: &str,
         length: Duration,
@@ -220,35 +220,35 @@ impl Store {
         let due = Condition::any()
             .add(row::Column::SweptForUnixMs.is_null())
             .add(row::Column::SweptForUnixMs.lt(to_unix_ms(tick)));
-        self.claim_where(share, Some(due), owner, length).await
+        self.claim_where(unit, Some(due), owner, length).await
     }
 
-    /// Claims this share, whenever it was swept last; `None` if somebody else holds it.
+    /// Claims this work unit, whenever it was swept last; `None` if somebody else holds it.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn claim(&self, share: &Share, owner: &str, length: Duration) -> Result<Option<Lease>, StoreError> {
-        self.claim_where(share, None, owner, length).await
+    pub async fn claim(&self, unit: &WorkUnit, owner: &str, length: Duration) -> Result<Option<Lease>, StoreError> {
+        self.claim_where(unit, None, owner, length).await
     }
 
     async fn claim_where(
         &self,
-        share: &Share,
+        unit: &WorkUnit,
         also: Option<Condition>,
         owner: &str,
         length: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         let transaction = self.begin_leased(length).await?;
         let free = row::Entity::find()
-            .filter(is(share).add_option(also))
+            .filter(is(unit).add_option(also))
             .filter(Expr::col(row::Column::LeaseUntilUnixMs).lte(self.clock()))
             // SQLite needs no lock of the row: this transaction is its only writer.
             .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
             .one(&transaction)
             .await
-            .doing("look for a share to sweep")?;
+            .doing("look for a work unit to sweep")?;
         let Some(free) = free else {
-            transaction.rollback().await.doing("end a search for a share")?;
+            transaction.rollback().await.doing("end a search for a work unit")?;
             return Ok(None);
         };
         let epoch = free.lease_epoch.saturating_add(1);
@@ -257,13 +257,13 @@ impl Store {
             .col_expr(row::Column::LeaseEpoch, Expr::value(epoch))
             .col_expr(row::Column::LeaseUntilUnixMs, self.clock().add(ms(length)))
             .col_expr(row::Column::StartedUnixMs, self.clock())
-            .filter(is(share))
+            .filter(is(unit))
             .exec(&transaction)
             .await
-            .doing("claim a share")?;
+            .doing("claim a work unit")?;
         transaction.commit().await.doing("commit a claim")?;
         let swept_for = free.swept_for_unix_ms.map(from_unix_ms).transpose()?;
-        Ok(Some(Lease { share: share.clone(), epoch, taken_from: free.lease_owner, swept_for }))
+        Ok(Some(Lease { unit: unit.clone(), epoch, taken_from: free.lease_owner, swept_for }))
     }
 
     /// Makes a lease last `length` from now on. False if it has run out.
@@ -280,7 +280,7 @@ impl Store {
         Ok(renewed.rows_affected == 1)
     }
 
-    /// Gives up everything that `owner` holds, so that others need not wait. Nothing is noted of what was begun.
+    /// Releases everything that `owner` holds, so that others need not wait. Nothing is noted of what was begun.
     ///
     /// # Errors
     /// If the database does not answer; the leases then run out by themselves.
@@ -291,13 +291,13 @@ impl Store {
             .filter(row::Column::LeaseOwner.eq(owner))
             .exec(self.connection())
             .await
-            .doing("give up leases")?;
+            .doing("release leases")?;
         Ok(released.rows_affected)
     }
 }
 
-/// Notes how a share was swept, ends the lease and locks the row until the transaction ends. False if the lease has run
-/// out or the share was claimed anew: then the transaction must be rolled back.
+/// Notes how a work unit was swept, ends the lease and locks the row until the transaction ends. False if the lease has run
+/// out or the work unit was claimed anew: then the transaction must be rolled back.
 pub(crate) async fn finish(
     transaction: &DatabaseTransaction,
     lease: &Lease,
@@ -316,23 +316,23 @@ pub(crate) async fn finish(
     if finished.complete {
         update = update.col_expr(row::Column::LastCompleteUnixMs, now());
     }
-    let updated = update.filter(held_by(lease, now())).exec(transaction).await.doing("note a swept share")?;
+    let updated = update.filter(held_by(lease, now())).exec(transaction).await.doing("note a swept work unit")?;
     Ok(updated.rows_affected == 1)
 }
 
 /// The scopes that are known, as a transaction sees them.
 pub(crate) async fn known(connection: &impl ConnectionTrait) -> Result<BTreeSet<Scope>, StoreError> {
     let rows = row::Entity::find().all(connection).await.doing("read the scopes")?;
-    let share = |row: row::Model| Share::from_words(&row.provider, &row.account, &row.region);
-    let scopes = rows.into_iter().filter_map(share).filter_map(|share| match share {
-        Share::Scope(scope) => Some(scope),
-        Share::Uncovered => None,
+    let unit = |row: row::Model| WorkUnit::from_words(&row.provider, &row.account, &row.region);
+    let scopes = rows.into_iter().filter_map(unit).filter_map(|unit| match unit {
+        WorkUnit::Scope(scope) => Some(scope),
+        WorkUnit::Uncovered => None,
     });
     Ok(scopes.collect())
 }
 
-async fn insert(transaction: &DatabaseTransaction, share: &Share) -> Result<(), StoreError> {
-    let (provider, account, region) = share.words();
+async fn insert(transaction: &DatabaseTransaction, unit: &WorkUnit) -> Result<(), StoreError> {
+    let (provider, account, region) = unit.words();
     let row = row::ActiveModel {
         provider: Set(provider.to_owned()),
         account: Set(account.to_owned()),
@@ -349,12 +349,12 @@ async fn insert(transaction: &DatabaseTransaction, share: &Share) -> Result<(), 
     Ok(())
 }
 
-fn state(row: row::Model, now: Timestamp) -> Result<Option<ShareState>, StoreError> {
-    let Some(share) = Share::from_words(&row.provider, &row.account, &row.region) else { return Ok(None) };
+fn state(row: row::Model, now: Timestamp) -> Result<Option<WorkUnitState>, StoreError> {
+    let Some(unit) = WorkUnit::from_words(&row.provider, &row.account, &row.region) else { return Ok(None) };
     let until = from_unix_ms(row.lease_until_unix_ms)?;
     let time = |unix_ms: Option<i64>| unix_ms.map(from_unix_ms).transpose();
-    Ok(Some(ShareState {
-        share,
+    Ok(Some(WorkUnitState {
+        unit,
         held: row.lease_owner.filter(|_| until > now).map(|by| Held { by, until }),
         epoch: row.lease_epoch,
         swept_for: time(row.swept_for_unix_ms)?,

@@ -17,7 +17,7 @@ impl Store {
         Ok(found.doing("read a setting")?.map(|row| row.value))
     }
 
-    /// Sets a value unless there is one already, and returns the one that holds: of several callers at once one wins, and all learn which.
+    /// Sets a value unless there is one already, and returns the one that holds: of several sweepers at once one wins, and all learn which.
     ///
     /// # Errors
     /// If the database does not answer.

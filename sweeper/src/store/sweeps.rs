@@ -30,7 +30,7 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One finished sweep of one share.
+/// One finished sweep of one work unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedSweep {
     /// A UUID.

@@ -1,12 +1,12 @@
 //! Turns judgements into changes of findings, and writes them with their messages in one transaction.
 //!
-//! That transaction begins with the lease: it notes the share as swept, under the lock of its row, if the lease is still
-//! ours. What is open, and which resources are this share's, is read behind that lock: another share's sweep may have
+//! That transaction begins with the lease: it notes the work unit as swept, under the lock of its row, if the lease is still
+//! ours. What is open, and which resources are this work unit's, is read behind that lock: another work unit's sweep may have
 //! opened a finding here, or a scope may have been found, since this one was read.
 
 use super::{
-    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, Share, SweepError,
-    outside::is_blind, report, subject::Subject,
+    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, SweepError,
+    provider_metrics::is_blind, report, subject::Subject,
 };
 use crate::{
     detectors::{Class, Coverage},
@@ -15,6 +15,7 @@ use crate::{
     reconcile::{Planned, Planning, Seen, Step, reconcile},
     store::{Finished, FinishedSweep, Lease, StoreError, evidence, findings, history, outbox, scopes, sweeps},
     verdict::{Verdict, words},
+    work_unit::WorkUnit,
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
@@ -39,18 +40,18 @@ pub(super) async fn apply(
     mut judged: Vec<Judged>,
 ) -> Result<Report, SweepError> {
     let Moment { tick, now } = moment;
-    let Lease { share, .. } = lease;
+    let Lease { unit, .. } = lease;
     let lines = scope_lines(inventory);
     let transaction = context.store.begin_leased(context.config.sweep.lease).await?;
     if !scopes::finish(&transaction, lease, &finished(tick, inventory, &lines)).await? {
         roll_back(transaction).await?;
-        return Err(SweepError::LeaseLost { share: share.clone() });
+        return Err(SweepError::LeaseLost { unit: unit.clone() });
     }
     let known = scopes::known(&transaction).await?;
-    judged.retain(|judged| Share::home(&judged.subject.id, &known) == *share);
+    judged.retain(|judged| WorkUnit::home(&judged.subject.id, &known) == *unit);
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
-        let mut open = findings::open_in(&transaction, share.key_prefix().as_deref()).await?;
-        open.retain(|finding| Share::home(&finding.resource, &known) == *share);
+        let mut open = findings::open_in(&transaction, unit.key_prefix().as_deref()).await?;
+        open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
         Ok(open)
     };
     let open = still_open().await?.into_iter();
@@ -67,13 +68,13 @@ pub(super) async fn apply(
         match was_confirmed_at {
             Some(at) if !findings::update(&transaction, finding, *at, record.is_some()).await? => {
                 roll_back(transaction).await?;
-                return Err(SweepError::Overtaken { share: share.clone(), finding: finding.id.clone() });
+                return Err(SweepError::Overtaken { unit: unit.clone(), finding: finding.id.clone() });
             }
             Some(_) => {}
             // Somebody else has opened one meanwhile.
             None if !findings::open(&transaction, finding).await? => continue,
             None => {
-                tell(context, &transaction, finding, now).await?;
+                enqueue(context, &transaction, finding, now).await?;
                 opened.push(finding.id.0.clone());
             }
         }
@@ -105,13 +106,13 @@ pub(super) async fn apply(
         finished_at: report.finished_at,
         complete: report.complete,
         report: serde_json::to_string(&report.abridged()).map_err(SweepError::Report)?,
-        scope: Some(share.to_string()),
+        scope: Some(unit.to_string()),
         swept_for: Some(tick),
     };
     sweeps::put(&transaction, &finished).await?;
-    let scope = match share {
-        Share::Scope(scope) => Some(scope),
-        Share::Uncovered => None,
+    let scope = match unit {
+        WorkUnit::Scope(scope) => Some(scope),
+        WorkUnit::Uncovered => None,
     };
     history::record(&transaction, scope, inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
@@ -122,7 +123,7 @@ async fn roll_back(transaction: DatabaseTransaction) -> Result<(), StoreError> {
     transaction.rollback().await.map_err(|source| StoreError::Database { doing: "roll back a sweep", source })
 }
 
-/// What the share's row says of this sweep.
+/// What the work unit's row says of this sweep.
 fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Finished {
     // What there is none of is said by leaving it out.
     let listed = |line: &ScopeLine| match (line.listed?, line.kind.as_deref()?) {
@@ -138,7 +139,7 @@ fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Fini
     }
 }
 
-async fn tell(
+async fn enqueue(
     context: &Context,
     transaction: &DatabaseTransaction,
     finding: &Finding,
@@ -152,7 +153,7 @@ async fn tell(
 }
 
 /// Why no plan is made of what a provider saw.
-const WEAK: &str = "only its provider's outside view says so, which is weak evidence: it raises a finding and never an action; \
+const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
                     an agent on the machine would tell";
 
 /// The classes, each before the one that it yields to: what is open is asked before that one's turn ends it.
@@ -171,7 +172,7 @@ fn judge_one(
         .subject
         .instance
         .as_ref()
-        .map(|instance| Machine { launched_by: judged.outside.launched_by.clone(), ..Machine::of(instance) });
+        .map(|instance| Machine { launched_by: judged.provider.launched_by.clone(), ..Machine::of(instance) });
     let plan = |finding: &Finding| plan(finding, judged, now);
     for class in ORDER {
         let existing = open.remove(&(class, id.clone()));
@@ -237,15 +238,15 @@ fn line(judged: &Judged) -> MachineLine {
         cost_micro_usd_per_hour,
         cost_per_hour,
         cost_unknown_because,
-        usage: judged.outside.usage.clone(),
-        launched_by: judged.outside.launched_by.clone(),
+        usage: judged.provider.usage.clone(),
+        launched_by: judged.provider.launched_by.clone(),
     }
 }
 
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
 fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
     let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
-    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.outside.protection)
+    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.provider.protection)
 }
 
 fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {

@@ -1,13 +1,14 @@
-//! Which scopes there are to read, and what a share is swept with.
+//! Which scopes there are to read, and what a work unit is swept with.
 //!
 //! A failure to find out is passed on to every known scope that it may concern: what is there is then *unknown*, never
 //! gone. A scope that was found once and is named no more (a narrower `aws.regions`, another account) is asked of nobody:
 //! its nodes are judged by their heartbeats alone.
 
-use super::{NotAsked, Progress, share::Share};
+use super::{NotAsked, Progress};
 use crate::{
     config::{AwsConfig, Config, Enabled, GcpConfig},
     inventory::{Failure, FailureKind, Inventory, Kind, Listing, Outcome, Provider, Scope, aws, gcp},
+    work_unit::WorkUnit,
 };
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ struct Failing {
     only_known: bool,
 }
 
-/// What one share is swept with.
+/// What one work unit is swept with.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan<'a> {
     Read(&'a Scope),
@@ -42,15 +43,15 @@ impl Discovery {
         &self.scopes
     }
 
-    /// How many of these shares are read from a provider.
-    pub(super) fn to_read<'a>(&self, shares: impl IntoIterator<Item = &'a Share>) -> usize {
-        shares.into_iter().filter(|share| matches!(self.plan(share), Plan::Read(_))).count()
+    /// How many of these work units are read from a provider.
+    pub(super) fn to_read<'a>(&self, units: impl IntoIterator<Item = &'a WorkUnit>) -> usize {
+        units.into_iter().filter(|unit| matches!(self.plan(unit), Plan::Read(_))).count()
     }
 
-    /// Who is not asked, for want of credentials that nobody demands. Of a provider that was read before, its shares fail instead.
-    pub(super) fn not_asked(&self, shares: &[Share]) -> Vec<NotAsked> {
+    /// Who is not asked, for want of credentials that nobody demands. Of a provider that was read before, its work units fail instead.
+    pub(super) fn not_asked(&self, units: &[WorkUnit]) -> Vec<NotAsked> {
         let is_known = |listing: &Listing| {
-            shares.iter().any(|share| matches!(share, Share::Scope(scope) if scope.provider == listing.provider))
+            units.iter().any(|unit| matches!(unit, WorkUnit::Scope(scope) if scope.provider == listing.provider))
         };
         let unasked = self.failed.iter().filter(|failing| failing.only_known && !is_known(&failing.listing));
         let why = |failing: &Failing| match &failing.listing.outcome {
@@ -60,32 +61,32 @@ impl Discovery {
         unasked.map(|it| NotAsked { provider: it.listing.provider.as_str().to_owned(), why: why(it) }).collect()
     }
 
-    fn plan<'a>(&'a self, share: &'a Share) -> Plan<'a> {
+    fn plan<'a>(&'a self, unit: &'a WorkUnit) -> Plan<'a> {
         let failing = |concerns: &dyn Fn(&Failing) -> bool| {
             let failing = self.failed.iter().filter(|failing| concerns(failing));
             let listings: Vec<&Listing> = failing.map(|failing| &failing.listing).collect();
             if listings.is_empty() { Plan::AskNobody } else { Plan::Failed(listings) }
         };
-        match share {
-            Share::Scope(scope) if self.scopes.contains(scope) => Plan::Read(scope),
-            Share::Scope(Scope { provider, account, region }) => {
+        match unit {
+            WorkUnit::Scope(scope) if self.scopes.contains(scope) => Plan::Read(scope),
+            WorkUnit::Scope(Scope { provider, account, region }) => {
                 failing(&|failing| failing.listing.may_speak_of(*provider, account, region, Kind::Instance))
             }
-            Share::Uncovered => failing(&|failing| !failing.only_known),
+            WorkUnit::Uncovered => failing(&|failing| !failing.only_known),
         }
     }
 
-    /// Where and how more can be asked of a share that AWS is read for; none if it is not.
-    pub(super) fn aws<'a>(&'a self, share: &'a Share) -> Option<(&'a aws::Accounts, &'a Scope)> {
-        match (self.plan(share), &self.accounts) {
+    /// Where and how more can be asked of a work unit that AWS is read for; none if it is not.
+    pub(super) fn aws<'a>(&'a self, unit: &'a WorkUnit) -> Option<(&'a aws::Accounts, &'a Scope)> {
+        match (self.plan(unit), &self.accounts) {
             (Plan::Read(scope @ Scope { provider: Provider::Aws, .. }), Some(accounts)) => Some((accounts, scope)),
             _ => None,
         }
     }
 
-    /// The inventory of one share. Whatever failed is in its listings.
-    pub(super) async fn inventory(&self, share: &Share, progress: &dyn Progress) -> Inventory {
-        match (self.plan(share), &self.accounts, &self.google) {
+    /// The inventory of one work unit. Whatever failed is in its listings.
+    pub(super) async fn inventory(&self, unit: &WorkUnit, progress: &dyn Progress) -> Inventory {
+        match (self.plan(unit), &self.accounts, &self.google) {
             (Plan::Read(scope @ Scope { provider: Provider::Aws, .. }), Some(accounts), _) => {
                 aws::read(accounts, scope, progress).await
             }
@@ -178,20 +179,20 @@ mod tests {
 
     #[test]
     fn what_is_found_is_read_and_what_is_named_no_more_is_asked_of_nobody() {
-        let (found, gone) = (Share::Scope(scope("123456789012")), Share::Scope(scope("999999999999")));
+        let (found, gone) = (WorkUnit::Scope(scope("123456789012")), WorkUnit::Scope(scope("999999999999")));
         let discovery = Discovery { scopes: [scope("123456789012")].into(), ..Discovery::default() };
         assert_eq!(discovery.plan(&found), Plan::Read(&scope("123456789012")));
         assert_eq!(discovery.plan(&gone), Plan::AskNobody);
-        assert_eq!(discovery.plan(&Share::Uncovered), Plan::AskNobody);
-        assert_eq!(discovery.to_read([&found, &gone, &Share::Uncovered]), 1);
+        assert_eq!(discovery.plan(&WorkUnit::Uncovered), Plan::AskNobody);
+        assert_eq!(discovery.to_read([&found, &gone, &WorkUnit::Uncovered]), 1);
     }
 
     #[test]
     fn a_failure_concerns_every_known_scope_that_it_may_have_been_about() {
-        let (known, other) = (Share::Scope(scope("123456789012")), Share::Scope(scope("999999999999")));
+        let (known, other) = (WorkUnit::Scope(scope("123456789012")), WorkUnit::Scope(scope("999999999999")));
         let everything = failed(None, false);
-        for share in [&known, &other, &Share::Uncovered] {
-            assert!(matches!(everything.plan(share), Plan::Failed(_)), "{share}");
+        for unit in [&known, &other, &WorkUnit::Uncovered] {
+            assert!(matches!(everything.plan(unit), Plan::Failed(_)), "{unit}");
         }
         let one_account = failed(Some("123456789012"), false);
         assert!(matches!(one_account.plan(&known), Plan::Failed(_)));
@@ -201,11 +202,11 @@ mod tests {
     #[test]
     fn credentials_that_were_never_there_fail_nothing_and_those_that_went_fail_what_they_read() {
         let went = failed(None, true);
-        assert!(matches!(went.plan(&Share::Scope(scope("123456789012"))), Plan::Failed(_)));
-        assert_eq!(went.plan(&Share::Uncovered), Plan::AskNobody);
+        assert!(matches!(went.plan(&WorkUnit::Scope(scope("123456789012"))), Plan::Failed(_)));
+        assert_eq!(went.plan(&WorkUnit::Uncovered), Plan::AskNobody);
 
-        assert_eq!(went.not_asked(&[Share::Uncovered]).len(), 1);
-        assert_eq!(went.not_asked(&[Share::Scope(scope("123456789012"))]), [], "its scopes fail");
+        assert_eq!(went.not_asked(&[WorkUnit::Uncovered]).len(), 1);
+        assert_eq!(went.not_asked(&[WorkUnit::Scope(scope("123456789012"))]), [], "its scopes fail");
         assert_eq!(failed(None, false).not_asked(&[]), [], "credentials are demanded, or were refused");
     }
 }

@@ -1,7 +1,10 @@
-//! Holding a share for as long as it is being swept.
+//! Holding a work unit for as long as it is being swept.
 
-use super::{SweepError, share::Share};
-use crate::store::{Lease, Store};
+use super::SweepError;
+use crate::{
+    store::{Lease, Store},
+    work_unit::WorkUnit,
+};
 use std::{future::Future, time::Duration};
 
 /// Names one replica or command for as long as it runs: host, process and eight random digits, since a process id comes
@@ -14,7 +17,7 @@ pub fn owner() -> String {
     format!("{host}/{}/{}", std::process::id(), &random[..8])
 }
 
-/// Works on a share while its lease is renewed each third of its length. The work is dropped where it stands once the
+/// Works on a work unit while its lease is renewed each third of its length. The work is dropped where it stands once the
 /// lease has run out: what it read is too old by then, and somebody else may be sweeping.
 pub(super) async fn held<T>(
     store: &Store,
@@ -24,7 +27,7 @@ pub(super) async fn held<T>(
 ) -> Result<T, SweepError> {
     tokio::select! {
         done = work => done,
-        () = renewed(store, lease, length) => Err(SweepError::LeaseLost { share: lease.share.clone() }),
+        () = renewed(store, lease, length) => Err(SweepError::LeaseLost { unit: lease.unit.clone() }),
     }
 }
 
@@ -36,11 +39,11 @@ async fn renewed(store: &Store, lease: &Lease, length: Duration) {
             Ok(true) => {}
             Ok(false) => return,
             // It lasts for two more thirds; if the database stays away, the result is refused in the end.
-            Err(error) => log_failed(&lease.share, &error),
+            Err(error) => log_failed(&lease.unit, &error),
         }
     }
 }
 
-fn log_failed(share: &Share, error: &crate::store::StoreError) {
-    tracing::warn!(scope = %share, error = %crate::chain(error), "a lease is not renewed; it is tried again");
+fn log_failed(unit: &WorkUnit, error: &crate::store::StoreError) {
+    tracing::warn!(scope = %unit, error = %crate::chain(error), "a lease is not renewed; it is tried again");
 }

@@ -1,6 +1,6 @@
 //! One sweep: inventory × heartbeats × prices → verdicts → findings → messages.
 //!
-//! The work is shared out by scope: each [`Share`] is claimed by one replica at a time, swept, and written in one transaction
+//! The work is shared out by scope: each [`WorkUnit`] is claimed by one replica at a time, swept, and written in one transaction
 //! that is refused once the lease has run out. A sweep takes no input but the world and keeps nothing in memory between two
 //! runs, so it may run at any time, twice, or on two machines at once. It never calls anything that changes a machine.
 //! What could not be read is named in the report and closes no finding.
@@ -8,12 +8,11 @@
 mod apply;
 mod discover;
 mod lease;
-mod outside;
 mod overview;
+mod provider_metrics;
 mod report;
 mod run;
 mod schedule;
-mod share;
 mod status;
 mod subject;
 mod timetable;
@@ -23,7 +22,6 @@ pub use overview::{Left, Overview, Part, Reason, RunRate};
 pub use report::{Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::ScheduleError;
-pub use share::Share;
 pub use status::ScopeStatus;
 pub use timetable::{Ticks, Timetable};
 
@@ -35,11 +33,12 @@ use crate::{
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
     verdict::{Case, Judgement, Policy, judge},
+    work_unit::WorkUnit,
 };
 use discover::Discovery;
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use outside::{Outside, is_blind};
+use provider_metrics::{ProviderFacts, is_blind};
 use recommender::money::HourlyRate;
 use std::{collections::BTreeSet, time::Duration};
 use subject::Subject;
@@ -60,15 +59,15 @@ pub struct Context {
 
 /// Told how a sweep gets on.
 pub trait Progress: inventory::Progress {
-    /// So many machines of one share will be judged.
+    /// So many machines of one work unit will be judged.
     fn machines(&self, total: usize);
-    /// A share is being swept by somebody else, who is waited for.
-    fn waits_for(&self, share: &Share, owner: &str);
+    /// A work unit is being swept by somebody else, who is waited for.
+    fn waits_for(&self, unit: &WorkUnit, owner: &str);
 }
 
 impl Progress for inventory::Silent {
     fn machines(&self, _total: usize) {}
-    fn waits_for(&self, _share: &Share, _owner: &str) {}
+    fn waits_for(&self, _unit: &WorkUnit, _owner: &str) {}
 }
 
 /// Why a sweep ended without a report. What providers refuse is no such error: it is in the report.
@@ -81,16 +80,16 @@ pub enum SweepError {
     #[error("the sweep's report cannot be written as JSON")]
     Report(#[source] serde_json::Error),
     /// It took longer than its lease lasted: nothing of it was written.
-    #[error("the lease of {share} ran out while it was swept; nothing of that sweep is written")]
+    #[error("the lease of {unit} ran out while it was swept; nothing of that sweep is written")]
     LeaseLost {
         /// What was swept.
-        share: Share,
+        unit: WorkUnit,
     },
     /// Somebody else changed a finding meanwhile: nothing of the sweep was written.
-    #[error("{finding} was changed by somebody else while {share} was swept; nothing of that sweep is written")]
+    #[error("{finding} was changed by somebody else while {unit} was swept; nothing of that sweep is written")]
     Overtaken {
         /// What was swept.
-        share: Share,
+        unit: WorkUnit,
         /// Which finding.
         finding: FindingId,
     },
@@ -102,10 +101,10 @@ struct Judged {
     inputs: Inputs,
     judgement: Judgement,
     cost: Cost,
-    outside: Outside,
+    provider: ProviderFacts,
 }
 
-/// What one share is swept for, and as of when.
+/// What one work unit is swept for, and as of when.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     /// The scheduled time, or the moment of the request.
@@ -114,36 +113,36 @@ struct Moment {
     now: Timestamp,
 }
 
-/// Sweeps one share under its lease, and writes what follows from it in one transaction.
-async fn sweep_share(
+/// Sweeps one work unit under its lease, and writes what follows from it in one transaction.
+async fn sweep_unit(
     context: &Context,
     discovery: &Discovery,
     lease: &Lease,
     moment: Moment,
     progress: &dyn Progress,
 ) -> Result<Report, SweepError> {
-    let work = look(context, discovery, &lease.share, moment.now, progress);
+    let work = read_and_judge(context, discovery, &lease.unit, moment.now, progress);
     // The writing is not part of it: it is one transaction, which looks at the lease itself.
     let (inventory, judged) = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
     apply::apply(context, lease, moment, &inventory, judged).await
 }
 
 /// Reads and judges, and writes nothing.
-async fn look(
+async fn read_and_judge(
     context: &Context,
     discovery: &Discovery,
-    share: &Share,
+    unit: &WorkUnit,
     now: Timestamp,
     progress: &dyn Progress,
 ) -> Result<(Inventory, Vec<Judged>), SweepError> {
     let Context { store, config, .. } = context;
-    let mut inventory = discovery.inventory(share, progress).await;
+    let mut inventory = discovery.inventory(unit, progress).await;
     let known = store::scopes::known(store.connection()).await?;
-    let prefix = share.key_prefix();
+    let prefix = unit.key_prefix();
     let mut nodes = store.nodes_like(prefix.as_deref()).await?;
-    nodes.retain(|node| Share::home(&node.node_id, &known) == *share);
+    nodes.retain(|node| WorkUnit::home(&node.node_id, &known) == *unit);
     let mut open = store::findings::open_in(store.connection(), prefix.as_deref()).await?;
-    open.retain(|finding| Share::home(&finding.resource, &known) == *share);
+    open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
     let subjects = subject::join(&inventory, nodes, &open);
 
     progress.machines(subjects.len());
@@ -154,9 +153,9 @@ async fn look(
         let judgement = judge(&case);
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
         let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
-        judged.push(Judged { subject, inputs, judgement, cost, outside: Outside::default() });
+        judged.push(Judged { subject, inputs, judgement, cost, provider: ProviderFacts::default() });
     }
-    outside::look(context, discovery, share, now, &mut inventory, &mut judged, progress).await?;
+    provider_metrics::read(context, discovery, unit, now, &mut inventory, &mut judged, progress).await?;
     for judged in &mut judged {
         judged.complete(config, &inventory);
     }
@@ -174,7 +173,7 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
 }
 
 impl Judged {
-    /// Takes up what was learnt from outside after the machine was judged.
+    /// Takes up what was learnt from its provider after the machine was judged.
     fn complete(&mut self, config: &Config, inventory: &Inventory) {
         let verdict = &config.verdict;
         let policy = QuietPolicy {
@@ -182,7 +181,7 @@ impl Judged {
             cpu_millionths: verdict.quiet_cpu_threshold_millionths,
             network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
         };
-        self.inputs.metrics = self.outside.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
+        self.inputs.metrics = self.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
         if self.inputs.presence.is_unread() {
             self.inputs.failed.push(SnapshotPart::Inventory);
         }

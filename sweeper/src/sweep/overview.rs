@@ -90,7 +90,7 @@ impl Left {
 }
 
 impl Overview {
-    /// That of one share.
+    /// That of one work unit.
     pub(super) fn of(inventory: &Inventory, judged: &[Judged]) -> Self {
         let mut overview = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -118,11 +118,11 @@ impl Overview {
         overview
     }
 
-    /// That of all shares together.
-    pub(super) fn union<'a>(shares: impl Iterator<Item = &'a Report>) -> Self {
+    /// That of all work units together.
+    pub(super) fn union<'a>(units: impl Iterator<Item = &'a Report>) -> Self {
         let mut union = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for Report { overview, .. } in shares {
+        for Report { overview, .. } in units {
             union.running.add(overview.running);
             union.unattached_volumes.add(overview.unattached_volumes);
             union.unused_addresses.add(overview.unused_addresses);

@@ -1,10 +1,11 @@
 //! What a sweep tells: the same data for the table, for JSON and for the database.
 
-use super::{Overview, Share};
+use super::Overview;
 use crate::{
     findings::{Cost, Finding},
     inventory::{Kind, LaunchedBy, Usage},
     store::Held,
+    work_unit::WorkUnit,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -23,7 +24,7 @@ pub struct Report {
     /// What was asked, and how it went.
     pub scopes: Vec<ScopeLine>,
     /// Who was not asked, because nobody gave credentials for it and none are demanded. Only in the report of a sweep on demand; empty in
-    /// what is kept of each share.
+    /// what is kept of each work unit.
     pub not_asked: Vec<NotAsked>,
     /// How many machines are what.
     pub counts: Counts,
@@ -170,33 +171,33 @@ impl Report {
         }
     }
 
-    /// The report of a sweep of everything: that of all shares together, and who sweeps those that were not to be had.
-    pub(super) fn union(now: Timestamp, shares: Vec<Self>, held: &[(Share, Held)], open: &[Finding]) -> Self {
+    /// The report of a sweep of everything: that of all work units together, and who sweeps those that were not to be had.
+    pub(super) fn union(now: Timestamp, units: Vec<Self>, held: &[(WorkUnit, Held)], open: &[Finding]) -> Self {
         let mut union = Self {
             sweep: uuid::Uuid::new_v4().to_string(),
             started_at: now,
             finished_at: Timestamp::now(),
-            complete: held.is_empty() && shares.iter().all(|share| share.complete),
+            complete: held.is_empty() && units.iter().all(|unit| unit.complete),
             not_asked: Vec::new(),
-            scopes: held.iter().map(|(share, held)| ScopeLine::held(share, held)).collect(),
+            scopes: held.iter().map(|(unit, held)| ScopeLine::held(unit, held)).collect(),
             counts: Counts::default(),
-            overview: Overview::union(shares.iter()),
+            overview: Overview::union(units.iter()),
             findings: open.iter().map(FindingLine::from).collect(),
             opened: Vec::new(),
             closed: Vec::new(),
             blind_spots: Vec::new(),
             unknown: Vec::new(),
         };
-        for share in shares {
-            union.counts.active += share.counts.active;
-            union.counts.idle += share.counts.idle;
-            union.counts.unknown += share.counts.unknown;
-            union.counts.not_running += share.counts.not_running;
-            union.scopes.extend(share.scopes);
-            union.opened.extend(share.opened);
-            union.closed.extend(share.closed);
-            union.blind_spots.extend(share.blind_spots);
-            union.unknown.extend(share.unknown);
+        for unit in units {
+            union.counts.active += unit.counts.active;
+            union.counts.idle += unit.counts.idle;
+            union.counts.unknown += unit.counts.unknown;
+            union.counts.not_running += unit.counts.not_running;
+            union.scopes.extend(unit.scopes);
+            union.opened.extend(unit.opened);
+            union.closed.extend(unit.closed);
+            union.blind_spots.extend(unit.blind_spots);
+            union.unknown.extend(unit.unknown);
         }
         // What failed for a whole provider is in the report of each of its scopes.
         // By place, and machines first.
@@ -212,8 +213,8 @@ impl Report {
 }
 
 impl ScopeLine {
-    fn held(share: &Share, held: &Held) -> Self {
-        let (provider, account, region) = share.words();
+    fn held(unit: &WorkUnit, held: &Held) -> Self {
+        let (provider, account, region) = unit.words();
         let known = |word: &str| Some(word.to_owned()).filter(|word| !word.is_empty());
         Self {
             provider: provider.to_owned(),
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
     use crate::inventory::{Provider, Scope};
 
-    fn share(region: &str, failed: Option<&str>) -> Report {
+    fn unit(region: &str, failed: Option<&str>) -> Report {
         let line = ScopeLine {
             provider: "aws".into(),
             account: failed.is_none().then(|| "123456789012".into()),
@@ -285,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn all_shares_together_read_like_one_sweep() {
-        let union = Report::union(Timestamp::UNIX_EPOCH, vec![share("b", None), share("a", None)], &[], &[]);
+    fn all_work_units_together_read_like_one_sweep() {
+        let union = Report::union(Timestamp::UNIX_EPOCH, vec![unit("b", None), unit("a", None)], &[], &[]);
         assert!(union.complete);
         assert_eq!(union.scopes.iter().map(|line| line.region.as_deref()).collect::<Vec<_>>(), [Some("a"), Some("b")]);
         assert_eq!(union.counts, Counts { active: 2, idle: 4, unknown: 6, not_running: 8 });
@@ -295,8 +296,8 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_whole_provider_is_told_once() {
-        let shares = vec![share("a", Some("no credentials")), share("b", Some("no credentials"))];
-        let union = Report::union(Timestamp::UNIX_EPOCH, shares, &[], &[]);
+        let units = vec![unit("a", Some("no credentials")), unit("b", Some("no credentials"))];
+        let union = Report::union(Timestamp::UNIX_EPOCH, units, &[], &[]);
         assert!(!union.complete);
         assert_eq!(union.scopes.len(), 1);
     }
@@ -304,8 +305,8 @@ mod tests {
     #[test]
     fn a_scope_that_somebody_else_sweeps_is_named_with_its_sweeper() {
         let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "a".into() };
-        let held = (Share::Scope(scope), Held { by: "web-1/7/00".into(), until: Timestamp::UNIX_EPOCH });
-        let union = Report::union(Timestamp::UNIX_EPOCH, vec![share("b", None)], &[held], &[]);
+        let held = (WorkUnit::Scope(scope), Held { by: "web-1/7/00".into(), until: Timestamp::UNIX_EPOCH });
+        let union = Report::union(Timestamp::UNIX_EPOCH, vec![unit("b", None)], &[held], &[]);
         assert!(!union.complete);
         let failed = union.scopes[0].failed.as_deref().expect("a reason");
         assert!(failed.starts_with("web-1/7/00 is sweeping it"), "{failed}");

@@ -1,29 +1,30 @@
 //! Who sweeps what, and when: the rounds of a replica, and a sweep of everything on request.
 //!
-//! A replica claims what is due for the current tick, share by share, until nothing is left that is free. What others hold
+//! A replica claims what is due for the current tick, one work unit after the other, until nothing is left that is free. What others hold
 //! it looks at again when their leases end, so that nothing waits longer than that for a replica that died. A sweep
 //! that fails leaves its lease to run out, and is then tried again by whoever comes first.
 
 use super::{
-    Context, Moment, Progress, Report, Share, SweepError,
+    Context, Moment, Progress, Report, SweepError,
     discover::{Discovery, discover},
-    lease, sweep_share,
+    lease, sweep_unit,
     timetable::Ticks,
 };
 use crate::{
     inventory::Silent,
-    store::{Held, Lease, ShareState, Shares, StoreError},
+    store::{Held, Lease, StoreError, WorkUnitState, WorkUnits},
+    work_unit::WorkUnit,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// So many shares are swept side by side by one replica.
+/// So many work units are swept side by side by one replica.
 const AT_ONCE: usize = 8;
 /// A round that changed nothing is not repeated sooner than this.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often a sweep on request looks whether a share that it waits for is free.
+/// How often a sweep on request looks whether a work unit that it waits for is free.
 const POLL: Duration = Duration::from_millis(200);
 
 /// One process that sweeps on schedule.
@@ -64,7 +65,7 @@ impl Replica {
         let ticks = heard.borrow().clone();
         let (store, config) = (&self.context.store, &self.context.config);
         if self.discovered_for.as_ref() == Some(&ticks) {
-            let wait = free_in(&store.shares().await?, &ticks);
+            let wait = free_in(&store.units().await?, &ticks);
             if wait != Some(Duration::ZERO) {
                 return Ok(wait);
             }
@@ -73,60 +74,60 @@ impl Replica {
         store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
         self.discovered_for = Some(ticks.clone());
         let (this, ticks, discovery) = (&*self, &ticks, &discovery);
-        let due = store.shares().await?.states.into_iter().filter(|state| is_due(state, ticks));
+        let due = store.units().await?.states.into_iter().filter(|state| is_due(state, ticks));
         // All of them end, whatever becomes of one: what they hold is worth writing.
         let ended: Vec<Result<(), StoreError>> = stream::iter(due)
             .map(|state| async move {
                 // A newer tick ends the round: what was found out for the old ones is too old.
                 let is_current = *heard.borrow() == *ticks;
-                if is_current { this.sweep_one(discovery, &state.share, ticks).await } else { Ok(()) }
+                if is_current { this.sweep_one(discovery, &state.unit, ticks).await } else { Ok(()) }
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
         ended.into_iter().collect::<Result<(), _>>()?;
-        Ok(free_in(&store.shares().await?, ticks))
+        Ok(free_in(&store.units().await?, ticks))
     }
 
     /// Does nothing if somebody else sweeps it, or has.
-    async fn sweep_one(&self, discovery: &Discovery, share: &Share, ticks: &Ticks) -> Result<(), StoreError> {
+    async fn sweep_one(&self, discovery: &Discovery, unit: &WorkUnit, ticks: &Ticks) -> Result<(), StoreError> {
         let Context { store, config, .. } = &self.context;
-        let tick = ticks.of(share);
-        if let Some(lease) = store.claim_due(share, tick, &self.owner, config.sweep.lease).await? {
+        let tick = ticks.of(unit);
+        if let Some(lease) = store.claim_due(unit, tick, &self.owner, config.sweep.lease).await? {
             log_taken_over(&lease);
             let moment = Moment { tick, now: Timestamp::now() };
-            let swept = sweep_share(&self.context, discovery, &lease, moment, &Silent).await;
+            let swept = sweep_unit(&self.context, discovery, &lease, moment, &Silent).await;
             log(&lease, moment, &swept);
         }
         Ok(())
     }
 
-    /// Gives up what it holds, so that others need not wait for its leases to end.
+    /// Releases what it holds, so that others need not wait for its leases to end.
     pub async fn leave(&self) {
         match self.context.store.release_leases(&self.owner).await {
             Ok(0) => {}
-            Ok(scopes) => tracing::info!(scopes, "gave up the scopes that were being swept; others take them over"),
+            Ok(scopes) => tracing::info!(scopes, "released the scopes that were being swept; others take them over"),
             Err(error) => {
-                tracing::warn!(error = %crate::chain(&error), "leases cannot be given up; they run out by themselves");
+                tracing::warn!(error = %crate::chain(&error), "leases cannot be released; they run out by themselves");
             }
         }
     }
 }
 
-fn is_due(state: &ShareState, ticks: &Ticks) -> bool {
-    state.swept_for.is_none_or(|swept_for| swept_for < ticks.of(&state.share))
+fn is_due(state: &WorkUnitState, ticks: &Ticks) -> bool {
+    state.swept_for.is_none_or(|swept_for| swept_for < ticks.of(&state.unit))
 }
 
-/// After how long a share that is due may be claimed; `None` if none is due.
-fn free_in(shares: &Shares, ticks: &Ticks) -> Option<Duration> {
-    let due = shares.states.iter().filter(|state| is_due(state, ticks));
-    let wait = |held: &Held| Duration::try_from(held.until.duration_since(shares.now)).unwrap_or_default();
+/// After how long a work unit that is due may be claimed; `None` if none is due.
+fn free_in(units: &WorkUnits, ticks: &Ticks) -> Option<Duration> {
+    let due = units.states.iter().filter(|state| is_due(state, ticks));
+    let wait = |held: &Held| Duration::try_from(held.until.duration_since(units.now)).unwrap_or_default();
     due.map(|state| state.held.as_ref().map_or(Duration::ZERO, wait)).min()
 }
 
 fn log_taken_over(lease: &Lease) {
     if let Some(from) = &lease.taken_from {
-        tracing::warn!(scope = %lease.share, from, epoch = lease.epoch, "took over a scope whose lease has run out");
+        tracing::warn!(scope = %lease.unit, from, epoch = lease.epoch, "took over a scope whose lease has run out");
     }
 }
 
@@ -136,10 +137,10 @@ fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
         Ok(report) => {
             count(if report.complete { "complete" } else { "incomplete" });
             for line in report.scopes.iter().filter(|line| line.failed.is_some()) {
-                tracing::warn!(scope = %lease.share, kind = line.kind, why = line.failed, "not read");
+                tracing::warn!(scope = %lease.unit, kind = line.kind, why = line.failed, "not read");
             }
             tracing::info!(
-                scope = %lease.share,
+                scope = %lease.unit,
                 tick = %moment.tick,
                 epoch = lease.epoch,
                 duration_ms = report.finished_at.duration_since(moment.now).as_millis(),
@@ -159,7 +160,7 @@ fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
         Err(error) => {
             count("failed");
             tracing::error!(
-                scope = %lease.share,
+                scope = %lease.unit,
                 error = %crate::chain(error),
                 "the sweep failed; it is tried again when its lease has run out"
             );
@@ -167,16 +168,16 @@ fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
     }
 }
 
-/// Sweeps everything as of `now`, whenever it was swept last. A share that somebody else is sweeping is waited for as long
+/// Sweeps everything as of `now`, whenever it was swept last. A work unit that somebody else is sweeping is waited for as long
 /// as a lease lasts; after that the report names who has it.
 ///
 /// # Errors
-/// See [`SweepError`]. Shares that were swept before it failed stay written.
+/// See [`SweepError`]. WorkUnits that were swept before it failed stay written.
 pub async fn run(context: &Context, now: Timestamp, progress: &dyn Progress) -> Result<Report, SweepError> {
     run_as(context, &lease::owner(), now, progress).await
 }
 
-/// The same under a name that the caller knows: who drops this future gives up its leases with
+/// The same under a name that the caller knows: who drops this future releases its leases with
 /// [`release_leases`](crate::store::Store::release_leases).
 ///
 /// # Errors
@@ -205,19 +206,16 @@ async fn sweep_all(
     let asked = Asked { context, owner, now, at: Instant::now(), progress };
     let discovery = discover(config).await;
     store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
-    let shares: Vec<Share> = store.shares().await?.states.into_iter().map(|state| state.share).collect();
-    let not_asked = discovery.not_asked(&shares);
-    progress.scopes(discovery.to_read(&shares));
-    let swept: Vec<_> = stream::iter(shares)
-        .map(|share| asked.sweep(&discovery, share))
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await?;
+    let units: Vec<WorkUnit> = store.units().await?.states.into_iter().map(|state| state.unit).collect();
+    let not_asked = discovery.not_asked(&units);
+    progress.scopes(discovery.to_read(&units));
+    let swept: Vec<_> =
+        stream::iter(units).map(|unit| asked.sweep(&discovery, unit)).buffer_unordered(AT_ONCE).try_collect().await?;
     let (mut reports, mut held) = (Vec::new(), Vec::new());
-    for (share, swept) in swept {
+    for (unit, swept) in swept {
         match swept {
             Ok(report) => reports.push(report),
-            Err(by) => held.push((share, by)),
+            Err(by) => held.push((unit, by)),
         }
     }
     Ok(Report { not_asked, ..Report::union(now, reports, &held, &store.open_findings().await?) })
@@ -234,27 +232,31 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    async fn sweep(&self, discovery: &Discovery, share: Share) -> Result<(Share, Result<Report, Held>), SweepError> {
+    async fn sweep(
+        &self,
+        discovery: &Discovery,
+        unit: WorkUnit,
+    ) -> Result<(WorkUnit, Result<Report, Held>), SweepError> {
         let Context { store, config, .. } = self.context;
         let length = config.sweep.lease;
         let since = Instant::now();
         loop {
-            if let Some(lease) = store.claim(&share, self.owner, length).await? {
+            if let Some(lease) = store.claim(&unit, self.owner, length).await? {
                 let passed = SignedDuration::try_from(self.at.elapsed()).unwrap_or_default();
                 let moment = Moment { tick: self.now, now: self.now.checked_add(passed).unwrap_or(self.now) };
-                match sweep_share(self.context, discovery, &lease, moment, self.progress).await {
+                match sweep_unit(self.context, discovery, &lease, moment, self.progress).await {
                     // This machine slept, perhaps. Nothing is written, so that it can begin anew.
                     Err(error @ SweepError::LeaseLost { .. }) => tracing::warn!("{error}"),
-                    swept => return Ok((share, Ok(swept?))),
+                    swept => return Ok((unit, Ok(swept?))),
                 }
             }
-            let states = store.shares().await?.states;
-            let held = states.into_iter().find(|state| state.share == share).and_then(|state| state.held);
+            let states = store.units().await?.states;
+            let held = states.into_iter().find(|state| state.unit == unit).and_then(|state| state.held);
             if let Some(held) = held {
                 if since.elapsed() >= length {
-                    return Ok((share, Err(held)));
+                    return Ok((unit, Err(held)));
                 }
-                self.progress.waits_for(&share, &held.by);
+                self.progress.waits_for(&unit, &held.by);
             }
             tokio::time::sleep(POLL).await;
         }
@@ -269,9 +271,9 @@ mod tests {
         Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
     }
 
-    fn shares(states: &[(Option<i64>, Option<i64>)]) -> Shares {
-        let state = |(swept_for, until): &(Option<i64>, Option<i64>)| ShareState {
-            share: Share::Uncovered,
+    fn units(states: &[(Option<i64>, Option<i64>)]) -> WorkUnits {
+        let state = |(swept_for, until): &(Option<i64>, Option<i64>)| WorkUnitState {
+            unit: WorkUnit::Uncovered,
             held: until.map(|until| Held { by: "web-1/7/00".into(), until: at(until) }),
             epoch: 1,
             swept_for: swept_for.map(at),
@@ -282,12 +284,12 @@ mod tests {
             listed: None,
             failed: None,
         };
-        Shares { now: at(0), states: states.iter().map(state).collect() }
+        WorkUnits { now: at(0), states: states.iter().map(state).collect() }
     }
 
     #[test]
     fn a_replica_looks_again_when_the_first_lease_on_something_due_ends() {
-        let wait = |states: &[_]| free_in(&shares(states), &Ticks::all(at(10)));
+        let wait = |states: &[_]| free_in(&units(states), &Ticks::all(at(10)));
         assert_eq!(wait(&[]), None);
         assert_eq!(wait(&[(Some(10), None), (Some(11), Some(5))]), None, "swept for this tick or a later one");
         assert_eq!(wait(&[(Some(9), Some(30)), (None, Some(20)), (Some(10), Some(1))]), Some(Duration::from_secs(20)));

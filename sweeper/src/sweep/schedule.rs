@@ -3,7 +3,7 @@
 //! `tokio-cron-scheduler` keeps the clock. Two things about it need watching: a repeated job can stop for good when a tick
 //! lies in the past (its issues 113 and 114), and it fixes the time zone's offset when a job is added, so that summer
 //! time shifts it. The watchdog works out by itself when the next tick is due; one that is late by more than
-//! `sweep.watchdog` is made up once and the scheduler is set up anew. Cost: one comparison a second.
+//! `sweep.watchdog` is caught up with once and the scheduler is set up anew. Cost: one comparison a second.
 //!
 //! A tick is named by the time that the expression gives for it, not by when it is noticed, so that replicas whose clocks
 //! and schedulers differ by seconds mean the same tick. Of several that were missed only the latest counts.
@@ -60,8 +60,8 @@ pub(super) struct Scheduler {
     text: String,
     cron: Cron,
     zone: Tz,
-    /// How late a tick may be before it is made up.
-    patience: Duration,
+    /// How late a tick may be before it is caught up with.
+    tolerance: Duration,
 }
 
 impl Scheduler {
@@ -69,14 +69,14 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`ScheduleError::Expression`] or [`ScheduleError::Zone`].
-    pub(super) fn new(key: &str, expression: &str, zone: &str, patience: Duration) -> Result<Self, ScheduleError> {
+    pub(super) fn new(key: &str, expression: &str, zone: &str, tolerance: Duration) -> Result<Self, ScheduleError> {
         let (key, text) = (key.to_owned(), expression.to_owned());
         let cron =
             CronParser::builder().seconds(Seconds::Required).dom_and_dow(true).build().parse(expression).map_err(
                 |error| ScheduleError::Expression { key: key.clone(), text: text.clone(), why: error.to_string() },
             )?;
         let zone = zone.parse().map_err(|_| ScheduleError::Zone { key, text: zone.to_owned() })?;
-        Ok(Self { text, cron, zone, patience })
+        Ok(Self { text, cron, zone, tolerance })
     }
 
     /// The first tick after a moment; `None` if there is none within the range of dates.
@@ -130,8 +130,8 @@ impl Scheduler {
                 }
                 _ = watch.tick() => {
                     let now = Utc::now();
-                    if due.is_some_and(|due| is_late(due, now, self.patience)) {
-                        tracing::warn!(due = ?due, "a scheduled sweep is late; it is made up and the schedule is set up anew");
+                    if due.is_some_and(|due| is_late(due, now, self.tolerance)) {
+                        tracing::warn!(due = ?due, "a scheduled sweep is late; it is caught up with and the schedule is set up anew");
                         metrics::counter!("sweep_schedule_restarts_total").increment(1);
                         let _ = scheduler.shutdown().await;
                         scheduler = self.set_up(heard.clone()).await?;
@@ -160,8 +160,8 @@ impl Scheduler {
     }
 }
 
-fn is_late(due: DateTime<Utc>, now: DateTime<Utc>, patience: Duration) -> bool {
-    (now - due).to_std().is_ok_and(|late| late > patience)
+fn is_late(due: DateTime<Utc>, now: DateTime<Utc>, tolerance: Duration) -> bool {
+    (now - due).to_std().is_ok_and(|late| late > tolerance)
 }
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_is_late_only_after_patience_has_passed() {
+    fn a_tick_is_late_only_after_its_tolerance_has_passed() {
         let due = at("2026-01-01T00:00:00Z");
         assert!(!is_late(due, at("2025-12-31T23:00:00Z"), Duration::from_secs(60)));
         assert!(!is_late(due, at("2026-01-01T00:01:00Z"), Duration::from_secs(60)));

@@ -1,7 +1,10 @@
 //! How the sweeps of each scope get on, the same for people, programs and the HTTP interface.
 
-use super::{Share, Timetable};
-use crate::store::{ShareState, Shares};
+use super::Timetable;
+use crate::{
+    store::{WorkUnitState, WorkUnits},
+    work_unit::WorkUnit,
+};
 use chrono::DateTime;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -44,16 +47,16 @@ pub struct ScopeStatus {
 impl ScopeStatus {
     /// Of all scopes.
     #[must_use]
-    pub fn of(shares: Shares, timetable: &Timetable) -> Vec<Self> {
-        let now = shares.now;
+    pub fn of(units: WorkUnits, timetable: &Timetable) -> Vec<Self> {
+        let now = units.now;
         let moment = DateTime::from_timestamp_millis(now.as_millisecond());
-        let next = |share: &Share| moment.and_then(|moment| timetable.next_after(share, moment));
-        shares.states.into_iter().map(|state| Self { next_at: next(&state.share), ..Self::one(state, now) }).collect()
+        let next = |unit: &WorkUnit| moment.and_then(|moment| timetable.next_after(unit, moment));
+        units.states.into_iter().map(|state| Self { next_at: next(&state.unit), ..Self::one(state, now) }).collect()
     }
 
-    fn one(state: ShareState, now: Timestamp) -> Self {
-        let (provider, account, region) = state.share.words();
-        let asked = |word: &str| Some(word.to_owned()).filter(|_| state.share != Share::Uncovered);
+    fn one(state: WorkUnitState, now: Timestamp) -> Self {
+        let (provider, account, region) = state.unit.words();
+        let asked = |word: &str| Some(word.to_owned()).filter(|_| state.unit != WorkUnit::Uncovered);
         let (account, region) = (asked(account), asked(region));
         let held = state.held;
         Self {
@@ -80,7 +83,7 @@ impl ScopeStatus {
     pub fn name(&self) -> String {
         match (&self.account, &self.region) {
             (Some(account), Some(region)) => format!("{} {account} {region}", self.provider),
-            _ => Share::Uncovered.to_string(),
+            _ => WorkUnit::Uncovered.to_string(),
         }
     }
 }

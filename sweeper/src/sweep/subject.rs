@@ -35,7 +35,7 @@ impl Subject {
     }
 }
 
-/// Joins the two ledgers. Resources of open findings that neither lists any more are subjects too, so that their
+/// Joins what providers list with what agents report. Resources of open findings that neither lists any more are subjects too, so that their
 /// findings can end.
 pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
     let mut subjects: BTreeMap<NodeId, Subject> = BTreeMap::new();

@@ -1,13 +1,13 @@
 //! Which scope is swept when: a schedule for all of them, and others for those that the configuration names.
 //!
-//! Each schedule ticks by itself. A scope follows the first one that names it; what was missed is made up once, for each scope by
+//! Each schedule ticks by itself. A scope follows the first one that names it; what was missed is caught up with once, for each scope by
 //! its own schedule.
 
-use super::{
-    Share,
-    schedule::{ScheduleError, Scheduler},
+use super::schedule::{ScheduleError, Scheduler};
+use crate::{
+    config::{ScopeSchedule, SweepConfig},
+    work_unit::WorkUnit,
 };
-use crate::config::{ScopeSchedule, SweepConfig};
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use jiff::Timestamp;
@@ -37,10 +37,10 @@ impl Timetable {
         Ok(Self { named: config.schedules.as_slice().into(), schedules: own.chain([rest]).collect::<Result<_, _>>()? })
     }
 
-    /// When a share is swept next; `None` if there is no such time within the range of dates.
+    /// When a work unit is swept next; `None` if there is no such time within the range of dates.
     #[must_use]
-    pub fn next_after(&self, share: &Share, moment: DateTime<Utc>) -> Option<Timestamp> {
-        let next = self.schedules.get(place(&self.named, share))?.next_after(moment)?;
+    pub fn next_after(&self, unit: &WorkUnit, moment: DateTime<Utc>) -> Option<Timestamp> {
+        let next = self.schedules.get(place(&self.named, unit))?.next_after(moment)?;
         Timestamp::from_second(next.timestamp()).ok()
     }
 
@@ -69,8 +69,8 @@ impl Timetable {
     }
 }
 
-fn place(named: &[ScopeSchedule], share: &Share) -> usize {
-    let (provider, account, region) = share.words();
+fn place(named: &[ScopeSchedule], unit: &WorkUnit) -> usize {
+    let (provider, account, region) = unit.words();
     named.iter().position(|own| own.covers(provider, account, region)).unwrap_or(named.len())
 }
 
@@ -82,10 +82,10 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// The latest tick of the schedule that a share follows.
+    /// The latest tick of the schedule that a work unit follows.
     #[must_use]
-    pub fn of(&self, share: &Share) -> Timestamp {
-        self.latest.get(place(&self.named, share)).copied().unwrap_or(Timestamp::UNIX_EPOCH)
+    pub fn of(&self, unit: &WorkUnit) -> Timestamp {
+        self.latest.get(place(&self.named, unit)).copied().unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// One schedule for everything.
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use crate::inventory::{Provider, Scope};
 
-    fn share(account: &str, region: &str) -> Share {
-        Share::Scope(Scope { provider: Provider::Aws, account: account.into(), region: region.into() })
+    fn unit(account: &str, region: &str) -> WorkUnit {
+        WorkUnit::Scope(Scope { provider: Provider::Aws, account: account.into(), region: region.into() })
     }
 
     fn own(provider: Option<&str>, account: Option<&str>, region: Option<&str>, schedule: &str) -> ScopeSchedule {
@@ -125,7 +125,7 @@ mod tests {
         let schedules = vec![
             berlin,
             own(None, Some("111111111111"), None, "0 30 * * * *"),
-            own(Some(Share::NO_PROVIDER), None, None, "0 * * * * *"),
+            own(Some(WorkUnit::NO_PROVIDER), None, None, "0 * * * * *"),
         ];
         Timetable::new(&SweepConfig { schedules, ..SweepConfig::default() }).expect("schedules")
     }
@@ -133,21 +133,21 @@ mod tests {
     #[test]
     fn a_scope_follows_the_first_schedule_that_names_it_in_that_schedules_zone() {
         let moment = "2026-07-01T10:00:01Z".parse().expect("a time");
-        let next = |share: &Share| timetable().next_after(share, moment).map(|next| next.to_string());
-        for (share, expected) in [
-            (share("111111111111", "eu-central-1"), "2026-07-02T07:00:00Z"),
-            (share("111111111111", "us-east-1"), "2026-07-01T10:30:00Z"),
-            (share("222222222222", "eu-central-1"), "2026-07-01T10:10:00Z"),
-            (Share::Uncovered, "2026-07-01T10:01:00Z"),
+        let next = |unit: &WorkUnit| timetable().next_after(unit, moment).map(|next| next.to_string());
+        for (unit, expected) in [
+            (unit("111111111111", "eu-central-1"), "2026-07-02T07:00:00Z"),
+            (unit("111111111111", "us-east-1"), "2026-07-01T10:30:00Z"),
+            (unit("222222222222", "eu-central-1"), "2026-07-01T10:10:00Z"),
+            (WorkUnit::Uncovered, "2026-07-01T10:01:00Z"),
         ] {
-            assert_eq!(next(&share).as_deref(), Some(expected), "{share}");
+            assert_eq!(next(&unit).as_deref(), Some(expected), "{unit}");
         }
     }
 
     #[test]
     fn a_tick_is_due_for_its_own_scopes_alone_and_never_goes_back() {
         let (sender, receiver) = timetable().channel();
-        let (named, other) = (share("111111111111", "us-east-1"), share("222222222222", "us-east-1"));
+        let (named, other) = (unit("111111111111", "us-east-1"), unit("222222222222", "us-east-1"));
         let before = receiver.borrow().of(&other);
         let tick: Timestamp = "2200-01-01T00:30:00Z".parse().expect("a time");
         assert!(sender.send_if_modified(|ticks| ticks.advance(1, tick)));

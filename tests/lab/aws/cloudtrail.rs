@@ -24,7 +24,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A call of this caller that started these instances.
+    /// A call of this principal that started these instances.
     #[must_use]
     pub fn by(user_identity: Value, at: Timestamp, instances: &[String]) -> Self {
         Self { at, instances: instances.to_vec(), user_identity, ..Self::default() }

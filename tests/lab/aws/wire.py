@@ -1,6 +1,6 @@
 """How AWS's services are asked and how they answer: which call a request is, with what, and what an error looks like.
 
-Query and JSON APIs name their action in the body or in a header, REST ones by method and path, and those that speak CBOR by
+Query and JSON APIs name their action in the body or in a header, REST APIs by method and path, and those that speak CBOR by
 the path. Services and actions are called what botocore calls them.
 """
 
@@ -18,7 +18,7 @@ from moto.core.utils import get_service_model
 CBOR_PATH = re.compile(r"/service/[^/]+/operation/(\w+)")
 # What a request is signed for, where that is not what the service is called.
 SIGNED_AS = {"monitoring": "cloudwatch"}
-REST = {"batch"}
+BY_PATH = {"batch"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read(signed_as, environ, body):
         return Call(service, cbor[1], "cbor", cbor2.loads(body) if body else {})
     if target:
         return Call(service, target.split(".")[-1], "json", json.loads(body or b"{}"))
-    if service in REST:
+    if service in BY_PATH:
         action = rest_actions(service).get((environ["REQUEST_METHOD"], path))
         return Call(service, action, "rest-json", json.loads(body or b"{}"))
     parameters = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))

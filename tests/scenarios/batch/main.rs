@@ -19,10 +19,10 @@ use recommender::rules::stop;
 use serde_json::json;
 use sweeper::{
     inventory::{
-        BatchJob, FailureKind, Inventory, Kind, Outcome, Patience, Protection, Provider, Silent,
+        BatchJob, FailureKind, Inventory, Kind, Outcome, Protection, Provider, RetryPolicy, Silent,
         aws::{Options, Session, collect},
     },
-    jobs::{Chain, Ledger, Machine, Placement},
+    jobs::{Chain, JobFacts, Machine, Placement},
 };
 
 use estate::{furnish, queue, runtime_id};
@@ -35,8 +35,8 @@ const KINDS: [Kind; 5] =
 const FURNISHED: [usize; 5] = [4, 4, 16, 3, 5];
 
 fn options(attempts: u32) -> Options {
-    let patience = Patience { attempts, base_wait: Duration::from_millis(20), ..Patience::default() };
-    Options { regions: vec![REGION.into()], patience, ..Options::default() }
+    let retry = RetryPolicy { attempts, base_wait: Duration::from_millis(20), ..RetryPolicy::default() };
+    Options { regions: vec![REGION.into()], retry, ..Options::default() }
 }
 
 async fn inventory(moto: &Moto, options: &Options) -> Inventory {
@@ -65,13 +65,13 @@ fn failed_by(inventory: &Inventory, kind: Kind) -> String {
 }
 
 fn chains(inventory: &Inventory) -> BTreeMap<String, Chain> {
-    let ledger = Ledger {
+    let facts = JobFacts {
         jobs: inventory.batch_jobs.clone(),
         tasks: inventory.ecs_tasks.clone(),
         container_instances: inventory.ecs_container_instances.clone(),
-        ..Ledger::default()
+        ..JobFacts::default()
     };
-    ledger.join().into_iter().map(|chain| (chain.job.id.id.clone(), chain)).collect()
+    facts.join().into_iter().map(|chain| (chain.job.id.id.clone(), chain)).collect()
 }
 
 fn instance(id: &str) -> Machine {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use lab::gcp::{Fault, Google, PROJECT, Unreachable};
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Patience, Protection,
+    FailureKind, Instance, InstanceState, Inventory, Kind, Lifecycle, Listing, Outcome, Protection, RetryPolicy,
     Schedulers, Scope, Silent, UsageSource, VolumeState,
     gcp::{Options, Session, read},
 };
@@ -21,14 +21,14 @@ use sweeper::inventory::{
 use estate::{DISKS, FURNISHED, HERE, INSTANCES, KINDS, furnish, machine};
 
 fn options(google: &Google) -> Options {
-    let patience = Patience { attempts: 3, base_wait: Duration::from_millis(5), ..Patience::default() };
+    let retry = RetryPolicy { attempts: 3, base_wait: Duration::from_millis(5), ..RetryPolicy::default() };
     let endpoint = Some(google.url().to_owned());
     Options {
         projects: vec![PROJECT.into()],
         compute_endpoint: endpoint.clone(),
         monitoring_endpoint: endpoint,
         monitoring: true,
-        patience,
+        retry,
         ..Options::default()
     }
 }
@@ -271,7 +271,7 @@ async fn what_can_be_waited_out_or_renewed_is_and_half_a_list_is_never_given() {
 }
 
 #[tokio::test]
-async fn a_project_that_does_not_answer_is_given_up_in_time() {
+async fn a_project_that_does_not_answer_is_cut_off_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let google = Google::start(folder.path()).await;
     furnish(&google).await;
@@ -280,7 +280,7 @@ async fn a_project_that_does_not_answer_is_given_up_in_time() {
     let late = inventory_with(&one_attempt).await;
     assert_eq!(outcomes(&late)[..2], [(Kind::Instance, Err(FailureKind::TimedOut)), (Kind::Volume, Ok(2))]);
     let mut whole_list = options(&google);
-    whole_list.patience.listing_timeout = Duration::from_secs(1);
+    whole_list.retry.listing_timeout = Duration::from_secs(1);
     let late = inventory_with(&whole_list).await;
     let Outcome::Failed { why, .. } = &late.listings[0].outcome else { panic!("{:?}", late.listings) };
     assert!(why.kind == FailureKind::TimedOut && why.message.contains("gcp.listing_timeout"), "{why}");

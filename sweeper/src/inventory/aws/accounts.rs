@@ -124,7 +124,7 @@ impl Accounts {
 impl Account {
     fn place(&self, region: &str, options: &Options) -> Arc<Place> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Place::new(self.session.clone(), region, options.patience.clone()));
+        let new = || Arc::new(Place::new(self.session.clone(), region, options.retry.clone()));
         Arc::clone(places.entry(region.to_owned()).or_insert_with(new))
     }
 }

@@ -1,4 +1,4 @@
-//! Credentials that are kept until they are about to expire, and can be given up before that.
+//! Credentials that are kept until they are about to expire, and can be discarded before that.
 //!
 //! The SDK has a cache of its own, but no way to tell it that the provider has just called these credentials expired
 //! (a clock that is off, a session that was revoked). So its cache is switched off, and each call asks here: one lock and
@@ -42,7 +42,7 @@ impl Renewable {
         Self(Arc::new(Inner { source, held: Mutex::new(None), generation: Generation::default() }))
     }
 
-    /// Which credentials are in use, and the way to give them up.
+    /// Which credentials are in use, and the way to discard them.
     pub(super) fn generation(&self) -> &Generation {
         &self.0.generation
     }
@@ -129,7 +129,7 @@ mod tests {
         let renewable = Renewable::new(SharedCredentialsProvider::new(source));
         assert_eq!(key(&renewable).await, "KEY0");
         assert_eq!(key(&renewable).await, "KEY0");
-        renewable.generation().give_up(renewable.generation().current());
+        renewable.generation().discard(renewable.generation().current());
         assert!(renewable.provide_credentials().await.is_err(), "the provider called them expired");
     }
 
@@ -139,10 +139,10 @@ mod tests {
         assert_eq!(key(&renewable).await, "KEY0");
         let generation = renewable.generation().current();
         for _ in 0..8 {
-            renewable.clone().generation().give_up(generation);
+            renewable.clone().generation().discard(generation);
         }
         assert_eq!(key(&renewable).await, "KEY1");
-        renewable.generation().give_up(generation);
+        renewable.generation().discard(generation);
         assert_eq!(key(&renewable).await, "KEY1", "a call that began before the renewal came late");
     }
 }

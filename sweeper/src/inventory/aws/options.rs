@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Role;
-use crate::inventory::Patience;
+use crate::inventory::RetryPolicy;
 
 /// How to read AWS.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Options {
     /// So many scopes are read side by side, over all accounts.
     pub scopes_at_once: usize,
     /// How long a list is tried.
-    pub patience: Patience,
+    pub retry: RetryPolicy,
     /// For one attempt of one call.
     pub attempt_timeout: Duration,
     /// For one call of STS or the price list with all its attempts.
@@ -37,7 +37,7 @@ impl Default for Options {
             page_size: 1_000,
             // An account has 17 regions unless more are switched on; a page of 1,000 instances is about 3 MB.
             scopes_at_once: 16,
-            patience: Patience::default(),
+            retry: RetryPolicy::default(),
             attempt_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(120),
             credentials_timeout: Duration::from_secs(10),

@@ -6,7 +6,7 @@ use std::{future::Future, sync::OnceLock, time::Duration};
 use super::Session;
 use crate::inventory::{
     Failure,
-    reader::{Api, Limiters, Page, Patience, Reader, Refused},
+    reader::{Api, Limiters, Page, Reader, Refused, RetryPolicy},
 };
 
 /// Where to ask.
@@ -14,7 +14,7 @@ use crate::inventory::{
 pub(super) struct Place {
     session: Session,
     region: String,
-    patience: Patience,
+    retry: RetryPolicy,
     ec2: OnceLock<aws_sdk_ec2::Client>,
     autoscaling: OnceLock<aws_sdk_autoscaling::Client>,
     cloudwatch: OnceLock<aws_sdk_cloudwatch::Client>,
@@ -25,11 +25,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(session: Session, region: &str, patience: Patience) -> Self {
+    pub(super) fn new(session: Session, region: &str, retry: RetryPolicy) -> Self {
         Self {
             session,
             region: region.to_owned(),
-            patience,
+            retry,
             ec2: OnceLock::new(),
             autoscaling: OnceLock::new(),
             cloudwatch: OnceLock::new(),
@@ -72,7 +72,7 @@ impl Place {
 
     /// So long a list may take.
     pub(super) fn listing_timeout(&self) -> Duration {
-        self.patience.listing_timeout
+        self.retry.listing_timeout
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`
@@ -88,7 +88,7 @@ impl Place {
         let reader = Reader {
             limiter: &self.limiters.of(api),
             credentials: self.session.credentials().generation(),
-            patience: &self.patience,
+            retry: &self.retry,
             setting: "aws.listing_timeout",
         };
         reader.pages(api, told, call).await

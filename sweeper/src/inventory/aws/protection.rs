@@ -1,7 +1,7 @@
 //! What protects machines from being stopped or ended. EC2 tells it of one machine and one attribute a call (50,000 machines would
 //! be 100,000 calls, 83 minutes), so it is asked of those alone that are named: the idle ones.
 //!
-//! Needs `ec2:DescribeInstanceAttribute`. Given up after `aws.listing_timeout` (5 minutes: some 1,200 machines); of the rest it is not known.
+//! Needs `ec2:DescribeInstanceAttribute`. Ended after `aws.listing_timeout` (5 minutes: some 1,200 machines); of the rest it is not known.
 
 use std::collections::BTreeMap;
 

@@ -57,7 +57,7 @@ impl Session {
             let sdk = loader
                 .retry_config(
                     RetryConfig::adaptive()
-                        .with_max_attempts(options.patience.attempts)
+                        .with_max_attempts(options.retry.attempts)
                         .with_max_backoff(Duration::from_secs(20)),
                 )
                 .timeout_config(

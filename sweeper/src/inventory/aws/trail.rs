@@ -43,7 +43,7 @@ const LATE: SignedDuration = SignedDuration::from_mins(30);
 /// Bytes of one text; a role's session of the longest names has 220.
 const LONGEST: usize = 300;
 
-/// What a reading of the trail came to.
+/// What was read of the trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launches {
     /// By instance id, of the machines that were asked about.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::inventory::{Patience, Provider, Scope};
+use crate::inventory::{Provider, RetryPolicy, Scope};
 
 /// How to read Google Cloud.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Options {
     /// Resources per page; Compute Engine allows up to 500.
     pub page_size: u32,
     /// How long a list is tried.
-    pub patience: Patience,
+    pub retry: RetryPolicy,
     /// For one attempt of one call. The clients have none of their own.
     pub attempt_timeout: Duration,
     /// For finding credentials. Off Google's machines the last place to look is a metadata service that nobody answers for.
@@ -33,7 +33,7 @@ impl Default for Options {
             monitoring_endpoint: None,
             monitoring: false,
             page_size: 500,
-            patience: Patience::default(),
+            retry: RetryPolicy::default(),
             attempt_timeout: Duration::from_secs(60),
             credentials_timeout: Duration::from_secs(10),
         }

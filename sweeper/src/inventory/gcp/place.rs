@@ -59,7 +59,7 @@ impl<'a> Place<'a> {
         let reader = Reader {
             limiter: &self.limiters.of(api),
             credentials: self.session.credentials.generation(),
-            patience: &self.options().patience,
+            retry: &self.options().retry,
             setting: "gcp.listing_timeout",
         };
         reader.pages(api, |_| {}, call).await

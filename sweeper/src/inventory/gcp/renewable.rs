@@ -1,7 +1,7 @@
-//! Credentials that can be given up before they expire.
+//! Credentials that can be discarded before they expire.
 //!
 //! Google's library keeps a token until shortly before its end, and has no way to be told that it is not taken any more (it was
-//! revoked, or a clock is off). So what is given up here is the whole of its credentials, cache included: the next call finds them
+//! revoked, or a clock is off). So what is discarded here is the whole of its credentials, cache included: the next call finds them
 //! anew.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Renewable {
         Ok(Self(Arc::new(Inner { source, held, generation: Generation::default() })))
     }
 
-    /// Which credentials are in use, and the way to give them up.
+    /// Which credentials are in use, and the way to discard them.
     pub(super) fn generation(&self) -> &Generation {
         &self.0.generation
     }

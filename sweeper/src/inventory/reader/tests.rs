@@ -33,9 +33,8 @@ async fn read(answers: Vec<Result<Page<u32>, Refused>>) -> Read {
     let asked = RefCell::new(Vec::new());
     let limiter = Limiter::new(API);
     let credentials = Generation::default();
-    let patience = Patience { attempts: 3, base_wait: Duration::from_millis(1), ..Patience::default() };
-    let reader =
-        Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
+    let retry = RetryPolicy { attempts: 3, base_wait: Duration::from_millis(1), ..RetryPolicy::default() };
+    let reader = Reader { limiter: &limiter, credentials: &credentials, retry: &retry, setting: "aws.listing_timeout" };
     let call = |token: Option<String>| {
         asked.borrow_mut().push((token, credentials.current()));
         std::future::ready(answers.borrow_mut().pop_front().expect("no more calls than answers"))
@@ -111,12 +110,11 @@ async fn a_token_that_comes_twice_ends_the_list() {
 }
 
 #[tokio::test]
-async fn a_list_without_an_end_is_given_up() {
+async fn a_list_without_an_end_is_cut_off() {
     let limiter = Limiter::new(API);
     let credentials = Generation::default();
-    let patience = Patience { listing_timeout: Duration::from_millis(50), ..Patience::default() };
-    let reader =
-        Reader { limiter: &limiter, credentials: &credentials, patience: &patience, setting: "aws.listing_timeout" };
+    let retry = RetryPolicy { listing_timeout: Duration::from_millis(50), ..RetryPolicy::default() };
+    let reader = Reader { limiter: &limiter, credentials: &credentials, retry: &retry, setting: "aws.listing_timeout" };
     let number = RefCell::new(0);
     let call = |_| {
         *number.borrow_mut() += 1;

@@ -16,12 +16,12 @@ fn swept(tick: i64, complete: bool) -> Finished {
 async fn store() -> Store {
     let store = Store::connect("sqlite::memory:").await.expect("a database");
     store.migrate().await.expect("a schema");
-    store.register_scopes(&BTreeSet::new(), LONG).await.expect("the share of uncovered nodes");
+    store.register_scopes(&BTreeSet::new(), LONG).await.expect("the work unit of uncovered nodes");
     store
 }
 
 async fn claim(store: &Store, tick: i64, owner: &str) -> Option<Lease> {
-    store.claim_due(&Share::Uncovered, at(tick), owner, LONG).await.expect("an answer")
+    store.claim_due(&WorkUnit::Uncovered, at(tick), owner, LONG).await.expect("an answer")
 }
 
 /// Writes a result as a sweep does. False if it was refused.
@@ -36,12 +36,12 @@ async fn write(store: &Store, lease: &Lease, finished: &Finished) -> bool {
     written
 }
 
-async fn only_state(store: &Store) -> ShareState {
-    store.shares().await.expect("an answer").states.remove(0)
+async fn only_state(store: &Store) -> WorkUnitState {
+    store.units().await.expect("an answer").states.remove(0)
 }
 
 #[tokio::test]
-async fn a_share_is_due_once_for_each_tick() {
+async fn a_work_unit_is_due_once_for_each_tick() {
     let store = store().await;
     let lease = claim(&store, 10, "one").await.expect("a lease");
     assert!(write(&store, &lease, &swept(10, true)).await);
@@ -58,7 +58,10 @@ async fn a_result_that_was_read_under_an_earlier_claim_is_refused() {
     let store = store().await;
     let paused = claim(&store, 10, "paused").await.expect("a lease");
     store.release_leases("paused").await.expect("an answer");
-    assert!(!write(&store, &paused, &swept(10, true)).await, "its lease is over, though nobody has claimed the share");
+    assert!(
+        !write(&store, &paused, &swept(10, true)).await,
+        "its lease is over, though nobody has claimed the work unit"
+    );
     let next = claim(&store, 10, "next").await.expect("a lease");
     assert!(!write(&store, &paused, &swept(10, true)).await);
     assert_eq!(only_state(&store).await.swept_for, None);
@@ -71,7 +74,7 @@ async fn a_sweep_on_request_never_makes_a_later_tick_due_again() {
     let store = store().await;
     let lease = claim(&store, 20, "one").await.expect("a lease");
     assert!(write(&store, &lease, &swept(20, true)).await);
-    let lease = store.claim(&Share::Uncovered, "by hand", LONG).await.expect("an answer").expect("a lease");
+    let lease = store.claim(&WorkUnit::Uncovered, "by hand", LONG).await.expect("an answer").expect("a lease");
     assert!(write(&store, &lease, &swept(15, false)).await);
     let state = only_state(&store).await;
     assert_eq!((state.swept_for, state.complete), (Some(at(20)), Some(false)));
@@ -79,7 +82,7 @@ async fn a_sweep_on_request_never_makes_a_later_tick_due_again() {
 }
 
 #[tokio::test]
-async fn a_share_of_a_later_version_is_left_to_it() {
+async fn a_work_unit_of_a_later_version_is_left_to_it() {
     let store = store().await;
     let row = row::ActiveModel {
         provider: Set("azure".to_owned()),
@@ -90,6 +93,6 @@ async fn a_share_of_a_later_version_is_left_to_it() {
         ..row::ActiveModel::default()
     };
     row::Entity::insert(row).exec_without_returning(store.connection()).await.expect("a row");
-    let states = store.shares().await.expect("an answer").states;
-    assert_eq!(states.into_iter().map(|state| state.share).collect::<Vec<_>>(), [Share::Uncovered]);
+    let states = store.units().await.expect("an answer").states;
+    assert_eq!(states.into_iter().map(|state| state.unit).collect::<Vec<_>>(), [WorkUnit::Uncovered]);
 }

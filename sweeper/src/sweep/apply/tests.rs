@@ -8,7 +8,7 @@ use crate::{
     identity::Attestation,
     inventory::{Instance, InstanceState, Protection, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
-    sweep::{outside::Outside, presence},
+    sweep::{presence, provider_metrics::ProviderFacts},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
@@ -89,9 +89,9 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         subject,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
-        outside: Outside {
+        provider: ProviderFacts {
             protection: Protection { stop: Some(false), termination: Some(false) },
-            ..Outside::default()
+            ..ProviderFacts::default()
         },
     }
 }
@@ -282,14 +282,14 @@ fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Ju
         Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(Unknown::NoAgent) };
     let known = judged(instance, coverage);
     let subject = Subject { node: None, ..known.subject };
-    Judged { subject, judgement, outside: Outside { usage, ..Outside::default() }, ..known }
+    Judged { subject, judgement, provider: ProviderFacts { usage, ..ProviderFacts::default() }, ..known }
 }
 
 const QUIET: Option<u32> = Some(10_000);
 const BUSY: Option<u32> = Some(900_000);
 
 #[tokio::test]
-async fn a_quiet_instance_is_found_by_its_outside_view_and_never_gets_a_proposal() {
+async fn a_quiet_instance_is_found_by_provider_metrics_and_never_gets_a_proposal() {
     let quiet = || blind(running(), Coverage::Complete, QUIET);
     let (open, outcomes) = sweeps(vec![quiet(), quiet(), quiet()]).await;
     assert_eq!(open, [Class::QuietInstance]);

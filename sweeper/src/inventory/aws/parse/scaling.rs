@@ -2,7 +2,7 @@
 //!
 //! The SDK takes a member that the service's model calls required for said, and fills in 0, `false` or an empty text where
 //! the answer lacks it. *Not protected* and *no lower limit* must not come from there, so the answer itself is asked which
-//! facts it holds. That costs a second reading of each page.
+//! facts it holds. That costs parsing each page a second time.
 
 use std::collections::BTreeSet;
 

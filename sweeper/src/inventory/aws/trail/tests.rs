@@ -112,7 +112,7 @@ fn nothing_is_invented_where_any_part_of_an_event_is_missing_or_of_another_type(
 
 proptest! {
     #[test]
-    fn no_text_breaks_the_reading(inside in any::<String>(), name in any::<String>()) {
+    fn no_text_breaks_the_parser(inside in any::<String>(), name in any::<String>()) {
         let event = Event::builder().username(&name).cloud_trail_event(&inside).build();
         prop_assert_eq!(told(&event), None, "it names no machine");
         let odd = by(json!({"arn": name}));

@@ -89,7 +89,7 @@ fn a_record_without_an_id_cannot_be_told_from_another() {
 
 #[test]
 fn an_address_is_known_by_its_allocation_or_else_by_its_number() {
-    let tied = AddressRecord::builder()
+    let associated = AddressRecord::builder()
         .allocation_id("eipalloc-1")
         .public_ip("198.51.100.1")
         .association_id("eipassoc-1")
@@ -98,11 +98,11 @@ fn an_address_is_known_by_its_allocation_or_else_by_its_number() {
         .service_managed("alb".into())
         .public_ipv4_pool("amazon")
         .instance_id("");
-    let tied = address(&scope(), &tied.build()).expect("an address with an allocation");
-    assert_eq!(tied.id.to_string(), "aws:123456789012:eu-central-1:eipalloc-1");
-    assert_eq!((tied.instance_id, tied.association_id.as_deref()), (None, Some("eipassoc-1")));
-    assert_eq!(tied.network_interface_owner.as_deref(), Some("amazon-elb"));
-    assert_eq!((tied.service_managed.as_deref(), tied.pool.as_deref()), (Some("alb"), Some("amazon")));
+    let associated = address(&scope(), &associated.build()).expect("an address with an allocation");
+    assert_eq!(associated.id.to_string(), "aws:123456789012:eu-central-1:eipalloc-1");
+    assert_eq!((associated.instance_id, associated.association_id.as_deref()), (None, Some("eipassoc-1")));
+    assert_eq!(associated.network_interface_owner.as_deref(), Some("amazon-elb"));
+    assert_eq!((associated.service_managed.as_deref(), associated.pool.as_deref()), (Some("alb"), Some("amazon")));
 
     let classic = AddressRecord::builder().public_ip("198.51.100.2").build();
     let classic = address(&scope(), &classic).expect("an address with a number");

@@ -3,7 +3,7 @@
 //! Asked of a scope after its machines are listed and judged, since the former is asked of some of them only: it is billed. What was answered
 //! is kept at once and not with the sweep: it is a fact of the past whoever ends the sweep, and it was paid for.
 
-use super::{Context, Judged, Progress, SweepError, discover::Discovery, share::Share};
+use super::{Context, Judged, Progress, SweepError, discover::Discovery};
 use crate::{
     inventory::{
         Inventory, Kind, LaunchedBy, Listing, Outcome, Protection, ResourceId, Scope, Usage, UsageAnswer, UsageWindow,
@@ -11,6 +11,7 @@ use crate::{
     },
     store::Store,
     verdict::Verdict,
+    work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
 use recommender::rules::stop::Scheduler;
@@ -21,7 +22,7 @@ use std::{
 
 /// What was told of one machine.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outside {
+pub(super) struct ProviderFacts {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub(super) usage: Option<Usage>,
     /// What protects it, as far as it was asked for and could be read.
@@ -35,11 +36,11 @@ pub(super) fn is_blind(judged: &Judged) -> bool {
     judged.judgement.is_blind()
 }
 
-/// Asks what is to be asked of a share's machines, and says in the inventory's listings how it went.
-pub(super) async fn look(
+/// Asks what is to be asked of a work unit's machines, and says in the inventory's listings how it went.
+pub(super) async fn read(
     context: &Context,
     discovery: &Discovery,
-    share: &Share,
+    unit: &WorkUnit,
     now: Timestamp,
     inventory: &mut Inventory,
     judged: &mut [Judged],
@@ -49,9 +50,9 @@ pub(super) async fn look(
     let read: HashMap<&ResourceId, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
     for judged in judged.iter_mut().filter(|judged| is_blind(judged)) {
         let id = judged.subject.running().and_then(crate::inventory::Instance::resource);
-        judged.outside.usage = id.and_then(|id| read.get(&id).copied().cloned());
+        judged.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
     }
-    let Some((accounts, scope)) = discovery.aws(share) else { return Ok(()) };
+    let Some((accounts, scope)) = discovery.aws(unit) else { return Ok(()) };
     // Without the list of machines there is nothing to ask about.
     if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {
         return Ok(());
@@ -61,7 +62,7 @@ pub(super) async fn look(
     if !machines.is_empty() {
         let (known, listing) = aws::protection(accounts, scope, machines, progress).await;
         for judged in judged.iter_mut() {
-            judged.outside.protection = stoppable(judged).and_then(|id| known.get(&id).copied()).unwrap_or_default();
+            judged.provider.protection = stoppable(judged).and_then(|id| known.get(&id).copied()).unwrap_or_default();
         }
         inventory.listings.push(listing);
     }
@@ -122,7 +123,7 @@ async fn usage(
     let mut listed = HashSet::new();
     for judged in judged.iter_mut() {
         let Some(answer) = blind(judged).and_then(|id| known.get(&id)) else { continue };
-        judged.outside.usage.clone_from(&answer.usage);
+        judged.provider.usage.clone_from(&answer.usage);
         if answer.usage.is_some() {
             listed.insert(&answer.id);
         }
@@ -173,7 +174,7 @@ async fn launches(
     // What was read once stays so, whether or not more can be read now.
     for judged in judged {
         let id = judged.subject.instance.as_ref().and_then(crate::inventory::Instance::resource);
-        judged.outside.launched_by = id.and_then(|id| known.get(&id.id).cloned());
+        judged.provider.launched_by = id.and_then(|id| known.get(&id.id).cloned());
     }
     Ok(Listing::of(scope, Kind::Launch, outcome))
 }

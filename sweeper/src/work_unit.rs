@@ -1,4 +1,4 @@
-//! How the work of a sweep is shared out: each resource belongs to exactly one share, and a share is swept by one replica
+//! How the work of a sweep is shared out: each resource belongs to exactly one work unit, and a work unit is swept by one replica
 //! at a time.
 
 use crate::inventory::{Provider, Scope};
@@ -7,14 +7,14 @@ use std::{collections::BTreeSet, fmt};
 
 /// What is claimed, swept and written as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Share {
+pub enum WorkUnit {
     /// One scope of an inventory, with the nodes that run there.
     Scope(Scope),
     /// All nodes that no known scope covers: on premises, or in an account that nobody reads.
     Uncovered,
 }
 
-impl Share {
+impl WorkUnit {
     /// In the place of a provider's word where no provider is asked.
     pub const NO_PROVIDER: &'static str = "none";
 
@@ -51,7 +51,7 @@ impl Share {
         }
     }
 
-    /// The share of these words; `None` if the provider is one of a later version.
+    /// The work unit of these words; `None` if the provider is one of a later version.
     #[must_use]
     pub fn from_words(provider: &str, account: &str, region: &str) -> Option<Self> {
         if provider == Self::NO_PROVIDER {
@@ -62,7 +62,7 @@ impl Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for WorkUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scope(scope) => write!(f, "{} {} {}", scope.provider, scope.account, scope.region),
@@ -85,27 +85,27 @@ mod tests {
             |name: &str| Scope { provider: Provider::Gcp, account: name.into(), region: Scope::EVERYWHERE.into() };
         let known = BTreeSet::from([scope("eu-central-1"), project("omics"), project("example.com:omics")]);
         for (id, home) in [
-            ("aws:123456789012:eu-central-1:i-1", Share::Scope(scope("eu-central-1"))),
-            ("aws:123456789012:us-east-1:i-1", Share::Uncovered),
-            ("aws:999999999999:eu-central-1:i-1", Share::Uncovered),
-            ("gcp:project:europe-west3-a:1", Share::Uncovered),
-            ("gcp:omics:europe-west3-a:1", Share::Scope(project("omics"))),
-            ("gcp:example.com:omics:us-east1-b:1", Share::Scope(project("example.com:omics"))),
-            ("host:0123456789abcdef0123456789abcdef", Share::Uncovered),
+            ("aws:123456789012:eu-central-1:i-1", WorkUnit::Scope(scope("eu-central-1"))),
+            ("aws:123456789012:us-east-1:i-1", WorkUnit::Uncovered),
+            ("aws:999999999999:eu-central-1:i-1", WorkUnit::Uncovered),
+            ("gcp:project:europe-west3-a:1", WorkUnit::Uncovered),
+            ("gcp:omics:europe-west3-a:1", WorkUnit::Scope(project("omics"))),
+            ("gcp:example.com:omics:us-east1-b:1", WorkUnit::Scope(project("example.com:omics"))),
+            ("host:0123456789abcdef0123456789abcdef", WorkUnit::Uncovered),
         ] {
             let id: NodeId = id.parse().expect("a node id");
-            assert_eq!(Share::home(&id, &known), home, "{id}");
+            assert_eq!(WorkUnit::home(&id, &known), home, "{id}");
             let prefix = home.key_prefix();
             assert!(prefix.is_none_or(|prefix| id.to_string().starts_with(&prefix)), "{id}");
         }
     }
 
     #[test]
-    fn a_share_comes_back_from_its_words_and_one_of_a_later_version_is_left_alone() {
-        for share in [Share::Scope(scope("us-east-1")), Share::Uncovered] {
-            let (provider, account, region) = share.words();
-            assert_eq!(Share::from_words(provider, account, region).as_ref(), Some(&share));
+    fn a_work_unit_comes_back_from_its_words_and_one_of_a_later_version_is_left_alone() {
+        for unit in [WorkUnit::Scope(scope("us-east-1")), WorkUnit::Uncovered] {
+            let (provider, account, region) = unit.words();
+            assert_eq!(WorkUnit::from_words(provider, account, region).as_ref(), Some(&unit));
         }
-        assert_eq!(Share::from_words("azure", "1", "westeurope"), None);
+        assert_eq!(WorkUnit::from_words("azure", "1", "westeurope"), None);
     }
 }
