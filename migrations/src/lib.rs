@@ -16,6 +16,7 @@ mod m0009_node_identity;
 mod m0010_idle_class;
 mod m0011_refused_heartbeats;
 mod m0012_evidence;
+mod m0013_events;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -40,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0010_idle_class::Migration),
             Box::new(m0011_refused_heartbeats::Migration),
             Box::new(m0012_evidence::Migration),
+            Box::new(m0013_events::Migration),
         ]
     }
 }

@@ -17,8 +17,8 @@ impl MigrationTrait for Migration {
                     .col(schema::text("finding_id"))
                     .col(schema::integer("number"))
                     .col(schema::big_integer("at_unix_ms"))
-                    // `opened`, `changed` or `closed`.
-                    .col(schema::text("moment"))
+                    // `opened`, `changed`, `planned`, `interrupted`, `resolved` or `gone`.
+                    .col(schema::text("event"))
                     // The class that was detected, and the version of its detector.
                     .col(schema::text("detector"))
                     .col(schema::integer("detector_version"))

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-/// Proof that a server took the message, in that server's own words.
+/// Proof that a server took the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// Slack: `CHANNEL/TS`. Email: the server's final reply line. For logs and support, not parsed.
+    /// What a later message answers to stand in the same thread. Slack: `CHANNEL/TS`. Email: the `Message-ID`.
     pub reference: String,
+    /// The server's own words, for logs and support.
+    pub said: String,
 }
 
 /// Why one attempt did not end with a [`Receipt`]. The texts are for operators: they name what

@@ -1,7 +1,8 @@
 //! Delivers what lies in the outbox.
 //!
-//! A message is written in its finding's transaction, one per finding and channel for good, so it is sent at least once and
-//! never again once a server has taken it. One message is claimed at a time, for as long as its one attempt may take and
+//! A message is written in the transaction of the event that it tells, one per event and channel for good, so it is sent at least once and
+//! never again once a server has taken it: a sweeper that dies between the server's answer and noting it sends it once more, under the same Message-ID
+//! or metadata. A message that answers another one waits for it, and names it by what its server gave it. One message is claimed at a time, for as long as its one attempt may take and
 //! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
 //! discarded when the server refuses it for good or after `outbox.discard_after`, never because of a number of attempts: a
@@ -9,11 +10,11 @@
 
 use crate::{
     config::{self, Config, EmailTls, OutboxConfig},
-    store::{Claimed, Store, StoreError},
+    store::{Answered, Claimed, Store, StoreError},
 };
 use jiff::{SignedDuration, Timestamp};
 use notifier::{
-    SendError,
+    Receipt, SendError,
     email::{EmailConfig, Login, Mailer, Tls},
     retry,
     slack::{Slack, SlackConfig},
@@ -88,16 +89,13 @@ impl Channels {
         SignedDuration::try_from(attempt.saturating_add(MARGIN)).unwrap_or(SignedDuration::MAX)
     }
 
-    async fn send(&self, message: &Claimed) -> Result<(), SendError> {
-        let key = format!("{}/{}", message.finding_id, message.channel);
-        let sent = match (message.channel.as_str(), &self.slack, &self.email) {
-            (SLACK, Some(slack), _) => slack.send(&message.notice, &key).await,
-            (EMAIL, _, Some(email)) => email.send(&message.notice, &key).await,
-            (channel, ..) => {
-                return Err(SendError::Permanent { why: format!("the channel `{channel}` is not configured") });
-            }
-        };
-        sent.map(|_| ())
+    async fn send(&self, message: &Claimed, answers: Option<&str>) -> Result<Receipt, SendError> {
+        let key = format!("{}/{}", message.event_id, message.channel);
+        match (message.channel.as_str(), &self.slack, &self.email) {
+            (SLACK, Some(slack), _) => slack.reply(&message.notice, &key, answers).await,
+            (EMAIL, _, Some(email)) => email.reply(&message.notice, &key, answers).await,
+            (channel, ..) => Err(SendError::Permanent { why: format!("the channel `{channel}` is not configured") }),
+        }
     }
 }
 
@@ -163,33 +161,49 @@ async fn attempt(
     message: &Claimed,
     delivered: &mut Delivered,
 ) -> Result<(), StoreError> {
-    let (finding, channel) = (&message.finding_id, message.channel.as_str());
+    let (event, channel) = (&message.event_id, message.channel.as_str());
     let counter = |result: &'static str| {
         metrics::counter!("messages_total", "channel" => channel.to_owned(), "result" => result).increment(1);
     };
-    let result = channels.send(message).await;
+    let answers = match &message.answers {
+        None => None,
+        Some(answered) => match store.answered(answered, channel).await? {
+            // What it answers is said first.
+            Answered::Waits(until) => {
+                let soonest = Timestamp::now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
+                return store.postpone_message(message, until.max(soonest)).await;
+            }
+            Answered::Sent(receipt) => Some(receipt),
+            Answered::Unnamed => None,
+        },
+    };
+    let result = channels.send(message, answers.as_deref()).await;
     let now = Timestamp::now();
     match result {
-        Ok(()) => {
-            store.message_sent(message, now).await?;
+        Ok(receipt) => {
+            store.message_sent(message, &receipt.reference, now).await?;
             delivered.sent += 1;
             counter("sent");
-            tracing::info!(%finding, channel, attempts = message.attempts + 1, "message sent");
+            tracing::info!(%event, channel, attempts = message.attempts + 1, server = receipt.said, "message sent");
         }
         Err(SendError::Retry { after, why }) if now < discard_at(message, config) => {
             let wait = retry::delay(message.attempts, after, config.base_delay, config.max_delay, &mut rand::rng());
             let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
             let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);
             store.message_failed(message, &why, Some(next)).await?;
+            // It means the channel and not this one message.
+            if let Some(after) = after.and_then(|after| SignedDuration::try_from(after).ok()) {
+                store.pause_channel(channel, now.checked_add(after).unwrap_or(Timestamp::MAX)).await?;
+            }
             delivered.retried += 1;
             counter("retried");
-            tracing::warn!(%finding, channel, attempts = message.attempts + 1, next_attempt = %next, why, "message not sent yet");
+            tracing::warn!(%event, channel, attempts = message.attempts + 1, next_attempt = %next, why, "message not sent yet");
         }
         Err(SendError::Retry { why, .. } | SendError::Permanent { why }) => {
             store.message_failed(message, &why, None).await?;
             delivered.failed += 1;
             counter("failed");
-            tracing::error!(%finding, channel, attempts = message.attempts + 1, why, "message discarded");
+            tracing::error!(%event, channel, attempts = message.attempts + 1, why, "message discarded");
         }
     }
     Ok(())

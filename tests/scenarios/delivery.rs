@@ -1,6 +1,7 @@
 //! Delivery: a finding reaches people by email and in Slack, once each, whatever happens in between.
 
 use lab::{
+    aws::{ACCOUNT, Instance, Moto},
     quiet,
     slack::{self, Slack},
     smtp::{self, Smtp},
@@ -8,9 +9,10 @@ use lab::{
     wait,
 };
 use mail_parser::MessageParser;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 use tempfile::TempDir;
 
+const REGION: &str = "eu-central-1";
 /// Longest wait for a message; it takes a second on an idle machine.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -24,19 +26,24 @@ struct Stage {
 
 impl Stage {
     async fn set() -> Self {
+        Self::with("enabled = \"no\"", 1, &[]).await
+    }
+
+    /// With these settings of `[aws]`, plans after so many sweeps, and this in the environment.
+    async fn with(aws: &str, sweeps: u32, environment: &[(&str, &str)]) -> Self {
         let (smtp, slack) = (Smtp::start().await, Slack::start_https().await);
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = format!(
             r#"
             [aws]
-            enabled = "no"
+            {aws}
             [pricing]
             source = "none"
             [onprem]
             hourly_usd = {{ default = "0.25" }}
             [sweep]
             schedule = "0 0 0 1 1 *"
-            proposal_after_sweeps = 1
+            proposal_after_sweeps = {sweeps}
             [slack]
             token = "{token}"
             channel = "{channel}"
@@ -65,7 +72,8 @@ impl Stage {
         );
         // Slack's certificate is checked against the system's roots; here, the stand-in's authority is the system's.
         let roots = slack.ca_file().display().to_string();
-        let sweeper = Sweeper::start(folder.path(), &config, &[("SSL_CERT_FILE", &roots)]).await;
+        let environment = [environment, &[("SSL_CERT_FILE", &roots)]].concat();
+        let sweeper = Sweeper::start(folder.path(), &config, &environment).await;
         Self { sweeper, smtp, slack, _folder: folder }
     }
 
@@ -154,10 +162,118 @@ async fn servers_that_refuse_for_a_while_are_asked_again_no_sooner_than_they_wis
     stage.smtp.fail_next(&[smtp::Fault::Reply("451 4.3.0 try again later"); 2]);
     stage.slack.fail_next(&[slack::Fault::RateLimited(3), slack::Fault::Status(503)]);
     quiet::report(&stage.sweeper, "quiet-1").await;
+    quiet::report(&stage.sweeper, "quiet-2").await;
     stage.sweep().await;
-    stage.delivered(1).await;
-    assert_eq!(stage.smtp.attempts(), 3);
+    stage.delivered(2).await;
+    assert_eq!(stage.smtp.attempts(), 4);
     let at: Vec<_> = stage.slack.requests().iter().map(|request| request["at"].as_f64().expect("a time")).collect();
-    assert_eq!(at.len(), 3);
-    assert!(at[1] - at[0] >= 3.0, "asked again after {} s instead of 3", at[1] - at[0]);
+    assert_eq!(at.len(), 4);
+    assert!(at[1] - at[0] >= 3.0, "the channel was asked again after {} s instead of 3", at[1] - at[0]);
+}
+
+/// An idle EC2 instance, whose plan is made by the second sweep.
+async fn planned(folder: &Path) -> (Moto, Stage, String) {
+    let moto = Moto::start(folder).await;
+    let instance = moto.run(REGION, &[Instance::named("m5.large", "quiet-1")]).await.remove(0);
+    let environment = moto.environment();
+    let environment: Vec<(&str, &str)> =
+        environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), 2, &environment).await;
+    // From now on every scope is swept for the schedule's last tick, so that the service itself sweeps none meanwhile.
+    stage.sweep().await;
+    quiet::report_as(&stage.sweeper, &format!("aws:{ACCOUNT}:{REGION}:{instance}"), "quiet-1", |_| {}).await;
+    (moto, stage, instance)
+}
+
+fn header(mail: &[u8], name: &str) -> Option<String> {
+    let mail = MessageParser::default().parse(mail).expect("a message");
+    mail.header_raw(name).map(|value| value.trim().to_owned())
+}
+
+#[tokio::test]
+async fn a_plan_is_told_once_in_the_thread_of_its_finding() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (moto, stage, instance) = planned(folder.path()).await;
+    let finding = stage.sweep().await["opened"][0].as_str().expect("a finding").to_owned();
+    stage.delivered(1).await;
+    stage.sweep().await;
+    stage.delivered(2).await;
+
+    let posts = stage.slack.messages();
+    assert_eq!((&posts[1]["thread_ts"], &posts[1]["reply_broadcast"]), (&posts[0]["ts"], &true.into()));
+    assert!(!posts[0].to_string().contains("What could be done"), "{}", posts[0]);
+    let said = posts[1].to_string();
+    for part in ["A plan would end the waste on quiet-1", "What could be done", "Stop the idle m5.large instance"] {
+        assert!(said.contains(part), "`{part}` is not in {said}");
+    }
+    let mails = stage.smtp.delivered();
+    let id = header(&mails[0], "Message-ID").expect("an id");
+    assert_eq!((header(&mails[0], "In-Reply-To"), header(&mails[0], "References")), (None, None));
+    assert_eq!(header(&mails[1], "In-Reply-To").as_ref(), Some(&id));
+    assert_eq!(header(&mails[1], "References").as_ref(), Some(&id));
+    assert_ne!(header(&mails[1], "Message-ID").as_ref(), Some(&id));
+    assert!(stage.subjects()[1].contains("A plan would end the waste on quiet-1"), "{:?}", stage.subjects());
+
+    // Withdrawn and made again within a day: that is no news.
+    let protect = async |stop| {
+        let change = Instance { disable_api_stop: Some(stop), ..Instance::default() };
+        moto.change_in(ACCOUNT, REGION, &instance, &change).await;
+        stage.sweep().await["findings"][0]["proposal"].is_string()
+    };
+    assert_eq!((protect(true).await, protect(false).await), (false, true));
+    let messages = stage.sweeper.json(&["messages"]).await;
+    let messages = messages.as_array().expect("a list");
+    assert_eq!(messages.len(), 4, "{messages:#?}");
+    for (message, answers) in messages.iter().zip([Some(&finding), Some(&finding), None, None]) {
+        assert_eq!((&message["state"], message["answers"].as_str()), (&"sent".into(), answers.map(String::as_str)));
+        assert_eq!(message["finding"], finding.as_str());
+        let receipt = message["receipt"].as_str().expect("a receipt");
+        let is_named = match message["channel"].as_str() {
+            Some("email") => mails.iter().any(|mail| header(mail, "Message-ID").as_deref() == Some(receipt)),
+            _ => posts.iter().any(|post| receipt.ends_with(&format!("/{}", post["ts"].as_str().expect("a name")))),
+        };
+        assert!(is_named, "{message:#}");
+    }
+    assert_eq!(stage.sweeper.replays().await.1, 2, "the plan was made twice");
+}
+
+#[tokio::test]
+async fn a_message_waits_for_the_one_that_it_answers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_moto, mut stage, _) = planned(folder.path()).await;
+    stage.smtp.stop();
+    stage.slack.stop();
+    stage.sweep().await;
+    stage.sweep().await;
+    stage.smtp.start_again().await;
+    stage.slack.start_again().await;
+    stage.delivered(2).await;
+    let posts = stage.slack.messages();
+    assert_eq!(posts[1]["thread_ts"], posts[0]["ts"]);
+    let mails = stage.smtp.delivered();
+    assert_eq!(header(&mails[1], "In-Reply-To"), header(&mails[0], "Message-ID"));
+}
+
+#[tokio::test]
+async fn what_was_discarded_is_listed_with_its_reason_and_tried_again_on_request() {
+    let stage = Stage::set().await;
+    stage.slack.fail_next(&[slack::Fault::Error("is_archived")]);
+    quiet::report(&stage.sweeper, "quiet-1").await;
+    let finding = stage.sweep().await["opened"][0].as_str().expect("a finding").to_owned();
+    let failed =
+        async || stage.sweeper.json(&["messages", "--state", "failed"]).await.as_array().expect("a list").clone();
+    let discarded = wait::until("a discarded message", DELIVERY_TIMEOUT, || async { failed().await.pop() }).await;
+    assert_eq!((&discarded["event"], &discarded["channel"]), (&finding.as_str().into(), &"slack".into()));
+    let table = stage.sweeper.run(&["messages"]).await;
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    for part in
+        ["discarded after 1 ×: Slack refused the message", "Unarchive the channel", "sent at ", "quiet-1 has been idle"]
+    {
+        assert!(table.contains(part), "`{part}` is not in:\n{table}");
+    }
+    assert_eq!(stage.sweeper.json(&["messages", "retry", "f-other"]).await["requeued"], 0);
+    assert_eq!(stage.sweeper.json(&["messages", "retry", &finding]).await["requeued"], 1);
+    stage.delivered(1).await;
+    assert_eq!(failed().await, Vec::<serde_json::Value>::new());
+    assert_eq!(stage.sweeper.json(&["messages", "retry"]).await["requeued"], 0, "what was sent is not sent again");
 }

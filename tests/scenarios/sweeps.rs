@@ -14,7 +14,7 @@ use sweeper::{
     config::{Config, Enabled, PricingSource},
     findings::{Cost, FindingId, Status},
     inventory::{self, Kind, Provider, Scope, Silent},
-    reconcile::{Change, Moment, Record},
+    reconcile::{Change, EventKind, Record},
     store::{Store, TokenHash},
     sweep::{self, Context, Progress, Report},
     work_unit::WorkUnit,
@@ -184,15 +184,15 @@ impl Site {
                 let replayed = record.replay();
                 assert!(replayed.is_same, "{:?} and {replayed:?}", record.change);
             }
-            assert_eq!(records.first().map(|first| first.moment), Some(Moment::Opened));
+            assert_eq!(records.first().map(|first| first.event), Some(EventKind::Opened));
             decisions.push(records);
         }
         decisions
     }
 }
 
-fn moments(records: &[Record]) -> Vec<Moment> {
-    records.iter().map(|record| record.moment).collect()
+fn kinds(records: &[Record]) -> Vec<EventKind> {
+    records.iter().map(|record| record.event).collect()
 }
 
 const BUSY: u64 = 20_000_000_000;
@@ -246,7 +246,7 @@ async fn silence_closes_nothing_and_work_does(url: String) {
     assert!(because.contains("CPU time of workloads"), "{because}");
     let decisions = site.decisions().await;
     let [records] = decisions.as_slice() else { panic!("{decisions:?}") };
-    assert_eq!(moments(records), [Moment::Opened, Moment::Changed, Moment::Closed]);
+    assert_eq!(kinds(records), [EventKind::Opened, EventKind::Changed, EventKind::Resolved]);
     assert_eq!(records[1].change, Change::Unconfirmed);
     assert!(matches!(&records[2].change, Change::Resolve { because: kept } if kept == because));
 }
@@ -262,9 +262,15 @@ async fn work_in_between_ends_one_finding_and_begins_another(url: String) {
     assert_eq!(report.opened.len(), 1);
     assert_ne!(report.opened[0], first);
     assert_eq!(site.pending().await, 4, "two findings, two channels each");
+    let messages = site.context.store.messages(None, 10).await.unwrap();
+    let answers: Vec<_> = messages.into_iter().map(|message| message.answers.map(|event| event.0)).collect();
+    assert_eq!(answers, [Some(first.clone()), Some(first.clone()), None, None], "in the thread of the one before");
     let decisions = site.decisions().await;
     let [ended, opened] = decisions.as_slice() else { panic!("{decisions:?}") };
-    assert_eq!((moments(ended), moments(opened)), (vec![Moment::Opened, Moment::Closed], vec![Moment::Opened]));
+    assert_eq!(
+        (kinds(ended), kinds(opened)),
+        (vec![EventKind::Opened, EventKind::Interrupted], vec![EventKind::Opened])
+    );
     assert!(matches!(ended[1].change, Change::Interrupt { .. }), "what ended it is kept: {:?}", ended[1].change);
 }
 
@@ -337,7 +343,7 @@ async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url:
     assert_eq!((report.findings[0].id.as_str(), report.opened.len()), (id.as_str(), 0));
     let records = site.context.store.evidence(&FindingId(id)).await.unwrap();
     let [record] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((record.moment, record.replay().is_same), (Moment::Changed, true));
+    assert_eq!((record.event, record.replay().is_same), (EventKind::Changed, true));
 }
 
 async fn a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding(url: String) {
@@ -416,7 +422,7 @@ async fn a_message_waits_for_its_next_attempt_and_may_be_discarded(url: String) 
     assert_eq!(store.next_message_due(&["email"]).await.unwrap(), Some(next));
     let again = claim("email", next).await.unwrap();
     assert_eq!(again.attempts, 1);
-    store.message_sent(&again, next).await.unwrap();
+    store.message_sent(&again, "<1@example.org>", next).await.unwrap();
     let counts = store.outbox_counts().await.unwrap();
     assert_eq!((counts.pending, counts.sent, counts.failed), (0, 1, 1));
 }

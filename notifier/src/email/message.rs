@@ -78,10 +78,19 @@ pub(super) fn content(notice: &FindingNotice) -> Result<Content, askama::Error> 
     })
 }
 
+/// Which message it is, and which one it answers.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    /// The same for each attempt.
+    pub(super) idempotency_key: &'a str,
+    /// `Message-ID` of another one.
+    pub(super) answers: Option<&'a str>,
+}
+
 /// The whole message, ready for the wire.
 pub(super) fn render(
     notice: &FindingNotice,
-    idempotency_key: &str,
+    key: &Key<'_>,
     addresses: &Addresses,
     now: SystemTime,
 ) -> Result<Message, RenderError> {
@@ -90,10 +99,15 @@ pub(super) fn render(
         .from(addresses.from.clone())
         .subject(content.subject)
         .date(now)
-        .message_id(Some(message_id(idempotency_key, &addresses.from)))
+        .message_id(Some(message_id(key.idempotency_key, &addresses.from)))
         // RFC 3834: no out-of-office replies, please.
         .raw_header(raw("Auto-Submitted", "auto-generated"))
         .raw_header(raw("X-Cloud-Sweeper-Finding", &view_of(notice).finding_id));
+    // Only what is an id of ours goes into a header.
+    if let Some(answered) = key.answers.filter(|id| id.starts_with('<') && id.ends_with('>') && id.len() <= 320) {
+        let id = clean(answered);
+        builder = builder.in_reply_to(id.clone()).references(id);
+    }
     for to in &addresses.to {
         builder = builder.to(to.clone());
     }
@@ -101,9 +115,9 @@ pub(super) fn render(
     Ok(builder.multipart(parts)?)
 }
 
-/// The same for each attempt at the same (finding, channel), so that mail programs and people can
+/// The same for each attempt at the same (event, channel), so that mail programs and people can
 /// tell a repetition: `<` + 40 hex digits of the key's SHA-256 + `.cloud-sweeper@DOMAIN>`.
-fn message_id(idempotency_key: &str, from: &Mailbox) -> String {
+pub(super) fn message_id(idempotency_key: &str, from: &Mailbox) -> String {
     let digest = hex::encode(Sha256::digest(idempotency_key.as_bytes()));
     let id = digest.get(..40).unwrap_or(&digest);
     format!("<{id}.cloud-sweeper@{}>", from.email.domain())

@@ -69,14 +69,28 @@ impl Mailer {
     /// # Errors
     /// [`SendError`] says whether another attempt may help, and what to change if not.
     pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
-        let message =
-            message::render(notice, idempotency_key, &self.addresses, SystemTime::now()).map_err(|error| {
-                SendError::Permanent { why: format!("{error}; this is a fault of Cloud Sweeper, please report it") }
-            })?;
+        self.reply(notice, idempotency_key, None).await
+    }
+
+    /// The same in reply to another message, which is named by its [`Receipt::reference`]: mail programs show both in one thread.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn reply(
+        &self,
+        notice: &FindingNotice,
+        idempotency_key: &str,
+        answers: Option<&str>,
+    ) -> Result<Receipt, SendError> {
+        let key = message::Key { idempotency_key, answers };
+        let message = message::render(notice, &key, &self.addresses, SystemTime::now()).map_err(|error| {
+            SendError::Permanent { why: format!("{error}; this is a fault of Cloud Sweeper, please report it") }
+        })?;
         // lettre's own time-out was seen not to fire on a server that stalls after DATA.
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
             Ok(Ok(reply)) => Ok(Receipt {
-                reference: format!("{} {}", reply.code(), plain(&reply.message().collect::<Vec<_>>().join(" "))),
+                reference: message::message_id(idempotency_key, &self.addresses.from),
+                said: format!("{} {}", reply.code(), plain(&reply.message().collect::<Vec<_>>().join(" "))),
             }),
             Ok(Err(error)) => Err(self.judge(&error)),
             Err(_) => Err(SendError::retry(format!(

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{
     EmailConfig, Login, Mailer, Tls,
-    message::{Addresses, content, render},
+    message::{Addresses, Key, content, render},
 };
 use crate::{Secret, message::FindingNotice, samples};
 
@@ -18,7 +18,10 @@ fn wire(notice: &FindingNotice, key: &str) -> String {
         to: vec!["ops@example.org".parse().unwrap(), "Ann <ann@example.org>".parse().unwrap()],
     };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_419_830);
-    String::from_utf8(render(notice, key, &addresses, now).unwrap().formatted()).unwrap()
+    String::from_utf8(
+        render(notice, &Key { idempotency_key: key, answers: None }, &addresses, now).unwrap().formatted(),
+    )
+    .unwrap()
 }
 
 /// Unfolded header lines.

@@ -58,21 +58,42 @@ impl Slack {
     }
 
     /// Posts one message; exactly one attempt. `idempotency_key` is the same for each attempt at
-    /// the same (finding, channel), and is found again in the message's metadata.
+    /// the same (event, channel), and is found again in the message's metadata.
     ///
     /// # Errors
     /// [`SendError`] says whether another attempt may help, and what to change if not.
     pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
+        self.reply(notice, idempotency_key, None).await
+    }
+
+    /// The same in the thread of another message, which is named by its [`Receipt::reference`]; it stands in the channel as well, since not
+    /// everybody follows a thread.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn reply(
+        &self,
+        notice: &FindingNotice,
+        idempotency_key: &str,
+        answers: Option<&str>,
+    ) -> Result<Receipt, SendError> {
         let content = message::render(notice, idempotency_key);
-        let request = SlackApiChatPostMessageRequest::new(self.channel.clone().into(), content)
+        let mut request = SlackApiChatPostMessageRequest::new(self.channel.clone().into(), content)
             .with_unfurl_links(false)
             .with_unfurl_media(false);
+        // What cannot be answered is said all the same.
+        if let Some((_, ts)) = answers.and_then(|reference| reference.split_once('/')) {
+            request = request.with_thread_ts(ts.into()).with_reply_broadcast(true);
+        }
         let session = self.client.open_session(&self.token);
         let answer = tokio::time::timeout(self.timeout, session.chat_post_message(&request))
             .await
             .map_err(|_| SendError::retry(format!("Slack did not answer within {:?}", self.timeout)))?;
         match answer {
-            Ok(posted) => Ok(Receipt { reference: format!("{}/{}", posted.channel.0, posted.ts.0) }),
+            Ok(posted) => {
+                let reference = format!("{}/{}", posted.channel.0, posted.ts.0);
+                Ok(Receipt { said: format!("posted as {reference}"), reference })
+            }
             Err(error) => Err(judge(&error, &self.channel)),
         }
     }

@@ -78,7 +78,7 @@ fn decisions(out: &mut String, records: &[Record]) {
     }
     for record in &records[skipped..] {
         let time = words::time(record.at.as_millisecond());
-        let _ = writeln!(out, "  {time}  {:<7}  {}", record.moment.as_str(), plain(&record.change.in_words()));
+        let _ = writeln!(out, "  {time}  {:<11}  {}", record.event.as_str(), plain(&record.change.in_words()));
     }
 }
 

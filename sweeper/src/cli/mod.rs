@@ -4,6 +4,7 @@ mod explain;
 mod findings;
 mod inventory;
 mod jobs;
+mod messages;
 mod node;
 mod nodes;
 mod plan;
@@ -53,6 +54,7 @@ Examples:
   sweeper findings                   what is open
   sweeper explain f-3f9a             the evidence of one finding, in words
   sweeper replay                     decide again from the kept evidence, and compare
+  sweeper messages --state failed    what people were not told, and why
   sweeper inventory --at 2026-11-17  what there was that day
   sweeper jobs --status RUNNABLE     the AWS Batch jobs that wait, and for what
   sweeper nodes                      which machines report, and how each proved which one it is
@@ -155,6 +157,14 @@ It shows what the last sweeps have read, joined with the latest heartbeats. Wher
         #[command(flatten)]
         printed: Printed,
     },
+    /// List what people were told of findings and whether it arrived; try again what was discarded
+    #[command(after_help = "\
+Examples:
+  sweeper messages
+  sweeper messages --state failed              what was discarded, and why
+  sweeper messages retry                       have it tried again, once the reason is mended
+  sweeper messages --output json | jq '.[] | {event, channel, state, receipt}'")]
+    Messages(messages::Question),
     /// List the nodes and how each is attested, or show what one does; make join tokens, revoke
     #[command(after_help = "\
 Examples:
@@ -210,6 +220,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Replay { findings, printed } => replay::replay(&config, &findings, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
+        Command::Messages(question) => messages::run(&config, question).await,
         Command::Nodes(question) => nodes::run(&config, question).await,
         Command::Rules(command) => rules::run(&command),
     };

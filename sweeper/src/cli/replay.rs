@@ -4,7 +4,7 @@ use super::{FAILED, Output, explain, open_existing, screen};
 use crate::{
     config::Config,
     findings::FindingId,
-    reconcile::{Change, Moment, Record, Replayed},
+    reconcile::{Change, EventKind, Record, Replayed},
     store::Store,
     verdict::words,
 };
@@ -21,7 +21,7 @@ pub(super) struct Decision {
     /// From 1.
     number: u32,
     at: Timestamp,
-    moment: Moment,
+    event: EventKind,
     /// The class that was detected, and the version of its detector.
     detector: &'static str,
     detector_version: i32,
@@ -38,7 +38,7 @@ impl Decision {
             finding: record.finding.clone(),
             number: record.number,
             at: record.at,
-            moment: record.moment,
+            event: record.event,
             detector: record.class.as_str(),
             detector_version: record.version,
             decided: record.change.clone(),

@@ -4,7 +4,7 @@
 
 mod notice;
 
-pub use notice::{charge, notice};
+pub use notice::{charge, notice, plan_notice};
 
 use crate::{
     detectors::{Class, QuietCase},

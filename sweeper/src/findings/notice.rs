@@ -53,6 +53,21 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     notice
 }
 
+/// The same with a plan as the news.
+#[must_use]
+pub fn plan_notice(finding: &Finding) -> FindingNotice {
+    let mut notice = notice(finding);
+    let resource = finding.resource.to_string();
+    let name = finding.name().unwrap_or(&resource);
+    let saving = finding.proposal.as_ref().and_then(|proposal| match &proposal.plan().net_saving {
+        Saving::Known { per_hour, .. } => Some(format!("would save {per_hour}")),
+        Saving::Unknown { .. } => None,
+    });
+    let saving = saving.unwrap_or_else(|| "what it would save is not known".to_owned());
+    notice.headline = format!("A plan would end the waste on {name}: {saving}");
+    notice
+}
+
 fn kind(finding: &Finding) -> String {
     let machine = finding.evidence.machine.as_ref();
     match (&finding.resource, machine.and_then(|machine| machine.instance_type.as_deref())) {

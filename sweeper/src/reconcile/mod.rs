@@ -3,11 +3,13 @@
 //! A finding opens when it is confirmed, stays open while nothing is known, and ends by evidence only. Each decision that changes what is known of a
 //! finding is kept with all that it rests on, as a [`Record`].
 
+mod event;
 mod next;
 mod record;
 
+pub use event::{Event, EventId, EventKind};
 pub use next::{Before, Change, next};
-pub use record::{Moment, Record, Replayed};
+pub use record::{Record, Replayed};
 
 use crate::{
     detectors::{Class, Inputs, detect},
@@ -155,7 +157,7 @@ impl Decided<'_> {
             not_proposed: None,
         };
         let plan = self.plan(&mut finding);
-        self.step(Moment::Opened, finding, None, plan)
+        self.step(EventKind::Opened, finding, None, plan)
     }
 
     fn confirmed(&self, since: Timestamp, until: Timestamp, finding: Finding) -> Step {
@@ -174,7 +176,9 @@ impl Decided<'_> {
             return Step { finding, was_confirmed_at, record: None };
         }
         finding.evidence = self.evidence();
-        self.step(Moment::Changed, finding, was_confirmed_at, plan)
+        let is_planned = before.proposal.is_none() && finding.proposal.is_some();
+        let event = if is_planned { EventKind::Planned } else { EventKind::Changed };
+        self.step(event, finding, was_confirmed_at, plan)
     }
 
     fn unconfirmed(&self, finding: Finding) -> Step {
@@ -185,18 +189,23 @@ impl Decided<'_> {
         };
         let finding =
             Finding { confirmed_sweeps: 0, proposal: None, not_proposed: Some(not_proposed.to_owned()), ..finding };
-        self.step(Moment::Changed, finding, was_confirmed_at, None)
+        self.step(EventKind::Changed, finding, was_confirmed_at, None)
     }
 
     fn closed(&self, because: &str, finding: Finding) -> Step {
         let was_confirmed_at = Some(finding.confirmed_at);
         let status = Status::Closed { at: self.now, because: because.to_owned() };
-        self.step(Moment::Closed, Finding { status, proposal: None, ..finding }, was_confirmed_at, None)
+        let event = match self.change {
+            Change::Interrupt { .. } => EventKind::Interrupted,
+            Change::Gone { .. } => EventKind::Gone,
+            _ => EventKind::Resolved,
+        };
+        self.step(event, Finding { status, proposal: None, ..finding }, was_confirmed_at, None)
     }
 
     fn step(
         &self,
-        moment: Moment,
+        event: EventKind,
         mut finding: Finding,
         was_confirmed_at: Option<Timestamp>,
         plan: Option<StopInput>,
@@ -207,7 +216,7 @@ impl Decided<'_> {
             finding: finding.id.clone(),
             number: finding.records,
             at: self.now,
-            moment,
+            event,
             class: *class,
             version: class.version(),
             inputs: (*inputs).clone(),

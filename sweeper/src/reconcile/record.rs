@@ -1,6 +1,6 @@
 //! What one decision about a finding rests on, kept for good.
 
-use super::{Before, Change, next};
+use super::{Before, Change, Event, EventId, EventKind, next};
 use crate::{
     detectors::{Class, Inputs, replay},
     findings::{Cost, FindingId},
@@ -10,39 +10,7 @@ use recommender::{
     proposal::ContentHash,
     rules::stop::{self, StopInput},
 };
-use serde::{Deserialize, Serialize};
-
-/// When in a finding's life a decision was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Moment {
-    /// It opened the finding.
-    Opened,
-    /// It changed what is known of it.
-    Changed,
-    /// It ended it.
-    Closed,
-}
-
-impl Moment {
-    const ALL: [Self; 3] = [Self::Opened, Self::Changed, Self::Closed];
-
-    /// The word for it, everywhere.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Opened => "opened",
-            Self::Changed => "changed",
-            Self::Closed => "closed",
-        }
-    }
-
-    /// The moment of that name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|moment| moment.as_str() == word)
-    }
-}
+use serde::Serialize;
 
 /// One decision about a finding, with all that it rests on.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +22,7 @@ pub struct Record {
     /// When it was decided.
     pub at: Timestamp,
     /// What it did to the finding.
-    pub moment: Moment,
+    pub event: EventKind,
     /// Who detected.
     pub class: Class,
     /// Version of that detector.
@@ -94,5 +62,12 @@ impl Record {
         let proposal = proposal.map(|proposal| proposal.content_hash().clone());
         let is_same = change == self.change && proposal == self.proposal;
         Replayed { change, proposal, is_same }
+    }
+
+    /// The event that it is of.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        let Self { finding, number, event, at, .. } = self;
+        Event { id: EventId::new(finding, *number, *event), finding: finding.clone(), kind: *event, at: *at }
     }
 }

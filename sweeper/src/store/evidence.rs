@@ -4,7 +4,7 @@ use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
     detectors::{Class, Inputs},
     findings::{Cost, FindingId},
-    reconcile::{Before, Change, Moment, Record},
+    reconcile::{Before, Change, EventKind, Record},
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{
@@ -24,7 +24,7 @@ mod row {
         #[sea_orm(primary_key, auto_increment = false)]
         pub number: i32,
         pub at_unix_ms: i64,
-        pub moment: String,
+        pub event: String,
         pub detector: String,
         pub detector_version: i32,
         pub inputs: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
         finding_id: Set(record.finding.0.clone()),
         number: Set(i32::try_from(record.number).unwrap_or(i32::MAX)),
         at_unix_ms: Set(to_unix_ms(record.at)),
-        moment: Set(record.moment.as_str().to_owned()),
+        event: Set(record.event.as_str().to_owned()),
         detector: Set(record.class.as_str().to_owned()),
         detector_version: Set(record.version),
         inputs: Set(inputs),
@@ -100,7 +100,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     Ok(Record {
         number: row.number.unsigned_abs(),
         at: from_unix_ms(row.at_unix_ms)?,
-        moment: Moment::from_word(&row.moment).ok_or_else(|| unreadable(format!("moment `{}`", row.moment)))?,
+        event: EventKind::from_word(&row.event).ok_or_else(|| unreadable(format!("event `{}`", row.event)))?,
         class: Class::from_word(&row.detector).ok_or_else(|| unreadable(format!("detector `{}`", row.detector)))?,
         version: row.detector_version,
         inputs,

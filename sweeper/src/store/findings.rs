@@ -238,3 +238,24 @@ pub(super) async fn ids(connection: &impl ConnectionTrait) -> Result<Vec<Finding
         .doing("list the findings")?;
     Ok(ids.into_iter().map(FindingId).collect())
 }
+
+/// The finding of this class on this resource that was closed last, if it was since then.
+pub(crate) async fn closed_since(
+    transaction: &impl ConnectionTrait,
+    finding: &Finding,
+    since: Timestamp,
+) -> Result<Option<FindingId>, StoreError> {
+    let id = row::Entity::find()
+        .select_only()
+        .column(row::Column::Id)
+        .filter(row::Column::Resource.eq(finding.resource.to_string()))
+        .filter(row::Column::Class.eq(finding.class.as_str()))
+        .filter(row::Column::ClosedUnixMs.gte(to_unix_ms(since)))
+        .order_by_desc(row::Column::ClosedUnixMs)
+        .order_by_desc(row::Column::OpenedUnixMs)
+        .into_tuple::<String>()
+        .one(transaction)
+        .await
+        .doing("look for a finding that was closed")?;
+    Ok(id.map(FindingId))
+}

@@ -6,6 +6,7 @@
 
 mod entities;
 mod error;
+pub(crate) mod events;
 pub(crate) mod evidence;
 pub(crate) mod findings;
 mod heartbeats;
@@ -27,7 +28,7 @@ pub use heartbeats::{Stored, StoredHeartbeat};
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
-pub use outbox::{Claimed, OutboxCounts};
+pub use outbox::{Answered, Claimed, Message, MessageState, OutboxCounts};
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;
 

@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{
     detectors::{Class, Coverage},
-    findings::{Finding, Machine, Status, notice},
+    findings::{Finding, Machine, Status, notice, plan_notice},
     inventory::{Inventory, Listing, Outcome as Listed},
-    reconcile::{Planned, Planning, Seen, Step, reconcile},
-    store::{Finished, FinishedSweep, Lease, StoreError, evidence, findings, history, outbox, scopes, sweeps},
+    reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
+    store::{Finished, FinishedSweep, Lease, StoreError, events, evidence, findings, history, outbox, scopes, sweeps},
     verdict::{Verdict, words},
     work_unit::WorkUnit,
 };
 use heartbeat::NodeId;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
@@ -73,13 +73,13 @@ pub(super) async fn apply(
             Some(_) => {}
             // Somebody else has opened one meanwhile.
             None if !findings::open(&transaction, finding).await? => continue,
-            None => {
-                enqueue(context, &transaction, finding, now).await?;
-                opened.push(finding.id.0.clone());
-            }
+            None => opened.push(finding.id.0.clone()),
         }
         if let Some(record) = record {
             evidence::append(&transaction, record).await?;
+            let event = record.event();
+            enqueue(context, &transaction, finding, &event).await?;
+            events::append(&transaction, &event).await?;
         }
     }
     let report = Report {
@@ -139,15 +139,32 @@ fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Fini
     }
 }
 
+/// Whatever opens anew so soon continues the thread of before, and a plan that is made anew so soon is no news.
+const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
+
+/// Writes the messages that an event is told by, if it is told.
 async fn enqueue(
     context: &Context,
     transaction: &DatabaseTransaction,
     finding: &Finding,
-    now: Timestamp,
+    event: &Event,
 ) -> Result<(), SweepError> {
-    let notice = notice(finding);
+    let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
+    let (notice, before) = match event.kind {
+        EventKind::Opened => (notice(finding), findings::closed_since(transaction, finding, recently).await?),
+        EventKind::Planned if !events::happened(transaction, &finding.id, EventKind::Planned, recently).await? => {
+            (plan_notice(finding), Some(finding.id.clone()))
+        }
+        EventKind::Planned | EventKind::Changed | EventKind::Interrupted | EventKind::Resolved | EventKind::Gone => {
+            return Ok(());
+        }
+    };
     for channel in &context.channels {
-        outbox::put(transaction, &finding.id, channel, &notice, now).await?;
+        let answers = match &before {
+            Some(finding) => outbox::thread(transaction, &EventId(finding.0.clone()), channel).await?,
+            None => None,
+        };
+        outbox::put(transaction, &event.id, channel, &notice, answers, event.at).await?;
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ export interface SweeperMessage {
   text: string;
   blocks: (HeaderBlock | Omit<SectionBlock, 'accessory'> | RichTextBlock | ContextBlock | DividerBlock)[];
   metadata: MessageMetadata;
+  reply_broadcast?: boolean;
+  thread_ts?: string;
   unfurl_links?: boolean;
   unfurl_media?: boolean;
 }

@@ -95,6 +95,12 @@ def next_fault():
         return json.loads(lines[0])
 
 
+def posted_at():
+    """The names of all messages of the channel: what a reply may answer."""
+    path = FOLDER / "messages.jsonl"
+    return {json.loads(line)["ts"] for line in path.read_text().splitlines()} if path.exists() else set()
+
+
 class Handler(BaseHTTPRequestHandler):
     """One request: faults first, then authentication, channel, content."""
 
@@ -139,6 +145,11 @@ class Handler(BaseHTTPRequestHandler):
         fault = judge(message)
         if fault:
             return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
+        thread = message.get("thread_ts")
+        if thread and thread not in posted_at():
+            return 200, {"ok": False, "error": "thread_not_found"}, {}
+        if message.get("reply_broadcast") and not thread:
+            return 200, {"ok": False, "error": "invalid_arguments"}, {}
         ts = f"{time.time():.6f}"
         append("messages.jsonl", {"ts": ts, **message})
         posted = {"type": "message", "subtype": "bot_message", "text": message["text"], "ts": ts, "bot_id": "B0LAB", "blocks": message["blocks"]}

@@ -1,0 +1,96 @@
+//! What happened to a finding, as an event: messages are made of these.
+
+use crate::findings::FindingId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Names one event: an opening by its finding's id, every other by that and the number of its record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(pub String);
+
+impl EventId {
+    /// The event that a finding's record of this number is of.
+    #[must_use]
+    pub fn new(finding: &FindingId, number: u32, kind: EventKind) -> Self {
+        match kind {
+            EventKind::Opened => Self(finding.0.clone()),
+            _ => Self(format!("{finding}/{number}")),
+        }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// It was found.
+    Opened,
+    /// What is known of it changed.
+    Changed,
+    /// A plan was made that would end it.
+    Planned,
+    /// Work was seen in between: another finding takes its place.
+    Interrupted,
+    /// The waste ended.
+    Resolved,
+    /// The machine is no more.
+    Gone,
+}
+
+impl EventKind {
+    const ALL: [Self; 6] = [Self::Opened, Self::Changed, Self::Planned, Self::Interrupted, Self::Resolved, Self::Gone];
+
+    /// The word for it, everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Changed => "changed",
+            Self::Planned => "planned",
+            Self::Interrupted => "interrupted",
+            Self::Resolved => "resolved",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// What happened to a finding, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its name.
+    pub id: EventId,
+    /// To which finding.
+    pub finding: FindingId,
+    /// What.
+    pub kind: EventKind,
+    /// When.
+    pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_is_named_by_its_finding_and_what_follows_by_its_number() {
+        let finding = FindingId("f-0123456789ab".into());
+        assert_eq!(EventId::new(&finding, 1, EventKind::Opened).0, "f-0123456789ab");
+        assert_eq!(EventId::new(&finding, 2, EventKind::Planned).0, "f-0123456789ab/2");
+        assert!(EventKind::ALL.into_iter().all(|kind| EventKind::from_word(kind.as_str()) == Some(kind)));
+        assert_eq!(EventKind::from_word("forgotten"), None);
+    }
+}
