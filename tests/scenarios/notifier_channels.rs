@@ -91,7 +91,9 @@ async fn an_email_arrives_over_starttls_after_a_login() {
     let server = Smtp::start().await;
     let mailer = Mailer::new(email_config(&server, Tls::StartTls)).unwrap();
     let receipt = mailer.send(&notice(), "F-7K3QJ2/email").await.unwrap();
-    assert!(receipt.reference.starts_with("250"), "{receipt:?}");
+    assert!(receipt.said.starts_with("250"), "{receipt:?}");
+    let mail = server.delivered().remove(0);
+    assert!(String::from_utf8_lossy(&mail).contains(&format!("Message-ID: {}", receipt.reference)), "{receipt:?}");
     assert_arrived(&server);
 }
 
