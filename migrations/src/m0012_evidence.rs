@@ -1,6 +1,7 @@
 //! Evidence: what each decision about a finding rested on, appended and never changed.
 //!
-//! `findings.evidence` stays, in its old form, for sweepers of the version before: they read and write it, and leave the new columns alone.
+//! `findings.evidence` stays, in its old form, and is written at each confirmation: sweepers of the version before learn from it how far a finding is
+//! confirmed. They leave the new columns alone.
 
 use sea_orm_migration::{prelude::*, schema};
 
@@ -31,14 +32,20 @@ impl MigrationTrait for Migration {
             )
             .await?;
         // SQLite adds one column a statement.
-        for column in [schema::big_integer_null("confirmed_until_unix_ms"), schema::integer_null("records")] {
+        for column in [
+            schema::big_integer_null("confirmed_until_unix_ms"),
+            schema::integer_null("records"),
+            // When, and how far, the last record of it reaches.
+            schema::big_integer_null("recorded_unix_ms"),
+            schema::big_integer_null("recorded_until_unix_ms"),
+        ] {
             manager.alter_table(Table::alter().table("findings").add_column(column).take()).await?;
         }
         Ok(())
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for column in ["records", "confirmed_until_unix_ms"] {
+        for column in ["recorded_until_unix_ms", "recorded_unix_ms", "records", "confirmed_until_unix_ms"] {
             manager.alter_table(Table::alter().table("findings").drop_column(column).take()).await?;
         }
         manager.drop_table(Table::drop().table("evidence").take()).await

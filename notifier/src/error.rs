@@ -5,8 +5,11 @@ use std::time::Duration;
 /// Proof that a server took the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// What a later message answers to stand in the same thread. Slack: `CHANNEL/TS`. Email: the `Message-ID`.
-    pub reference: String,
+    /// What a later message answers to stand in the same thread. Slack: `CHANNEL/TS`, none if its answer names the message in another form.
+    /// Email: the `Message-ID`.
+    pub reference: Option<String>,
+    /// It stands in the thread of what it answers. False if it answers nothing, or the server takes no reply there.
+    pub in_thread: bool,
     /// The server's own words, for logs and support.
     pub said: String,
 }

@@ -27,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 const MARGIN: Duration = Duration::from_secs(20);
 /// How often the outbox is looked at when nothing says when the next message is due.
 const LOOK: Duration = Duration::from_secs(5);
+/// A server may ask for so much time and no more: one that asks for a year is broken, or means harm.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 /// One attempt at Slack.
 const SLACK_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -181,12 +183,13 @@ async fn attempt(
     let now = Timestamp::now();
     match result {
         Ok(receipt) => {
-            store.message_sent(message, &receipt.reference, now).await?;
+            store.message_sent(message, &receipt, now).await?;
             delivered.sent += 1;
             counter("sent");
             tracing::info!(%event, channel, attempts = message.attempts + 1, server = receipt.said, "message sent");
         }
         Err(SendError::Retry { after, why }) if now < discard_at(message, config) => {
+            let after = after.map(|after| after.min(LONGEST_PAUSE));
             let wait = retry::delay(message.attempts, after, config.base_delay, config.max_delay, &mut rand::rng());
             let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
             let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);

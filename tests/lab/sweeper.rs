@@ -125,6 +125,16 @@ impl Sweeper {
         fs::read_to_string(self.folder.join("data/join-token")).expect("the sweeper made a join token").trim().into()
     }
 
+    /// The operator token that it made at its first start.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn operator_token(&self) -> String {
+        fs::read_to_string(self.folder.join("data/operator-token")).expect("the sweeper made it").trim().into()
+    }
+
     /// Everything that it has logged so far.
     ///
     /// # Panics
@@ -141,7 +151,9 @@ impl Sweeper {
     ///
     /// When it does not answer.
     pub async fn metrics(&self) -> String {
-        let answer = reqwest::get(format!("{}/metrics", self.url())).await.expect("the sweeper answers");
+        let request = reqwest::Client::new().get(format!("{}/metrics", self.url())).bearer_auth(self.operator_token());
+        let answer = request.send().await.expect("the sweeper answers");
+        assert!(answer.status().is_success(), "{answer:?}");
         answer.text().await.expect("the metrics are text")
     }
 

@@ -1,5 +1,6 @@
 //! Delivery: a finding reaches people by email and in Slack, once each, whatever happens in between.
 
+use jiff::Timestamp;
 use lab::{
     aws::{ACCOUNT, Instance, Moto},
     quiet,
@@ -171,18 +172,82 @@ async fn servers_that_refuse_for_a_while_are_asked_again_no_sooner_than_they_wis
     assert!(at[1] - at[0] >= 3.0, "the channel was asked again after {} s instead of 3", at[1] - at[0]);
 }
 
-/// An idle EC2 instance, whose plan is made by the second sweep.
-async fn planned(folder: &Path) -> (Moto, Stage, String) {
+/// An idle EC2 instance, whose plan is made after so many sweeps.
+async fn planned(folder: &Path, sweeps: u32) -> (Moto, Stage, String) {
     let moto = Moto::start(folder).await;
     let instance = moto.run(REGION, &[Instance::named("m5.large", "quiet-1")]).await.remove(0);
     let environment = moto.environment();
     let environment: Vec<(&str, &str)> =
         environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), 2, &environment).await;
+    let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), sweeps, &environment).await;
     // From now on every scope is swept for the schedule's last tick, so that the service itself sweeps none meanwhile.
     stage.sweep().await;
     quiet::report_as(&stage.sweeper, &format!("aws:{ACCOUNT}:{REGION}:{instance}"), "quiet-1", |_| {}).await;
     (moto, stage, instance)
+}
+
+/// The plan is withdrawn while the instance is protected, and made anew afterwards.
+async fn withdraw_and_make_anew(moto: &Moto, stage: &Stage, instance: &str) {
+    for (stop, is_planned) in [(true, false), (false, true)] {
+        let change = Instance { disable_api_stop: Some(stop), ..Instance::default() };
+        moto.change_in(ACCOUNT, REGION, instance, &change).await;
+        assert_eq!(stage.sweep().await["findings"][0]["proposal"].is_string(), is_planned);
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_the_first_message_has_is_told_no_second_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (moto, stage, instance) = planned(folder.path(), 1).await;
+    stage.sweep().await;
+    stage.delivered(1).await;
+    assert!(stage.slack.messages()[0].to_string().contains("What could be done"));
+    withdraw_and_make_anew(&moto, &stage, &instance).await;
+    assert_eq!(stage.sweeper.json(&["messages"]).await.as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn a_reply_that_slack_takes_in_no_thread_stands_by_itself_and_begins_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_moto, stage, _) = planned(folder.path(), 2).await;
+    stage.sweep().await;
+    stage.delivered(1).await;
+    stage.slack.fail_next(&[slack::Fault::Error("restricted_action_thread_locked")]);
+    stage.sweep().await;
+    stage.delivered(2).await;
+    let posts = stage.slack.messages();
+    assert!(posts[1]["thread_ts"].is_null() && posts[1].to_string().contains("A plan would end"), "{}", posts[1]);
+    let messages = stage.sweeper.json(&["messages"]).await;
+    let of = |channel: &str| {
+        let plan = messages.as_array().expect("a list").iter().find(|message| message["channel"] == channel);
+        plan.expect("a message")["answers"].is_null()
+    };
+    assert_eq!((of("slack"), of("email")), (true, false));
+}
+
+#[tokio::test]
+async fn a_channel_is_paused_as_a_whole_and_for_an_hour_at_most() {
+    let stage = Stage::set().await;
+    stage.slack.fail_next(&[slack::Fault::RateLimited(31_536_000_000)]);
+    quiet::report(&stage.sweeper, "quiet-1").await;
+    stage.sweep().await;
+    let pending = async || {
+        let pending = stage.sweeper.json(&["messages", "--state", "pending"]).await;
+        pending.as_array().expect("a list").clone()
+    };
+    let refused = wait::until("a refused message", DELIVERY_TIMEOUT, || async {
+        pending().await.into_iter().find(|message| message["attempts"] == 1)
+    })
+    .await;
+    let next: Timestamp = refused["next_attempt_at"].as_str().expect("a time").parse().expect("a time");
+    let wait = next.duration_since(Timestamp::now());
+    assert!((3_500..3_700).contains(&wait.as_secs()), "{wait:#}");
+    // What is written during the pause waits, too; the other channel is none of its business.
+    quiet::report(&stage.sweeper, "quiet-2").await;
+    stage.sweep().await;
+    wait::until("two mails", DELIVERY_TIMEOUT, || async { (stage.smtp.delivered().len() == 2).then_some(()) }).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!((stage.slack.requests().len(), pending().await.len()), (1, 2));
 }
 
 fn header(mail: &[u8], name: &str) -> Option<String> {
@@ -193,7 +258,7 @@ fn header(mail: &[u8], name: &str) -> Option<String> {
 #[tokio::test]
 async fn a_plan_is_told_once_in_the_thread_of_its_finding() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (moto, stage, instance) = planned(folder.path()).await;
+    let (moto, stage, instance) = planned(folder.path(), 2).await;
     let finding = stage.sweep().await["opened"][0].as_str().expect("a finding").to_owned();
     stage.delivered(1).await;
     stage.sweep().await;
@@ -215,12 +280,7 @@ async fn a_plan_is_told_once_in_the_thread_of_its_finding() {
     assert!(stage.subjects()[1].contains("A plan would end the waste on quiet-1"), "{:?}", stage.subjects());
 
     // Withdrawn and made again within a day: that is no news.
-    let protect = async |stop| {
-        let change = Instance { disable_api_stop: Some(stop), ..Instance::default() };
-        moto.change_in(ACCOUNT, REGION, &instance, &change).await;
-        stage.sweep().await["findings"][0]["proposal"].is_string()
-    };
-    assert_eq!((protect(true).await, protect(false).await), (false, true));
+    withdraw_and_make_anew(&moto, &stage, &instance).await;
     let messages = stage.sweeper.json(&["messages"]).await;
     let messages = messages.as_array().expect("a list");
     assert_eq!(messages.len(), 4, "{messages:#?}");
@@ -240,7 +300,7 @@ async fn a_plan_is_told_once_in_the_thread_of_its_finding() {
 #[tokio::test]
 async fn a_message_waits_for_the_one_that_it_answers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (_moto, mut stage, _) = planned(folder.path()).await;
+    let (_moto, mut stage, _) = planned(folder.path(), 2).await;
     stage.smtp.stop();
     stage.slack.stop();
     stage.sweep().await;
@@ -276,4 +336,21 @@ async fn what_was_discarded_is_listed_with_its_reason_and_tried_again_on_request
     stage.delivered(1).await;
     assert_eq!(failed().await, Vec::<serde_json::Value>::new());
     assert_eq!(stage.sweeper.json(&["messages", "retry"]).await["requeued"], 0, "what was sent is not sent again");
+
+    // What has ended meanwhile is sent on request only.
+    stage.slack.fail_next(&[slack::Fault::Error("is_archived")]);
+    let node = quiet::report(&stage.sweeper, "quiet-2").await;
+    stage.sweep().await;
+    let discarded = wait::until("a discarded message", DELIVERY_TIMEOUT, || async { failed().await.pop() }).await;
+    quiet::report_as(&stage.sweeper, &node, "quiet-2", |heartbeat| {
+        let received = heartbeat.sequence * 10_000_000_000;
+        heartbeat.counters.iter_mut().for_each(|counters| counters.network_received_bytes = Some(received));
+    })
+    .await;
+    assert_eq!(stage.sweep().await["closed"][0], discarded["event"]);
+    let retried = stage.sweeper.json(&["messages", "retry"]).await;
+    assert_eq!((&retried["requeued"], &retried["ended"]), (&0.into(), &1.into()));
+    let event = discarded["event"].as_str().expect("an event");
+    assert_eq!(stage.sweeper.json(&["messages", "retry", event]).await["requeued"], 1);
+    stage.delivered(2).await;
 }

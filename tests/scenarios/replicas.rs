@@ -79,10 +79,10 @@ impl Site {
         self.moto.fail(&[fault]).await;
     }
 
-    /// The scopes as a replica tells them to who holds the join token.
+    /// The scopes as a replica tells them to who holds the operator token.
     async fn scopes(&self) -> Vec<Value> {
         let request = reqwest::Client::new().get(format!("{}/v1/scopes", self.first.url()));
-        let answer = request.bearer_auth(self.first.join_token()).send().await.unwrap();
+        let answer = request.bearer_auth(self.first.operator_token()).send().await.unwrap();
         assert!(answer.status().is_success(), "{answer:?}");
         answer.json().await.unwrap()
     }
@@ -95,10 +95,16 @@ impl Site {
     async fn until_only_the_slow_one_is_left(&self) -> Value {
         wait::until("a replica that waits for the slow region", TIMEOUT, || async {
             let slow = self.slow_scope().await;
-            let told = self.slack.messages().len() == REGIONS.len() - 1;
+            let told = self.openings().len() == REGIONS.len() - 1;
             (told && slow["swept_by"].is_string() && slow["swept_for"].is_null()).then_some(slow)
         })
         .await
+    }
+
+    /// The messages that begin a thread: a finding was opened.
+    fn openings(&self) -> Vec<String> {
+        let messages = self.slack.messages().into_iter();
+        messages.filter(|message| message["thread_ts"].is_null()).map(|message| message.to_string()).collect()
     }
 
     async fn until_all_is_swept(&self) {
@@ -130,11 +136,15 @@ impl Site {
         names.sort_by_key(|finding| finding.name().unwrap().to_owned());
         assert_eq!(names.iter().map(|finding| finding.name().unwrap()).collect::<Vec<_>>(), REGIONS);
         assert!(self.store.closed_findings(10).await.unwrap().is_empty());
-        let said: Vec<String> = self.slack.messages().iter().map(Value::to_string).collect();
+        let said = self.openings();
         assert_eq!(said.len(), REGIONS.len(), "{said:?}");
         for finding in &names {
             let told = said.iter().filter(|message| message.contains(&finding.id.0)).count();
             assert_eq!(told, 1, "{}", finding.id);
+            // And its plan, if it has one by now, once in the thread of that.
+            let plans = self.slack.messages().into_iter().map(|message| message.to_string());
+            let plans = plans.filter(|message| message.contains(&finding.id.0) && message.contains("A plan would end"));
+            assert_eq!(plans.count(), usize::from(finding.proposal.is_some()), "{}", finding.id);
         }
     }
 }

@@ -258,14 +258,14 @@ async fn with_scopes(url: &str, count: usize) -> Store {
     let scopes: BTreeSet<Scope> = (0..count).map(scope).collect();
     store.register_scopes(&scopes, LONG).await.unwrap();
     store.register_scopes(&scopes, LONG).await.unwrap();
-    assert_eq!(store.units().await.unwrap().states.len(), count + 1, "known once each");
+    assert_eq!(store.work_units().await.unwrap().states.len(), count + 1, "known once each");
     store
 }
 
 /// Waits until the lease of a work unit is nobody's any more.
 async fn until_free(store: &Store, unit: &WorkUnit) {
     lab::wait::until("the end of a lease", Duration::from_secs(30), || async {
-        let states = store.units().await.unwrap().states;
+        let states = store.work_units().await.unwrap().states;
         states.iter().find(|state| state.unit == *unit).filter(|state| state.held.is_none()).map(|_| ())
     })
     .await;
@@ -279,7 +279,7 @@ async fn of_several_replicas_each_scope_is_claimed_by_one(url: String) {
         let store = stores[replica % 2].clone();
         tasks.spawn(async move {
             let mut leases = Vec::new();
-            for state in store.units().await.unwrap().states {
+            for state in store.work_units().await.unwrap().states {
                 leases.extend(store.claim_due(&state.unit, tick(), &replica.to_string(), LONG).await.unwrap());
             }
             leases
@@ -297,7 +297,7 @@ async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: Stri
     let first = store.claim_due(&WorkUnit::Uncovered, tick(), "first", SHORT).await.unwrap().unwrap();
     assert_eq!(store.claim_due(&WorkUnit::Uncovered, tick(), "second", LONG).await.unwrap(), None);
     assert_eq!(store.claim(&first.unit, "second", LONG).await.unwrap(), None);
-    let held = store.units().await.unwrap().states.remove(0).held.unwrap();
+    let held = store.work_units().await.unwrap().states.remove(0).held.unwrap();
     assert_eq!(held.by, "first");
 
     until_free(&store, &first.unit).await;
@@ -311,7 +311,7 @@ async fn a_lease_that_has_run_out_passes_to_another_and_is_not_renewed(url: Stri
 
 async fn a_lease_that_is_renewed_lasts_and_one_that_is_released_is_free_at_once(url: String) {
     let store = with_scopes(&url, 1).await;
-    let units: Vec<WorkUnit> = store.units().await.unwrap().states.into_iter().map(|state| state.unit).collect();
+    let units: Vec<WorkUnit> = store.work_units().await.unwrap().states.into_iter().map(|state| state.unit).collect();
     let lease = store.claim_due(&units[0], tick(), "first", SHORT).await.unwrap().unwrap();
     let other = store.claim_due(&units[1], tick(), "first", SHORT).await.unwrap().unwrap();
     assert!(store.renew(&lease, LONG).await.unwrap());

@@ -5,6 +5,7 @@
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{quiet, sample, sweeper::Sweeper};
+use notifier::Receipt;
 use sea_orm::ConnectionTrait as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -333,11 +334,18 @@ async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url:
     let id = site.sweep().await.opened[0].clone();
     let database = site.context.store.connection();
     // As a sweeper of the version before leaves it.
-    for statement in ["DELETE FROM evidence", "UPDATE findings SET records = NULL, confirmed_until_unix_ms = NULL"] {
+    for statement in [
+        "DELETE FROM evidence",
+        "UPDATE findings SET records = NULL, recorded_unix_ms = NULL, recorded_until_unix_ms = NULL, confirmed_until_unix_ms = NULL",
+    ] {
         assert_eq!(database.execute_unprepared(statement).await.unwrap().rows_affected(), 1, "{statement}");
     }
     let open = site.context.store.open_findings().await.unwrap();
-    assert_eq!((open[0].confirmed_until, open[0].records), (site.now(), 0), "its evidence tells how far it reaches");
+    assert_eq!(
+        (open[0].confirmed_until, open[0].recorded.count),
+        (site.now(), 0),
+        "its evidence tells how far it reaches"
+    );
     site.pass(1, 0).await;
     let report = site.sweep().await;
     assert_eq!((report.findings[0].id.as_str(), report.opened.len()), (id.as_str(), 0));
@@ -422,7 +430,8 @@ async fn a_message_waits_for_its_next_attempt_and_may_be_discarded(url: String) 
     assert_eq!(store.next_message_due(&["email"]).await.unwrap(), Some(next));
     let again = claim("email", next).await.unwrap();
     assert_eq!(again.attempts, 1);
-    store.message_sent(&again, "<1@example.org>", next).await.unwrap();
+    let receipt = Receipt { reference: Some("<1@example.org>".into()), in_thread: false, said: "250 OK".into() };
+    store.message_sent(&again, &receipt, next).await.unwrap();
     let counts = store.outbox_counts().await.unwrap();
     assert_eq!((counts.pending, counts.sent, counts.failed), (0, 1, 1));
 }
@@ -472,7 +481,7 @@ async fn a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again
     let now = site.now() + SignedDuration::from_secs(1);
     let report = sweep::run_as(&site.context, "paused", now, &pause).await.unwrap();
     assert_eq!((report.opened.len(), report.complete), (1, true));
-    let state = site.context.store.units().await.unwrap().states.remove(0);
+    let state = site.context.store.work_units().await.unwrap().states.remove(0);
     assert_eq!((state.epoch, state.held), (3, None));
     assert_eq!(site.context.store.last_sweeps(10).await.unwrap().len(), 1, "of the first sample nothing is written");
     assert_eq!(site.pending().await, 2);
@@ -497,7 +506,7 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
     site.pass(1, 0).await;
     let second = site.sweep().await;
     assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one work unit: {second:?}");
-    assert_eq!(site.context.store.units().await.unwrap().states.len(), 2);
+    assert_eq!(site.context.store.work_units().await.unwrap().states.len(), 2);
     assert_eq!(site.pending().await, 2, "nothing is told twice");
 }
 

@@ -89,7 +89,8 @@ impl Mailer {
         // lettre's own time-out was seen not to fire on a server that stalls after DATA.
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
             Ok(Ok(reply)) => Ok(Receipt {
-                reference: message::message_id(idempotency_key, &self.addresses.from),
+                reference: Some(message::message_id(idempotency_key, &self.addresses.from)),
+                in_thread: answers.is_some(),
                 said: format!("{} {}", reply.code(), plain(&reply.message().collect::<Vec<_>>().join(" "))),
             }),
             Ok(Err(error)) => Err(self.judge(&error)),

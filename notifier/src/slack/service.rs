@@ -8,7 +8,7 @@ use slack_morphism::{
     errors::SlackClientError,
     prelude::{
         SlackApiChatPostMessageRequest, SlackApiToken, SlackApiTokenValue, SlackClient, SlackClientHyperConnector,
-        SlackHyperClient,
+        SlackHyperClient, SlackMessageContent,
     },
 };
 
@@ -67,7 +67,7 @@ impl Slack {
     }
 
     /// The same in the thread of another message, which is named by its [`Receipt::reference`]; it stands in the channel as well, since not
-    /// everybody follows a thread.
+    /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -78,25 +78,84 @@ impl Slack {
         answers: Option<&str>,
     ) -> Result<Receipt, SendError> {
         let content = message::render(notice, idempotency_key);
+        if let Some(ts) = answers.and_then(|reference| self.thread(reference)) {
+            match self.post(content.clone(), Some(ts)).await {
+                Err(Failed::Api(error)) if may_be_the_threads(&error) => {}
+                answer => return answer.map_err(|error| error.judge(&self.channel)),
+            }
+        }
+        self.post(content, None).await.map_err(|error| error.judge(&self.channel))
+    }
+
+    /// The name of a message, if it is one of this channel as far as anybody can tell: a channel that is configured by its name has an id that is not known here.
+    fn thread<'a>(&self, reference: &'a str) -> Option<&'a str> {
+        let (channel, ts) = reference.split_once('/')?;
+        let is_id =
+            self.channel.starts_with(['C', 'G', 'D']) && self.channel.bytes().all(|b| b.is_ascii_alphanumeric());
+        (!is_id || channel == self.channel).then_some(ts)
+    }
+
+    async fn post(&self, content: SlackMessageContent, thread: Option<&str>) -> Result<Receipt, Failed> {
         let mut request = SlackApiChatPostMessageRequest::new(self.channel.clone().into(), content)
             .with_unfurl_links(false)
             .with_unfurl_media(false);
-        // What cannot be answered is said all the same.
-        if let Some((_, ts)) = answers.and_then(|reference| reference.split_once('/')) {
+        if let Some(ts) = thread {
             request = request.with_thread_ts(ts.into()).with_reply_broadcast(true);
         }
         let session = self.client.open_session(&self.token);
-        let answer = tokio::time::timeout(self.timeout, session.chat_post_message(&request))
-            .await
-            .map_err(|_| SendError::retry(format!("Slack did not answer within {:?}", self.timeout)))?;
-        match answer {
-            Ok(posted) => {
-                let reference = format!("{}/{}", posted.channel.0, posted.ts.0);
-                Ok(Receipt { said: format!("posted as {reference}"), reference })
+        let answer = tokio::time::timeout(self.timeout, session.chat_post_message(&request));
+        match answer.await {
+            Ok(Ok(posted)) => {
+                let reference = reference(&posted.channel.0, &posted.ts.0);
+                let said = plain(&format!("posted as {}/{}", posted.channel.0, posted.ts.0));
+                Ok(Receipt { reference, in_thread: thread.is_some(), said })
             }
-            Err(error) => Err(judge(&error, &self.channel)),
+            Ok(Err(error)) => Err(Failed::Api(Box::new(error))),
+            Err(_) => Err(Failed::Silent(self.timeout)),
         }
     }
+}
+
+/// Why one request was in vain.
+enum Failed {
+    /// The answer, or what came in its place.
+    Api(Box<SlackClientError>),
+    /// There was none in time.
+    Silent(Duration),
+}
+
+impl Failed {
+    fn judge(&self, channel: &str) -> SendError {
+        match self {
+            Self::Api(error) => judge(error, channel),
+            Self::Silent(timeout) => SendError::retry(format!("Slack did not answer within {timeout:?}")),
+        }
+    }
+}
+
+/// What names a message, if it is of the form that Slack documents; anything else is not kept.
+fn reference(channel: &str, ts: &str) -> Option<String> {
+    let is_id = (1..=32).contains(&channel.len()) && channel.bytes().all(|b| b.is_ascii_alphanumeric());
+    let (seconds, rest) = ts.split_once('.')?;
+    let is_number = |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    (is_id && is_number(seconds) && is_number(rest)).then(|| format!("{channel}/{ts}"))
+}
+
+/// Whether a refusal may be of the thread and not of the message: its own codes, and those that are not known here.
+fn may_be_the_threads(error: &SlackClientError) -> bool {
+    let SlackClientError::ApiError(api) = error else { return false };
+    matches!(
+        api.code.as_str(),
+        "restricted_action_non_threadable_channel" | "restricted_action_thread_locked" | "cannot_reply_to_message"
+    ) || (remedy(&api.code).is_none() && !is_passing(&api.code))
+}
+
+/// Codes that say nothing of the message: another attempt is as good as this one.
+fn is_passing(code: &str) -> bool {
+    matches!(
+        code,
+        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" | "ratelimited" | "rate_limited"
+    )
 }
 
 impl std::fmt::Debug for Slack {
@@ -215,4 +274,26 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     plain(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reference;
+
+    #[test]
+    fn only_what_looks_like_slacks_own_name_of_a_message_is_kept() {
+        assert_eq!(reference("C012AB", "1772419830.000100").as_deref(), Some("C012AB/1772419830.000100"));
+        for (channel, ts) in [
+            ("C012AB", "1\u{0}.5"),
+            ("C012AB", "17724198300001"),
+            ("C012AB", ".1"),
+            ("C012AB", "1."),
+            ("C012AB", "1.2.3"),
+            ("", "1.2"),
+            ("C0/12", "1.2"),
+            ("C012AB", "123456789012345678901.0"),
+        ] {
+            assert_eq!(reference(channel, ts), None, "{channel:?} {ts:?}");
+        }
+    }
 }

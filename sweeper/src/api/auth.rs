@@ -1,8 +1,9 @@
-//! Bearer tokens: the fleet token and join tokens, which a person hands to agents, and node tokens, which the sweeper hands out.
+//! Bearer tokens: the fleet token and join tokens, which a person hands to agents; node tokens, which the sweeper hands out; and the operator token,
+//! for people and programs that ask how the sweeper gets on.
 //!
 //! A token is 32 bytes of the system's randomness with a prefix that secret scanners can be told of. The database holds SHA-256 sums
-//! alone. The fleet token (the file's name is `join-token`) also lies in a file that only its owner can read; that file is the truth: to
-//! change the token, write another one there (or delete it together with the setting) and start the sweeper again.
+//! alone. The fleet token (the file's name is `join-token`) and the operator token also lie in files that only their owner can read; such a file is
+//! the truth: to change the token, write another one there (or delete it together with the setting) and start the sweeper again.
 
 use super::problem::{Reason, Refusal};
 use crate::identity::challenge::ChallengeKey;
@@ -18,28 +19,64 @@ use std::{
 };
 use subtle::ConstantTimeEq as _;
 
-const JOIN_PREFIX: &str = "csj_";
 const NODE_PREFIX: &str = "csn_";
 const ONCE_PREFIX: &str = "cso_";
-/// A fleet token that a person made up must be at least this long.
+/// A token that a person has chosen must be at least this long.
 const MIN_TOKEN_BYTES: usize = 32;
-const JOIN_TOKEN_SETTING: &str = "join_token_sha256";
+
+/// A token that all sweepers over one database know, and that lies in a file of the first one.
+#[derive(Debug)]
+pub struct SharedToken {
+    /// What people call it.
+    name: &'static str,
+    /// The key of its file in the configuration.
+    key: &'static str,
+    prefix: &'static str,
+    /// Where the database has its hash.
+    setting: &'static str,
+}
+
+/// The join secret that all nodes may share.
+pub const FLEET: SharedToken =
+    SharedToken { name: "fleet token", key: "ingest.join_token_file", prefix: "csj_", setting: "join_token_sha256" };
+/// For whoever asks how the sweeper gets on: `/metrics` and `/v1/scopes`. Agents have no use for it.
+pub const OPERATOR: SharedToken = SharedToken {
+    name: "operator token",
+    key: "api.operator_token_file",
+    prefix: "csp_",
+    setting: "operator_token_sha256",
+};
+
 const CHALLENGE_SETTING: &str = "challenge_secret";
 
-/// Why there is no fleet token.
+/// Why there is no fleet or operator token.
 #[derive(Debug, thiserror::Error)]
-pub enum JoinTokenError {
+pub enum TokenError {
     /// The file cannot be read or written.
-    #[error("the fleet token file {} cannot be used; check `ingest.join_token_file`", path.display())]
+    #[error("the {name} file {} cannot be used; check `{key}`", path.display())]
     File {
+        /// Which token.
+        name: &'static str,
         /// The file.
         path: PathBuf,
+        /// The key that names it.
+        key: &'static str,
         /// What the operating system said.
         source: std::io::Error,
     },
     /// The file holds something too short to be a secret.
-    #[error("the fleet token in {} has fewer than {MIN_TOKEN_BYTES} characters; delete the file and a new one is made", path.display())]
+    #[error("the {name} in {} has fewer than {MIN_TOKEN_BYTES} characters; delete the file and a new one is made", path.display())]
     Short {
+        /// Which token.
+        name: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Two tokens that open different things are one.
+    #[error("the {name} in {} is the fleet token, which every agent holds; delete the file and a new one is made", path.display())]
+    Shared {
+        /// Which token.
+        name: &'static str,
         /// The file.
         path: PathBuf,
     },
@@ -73,45 +110,50 @@ pub(super) fn node_token() -> Result<String, Refusal> {
     })
 }
 
-/// Makes sure that there is a fleet token: adopts the one in `file`, or makes one and writes it there, readable by its owner alone. Where
+/// Makes sure that there is a token: adopts the one in `file`, or makes one and writes it there, readable by its owner alone. Where
 /// several sweepers share a database the first one makes it, and the others have no file.
 ///
 /// # Errors
-/// See [`JoinTokenError`].
-pub async fn establish_join_token(store: &Store, file: &Path) -> Result<(), JoinTokenError> {
-    let in_file = |source| JoinTokenError::File { path: file.to_path_buf(), source };
-    let known = store.setting(JOIN_TOKEN_SETTING).await?;
+/// See [`TokenError`].
+pub async fn establish(store: &Store, token: &SharedToken, file: &Path) -> Result<(), TokenError> {
+    let SharedToken { name, key, prefix, setting } = *token;
+    let path = || file.to_path_buf();
+    let in_file = |source| TokenError::File { name, path: path(), key, source };
+    let known = store.setting(setting).await?;
     match fs::read_to_string(file) {
         Ok(text) => {
-            let token = text.trim();
-            if token.len() < MIN_TOKEN_BYTES {
-                return Err(JoinTokenError::Short { path: file.to_path_buf() });
+            let given = text.trim();
+            if given.len() < MIN_TOKEN_BYTES {
+                return Err(TokenError::Short { name, path: path() });
+            }
+            let hash = TokenHash::of(given);
+            if setting != FLEET.setting && store.setting(FLEET.setting).await?.as_deref() == Some(hash.as_str()) {
+                return Err(TokenError::Shared { name, path: path() });
             }
             let mode = fs::metadata(file).map_err(in_file)?.permissions().mode();
             if mode & 0o077 != 0 {
-                tracing::warn!(file = %file.display(), "the fleet token can be read by others; run chmod 600");
+                tracing::warn!(file = %file.display(), "the {name} can be read by others; run chmod 600");
             }
-            let hash = TokenHash::of(token);
             if known.as_deref() != Some(hash.as_str()) {
-                store.put_setting(JOIN_TOKEN_SETTING, hash.as_str()).await?;
+                store.put_setting(setting, hash.as_str()).await?;
                 if known.is_some() {
-                    tracing::warn!(file = %file.display(), "the fleet token has changed; the earlier one is void");
+                    tracing::warn!(file = %file.display(), "the {name} has changed; the earlier one is void");
                 }
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && known.is_some() => {
-            tracing::info!(file = %file.display(), "no fleet token file here; the fleet token made earlier stays valid");
+            tracing::info!(file = %file.display(), "no {name} file here; the one that was made earlier stays valid");
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let token = random_token(JOIN_PREFIX).map_err(JoinTokenError::Random)?;
+            let fresh = random_token(prefix).map_err(TokenError::Random)?;
             // The file comes first: after a crash in between, the next start adopts it.
-            write_private(file, &token).map_err(in_file)?;
-            let hash = TokenHash::of(&token);
-            if store.put_setting_if_absent(JOIN_TOKEN_SETTING, hash.as_str()).await? == hash.as_str() {
-                tracing::info!(file = %file.display(), "made a fleet token for agents");
+            write_private(file, &fresh).map_err(in_file)?;
+            let hash = TokenHash::of(&fresh);
+            if store.put_setting_if_absent(setting, hash.as_str()).await? == hash.as_str() {
+                tracing::info!(file = %file.display(), "made the {name}");
             } else {
                 fs::remove_file(file).map_err(in_file)?;
-                tracing::info!("another sweeper made the fleet token first");
+                tracing::info!("another sweeper made the {name} first");
             }
         }
         Err(error) => return Err(in_file(error)),
@@ -151,17 +193,17 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-async fn is_fleet_token(store: &Store, given: &TokenHash) -> Result<bool, Refusal> {
-    let known = store.setting(JOIN_TOKEN_SETTING).await?.unwrap_or_default();
+async fn is(store: &Store, token: &SharedToken, given: &TokenHash) -> Result<bool, Refusal> {
+    let known = store.setting(token.setting).await?.unwrap_or_default();
     Ok(bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())))
 }
 
-/// Lets only holders of the fleet token pass.
-pub(super) async fn require_fleet_token(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
-    if is_fleet_token(store, &TokenHash::of(bearer(headers)?)).await? {
+/// Lets only holders of the operator token pass: neither a node's token nor the join secret says which accounts there are.
+pub(super) async fn require_operator(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
+    if is(store, &OPERATOR, &TokenHash::of(bearer(headers)?)).await? {
         return Ok(());
     }
-    let detail = "This is not the fleet token; `join_token_file` on the sweeper's host holds the right one.";
+    let detail = "This is not the operator token; `operator-token` in the sweeper's data directory (`api.operator_token_file`) holds the right one.";
     Err(Refusal::new(Reason::Unauthenticated, detail))
 }
 
@@ -172,7 +214,7 @@ pub(super) async fn join_secret(store: &Store, headers: &HeaderMap) -> Result<Jo
     }
     let token = bearer(headers)?;
     let given = TokenHash::of(token);
-    if is_fleet_token(store, &given).await? {
+    if is(store, &FLEET, &given).await? {
         return Ok(JoinSecret::Fleet);
     }
     if token.starts_with(ONCE_PREFIX) && store.is_join_token(&given).await? {

@@ -20,7 +20,7 @@ mod scopes;
 #[cfg(test)]
 mod tests;
 
-pub use auth::{JoinTokenError, establish_join_token, join_token};
+pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, establish, join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
 

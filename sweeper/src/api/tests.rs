@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::{AppState, establish_join_token, router};
+use super::{AppState, FLEET, OPERATOR, TokenError, establish, router};
 use crate::{
     config::{IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
@@ -63,12 +63,21 @@ impl TestApp {
         let verifier = Verifier::new(identity.verifier()).unwrap();
         let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable, identity, verifier);
         let app = Self { router: router(state), store, directory };
-        establish_join_token(&app.store, &app.join_token_file()).await.unwrap();
+        establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();
+        establish(&app.store, &OPERATOR, &app.operator_token_file()).await.unwrap();
         app
     }
 
     fn join_token_file(&self) -> PathBuf {
         self.directory.path().join("join-token")
+    }
+
+    fn operator_token_file(&self) -> PathBuf {
+        self.directory.path().join("operator-token")
+    }
+
+    fn operator_token(&self) -> String {
+        std::fs::read_to_string(self.operator_token_file()).unwrap().trim().to_owned()
     }
 
     fn join_token(&self) -> String {
@@ -271,6 +280,20 @@ async fn health_and_readiness_are_told_apart() {
     assert_eq!(app.call(Request::get("/healthz").body(Body::empty()).unwrap()).await.0, StatusCode::OK);
     let problem = app.refused(Request::get("/readyz").body(Body::empty()).unwrap()).await;
     assert_eq!((problem.status, problem.kind.as_str()), (503, "unavailable"));
+    assert_eq!(problem.detail, "The database does not answer; the sweeper's log says why.");
+}
+
+#[tokio::test]
+async fn the_operator_token_is_private_and_never_what_agents_hold() {
+    let app = TestApp::new().await;
+    let file = app.operator_token_file();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(app.operator_token().starts_with("csp_") && app.operator_token() != app.join_token());
+    // It admits no node.
+    assert_eq!(app.refused(join_request(&app.operator_token(), join_body(NODE))).await.kind, "unauthenticated");
+    std::fs::write(&file, app.join_token()).unwrap();
+    let shared = establish(&app.store, &OPERATOR, &file).await;
+    assert!(matches!(shared, Err(TokenError::Shared { .. })), "{shared:?}");
 }
 
 #[tokio::test]
@@ -281,37 +304,44 @@ async fn the_join_token_is_private_stays_the_same_and_can_be_changed_in_its_file
     let first = app.join_token();
     assert!(first.starts_with("csj_") && first.len() == 68, "{}", first.len());
 
-    establish_join_token(&app.store, &file).await.unwrap();
+    establish(&app.store, &FLEET, &file).await.unwrap();
     assert_eq!(app.join_token(), first);
 
     let own = "a-token-that-a-person-has-chosen-themselves";
     std::fs::write(&file, own).unwrap();
-    establish_join_token(&app.store, &file).await.unwrap();
+    establish(&app.store, &FLEET, &file).await.unwrap();
     assert_eq!(app.refused(join_request(&first, join_body(NODE))).await.kind, "unauthenticated");
     assert_eq!(app.join(NODE).await.last_sequence, 0);
 
     // Another sweeper over the same database: the token holds, and no second file appears.
     let elsewhere = app.directory.path().join("elsewhere");
-    establish_join_token(&app.store, &elsewhere).await.unwrap();
+    establish(&app.store, &FLEET, &elsewhere).await.unwrap();
     assert!(!elsewhere.exists());
     assert_eq!(app.join(NODE).await.last_sequence, 0);
 
     std::fs::write(&file, "short").unwrap();
-    assert!(establish_join_token(&app.store, &file).await.is_err());
+    assert!(establish(&app.store, &FLEET, &file).await.is_err());
 }
 
 #[tokio::test]
-async fn scopes_are_listed_for_who_holds_the_join_token_and_not_for_nodes() {
+async fn scopes_and_metrics_are_for_who_holds_the_operator_token_and_not_for_agents() {
     let app = TestApp::new().await;
     let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
     app.store.register_scopes(&[scope].into(), Duration::from_secs(120)).await.unwrap();
-    let get = |token: &str| {
-        let request = Request::get("/v1/scopes").header(header::AUTHORIZATION, format!("Bearer {token}"));
+    let get = |path: &str, token: &str| {
+        let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {token}"));
         request.body(Body::empty()).unwrap()
     };
     let node = app.join(NODE).await.node_token;
-    assert_eq!(app.refused(get(&node)).await.kind, "unauthenticated");
-    let (status, _, body) = app.call(get(&app.join_token())).await;
+    for path in ["/v1/scopes", "/metrics"] {
+        for token in [&node, &app.join_token(), &format!("{}0", app.operator_token())] {
+            assert_eq!(app.refused(get(path, token)).await.kind, "unauthenticated", "{path}");
+        }
+        let without = app.refused(Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(without.kind, "unauthenticated", "{path}");
+        assert_eq!(app.call(get(path, &app.operator_token())).await.0, StatusCode::OK, "{path}");
+    }
+    let (status, _, body) = app.call(get("/v1/scopes", &app.operator_token())).await;
     assert_eq!(status, StatusCode::OK);
     let scopes: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(scopes[0]["region"], "eu-central-1");

@@ -6,7 +6,7 @@ use crate::{
     detectors::{Class, Quietness},
     findings::{Cost, Finding, Status, charge},
     reconcile::Record,
-    store::Store,
+    store::{Store, StoreError},
     verdict::{Case, Decision, Judgement, NodeFacts, judge, words},
 };
 use jiff::Timestamp;
@@ -27,7 +27,14 @@ struct Explanation<'a> {
 pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
     let Some(finding) = finding(&store, id).await? else { return Ok(ExitCode::from(FAILED)) };
-    let records = store.evidence(&finding.id).await?;
+    let records = match store.evidence(&finding.id).await {
+        // What is known of the finding is shown all the same.
+        Err(error @ StoreError::Corrupt { .. }) => {
+            screen::error(&crate::chain(&error));
+            Vec::new()
+        }
+        records => records?,
+    };
     let decisions: Vec<_> = records.iter().map(replay::Decision::of).collect();
     let metrics = finding.evidence.metrics.as_ref();
     let replays = judge(&finding.evidence.case) == finding.evidence.judgement

@@ -30,10 +30,10 @@ pub(super) struct Question {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Try discarded messages again, as if they were new: those of the events that are named, or all
+    /// Try discarded messages again, as if they were new: those of the events that are named, or all of open findings
     #[command(after_help = "\
 Examples:
-  sweeper messages retry                       every message that was discarded
+  sweeper messages retry                       every discarded message about a finding that is still open
   sweeper messages retry f-3f9a1c22b7d0/2      those of one event, as the list names it
 
 Nothing is sent by this command itself: `sweeper serve` does, within seconds.")]
@@ -92,12 +92,18 @@ fn status(message: &Message) -> String {
 async fn retry(config: &Config, events: Vec<String>, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_to_change(config).await?;
     let events: Vec<_> = events.into_iter().map(EventId).collect();
-    let requeued = store.retry_messages(&events, Timestamp::now()).await?;
+    let (requeued, ended) = store.retry_messages(&events, Timestamp::now()).await?;
     match output {
-        Output::Json => screen::json(&serde_json::json!({ "requeued": requeued }))?,
+        Output::Json => screen::json(&serde_json::json!({ "requeued": requeued, "ended": ended }))?,
         Output::Table => {
-            let messages = words::count(u32::try_from(requeued).unwrap_or(u32::MAX), "message", "messages");
-            screen::print(&format!("{messages} will be tried again."));
+            let count = |count| words::count(u32::try_from(count).unwrap_or(u32::MAX), "message", "messages");
+            screen::print(&format!("{} will be tried again.", count(requeued)));
+            if ended > 0 {
+                screen::print(&format!(
+                    "{} left: their findings have ended. Name their events to send them all the same.",
+                    count(ended)
+                ));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use crate::{
     config::Config,
     findings::FindingId,
     reconcile::{Change, EventKind, Record, Replayed},
-    store::Store,
+    store::{Store, StoreError},
     verdict::words,
 };
 use jiff::Timestamp;
@@ -53,35 +53,46 @@ impl Decision {
 }
 
 /// What `--output json` shows.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Replay {
     findings: usize,
     decisions: Vec<Decision>,
     /// So many decisions are not what this version decides.
     different: usize,
+    /// So many others it decides alike, and says why in other words.
+    in_other_words: usize,
     /// Findings of a version that kept no evidence of its decisions.
     without_evidence: Vec<FindingId>,
+    /// Findings whose evidence this version cannot read, and why.
+    unreadable: Vec<(FindingId, String)>,
 }
 
 pub(super) async fn replay(config: &Config, ids: &[String], output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
     let Some(findings) = wanted(&store, ids).await? else { return Ok(ExitCode::from(FAILED)) };
-    let mut replay =
-        Replay { findings: findings.len(), decisions: Vec::new(), different: 0, without_evidence: Vec::new() };
+    let mut replay = Replay { findings: findings.len(), ..Replay::default() };
     for finding in findings {
         // One finding at a time is in memory: its evidence may have megabytes.
-        let records = store.evidence(&finding).await?;
+        let records = match store.evidence(&finding).await {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                replay.unreadable.push((finding, crate::chain(&error)));
+                continue;
+            }
+            records => records?,
+        };
         if records.is_empty() {
             replay.without_evidence.push(finding);
         }
         replay.decisions.extend(records.iter().map(Decision::of));
     }
     replay.different = replay.decisions.iter().filter(|decision| !decision.is_same()).count();
+    let in_other_words = |decision: &&Decision| decision.is_same() && !decision.replayed.is_same_in_words;
+    replay.in_other_words = replay.decisions.iter().filter(in_other_words).count();
     match output {
         Output::Json => screen::json(&replay)?,
         Output::Table => print(&replay),
     }
-    Ok(if replay.different == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if replay.different == 0 && replay.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 /// The findings of these beginnings of ids, or all; none, with an error on the screen, if one of them is not there.
@@ -115,6 +126,12 @@ fn print(replay: &Replay) {
         (_, different) => format!("this version decides {different} otherwise"),
     };
     screen::print(&format!("{decisions} about {findings}: {result}."));
+    if replay.in_other_words > 0 {
+        screen::print(&format!("Of these, {} in other words.", replay.in_other_words));
+    }
+    for (finding, why) in &replay.unreadable {
+        screen::print(&format!("{WARN}{finding}{WARN:#}: {}", plain(why)));
+    }
     if !replay.without_evidence.is_empty() {
         let ids: Vec<_> = replay.without_evidence.iter().map(|id| id.0.as_str()).collect();
         screen::print(&format!("No evidence is kept of {}: a version before this one decided there.", ids.join(", ")));

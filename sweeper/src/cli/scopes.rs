@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
     let timetable = Timetable::new(&config.sweep)?;
     let store = open_existing(config).await?;
-    let scopes = ScopeStatus::of(store.units().await?, &timetable);
+    let scopes = ScopeStatus::of(store.work_units().await?, &timetable);
     match output {
         Output::Json => screen::json(&scopes)?,
         Output::Table if scopes.is_empty() => {

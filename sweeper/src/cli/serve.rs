@@ -32,7 +32,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let verifier = Verifier::new(settings).context("`identity.aws_certificates` cannot be used")?;
     let store = open(&config).await?;
     store.migrate().await?;
-    api::establish_join_token(&store, &config.join_token_file()).await?;
+    api::establish(&store, &api::FLEET, &config.join_token_file()).await?;
+    api::establish(&store, &api::OPERATOR, &config.operator_token_file()).await?;
     let listener = TcpListener::bind(config.api.listen)
         .await
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
@@ -44,6 +45,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         schedule = config.sweep.schedule,
         channels = ?channels.names(),
         join_token_file = %config.join_token_file().display(),
+        operator_token_file = %config.operator_token_file().display(),
         "serving"
     );
 

@@ -104,6 +104,12 @@ impl Config {
         self.store.url.clone().unwrap_or_else(default)
     }
 
+    /// Where the operator token lies.
+    #[must_use]
+    pub fn operator_token_file(&self) -> PathBuf {
+        self.api.operator_token_file.clone().unwrap_or_else(|| self.data_dir.join("operator-token"))
+    }
+
     /// Where the fleet token lies.
     #[must_use]
     pub fn join_token_file(&self) -> PathBuf {

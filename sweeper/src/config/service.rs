@@ -38,11 +38,13 @@ impl Default for StoreConfig {
 pub struct ApiConfig {
     /// Address and port to listen on.
     pub listen: SocketAddr,
+    /// Where the operator token is written at first start; by default `operator-token` in the data directory.
+    pub operator_token_file: Option<PathBuf>,
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)) }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)), operator_token_file: None }
     }
 }
 

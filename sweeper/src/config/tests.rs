@@ -124,6 +124,7 @@ fn environment_variables_override_the_file_in_every_type() {
     assert_eq!(config.onprem.hourly_usd["default"], "0.25");
     assert_eq!(config.store_url().expose(), "sqlite:///srv/sweeper/sweeper.db?mode=rwc");
     assert_eq!(config.join_token_file(), PathBuf::from("/srv/sweeper/join-token"));
+    assert_eq!(config.operator_token_file(), PathBuf::from("/srv/sweeper/operator-token"));
 }
 
 #[test]

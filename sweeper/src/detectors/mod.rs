@@ -1,7 +1,7 @@
 //! Detectors: for each class of waste a pure function from what one sweep knows of a machine to a [`Detection`].
 //!
 //! What all of them have in common is decided here: a machine that is not there, or that does not run, is no waste of any class, and where a part
-//! that a detector rests on could not be read, the answer is *not known*. [`Inputs`] is all that a detection depends on, as data: the same inputs
+//! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that a detection depends on, as data: the same inputs
 //! give the same detection, always.
 
 mod class;
@@ -110,10 +110,12 @@ pub fn detect(class: Class, inputs: &Inputs, judgement: &Judgement) -> Detection
     if let Some(detection) = inputs.presence.refutes(inputs.case.now_unix_ms) {
         return detection;
     }
-    if inputs.failed.iter().any(|part| rests_on.contains(part)) {
-        return Detection::NotKnown;
+    let lacks_a_part = inputs.failed.iter().any(|part| rests_on.contains(part));
+    match detect(inputs, judgement) {
+        // Work that was seen was seen, whatever else could not be read; nothing is confirmed on half of what it rests on.
+        Detection::Confirmed { .. } if lacks_a_part => Detection::NotKnown,
+        detection => detection,
     }
-    detect(inputs, judgement)
 }
 
 /// Detects one class anew, from nothing but the inputs.

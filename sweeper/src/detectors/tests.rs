@@ -119,6 +119,11 @@ fn a_part_that_failed_makes_not_known_what_rests_on_it_and_nothing_else() {
         let is_known = detect(class, &inputs, &judgement) != Detection::NotKnown;
         assert_eq!(is_known, !rests_on_it, "{class:?} {part:?}");
     }
+    // Work that was seen was seen.
+    let above = Decision::Above { signal: Signal::WorkloadCpu, observation: observation() };
+    let unread = Inputs { failed: vec![SnapshotPart::Inventory], ..inputs(presence(None, Coverage::Failed)) };
+    let works = detect(Class::IdleNode, &unread, &judgement(Verdict::Active, above));
+    assert!(matches!(works, Detection::Refuted { .. }), "{works:?}");
 }
 
 #[test]

@@ -62,14 +62,25 @@ pub struct Finding {
     pub confirmed_sweeps: u32,
     /// What it costs.
     pub cost: Cost,
-    /// What the verdict rested on when last something changed.
+    /// What the verdict rested on when it was last confirmed.
     pub evidence: Evidence,
-    /// So many decisions about it are kept.
-    pub records: u32,
+    /// The decisions about it that are kept.
+    pub recorded: Recorded,
     /// The plan that would end it, once it has been confirmed often enough.
     pub proposal: Option<Proposal>,
     /// Why there is no plan yet, or why there will be none.
     pub not_proposed: Option<String>,
+}
+
+/// How many decisions about a finding are kept, and the last of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Recorded {
+    /// So many.
+    pub count: u32,
+    /// When the last one was made.
+    pub at: Option<Timestamp>,
+    /// So far its evidence reached.
+    pub until: Option<Timestamp>,
 }
 
 /// Whether a finding still holds.

@@ -13,11 +13,11 @@ pub use record::{Record, Replayed};
 
 use crate::{
     detectors::{Class, Inputs, detect},
-    findings::{Cost, Evidence, Finding, FindingId, Machine, Status},
-    verdict::{Decision, Judgement},
+    findings::{Cost, Evidence, Finding, FindingId, Machine, Recorded, Status},
+    verdict::{Case, Judgement},
 };
 use heartbeat::NodeId;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use recommender::{proposal::Proposal, rules::stop::StopInput};
 
 /// What a sweep knows of one machine, with regard to one class of waste.
@@ -152,7 +152,7 @@ impl Decided<'_> {
             confirmed_sweeps: 1,
             cost: (*cost).clone(),
             evidence: self.evidence(),
-            records: 0,
+            recorded: Recorded::default(),
             proposal: None,
             not_proposed: None,
         };
@@ -168,6 +168,7 @@ impl Decided<'_> {
             confirmed_until: until,
             confirmed_sweeps: finding.confirmed_sweeps.saturating_add(1),
             cost: self.seen.cost.clone(),
+            evidence: self.evidence(),
             ..finding
         };
         let plan = self.plan(&mut finding);
@@ -175,7 +176,6 @@ impl Decided<'_> {
         if !self.is_news(&before, &finding) {
             return Step { finding, was_confirmed_at, record: None };
         }
-        finding.evidence = self.evidence();
         let is_planned = before.proposal.is_none() && finding.proposal.is_some();
         let event = if is_planned { EventKind::Planned } else { EventKind::Changed };
         self.step(event, finding, was_confirmed_at, plan)
@@ -210,11 +210,15 @@ impl Decided<'_> {
         was_confirmed_at: Option<Timestamp>,
         plan: Option<StopInput>,
     ) -> Step {
-        finding.records = finding.records.saturating_add(1);
+        finding.recorded = Recorded {
+            count: finding.recorded.count.saturating_add(1),
+            at: Some(self.now),
+            until: Some(finding.confirmed_until),
+        };
         let Seen { class, inputs, cost, .. } = self.seen;
         let record = Record {
             finding: finding.id.clone(),
-            number: finding.records,
+            number: finding.recorded.count,
             at: self.now,
             event,
             class: *class,
@@ -263,15 +267,20 @@ impl Decided<'_> {
         }
     }
 
-    /// Whether a confirmation says something that the kept evidence does not: of the finding, the machine, its agent, or of a time twice as long.
+    /// Whether a confirmation says something that no record does: of the finding, the machine, its agent; or of a time twice as long as the last record
+    /// tells of, or a day later. So a finding of a month has some forty records, and most of what it claims is covered by one.
     fn is_news(&self, before: &Finding, now: &Finding) -> bool {
-        let Seen { inputs, judgement, machine, .. } = self.seen;
-        let agent = |case: &crate::verdict::Case| {
+        let Seen { inputs, machine, .. } = self.seen;
+        let agent = |case: &Case| {
             let node = case.node.as_ref()?;
             Some((node.boot_id, node.agent_version.clone(), node.rules_version.clone(), node.gpu, node.identity))
         };
         let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());
-        before.records == 0
+        let Recorded { count, at: Some(recorded_at), until: Some(recorded_until) } = before.recorded else {
+            return true;
+        };
+        let told = recorded_until.duration_since(now.since);
+        count == 0
             || before.confirmed_sweeps == 0
             || before.since != now.since
             || before.cost != now.cost
@@ -279,17 +288,13 @@ impl Decided<'_> {
             || hash(before) != hash(now)
             || before.evidence.machine.as_ref() != *machine
             || agent(&before.evidence.case) != agent(&inputs.case)
-            || window_ms(judgement) >= window_ms(&before.evidence.judgement).saturating_mul(2).max(1)
+            || now.confirmed_until.duration_since(now.since) >= told.saturating_mul(2)
+            || self.now.duration_since(recorded_at) >= RECORDED_EACH
     }
 }
 
-/// Length of the window in which everything was quiet, in milliseconds; 0 without one.
-fn window_ms(judgement: &Judgement) -> i64 {
-    match &judgement.decision {
-        Decision::AllQuiet { total, .. } => total.end_unix_ms.saturating_sub(total.start_unix_ms),
-        Decision::Above { .. } | Decision::Unknown(_) => 0,
-    }
-}
+/// So often at least a finding that is confirmed gets a record.
+const RECORDED_EACH: SignedDuration = SignedDuration::from_hours(24);
 
 fn is_same_but_for_expiry(old: &Proposal, new: &Proposal, now: Timestamp) -> bool {
     let mut old_plan = old.plan().clone();

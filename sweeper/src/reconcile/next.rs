@@ -63,6 +63,18 @@ pub enum Change {
 }
 
 impl Change {
+    /// The decision alone: another version may say the same in other words.
+    #[must_use]
+    pub fn without_words(&self) -> Self {
+        let because = String::new();
+        match *self {
+            Self::Interrupt { since, until, .. } => Self::Interrupt { since, until, because },
+            Self::Resolve { .. } => Self::Resolve { because },
+            Self::Gone { .. } => Self::Gone { because },
+            ref other => other.clone(),
+        }
+    }
+
     /// In words that a person can check.
     #[must_use]
     pub fn in_words(&self) -> String {

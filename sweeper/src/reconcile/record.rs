@@ -48,8 +48,10 @@ pub struct Replayed {
     pub change: Change,
     /// The plan that it makes.
     pub proposal: Option<ContentHash>,
-    /// Both are what was decided then.
+    /// The same becomes of the finding, since the same moment and up to the same one, and the same plan is made; if not in the same words.
     pub is_same: bool,
+    /// The words are the same, too.
+    pub is_same_in_words: bool,
 }
 
 impl Record {
@@ -60,8 +62,9 @@ impl Record {
         let change = next(self.before.as_ref(), &detection, self.inputs.presence.was_asked());
         let proposal = self.plan.as_ref().and_then(|input| stop::propose(input).ok());
         let proposal = proposal.map(|proposal| proposal.content_hash().clone());
-        let is_same = change == self.change && proposal == self.proposal;
-        Replayed { change, proposal, is_same }
+        let is_same_in_words = change == self.change;
+        let is_same = change.without_words() == self.change.without_words() && proposal == self.proposal;
+        Replayed { change, proposal, is_same, is_same_in_words }
     }
 
     /// The event that it is of.

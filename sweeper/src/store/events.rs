@@ -1,14 +1,8 @@
 //! Events as rows: appended, never changed.
 
 use super::{Doing as _, StoreError, to_unix_ms};
-use crate::{
-    findings::FindingId,
-    reconcile::{Event, EventKind},
-};
-use jiff::Timestamp;
-use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-};
+use crate::reconcile::Event;
+use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _};
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -40,18 +34,4 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, event: &Event) ->
     };
     row::Entity::insert(row).exec_without_returning(transaction).await.doing("write an event")?;
     Ok(())
-}
-
-/// Whether something of this kind has happened to a finding since then.
-pub(crate) async fn happened(
-    transaction: &impl ConnectionTrait,
-    finding: &FindingId,
-    kind: EventKind,
-    since: Timestamp,
-) -> Result<bool, StoreError> {
-    let events = row::Entity::find()
-        .filter(row::Column::FindingId.eq(&finding.0))
-        .filter(row::Column::Kind.eq(kind.as_str()))
-        .filter(row::Column::AtUnixMs.gte(to_unix_ms(since)));
-    Ok(events.count(transaction).await.doing("look for an event")? > 0)
 }

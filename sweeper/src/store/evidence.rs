@@ -39,8 +39,6 @@ mod row {
 
 /// zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
-/// A look-back of a day at an interval of a second has 86,400 observations of about 600 bytes.
-const MAX_INPUTS_BYTES: usize = 64 << 20;
 
 /// What a decision rested on. A later form gets a tag of its own beside this one.
 #[derive(Serialize, Deserialize)]
@@ -91,8 +89,8 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
 
 fn from_row(row: row::Model) -> Result<Record, StoreError> {
     let unreadable = |reason: String| corrupt(format!("evidence {} of {}", row.number, row.finding_id), reason);
-    let inputs =
-        zstd::bulk::decompress(&row.inputs, MAX_INPUTS_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    // What this database holds a sweeper wrote, as long as its look-back made it.
+    let inputs = zstd::decode_all(row.inputs.as_slice()).map_err(|error| unreadable(error.to_string()))?;
     let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
     let Form::MachineV1 { inputs, before, cost, plan } = form;
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;

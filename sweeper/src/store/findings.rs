@@ -3,7 +3,7 @@
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
     detectors::Class,
-    findings::{Cost, Evidence, Finding, FindingId, Status},
+    findings::{Cost, Evidence, Finding, FindingId, Recorded, Status},
 };
 use jiff::Timestamp;
 use recommender::money::HourlyRate;
@@ -11,6 +11,7 @@ use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
 };
+use std::collections::HashSet;
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -37,6 +38,8 @@ mod row {
         pub not_proposed: Option<String>,
         pub confirmed_until_unix_ms: Option<i64>,
         pub records: Option<i32>,
+        pub recorded_unix_ms: Option<i64>,
+        pub recorded_until_unix_ms: Option<i64>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -47,10 +50,6 @@ mod row {
 
 fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| corrupt("a finding", error))
-}
-
-fn sweeps(finding: &Finding) -> i32 {
-    i32::try_from(finding.confirmed_sweeps).unwrap_or(i32::MAX)
 }
 
 fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
@@ -71,7 +70,7 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         since_unix_ms: Set(to_unix_ms(finding.since)),
         opened_unix_ms: Set(to_unix_ms(finding.opened_at)),
         confirmed_unix_ms: Set(to_unix_ms(finding.confirmed_at)),
-        confirmed_sweeps: Set(sweeps(finding)),
+        confirmed_sweeps: Set(i32::try_from(finding.confirmed_sweeps).unwrap_or(i32::MAX)),
         closed_unix_ms: Set(closed_at),
         closed_because: Set(because),
         cost_micro_usd_per_hour: Set(rate),
@@ -80,7 +79,9 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         proposal: Set(finding.proposal.as_ref().map(json).transpose()?),
         not_proposed: Set(finding.not_proposed.clone()),
         confirmed_until_unix_ms: Set(Some(to_unix_ms(finding.confirmed_until))),
-        records: Set(Some(i32::try_from(finding.records).unwrap_or(i32::MAX))),
+        records: Set(Some(i32::try_from(finding.recorded.count).unwrap_or(i32::MAX))),
+        recorded_unix_ms: Set(finding.recorded.at.map(to_unix_ms)),
+        recorded_until_unix_ms: Set(finding.recorded.until.map(to_unix_ms)),
     })
 }
 
@@ -110,7 +111,11 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
             None => Cost::Unknown { why: row.cost_unknown_because.clone().unwrap_or_default() },
         },
         evidence,
-        records: row.records.unwrap_or_default().unsigned_abs(),
+        recorded: Recorded {
+            count: row.records.unwrap_or_default().unsigned_abs(),
+            at: row.recorded_unix_ms.map(from_unix_ms).transpose()?,
+            until: row.recorded_until_unix_ms.map(from_unix_ms).transpose()?,
+        },
         proposal: proposal.map_err(|error| unreadable(error.to_string()))?,
         not_proposed: row.not_proposed.clone(),
         id: FindingId(row.id),
@@ -180,26 +185,15 @@ pub(crate) async fn open(transaction: &impl ConnectionTrait, finding: &Finding) 
     }
 }
 
-/// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read; of one that says nothing new, only how
-/// far it is confirmed: its evidence may have half a megabyte. False if another sweeper has changed it meanwhile; its word is newer then.
+/// Writes a finding that is open in the database and was confirmed at `was_confirmed_at` when it was read. False if
+/// another sweeper has changed it meanwhile; its word is newer then.
 pub(crate) async fn update(
     transaction: &impl ConnectionTrait,
     finding: &Finding,
     was_confirmed_at: Timestamp,
-    is_news: bool,
 ) -> Result<bool, StoreError> {
-    let row = if is_news {
-        to_row(finding)?
-    } else {
-        row::ActiveModel {
-            confirmed_unix_ms: Set(to_unix_ms(finding.confirmed_at)),
-            confirmed_until_unix_ms: Set(Some(to_unix_ms(finding.confirmed_until))),
-            confirmed_sweeps: Set(sweeps(finding)),
-            ..Default::default()
-        }
-    };
     let updated = row::Entity::update_many()
-        .set(row)
+        .set(to_row(finding)?)
         .filter(row::Column::Id.eq(&finding.id.0))
         .filter(row::Column::OpenKey.is_not_null())
         .filter(row::Column::ConfirmedUnixMs.eq(to_unix_ms(was_confirmed_at)))
@@ -258,4 +252,26 @@ pub(crate) async fn closed_since(
         .await
         .doing("look for a finding that was closed")?;
     Ok(id.map(FindingId))
+}
+
+/// Which of these findings are open.
+pub(super) async fn open_among(
+    connection: &impl ConnectionTrait,
+    ids: Vec<String>,
+) -> Result<HashSet<String>, StoreError> {
+    let mut open = HashSet::new();
+    // SQLite takes 32,766 parameters.
+    for some in ids.chunks(1_000) {
+        let found = row::Entity::find()
+            .select_only()
+            .column(row::Column::Id)
+            .filter(row::Column::Id.is_in(some.iter().map(String::as_str)))
+            .filter(row::Column::OpenKey.is_not_null())
+            .into_tuple::<String>()
+            .all(connection)
+            .await
+            .doing("look which findings are open")?;
+        open.extend(found);
+    }
+    Ok(open)
 }

@@ -1,12 +1,12 @@
 //! The outbox as rows: one per event and channel, for good.
 
-use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
-use crate::reconcile::EventId;
+use super::{Doing as _, Store, StoreError, corrupt, findings, from_unix_ms, to_unix_ms};
+use crate::{findings::FindingId, reconcile::EventId};
 use jiff::Timestamp;
-use notifier::message::FindingNotice;
+use notifier::{Receipt, message::FindingNotice};
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::Expr,
+    ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, PaginatorTrait as _,
+    QueryFilter as _, QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::Expr,
 };
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
@@ -41,6 +41,13 @@ mod row {
 const PENDING: &str = "pending";
 const SENT: &str = "sent";
 const FAILED: &str = "failed";
+/// Links of a thread that are followed up.
+const MAX_THREAD: usize = 100;
+
+/// The setting that says until when a channel is paused.
+fn paused(channel: &str) -> String {
+    format!("paused_until_unix_ms/{channel}")
+}
 
 /// A message that this sweeper has claimed, so that nobody else sends it meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +77,37 @@ pub struct OutboxCounts {
     pub failed: u64,
 }
 
-/// Where a message of this channel about a finding's later events belongs: the first message of its thread. None if nothing was ever said of it there.
-pub(crate) async fn thread(
+/// What a later message of this channel about a finding answers: that of its opening. None if nothing was said of it there.
+pub(crate) async fn answered_by_later(
     transaction: &impl ConnectionTrait,
     opening: &EventId,
     channel: &str,
 ) -> Result<Option<EventId>, StoreError> {
     let first = find(transaction, opening, channel).await?;
-    Ok(first.map(|row| EventId(row.answers.unwrap_or(row.event_id))))
+    Ok(first.map(|row| EventId(row.event_id)))
+}
+
+/// Whether people were told of a plan for this finding since then: by a message of its own, or by that of the opening.
+pub(crate) async fn told_a_plan(
+    transaction: &impl ConnectionTrait,
+    finding: &FindingId,
+    since: Timestamp,
+) -> Result<bool, StoreError> {
+    let of_finding = Condition::any()
+        .add(row::Column::EventId.eq(&finding.0))
+        .add(row::Column::EventId.starts_with(format!("{finding}/")));
+    let rows = row::Entity::find()
+        .filter(of_finding)
+        .filter(row::Column::CreatedUnixMs.gte(to_unix_ms(since)))
+        .all(transaction)
+        .await
+        .doing("look what was said of a finding")?;
+    let notices = rows.into_iter().map(message_notice).collect::<Result<Vec<_>, _>>()?;
+    Ok(notices.iter().any(|notice| notice.proposal_summary.is_some()))
+}
+
+fn message_notice(row: row::Model) -> Result<FindingNotice, StoreError> {
+    serde_json::from_str(&row.notice).map_err(|error| corrupt(format!("the notice of {}", row.event_id), error))
 }
 
 async fn find(
@@ -125,7 +155,7 @@ pub(crate) async fn put(
 pub enum Answered {
     /// It waits itself, until then at least.
     Waits(Timestamp),
-    /// It was sent, and this names it on its channel.
+    /// It was sent, and this names the thread that it stands in.
     Sent(String),
     /// It never will be, or nobody kept what names it.
     Unnamed,
@@ -223,6 +253,9 @@ impl Store {
         until: Timestamp,
     ) -> Result<Option<Claimed>, StoreError> {
         let now_ms = to_unix_ms(now);
+        if now_ms < self.paused_until_unix_ms(channel).await? {
+            return Ok(None);
+        }
         loop {
             let due = row::Entity::find()
                 .filter(row::Column::State.eq(PENDING))
@@ -260,18 +293,20 @@ impl Store {
         }
     }
 
-    /// Notes that a message has been delivered, and what names it on its channel.
+    /// Notes that a message has been delivered, and what names it on its channel. One that stands in no thread begins one.
     ///
     /// # Errors
     /// If the database does not answer; the message may then be sent once more.
-    pub async fn message_sent(&self, message: &Claimed, receipt: &str, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn message_sent(&self, message: &Claimed, receipt: &Receipt, now: Timestamp) -> Result<(), StoreError> {
+        let answers = message.answers.as_ref().filter(|_| receipt.in_thread);
         let update = row::ActiveModel {
-            receipt: Set(Some(receipt.to_owned())),
             state: Set(SENT.to_owned()),
             attempts: Set(attempts(message)),
             sent_unix_ms: Set(Some(to_unix_ms(now))),
             claimed_until_unix_ms: Set(0),
             last_error: Set(None),
+            receipt: Set(receipt.reference.clone()),
+            answers: Set(answers.map(|event| event.0.clone())),
             ..Default::default()
         };
         self.update_message(message, update).await
@@ -303,13 +338,20 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn answered(&self, event: &EventId, channel: &str) -> Result<Answered, StoreError> {
-        Ok(match find(self.connection(), event, channel).await? {
-            Some(row) if row.state == PENDING => {
-                Answered::Waits(from_unix_ms(row.next_attempt_unix_ms.max(row.claimed_until_unix_ms))?)
+        let Some(mut row) = find(self.connection(), event, channel).await? else { return Ok(Answered::Unnamed) };
+        if row.state == PENDING {
+            let until = row.next_attempt_unix_ms.max(row.claimed_until_unix_ms);
+            return Ok(Answered::Waits(from_unix_ms(until)?));
+        }
+        // Up to the message that began the thread: each link was in it when it was sent. A finding that comes and goes for a day makes a few.
+        for _ in 0..MAX_THREAD {
+            let Some(above) = row.answers.take() else { break };
+            match find(self.connection(), &EventId(above), channel).await? {
+                Some(above) if above.receipt.is_some() => row = above,
+                _ => break,
             }
-            Some(row::Model { receipt: Some(receipt), .. }) => Answered::Sent(receipt),
-            _ => Answered::Unnamed,
-        })
+        }
+        Ok(row.receipt.map_or(Answered::Unnamed, Answered::Sent))
     }
 
     /// Leaves a claimed message until then, without having tried it.
@@ -330,15 +372,13 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn pause_channel(&self, channel: &str, until: Timestamp) -> Result<(), StoreError> {
-        row::Entity::update_many()
-            .col_expr(row::Column::NextAttemptUnixMs, Expr::value(to_unix_ms(until)))
-            .filter(row::Column::Channel.eq(channel))
-            .filter(row::Column::State.eq(PENDING))
-            .filter(row::Column::NextAttemptUnixMs.lt(to_unix_ms(until)))
-            .exec(self.connection())
-            .await
-            .doing("pause a channel")?;
-        Ok(())
+        self.put_setting(&paused(channel), &to_unix_ms(until).to_string()).await
+    }
+
+    /// Until when nothing is sent on a channel, in milliseconds since 1970; 0 if that is not so.
+    async fn paused_until_unix_ms(&self, channel: &str) -> Result<i64, StoreError> {
+        let until = self.setting(&paused(channel)).await?;
+        Ok(until.and_then(|until| until.parse().ok()).unwrap_or(0))
     }
 
     /// The messages that were written last, in one state or in any, newest first.
@@ -358,29 +398,50 @@ impl Store {
         rows.into_iter().map(message).collect()
     }
 
-    /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events, or all without any. Returns how many.
+    /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events; or without any, all whose findings are
+    /// open. Says how many, and how many were left because their findings have ended.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn retry_messages(&self, events: &[EventId], now: Timestamp) -> Result<u64, StoreError> {
-        let events = Some(events).filter(|events| !events.is_empty());
-        let requeued = row::Entity::update_many()
-            .set(row::ActiveModel {
-                state: Set(PENDING.to_owned()),
-                attempts: Set(0),
-                created_unix_ms: Set(to_unix_ms(now)),
-                next_attempt_unix_ms: Set(to_unix_ms(now)),
-                claimed_until_unix_ms: Set(0),
-                ..Default::default()
-            })
-            .filter(row::Column::State.eq(FAILED))
-            .apply_if(events, |messages, events| {
-                messages.filter(row::Column::EventId.is_in(events.iter().map(|event| event.0.clone())))
-            })
-            .exec(self.connection())
-            .await
-            .doing("requeue messages")?;
-        Ok(requeued.rows_affected)
+    pub async fn retry_messages(&self, events: &[EventId], now: Timestamp) -> Result<(u64, u64), StoreError> {
+        let (mut wanted, mut ended): (Vec<String>, u64) = (events.iter().map(|event| event.0.clone()).collect(), 0);
+        if events.is_empty() {
+            let failed = row::Entity::find().filter(row::Column::State.eq(FAILED));
+            let failed =
+                failed.select_only().column(row::Column::EventId).into_tuple::<String>().all(self.connection());
+            let failed = failed.await.doing("list the messages that were discarded")?;
+            let finding = |event: &str| event.split('/').next().unwrap_or_default().to_owned();
+            let open =
+                findings::open_among(self.connection(), failed.iter().map(|event| finding(event)).collect()).await?;
+            (wanted, ended) = failed.into_iter().fold((Vec::new(), 0), |(mut wanted, ended), event| {
+                if open.contains(&finding(&event)) {
+                    wanted.push(event);
+                    (wanted, ended)
+                } else {
+                    (wanted, ended + 1)
+                }
+            });
+        }
+        let mut requeued = 0;
+        // SQLite takes 32,766 parameters.
+        for some in wanted.chunks(1_000) {
+            let updated = row::Entity::update_many()
+                .set(row::ActiveModel {
+                    state: Set(PENDING.to_owned()),
+                    attempts: Set(0),
+                    created_unix_ms: Set(to_unix_ms(now)),
+                    next_attempt_unix_ms: Set(to_unix_ms(now)),
+                    claimed_until_unix_ms: Set(0),
+                    ..Default::default()
+                })
+                .filter(row::Column::State.eq(FAILED))
+                .filter(row::Column::EventId.is_in(some.iter().map(String::as_str)))
+                .exec(self.connection())
+                .await
+                .doing("requeue messages")?;
+            requeued += updated.rows_affected;
+        }
+        Ok((requeued, ended))
     }
 
     async fn update_message(&self, message: &Claimed, update: row::ActiveModel) -> Result<(), StoreError> {
@@ -399,14 +460,21 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn next_message_due(&self, channels: &[&str]) -> Result<Option<Timestamp>, StoreError> {
-        let first = row::Entity::find()
-            .filter(row::Column::State.eq(PENDING))
-            .filter(row::Column::Channel.is_in(channels.iter().copied()))
-            .order_by_asc(row::Column::NextAttemptUnixMs)
-            .one(self.connection())
-            .await
-            .doing("look for the next message")?;
-        first.map(|row| from_unix_ms(row.next_attempt_unix_ms.max(row.claimed_until_unix_ms))).transpose()
+        let mut next = None;
+        for channel in channels {
+            let first = row::Entity::find()
+                .filter(row::Column::State.eq(PENDING))
+                .filter(row::Column::Channel.eq(*channel))
+                .order_by_asc(row::Column::NextAttemptUnixMs)
+                .one(self.connection())
+                .await
+                .doing("look for the next message")?;
+            let Some(row) = first else { continue };
+            let paused = self.paused_until_unix_ms(channel).await?;
+            let due = row.next_attempt_unix_ms.max(row.claimed_until_unix_ms).max(paused);
+            next = Some(next.map_or(due, |next: i64| next.min(due)));
+        }
+        next.map(from_unix_ms).transpose()
     }
 
     /// How many messages are in which state.

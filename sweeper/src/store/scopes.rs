@@ -168,7 +168,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn register_scopes(&self, scopes: &BTreeSet<Scope>, length: Duration) -> Result<(), StoreError> {
-        let known: BTreeSet<_> = self.units().await?.states.into_iter().map(|state| state.unit).collect();
+        let known: BTreeSet<_> = self.work_units().await?.states.into_iter().map(|state| state.unit).collect();
         let wanted = std::iter::once(WorkUnit::Uncovered).chain(scopes.iter().cloned().map(WorkUnit::Scope));
         let new: Vec<WorkUnit> = wanted.filter(|unit| !known.contains(unit)).collect();
         if new.is_empty() {
@@ -193,7 +193,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn units(&self) -> Result<WorkUnits, StoreError> {
+    pub async fn work_units(&self) -> Result<WorkUnits, StoreError> {
         let now = database_now(self.connection()).await?;
         let rows = row::Entity::find()
             .order_by_asc(row::Column::Provider)

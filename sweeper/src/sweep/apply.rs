@@ -66,7 +66,7 @@ pub(super) async fn apply(
     // An end is written before what takes its place.
     for Step { finding, was_confirmed_at, record } in &outcome.steps {
         match was_confirmed_at {
-            Some(at) if !findings::update(&transaction, finding, *at, record.is_some()).await? => {
+            Some(at) if !findings::update(&transaction, finding, *at).await? => {
                 roll_back(transaction).await?;
                 return Err(SweepError::Overtaken { unit: unit.clone(), finding: finding.id.clone() });
             }
@@ -152,7 +152,7 @@ async fn enqueue(
     let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
     let (notice, before) = match event.kind {
         EventKind::Opened => (notice(finding), findings::closed_since(transaction, finding, recently).await?),
-        EventKind::Planned if !events::happened(transaction, &finding.id, EventKind::Planned, recently).await? => {
+        EventKind::Planned if !outbox::told_a_plan(transaction, &finding.id, recently).await? => {
             (plan_notice(finding), Some(finding.id.clone()))
         }
         EventKind::Planned | EventKind::Changed | EventKind::Interrupted | EventKind::Resolved | EventKind::Gone => {
@@ -161,7 +161,7 @@ async fn enqueue(
     };
     for channel in &context.channels {
         let answers = match &before {
-            Some(finding) => outbox::thread(transaction, &EventId(finding.0.clone()), channel).await?,
+            Some(finding) => outbox::answered_by_later(transaction, &EventId(finding.0.clone()), channel).await?,
             None => None,
         };
         outbox::put(transaction, &event.id, channel, &notice, answers, event.at).await?;

@@ -167,7 +167,11 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
     Presence {
         listed: subject.instance.as_ref().map(|instance| instance.state.clone()),
         coverage: subject.coverage,
-        last_heard: subject.node.as_ref().and_then(|node| node.last_seen_at),
+        last_heard: subject.node.as_ref().and_then(|node| {
+            // A node whose heartbeats are refused is there.
+            let refused = node.refused.as_ref().map(|(at, _)| *at);
+            node.last_seen_at.max(refused)
+        }),
         gone_after_s: config.verdict.gone_after.as_secs(),
     }
 }

@@ -65,7 +65,7 @@ impl Replica {
         let ticks = heard.borrow().clone();
         let (store, config) = (&self.context.store, &self.context.config);
         if self.discovered_for.as_ref() == Some(&ticks) {
-            let wait = free_in(&store.units().await?, &ticks);
+            let wait = free_in(&store.work_units().await?, &ticks);
             if wait != Some(Duration::ZERO) {
                 return Ok(wait);
             }
@@ -74,7 +74,7 @@ impl Replica {
         store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
         self.discovered_for = Some(ticks.clone());
         let (this, ticks, discovery) = (&*self, &ticks, &discovery);
-        let due = store.units().await?.states.into_iter().filter(|state| is_due(state, ticks));
+        let due = store.work_units().await?.states.into_iter().filter(|state| is_due(state, ticks));
         // All of them end, whatever becomes of one: what they hold is worth writing.
         let ended: Vec<Result<(), StoreError>> = stream::iter(due)
             .map(|state| async move {
@@ -86,7 +86,7 @@ impl Replica {
             .collect()
             .await;
         ended.into_iter().collect::<Result<(), _>>()?;
-        Ok(free_in(&store.units().await?, ticks))
+        Ok(free_in(&store.work_units().await?, ticks))
     }
 
     /// Does nothing if somebody else sweeps it, or has.
@@ -206,7 +206,7 @@ async fn sweep_all(
     let asked = Asked { context, owner, now, at: Instant::now(), progress };
     let discovery = discover(config).await;
     store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
-    let units: Vec<WorkUnit> = store.units().await?.states.into_iter().map(|state| state.unit).collect();
+    let units: Vec<WorkUnit> = store.work_units().await?.states.into_iter().map(|state| state.unit).collect();
     let not_asked = discovery.not_asked(&units);
     progress.scopes(discovery.to_read(&units));
     let swept: Vec<_> =
@@ -250,7 +250,7 @@ impl Asked<'_> {
                     swept => return Ok((unit, Ok(swept?))),
                 }
             }
-            let states = store.units().await?.states;
+            let states = store.work_units().await?.states;
             let held = states.into_iter().find(|state| state.unit == unit).and_then(|state| state.held);
             if let Some(held) = held {
                 if since.elapsed() >= length {

@@ -37,7 +37,7 @@ async fn write(store: &Store, lease: &Lease, finished: &Finished) -> bool {
 }
 
 async fn only_state(store: &Store) -> WorkUnitState {
-    store.units().await.expect("an answer").states.remove(0)
+    store.work_units().await.expect("an answer").states.remove(0)
 }
 
 #[tokio::test]
@@ -93,6 +93,6 @@ async fn a_work_unit_of_a_later_version_is_left_to_it() {
         ..row::ActiveModel::default()
     };
     row::Entity::insert(row).exec_without_returning(store.connection()).await.expect("a row");
-    let states = store.units().await.expect("an answer").states;
+    let states = store.work_units().await.expect("an answer").states;
     assert_eq!(states.into_iter().map(|state| state.unit).collect::<Vec<_>>(), [WorkUnit::Uncovered]);
 }

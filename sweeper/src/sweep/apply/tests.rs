@@ -230,7 +230,7 @@ async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_findi
     let other = findings::open(store.connection(), &Finding { resource, ..found.clone() }).await;
     assert!(matches!(other, Err(StoreError::Collision { .. })), "{other:?}");
     assert!(
-        matches!(findings::update(store.connection(), &found, at(0), true).await, Ok(false)),
+        matches!(findings::update(store.connection(), &found, at(0)).await, Ok(false)),
         "confirmed later than that"
     );
 }
@@ -263,6 +263,18 @@ async fn a_host_that_is_silent_for_too_long_is_gone_and_one_that_a_provider_list
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_host_whose_heartbeats_are_refused_is_not_gone() {
+    let mut refused = blind(None, Coverage::NotAsked, None);
+    refused.subject.node = judged(None, Coverage::NotAsked).subject.node.map(|node| Node {
+        last_seen_at: Some(at(0) - SignedDuration::from_hours(24 * 30)),
+        refused: Some((at(0) - SignedDuration::from_hours(1), "its clock is off".into())),
+        ..node
+    });
+    let (open, _) = sweeps(vec![judged(None, Coverage::NotAsked), refused]).await;
+    assert_eq!(open, [Class::IdleNode]);
 }
 
 /// A machine that no agent reports from, and whose provider saw this much CPU, in millionths.
