@@ -336,21 +336,24 @@ async fn what_was_discarded_is_listed_with_its_reason_and_tried_again_on_request
     stage.delivered(1).await;
     assert_eq!(failed().await, Vec::<serde_json::Value>::new());
     assert_eq!(stage.sweeper.json(&["messages", "retry"]).await["requeued"], 0, "what was sent is not sent again");
+}
 
-    // What has ended meanwhile is sent on request only.
+#[tokio::test]
+async fn what_is_about_an_ended_finding_is_tried_again_only_by_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (moto, stage, instance) = planned(folder.path(), 2).await;
     stage.slack.fail_next(&[slack::Fault::Error("is_archived")]);
-    let node = quiet::report(&stage.sweeper, "quiet-2").await;
-    stage.sweep().await;
-    let discarded = wait::until("a discarded message", DELIVERY_TIMEOUT, || async { failed().await.pop() }).await;
-    quiet::report_as(&stage.sweeper, &node, "quiet-2", |heartbeat| {
-        let received = heartbeat.sequence * 10_000_000_000;
-        heartbeat.counters.iter_mut().for_each(|counters| counters.network_received_bytes = Some(received));
+    let finding = stage.sweep().await["opened"][0].as_str().expect("a finding").to_owned();
+    wait::until("a discarded message", DELIVERY_TIMEOUT, || async {
+        let failed = stage.sweeper.json(&["messages", "--state", "failed"]).await;
+        failed.as_array().is_some_and(|failed| failed.len() == 1).then_some(())
     })
     .await;
-    assert_eq!(stage.sweep().await["closed"][0], discarded["event"]);
+    let terminated = Instance { state: Some("terminated".into()), ..Instance::default() };
+    moto.change_in(ACCOUNT, REGION, &instance, &terminated).await;
+    assert_eq!(stage.sweep().await["closed"][0], finding.as_str());
     let retried = stage.sweeper.json(&["messages", "retry"]).await;
     assert_eq!((&retried["requeued"], &retried["ended"]), (&0.into(), &1.into()));
-    let event = discarded["event"].as_str().expect("an event");
-    assert_eq!(stage.sweeper.json(&["messages", "retry", event]).await["requeued"], 1);
-    stage.delivered(2).await;
+    assert_eq!(stage.sweeper.json(&["messages", "retry", &finding]).await["requeued"], 1);
+    stage.delivered(1).await;
 }
