@@ -87,7 +87,8 @@ impl Channels {
 
     /// How long a message of this channel is claimed for one attempt.
     fn claim(&self, channel: &str) -> SignedDuration {
-        let attempt = if channel == EMAIL { self.email_timeout } else { SLACK_TIMEOUT };
+        // A reply that Slack takes in no thread is posted once more by itself.
+        let attempt = if channel == EMAIL { self.email_timeout } else { SLACK_TIMEOUT.saturating_mul(2) };
         SignedDuration::try_from(attempt.saturating_add(MARGIN)).unwrap_or(SignedDuration::MAX)
     }
 

@@ -193,14 +193,14 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-async fn is(store: &Store, token: &SharedToken, given: &TokenHash) -> Result<bool, Refusal> {
+async fn is_token(store: &Store, token: &SharedToken, given: &TokenHash) -> Result<bool, Refusal> {
     let known = store.setting(token.setting).await?.unwrap_or_default();
     Ok(bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())))
 }
 
 /// Lets only holders of the operator token pass: neither a node's token nor the join secret says which accounts there are.
 pub(super) async fn require_operator(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
-    if is(store, &OPERATOR, &TokenHash::of(bearer(headers)?)).await? {
+    if is_token(store, &OPERATOR, &TokenHash::of(bearer(headers)?)).await? {
         return Ok(());
     }
     let detail = "This is not the operator token; `operator-token` in the sweeper's data directory (`api.operator_token_file`) holds the right one.";
@@ -214,7 +214,7 @@ pub(super) async fn join_secret(store: &Store, headers: &HeaderMap) -> Result<Jo
     }
     let token = bearer(headers)?;
     let given = TokenHash::of(token);
-    if is(store, &FLEET, &given).await? {
+    if is_token(store, &FLEET, &given).await? {
         return Ok(JoinSecret::Fleet);
     }
     if token.starts_with(ONCE_PREFIX) && store.is_join_token(&given).await? {

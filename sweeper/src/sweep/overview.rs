@@ -178,3 +178,50 @@ fn is_unused(address: &Address) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+
+    /// One work unit's machines: region, owner, price if it is known.
+    type Machine = (String, Option<String>, Option<u16>);
+
+    fn of(machines: &[Machine]) -> Overview {
+        let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut overview = Overview::default();
+        for (region, owner, price) in machines {
+            let micro_usd_per_hour = price.map_or(0, i64::from);
+            let rate = RunRate { machines: 1, priced: usize::from(price.is_some()), micro_usd_per_hour };
+            overview.running.add(rate);
+            regions.entry(Some(region.clone())).or_insert_with(RunRate::default).add(rate);
+            owners.entry(owner.clone()).or_insert_with(RunRate::default).add(rate);
+            if price.is_none() {
+                *reasons.entry(format!("no price in {region}")).or_insert(0) += 1;
+            }
+        }
+        Overview { by_region: parts(regions), by_owner: parts(owners), unpriced: ordered(reasons), ..overview }
+    }
+
+    fn reports(units: &[Vec<Machine>]) -> Overview {
+        let empty = Report::union(Timestamp::UNIX_EPOCH, Vec::new(), &[], &[]);
+        let reports: Vec<_> = units.iter().map(|unit| Report { overview: of(unit), ..empty.clone() }).collect();
+        Overview::union(reports.iter())
+    }
+
+    proptest! {
+        #[test]
+        fn all_work_units_together_are_what_one_of_all_machines_would_be(
+            units in prop::collection::vec(
+                prop::collection::vec(("[ab]", prop::option::of("[xy]"), prop::option::of(1_u16..9)), 0..6), 0..5,
+            ),
+        ) {
+            let whole = of(&units.concat());
+            let union = reports(&units);
+            prop_assert_eq!(union.running, whole.running);
+            prop_assert_eq!(union.running.machines, units.iter().map(Vec::len).sum::<usize>());
+            prop_assert_eq!(union, whole);
+        }
+    }
+}
