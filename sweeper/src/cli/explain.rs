@@ -27,17 +27,18 @@ struct Explanation<'a> {
 pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
     let Some(finding) = finding(&store, id).await? else { return Ok(ExitCode::from(FAILED)) };
-    let records = match store.evidence(&finding.id).await {
-        // What is known of the finding is shown all the same.
+    let (records, is_readable) = match store.evidence(&finding.id).await {
+        // What is known of the finding is shown all the same; that its evidence says the same again is not known.
         Err(error @ StoreError::Corrupt { .. }) => {
             screen::error(&crate::chain(&error));
-            Vec::new()
+            (Vec::new(), false)
         }
-        records => records?,
+        records => (records?, true),
     };
     let decisions: Vec<_> = records.iter().map(replay::Decision::of).collect();
     let metrics = finding.evidence.metrics.as_ref();
-    let replays = judge(&finding.evidence.case) == finding.evidence.judgement
+    let replays = is_readable
+        && judge(&finding.evidence.case) == finding.evidence.judgement
         && metrics.is_none_or(|case| case.judge() == Quietness::Quiet)
         && decisions.iter().all(replay::Decision::is_same);
     match output {
@@ -155,7 +156,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
     } else {
         let _ = writeln!(
             out,
-            "  {WARN}this version decides otherwise from the kept evidence (`sweeper replay {}` says what); the next sweep decides{WARN:#}",
+            "  {WARN}this version decides otherwise from the kept evidence, or cannot read it (`sweeper replay {}` says which); the next sweep decides{WARN:#}",
             finding.id
         );
     }

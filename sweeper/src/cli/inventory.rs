@@ -1,6 +1,6 @@
 //! `sweeper inventory`.
 
-use super::{FAILED, Output, open_existing, screen, sweep};
+use super::{FAILED, Output, open_existing, screen};
 use crate::{
     config::Config,
     inventory::Kind,
@@ -148,7 +148,7 @@ fn list(answer: &Answer) -> String {
         let _ = writeln!(out, "Nothing had been listed at {at}. `sweeper sweep` reads the inventory.");
         return out;
     }
-    let mut table = sweep::bare_table(["KIND", "STATE", "TYPE", "UNCHANGED SINCE", "NAME", "RESOURCE"]);
+    let mut table = screen::bare_table(["KIND", "STATE", "TYPE", "UNCHANGED SINCE", "NAME", "RESOURCE"]);
     for line in &answer.resources {
         table.add_row([
             plain(&line.kind),
@@ -159,7 +159,7 @@ fn list(answer: &Answer) -> String {
             plain(&line.resource),
         ]);
     }
-    out.push_str(&sweep::trim_lines(&table.to_string()));
+    out.push_str(&screen::trim_lines(&table.to_string()));
     out
 }
 

@@ -6,7 +6,7 @@
 use super::{
     Output,
     inventory::{NotKnown, warnings},
-    open_existing, screen, sweep,
+    open_existing, screen,
 };
 use crate::{
     config::Config,
@@ -136,7 +136,7 @@ fn table(answer: &Answer) -> String {
         return out;
     }
     let header = ["JOB", "NAME", "STATUS", "REASON", "QUEUE", "INSTANCE", "NODE", "CONTAINER", "SINCE"];
-    let mut table = sweep::bare_table(header);
+    let mut table = screen::bare_table(header);
     for Chain { job, placements } in &answer.jobs {
         let shown = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), plain);
         let each = |of: &dyn Fn(&crate::jobs::Placement) -> Option<String>| {
@@ -160,7 +160,7 @@ fn table(answer: &Answer) -> String {
             job.since().map_or_else(|| "-".to_owned(), |since| words::time(since.as_millisecond())),
         ]);
     }
-    out.push_str(&sweep::trim_lines(&table.to_string()));
+    out.push_str(&screen::trim_lines(&table.to_string()));
     out
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     FAILED, Output, Printed, node, open_existing, open_to_change, screen,
-    sweep::{bare_table, trim_lines},
+    screen::{bare_table, trim_lines},
 };
 use crate::{
     api,

@@ -2,7 +2,7 @@
 
 use super::{
     Output, open_existing, screen,
-    sweep::{bare_table, trim_lines},
+    screen::{bare_table, trim_lines},
 };
 use crate::{
     config::Config,

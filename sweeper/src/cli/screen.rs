@@ -1,6 +1,7 @@
 //! Writing to a terminal: colours only there, and nothing that a machine's name could do to it.
 
 use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Table, presets};
 use std::io::Write as _;
 
 pub(super) const BOLD: Style = Style::new().bold();
@@ -27,6 +28,19 @@ pub(super) fn error(text: &str) {
 pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&heartbeat::text::visible_json(&serde_json::to_string_pretty(value)?));
     Ok(())
+}
+
+/// An empty table without lines.
+pub(super) fn bare_table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    table
+}
+
+/// Tables pad their last column, which looks wrong in a terminal that is narrower.
+pub(super) fn trim_lines(text: &str) -> String {
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

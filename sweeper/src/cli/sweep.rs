@@ -1,17 +1,20 @@
 //! `sweeper sweep`.
 
+mod overview;
+
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
     detectors::{Class, Seen},
     inventory::Kind,
     outbox,
-    sweep::{self, Context, Counts, FindingLine, Left, MachineLine, NotAsked, Overview, Report, RunRate, ScopeLine},
+    sweep::{self, Context, Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine},
     verdict::words,
 };
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::CellAlignment;
 use jiff::Timestamp;
-use screen::{BOLD, DIM, WARN, plain};
+use overview::{next_step, overview};
+use screen::{BOLD, DIM, WARN, bare_table, plain, trim_lines};
 use std::{fmt::Write as _, process::ExitCode};
 
 pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<ExitCode> {
@@ -93,98 +96,6 @@ fn table(report: &Report) -> String {
     out
 }
 
-/// More lines than these push the findings off the screen; JSON has them all.
-const MOST_PARTS: usize = 5;
-
-/// What runs and what it costs, and what is left lying about.
-fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLine]) {
-    // What could not be listed may be there as well.
-    let or_more = |kind: Kind| {
-        let may_be_of = |scope: &ScopeLine| scope.kind.as_deref().is_none_or(|listed| listed == kind.as_str());
-        let is_partial = scopes.iter().any(|scope| scope.failed.is_some() && may_be_of(scope));
-        if is_partial { " or more" } else { "" }
-    };
-    let Overview { running, unpriced, unattached_volumes, unused_addresses, .. } = overview;
-    if running.machines > 0 {
-        let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(Kind::Instance)));
-        out.push_str(&parts(overview));
-        for reason in unpriced {
-            let count = words::count(u32::try_from(reason.machines).unwrap_or(u32::MAX), "machine", "machines");
-            let _ = writeln!(out, "  {WARN}no price of {count}:{WARN:#} {}", plain(&reason.why));
-        }
-    }
-    let left = |left: Left, kind: Kind, one: &str, many: &str| {
-        let size = if left.gib > 0 { format!(" ({} GiB)", left.gib) } else { String::new() };
-        let what = if left.count == 1 { one } else { many };
-        (left.count > 0).then(|| format!("{}{} {what}{size}", left.count, or_more(kind)))
-    };
-    let lying = [
-        left(*unattached_volumes, Kind::Volume, "volume attached to nothing", "volumes attached to nothing"),
-        left(*unused_addresses, Kind::Address, "address tied to nothing", "addresses tied to nothing"),
-    ];
-    let lying: Vec<String> = lying.into_iter().flatten().collect();
-    if !lying.is_empty() {
-        let _ =
-            writeln!(out, "\n{BOLD}Left lying about:{BOLD:#} {}. `sweeper inventory` lists each.", lying.join(", "));
-    }
-}
-
-fn burns(rate: RunRate, or_more: &str) -> String {
-    let what = if rate.machines == 1 { "machine runs" } else { "machines run" };
-    let machines = format!("{}{or_more} {what}", rate.machines);
-    if rate.priced == 0 {
-        return format!("{machines}; what they cost is not known");
-    }
-    let per_hour = rate.per_hour();
-    let not_priced = rate.machines - rate.priced;
-    let besides = if not_priced > 0 { format!(", besides {not_priced} without a known price") } else { String::new() };
-    format!("{machines}: {per_hour}, {} a month at list prices{besides}", per_hour.per_month().in_cents())
-}
-
-/// Regions and owners, dearest first.
-fn parts(overview: &Overview) -> String {
-    let Overview { by_region, by_owner, .. } = overview;
-    // Where nobody has an owner, the total says it all.
-    let has_owners = by_owner.iter().any(|part| part.name.is_some());
-    let owners = if has_owners { by_owner.as_slice() } else { &[] };
-    let mut table = bare_table(["", "", ""]);
-    for (label, parts) in [("", by_region.as_slice()), ("owner ", owners)] {
-        for part in parts.iter().take(MOST_PARTS) {
-            let name = part.name.as_deref().map(|name| format!("{label}{name}"));
-            let cost = if part.rate.priced == 0 { "not known".to_owned() } else { part.rate.per_hour().to_string() };
-            let name = name.unwrap_or_else(|| "without an owner's tag".to_owned());
-            table.add_row([plain(&name), part.rate.machines.to_string(), cost]);
-        }
-        if parts.len() > MOST_PARTS {
-            let more = format!("and {} more: sweeper sweep --output json", parts.len() - MOST_PARTS);
-            table.add_row([more, String::new(), String::new()]);
-        }
-    }
-    for column in [1, 2] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    // The header is empty: its line is not for people.
-    let table = trim_lines(&table.to_string());
-    table.lines().filter(|line| !line.is_empty()).map(|line| format!(" {line}\n")).collect()
-}
-
-/// What would tell most: an agent on the dearest machines of which nothing is known.
-fn next_step(out: &mut String, blind_spots: &[MachineLine]) {
-    const NAMED: usize = 3;
-    if blind_spots.is_empty() {
-        return;
-    }
-    let name = |machine: &MachineLine| plain(machine.name.as_deref().unwrap_or(&machine.resource));
-    let dearest: Vec<String> = blind_spots.iter().take(NAMED).map(name).collect();
-    let _ = writeln!(
-        out,
-        "{BOLD}Next:{BOLD:#} put an agent on {} (docs/operations.md). What they do is not known until one reports.",
-        dearest.join(", ")
-    );
-}
-
 fn not_asked(out: &mut String, report: &Report) {
     for NotAsked { provider, why } in &report.not_asked {
         let _ = writeln!(out, "{DIM}not asked: {}: {}{DIM:#}", plain(provider), plain(why));
@@ -257,18 +168,6 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
     trim_lines(&table.to_string())
 }
 
-pub(super) fn bare_table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
-    table
-}
-
-/// Tables pad their last column, which looks wrong in a terminal that is narrower.
-pub(super) fn trim_lines(text: &str) -> String {
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
-
 /// What all findings cost together, as far as their prices are known.
 fn total(findings: &[FindingLine]) -> String {
     let known: Vec<i64> = findings.iter().filter_map(|finding| finding.cost_micro_usd_per_hour).collect();
@@ -320,7 +219,7 @@ fn why(machine: &MachineLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::{Part, Reason};
+    use crate::sweep::{Left, Overview, Part, Reason, RunRate};
 
     fn line(kind: Option<&str>, listed: Option<usize>) -> ScopeLine {
         ScopeLine {

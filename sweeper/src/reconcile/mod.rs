@@ -161,15 +161,23 @@ impl Decided<'_> {
     }
 
     fn confirmed(&self, since: Timestamp, until: Timestamp, finding: Finding) -> Step {
-        let before = finding.clone();
+        let before = finding;
+        // All but the evidence is small; that may have half a megabyte, and is not copied only to be replaced.
         let mut finding = Finding {
             since,
             confirmed_at: self.now,
             confirmed_until: until,
-            confirmed_sweeps: finding.confirmed_sweeps.saturating_add(1),
+            confirmed_sweeps: before.confirmed_sweeps.saturating_add(1),
             cost: self.seen.cost.clone(),
             evidence: self.evidence(),
-            ..finding
+            id: before.id.clone(),
+            class: before.class,
+            resource: before.resource.clone(),
+            status: Status::Open,
+            opened_at: before.opened_at,
+            recorded: before.recorded,
+            proposal: before.proposal.clone(),
+            not_proposed: before.not_proposed.clone(),
         };
         let plan = self.plan(&mut finding);
         let was_confirmed_at = Some(before.confirmed_at);

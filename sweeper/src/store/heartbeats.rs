@@ -187,7 +187,7 @@ fn sequences_of(mark: &boot::Model) -> sea_orm::Select<row::Entity> {
 }
 
 /// The highest sequence that the sender no longer holds, and how many up to there never arrived. A sender cannot discard what it has
-/// not yet sent, so the discarded_until ends at the highest sequence known.
+/// not yet sent, so this ends at the highest sequence known.
 async fn discarded(
     transaction: &DatabaseTransaction,
     mark: &boot::Model,

@@ -1,12 +1,16 @@
 //! The outbox as rows: one per event and channel, for good.
 
-use super::{Doing as _, Store, StoreError, corrupt, findings, from_unix_ms, to_unix_ms};
+mod messages;
+
+pub use messages::{Message, MessageState};
+
+use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{findings::FindingId, reconcile::EventId};
 use jiff::Timestamp;
 use notifier::{Receipt, message::FindingNotice};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, PaginatorTrait as _,
-    QueryFilter as _, QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::Expr,
+    QueryFilter as _, QueryOrder as _, sea_query::Expr,
 };
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
@@ -102,11 +106,11 @@ pub(crate) async fn told_a_plan(
         .all(transaction)
         .await
         .doing("look what was said of a finding")?;
-    let notices = rows.into_iter().map(message_notice).collect::<Result<Vec<_>, _>>()?;
+    let notices = rows.iter().map(notice).collect::<Result<Vec<_>, _>>()?;
     Ok(notices.iter().any(|notice| notice.proposal_summary.is_some()))
 }
 
-fn message_notice(row: row::Model) -> Result<FindingNotice, StoreError> {
+fn notice(row: &row::Model) -> Result<FindingNotice, StoreError> {
     serde_json::from_str(&row.notice).map_err(|error| corrupt(format!("the notice of {}", row.event_id), error))
 }
 
@@ -161,85 +165,6 @@ pub enum Answered {
     Unnamed,
 }
 
-/// In which state a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageState {
-    /// Waiting for its first or next attempt.
-    Pending,
-    /// A server has taken it.
-    Sent,
-    /// Discarded: refused for good, or for too long.
-    Failed,
-}
-
-impl MessageState {
-    /// The word for it, everywhere.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => PENDING,
-            Self::Sent => SENT,
-            Self::Failed => FAILED,
-        }
-    }
-}
-
-/// A message as `sweeper messages` lists it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Message {
-    /// Of which event.
-    pub event: EventId,
-    /// By which channel.
-    pub channel: String,
-    /// Of which finding.
-    pub finding: String,
-    /// What it says first.
-    pub headline: String,
-    /// Whether it was sent.
-    pub state: MessageState,
-    /// So often it was tried.
-    pub attempts: u32,
-    /// When it was written.
-    pub created_at: Timestamp,
-    /// When it is tried next, if it waits.
-    pub next_attempt_at: Option<Timestamp>,
-    /// When a server took it.
-    pub sent_at: Option<Timestamp>,
-    /// Why the last attempt failed.
-    pub last_error: Option<String>,
-    /// What names it on its channel: Slack's `CHANNEL/TS`, or the mail's Message-ID.
-    pub receipt: Option<String>,
-    /// The event whose message it answers.
-    pub answers: Option<EventId>,
-}
-
-fn message(row: row::Model) -> Result<Message, StoreError> {
-    let unreadable = |reason: String| corrupt(format!("the message of {}", row.event_id), reason);
-    let notice: FindingNotice = serde_json::from_str(&row.notice).map_err(|error| unreadable(error.to_string()))?;
-    let state = match row.state.as_str() {
-        PENDING => MessageState::Pending,
-        SENT => MessageState::Sent,
-        FAILED => MessageState::Failed,
-        other => return Err(unreadable(format!("state `{other}`"))),
-    };
-    let next = row.next_attempt_unix_ms.max(row.claimed_until_unix_ms);
-    Ok(Message {
-        finding: notice.finding_id,
-        headline: notice.headline,
-        state,
-        attempts: row.attempts.unsigned_abs(),
-        created_at: from_unix_ms(row.created_unix_ms)?,
-        next_attempt_at: (state == MessageState::Pending).then(|| from_unix_ms(next)).transpose()?,
-        sent_at: row.sent_unix_ms.map(from_unix_ms).transpose()?,
-        last_error: row.last_error,
-        receipt: row.receipt,
-        answers: row.answers.map(EventId),
-        event: EventId(row.event_id),
-        channel: row.channel,
-    })
-}
-
 impl Store {
     /// Claims the message of this channel that has been due for longest, until `until`: a sweeper that dies with a claim
     /// leaves the message to others after that. `None` if nothing is due that nobody else has claimed.
@@ -279,13 +204,11 @@ impl Store {
                 .await
                 .doing("claim a message")?;
             if won.rows_affected == 1 {
-                let notice = serde_json::from_str(&message.notice)
-                    .map_err(|error| corrupt(format!("the notice of {}", message.event_id), error))?;
                 return Ok(Some(Claimed {
+                    notice: notice(&message)?,
                     event_id: EventId(message.event_id),
                     answers: message.answers.map(EventId),
                     channel: message.channel,
-                    notice,
                     attempts: message.attempts.unsigned_abs(),
                     created_at: from_unix_ms(message.created_unix_ms)?,
                 }));
@@ -379,69 +302,6 @@ impl Store {
     async fn paused_until_unix_ms(&self, channel: &str) -> Result<i64, StoreError> {
         let until = self.setting(&paused(channel)).await?;
         Ok(until.and_then(|until| until.parse().ok()).unwrap_or(0))
-    }
-
-    /// The messages that were written last, in one state or in any, newest first.
-    ///
-    /// # Errors
-    /// If the database does not answer or holds a notice of another version.
-    pub async fn messages(&self, state: Option<MessageState>, most: u64) -> Result<Vec<Message>, StoreError> {
-        let rows = row::Entity::find()
-            .apply_if(state, |messages, state| messages.filter(row::Column::State.eq(state.as_str())))
-            .order_by_desc(row::Column::CreatedUnixMs)
-            .order_by_asc(row::Column::EventId)
-            .order_by_asc(row::Column::Channel)
-            .limit(most)
-            .all(self.connection())
-            .await
-            .doing("list the messages")?;
-        rows.into_iter().map(message).collect()
-    }
-
-    /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events; or without any, all whose findings are
-    /// open. Says how many, and how many were left because their findings have ended.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn retry_messages(&self, events: &[EventId], now: Timestamp) -> Result<(u64, u64), StoreError> {
-        let (mut wanted, mut ended): (Vec<String>, u64) = (events.iter().map(|event| event.0.clone()).collect(), 0);
-        if events.is_empty() {
-            let failed = row::Entity::find().filter(row::Column::State.eq(FAILED));
-            let failed =
-                failed.select_only().column(row::Column::EventId).into_tuple::<String>().all(self.connection());
-            let failed = failed.await.doing("list the messages that were discarded")?;
-            let finding = |event: &str| event.split('/').next().unwrap_or_default().to_owned();
-            let open =
-                findings::open_among(self.connection(), failed.iter().map(|event| finding(event)).collect()).await?;
-            (wanted, ended) = failed.into_iter().fold((Vec::new(), 0), |(mut wanted, ended), event| {
-                if open.contains(&finding(&event)) {
-                    wanted.push(event);
-                    (wanted, ended)
-                } else {
-                    (wanted, ended + 1)
-                }
-            });
-        }
-        let mut requeued = 0;
-        // SQLite takes 32,766 parameters.
-        for some in wanted.chunks(1_000) {
-            let updated = row::Entity::update_many()
-                .set(row::ActiveModel {
-                    state: Set(PENDING.to_owned()),
-                    attempts: Set(0),
-                    created_unix_ms: Set(to_unix_ms(now)),
-                    next_attempt_unix_ms: Set(to_unix_ms(now)),
-                    claimed_until_unix_ms: Set(0),
-                    ..Default::default()
-                })
-                .filter(row::Column::State.eq(FAILED))
-                .filter(row::Column::EventId.is_in(some.iter().map(String::as_str)))
-                .exec(self.connection())
-                .await
-                .doing("requeue messages")?;
-            requeued += updated.rows_affected;
-        }
-        Ok((requeued, ended))
     }
 
     async fn update_message(&self, message: &Claimed, update: row::ActiveModel) -> Result<(), StoreError> {

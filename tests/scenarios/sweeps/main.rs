@@ -2,21 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use heartbeat::{BootId, NodeId, wire};
+mod evidence;
+mod site;
+
+use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
-use lab::{quiet, sample, sweeper::Sweeper};
+use lab::sweeper::Sweeper;
 use notifier::Receipt;
 use sea_orm::ConnectionTrait as _;
+use site::{BUSY, Site, kinds};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use sweeper::{
-    config::{Config, Enabled, PricingSource},
-    findings::{Cost, FindingId, Status},
+    findings::Status,
     inventory::{self, Kind, Provider, Scope, Silent},
-    reconcile::{Change, EventKind, Record},
-    store::{Store, TokenHash},
+    reconcile::{Change, EventKind},
+    store::Store,
     sweep::{self, Context, Progress, Report},
     work_unit::WorkUnit,
 };
@@ -29,174 +32,12 @@ lab::on_both_databases! {
     an_agent_that_is_restarted_ten_times_in_a_night_is_told_once,
     a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding,
     a_finding_of_the_version_before_is_carried_over_and_told_no_second_time,
-    evidence_is_kept_when_something_changes_and_not_at_every_sweep,
-    a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed,
     two_sweepers_at_once_open_one_finding_and_one_message_a_channel,
     a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
     a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
     a_claimed_message_is_left_alone_until_its_claim_ends,
     a_message_waits_for_its_next_attempt_and_may_be_discarded,
 }
-
-const INTERVAL: SignedDuration = SignedDuration::from_secs(30);
-const BOOT: BootId = BootId(uuid::Uuid::from_u128(7));
-
-/// A site with one node on premises that costs $0.25 an hour, idle after five minutes.
-struct Site {
-    context: Context,
-    node: NodeId,
-    began: Timestamp,
-    sent: u64,
-    cpu_ns: u64,
-    /// How many intervals had passed when the agent was started.
-    started: u64,
-}
-
-impl Site {
-    async fn new(url: &str) -> Self {
-        Self::with_node(url, sample::node(1)).await
-    }
-
-    async fn with_node(url: &str, node: NodeId) -> Self {
-        let store = Store::connect(url).await.unwrap();
-        store.migrate().await.unwrap();
-        let mut config = Config::default();
-        config.aws.enabled = Enabled::No;
-        config.pricing.source = PricingSource::None;
-        config.verdict.idle_after = Duration::from_secs(300);
-        config.onprem.hourly_usd.insert("default".into(), "0.25".into());
-        let request = heartbeat::api::JoinRequest {
-            node_id: node.clone(),
-            boot_id: BOOT,
-            hostname: "quiet-1".into(),
-            agent_version: "0.1.0".into(),
-            proof: None,
-        };
-        let began = Timestamp::from_millisecond(1_790_000_000_000).unwrap();
-        store.join_node(&request, &TokenHash::of("token"), began).await.unwrap();
-        Self {
-            context: Context { store, config, channels: vec!["slack", "email"] },
-            node,
-            began,
-            sent: 0,
-            cpu_ns: 0,
-            started: 0,
-        }
-    }
-
-    /// The end of the last interval.
-    fn now(&self) -> Timestamp {
-        self.began + INTERVAL * i32::try_from(self.sent).unwrap()
-    }
-
-    /// So many intervals pass, each with so much CPU time of a workload.
-    async fn pass(&mut self, intervals: u64, cpu_ns: u64) {
-        let first = self.sent + 1;
-        for _ in 0..intervals {
-            self.sent += 1;
-            self.cpu_ns += cpu_ns;
-            let envelope = wire::Envelope {
-                version: heartbeat::envelope::VERSION,
-                node_id: self.node.to_string(),
-                boot_id: BOOT.to_string(),
-                oldest_retained_sequence: first,
-                sent_unix_ms: self.now().as_millisecond(),
-                heartbeats: vec![self.heartbeat()],
-            };
-            self.context.store.store_heartbeats(&sample::checked(&envelope), self.now()).await.unwrap();
-        }
-    }
-
-    /// The agent is down for so many intervals, and counts from zero afterwards.
-    fn restart(&mut self, intervals: u64) {
-        self.sent += intervals;
-        (self.started, self.cpu_ns) = (self.sent, 0);
-    }
-
-    fn heartbeat(&self) -> wire::Heartbeat {
-        let zero = Some(0);
-        // It booted an hour before.
-        let end_s = 3_600 + self.sent * 30;
-        wire::Heartbeat {
-            sequence: self.sent,
-            interval: Some(wire::Interval {
-                start_unix_ms: (self.now() - INTERVAL).as_millisecond(),
-                end_unix_ms: self.now().as_millisecond(),
-                start_boottime_ns: (end_s - 30) * 1_000_000_000,
-                end_boottime_ns: end_s * 1_000_000_000,
-                observed_since_unix_ms: self.began.as_millisecond(),
-                counters_since_boottime_ns: (3_600 + self.started * 30) * 1_000_000_000,
-            }),
-            host: Some(wire::Host { hostname: "quiet-1".into(), interval_ms: 30_000, cpus: 2, ..Default::default() }),
-            counters: Some(wire::HostCounters {
-                cpu_busy_ns: Some(self.cpu_ns),
-                disk_read_bytes: zero,
-                disk_written_bytes: zero,
-                network_received_bytes: zero,
-                network_sent_bytes: zero,
-                oom_kills: zero,
-                ..Default::default()
-            }),
-            workloads: vec![
-                sample::kernel(),
-                wire::WorkloadActivity {
-                    class: wire::Class::Workload.into(),
-                    key: "/work".into(),
-                    top_command: "python3".into(),
-                    live_processes: 1,
-                    live_threads: 1,
-                    cpu_ns: Some(self.cpu_ns),
-                    disk_read_bytes: zero,
-                    disk_written_bytes: zero,
-                    forks: zero,
-                    execs: zero,
-                    exits: zero,
-                    oom_kills: zero,
-                    peak_resident_bytes: zero,
-                    ..wire::WorkloadActivity::default()
-                },
-            ],
-            coverage: Some(wire::Coverage {
-                source: wire::Source::Ebpf.into(),
-                capabilities: Vec::new(),
-                drops: Vec::new(),
-            }),
-            agent: None,
-            ..wire::Heartbeat::default()
-        }
-    }
-
-    async fn sweep(&self) -> Report {
-        sweep::run(&self.context, self.now() + SignedDuration::from_secs(1), &Silent).await.unwrap()
-    }
-
-    async fn pending(&self) -> u64 {
-        self.context.store.outbox_counts().await.unwrap().pending
-    }
-
-    /// What was decided about each finding, oldest first; every decision is made again from what the database holds, with the same result.
-    async fn decisions(&self) -> Vec<Vec<Record>> {
-        let mut decisions = Vec::new();
-        for id in self.context.store.finding_ids().await.unwrap() {
-            let records = self.context.store.evidence(&id).await.unwrap();
-            let numbers: Vec<_> = records.iter().map(|record| record.number).collect();
-            assert_eq!(numbers, (1..=u32::try_from(records.len()).unwrap()).collect::<Vec<_>>());
-            for record in &records {
-                let replayed = record.replay();
-                assert!(replayed.is_same, "{:?} and {replayed:?}", record.change);
-            }
-            assert_eq!(records.first().map(|first| first.event), Some(EventKind::Opened));
-            decisions.push(records);
-        }
-        decisions
-    }
-}
-
-fn kinds(records: &[Record]) -> Vec<EventKind> {
-    records.iter().map(|record| record.event).collect()
-}
-
-const BUSY: u64 = 20_000_000_000;
 
 async fn an_idle_node_is_found_priced_and_told_once(url: String) {
     let mut site = Site::new(&url).await;
@@ -300,58 +141,6 @@ async fn an_agent_that_is_restarted_ten_times_in_a_night_is_told_once(url: Strin
     let decisions = site.decisions().await;
     let [records] = decisions.as_slice() else { panic!("{decisions:?}") };
     assert_eq!(records.len(), 22, "opened, unconfirmed and confirmed ten times, closed");
-}
-
-async fn evidence_is_kept_when_something_changes_and_not_at_every_sweep(url: String) {
-    let mut site = Site::new(&url).await;
-    site.pass(12, 0).await;
-    site.sweep().await;
-    site.pass(1, 0).await;
-    site.sweep().await;
-    let kept = site.decisions().await[0].len();
-    assert_eq!(kept, 2, "opened, and why there is no plan");
-    for _ in 0..10 {
-        site.pass(1, 0).await;
-        site.sweep().await;
-    }
-    assert_eq!(site.decisions().await[0].len(), kept, "nothing changed");
-    let open = site.context.store.open_findings().await.unwrap();
-    assert_eq!((open[0].confirmed_sweeps, open[0].confirmed_until), (12, site.now()), "it is confirmed all the same");
-    site.pass(100, 0).await;
-    site.sweep().await;
-    assert_eq!(site.decisions().await[0].len(), kept + 1, "a window twice as long is news");
-    site.context.config.onprem.hourly_usd.insert("default".into(), "0.30".into());
-    site.pass(1, 0).await;
-    site.sweep().await;
-    let decisions = site.decisions().await;
-    assert_eq!(decisions[0].len(), kept + 2, "another price is news");
-    assert_eq!(decisions[0][kept + 1].cost, Cost::Known { per_hour: "0.30".parse().unwrap() });
-}
-
-async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url: String) {
-    let mut site = Site::new(&url).await;
-    site.pass(20, 0).await;
-    let id = site.sweep().await.opened[0].clone();
-    let database = site.context.store.connection();
-    // As a sweeper of the version before leaves it.
-    for statement in [
-        "DELETE FROM evidence",
-        "UPDATE findings SET records = NULL, recorded_unix_ms = NULL, recorded_until_unix_ms = NULL, confirmed_until_unix_ms = NULL",
-    ] {
-        assert_eq!(database.execute_unprepared(statement).await.unwrap().rows_affected(), 1, "{statement}");
-    }
-    let open = site.context.store.open_findings().await.unwrap();
-    assert_eq!(
-        (open[0].confirmed_until, open[0].recorded.count),
-        (site.now(), 0),
-        "its evidence tells how far it reaches"
-    );
-    site.pass(1, 0).await;
-    let report = site.sweep().await;
-    assert_eq!((report.findings[0].id.as_str(), report.opened.len()), (id.as_str(), 0));
-    let records = site.context.store.evidence(&FindingId(id)).await.unwrap();
-    let [record] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((record.event, record.replay().is_same), (EventKind::Changed, true));
 }
 
 async fn a_schedule_that_is_slower_than_the_look_back_confirms_the_same_finding(url: String) {
@@ -508,56 +297,6 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
     assert_eq!((second.findings.len(), second.counts.idle), (1, 1), "it is judged in one work unit: {second:?}");
     assert_eq!(site.context.store.work_units().await.unwrap().states.len(), 2);
     assert_eq!(site.pending().await, 2, "nothing is told twice");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_decision_that_this_version_would_not_make_is_named_and_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let sweeper = Sweeper::start(folder.path(), "[aws]\nenabled = \"no\"\n", &[]).await;
-    let done = sweeper.run(&["replay"]).await;
-    assert!(done.status.success() && done.stdout.starts_with(b"0 decisions about 0 findings"), "{done:?}");
-    let names = ["quiet-1", "quiet-2"];
-    for name in names {
-        quiet::report(&sweeper, name).await;
-    }
-    let (_, report) = sweeper.sweep().await;
-    let ids: Vec<&str> = report["opened"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
-    assert_eq!(sweeper.replays().await, (2, 0));
-    let url = format!("sqlite://{}/data/sweeper.db?mode=rw", folder.path().display());
-    let store = Store::connect(&url).await.unwrap();
-    // As if the version that decided had counted an hour more.
-    let conclusion = store.evidence(&FindingId(ids[0].to_owned())).await.unwrap().remove(0).change;
-    let Change::Open { since, until } = conclusion else { panic!("{conclusion:?}") };
-    let earlier = since - SignedDuration::from_hours(1);
-    let change = format!(
-        "UPDATE evidence SET conclusion = replace(conclusion, '{since}', '{earlier}') WHERE finding_id = '{}'",
-        ids[0]
-    );
-    assert_eq!(store.connection().execute_unprepared(&change).await.unwrap().rows_affected(), 1);
-    let before = store.open_findings().await.unwrap();
-
-    let done = sweeper.run(&["replay"]).await;
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert_eq!(done.status.code(), Some(1), "{said}");
-    let time = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
-    let window = |since| format!("it is so, from {} to {}", time(since), time(until));
-    for part in [
-        ids[0],
-        &format!("decided then: {}", window(earlier)),
-        &format!("this version: {}", window(since)),
-        "2 decisions about 2 findings: this version decides 1 otherwise.",
-    ] {
-        assert!(said.contains(part), "`{part}` is not in:\n{said}");
-    }
-    assert!(!said.contains(ids[1]), "{said}");
-    let other = sweeper.run(&["replay", ids[1]]).await;
-    assert!(other.status.success(), "{other:?}");
-    let nothing = sweeper.run(&["replay", "f-nothing"]).await;
-    assert_eq!(nothing.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("there is no finding `f-nothing`"), "{nothing:?}");
-    let explained = String::from_utf8(sweeper.run(&["explain", ids[0]]).await.stdout).unwrap();
-    assert!(explained.contains("this version decides otherwise from the kept evidence"), "{explained}");
-    assert_eq!(store.open_findings().await.unwrap(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
