@@ -9,6 +9,7 @@ mod decoded_size;
 pub mod envelope;
 pub mod identity;
 mod json;
+mod stored;
 pub mod sts;
 pub mod text;
 
@@ -20,3 +21,4 @@ pub mod wire {
 
 pub use envelope::{DecodeError, Unpacked, decode, encode, unpack};
 pub use identity::{BootId, IdentityError, NodeId};
+pub use stored::{pack_one, unpack_one};

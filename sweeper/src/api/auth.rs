@@ -7,7 +7,8 @@
 
 use super::problem::{Reason, Refusal};
 use crate::identity::challenge::ChallengeKey;
-use crate::store::{JoinSecret, Node, Store, StoreError, TokenHash};
+use crate::ingest::{Ingest, Sender};
+use crate::store::{JoinSecret, Store, StoreError, TokenHash};
 use axum::http::{HeaderMap, header};
 use heartbeat::api::SIGNATURE_HEADER;
 use rand::TryRngCore as _;
@@ -225,14 +226,25 @@ pub(super) async fn join_secret(store: &Store, headers: &HeaderMap) -> Result<Jo
     Err(Refusal::new(Reason::Unauthenticated, detail))
 }
 
-/// The node whose token the request carries. It is looked up by its hash, so the time that takes tells nothing about the token.
-pub(super) async fn require_node(store: &Store, headers: &HeaderMap) -> Result<Node, Refusal> {
+const NOT_KNOWN: &str =
+    "This node token is not known, has expired, or is void since the node joined anew or was revoked; join again.";
+
+fn shown_node_token(headers: &HeaderMap) -> Result<TokenHash, Refusal> {
     let token = bearer(headers)?;
-    let unknown =
-        "This node token is not known, has expired, or is void since the node joined anew or was revoked; join again.";
     if !token.starts_with(NODE_PREFIX) {
-        return Err(Refusal::new(Reason::Unauthenticated, unknown));
+        return Err(Refusal::new(Reason::Unauthenticated, NOT_KNOWN));
     }
-    let node = store.node_by_token(&TokenHash::of(token)).await?;
-    node.ok_or_else(|| Refusal::new(Reason::Unauthenticated, unknown))
+    Ok(TokenHash::of(token))
+}
+
+/// Lets only nodes pass. A token is looked up by its hash, so the time that takes tells nothing about it.
+pub(super) async fn require_node(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
+    let node = store.node_by_token(&shown_node_token(headers)?).await?;
+    node.map(drop).ok_or_else(|| Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
+}
+
+/// The node whose token the request carries, or carried when it was last looked up: see [`Ingest::receive`].
+pub(super) async fn require_sender(ingest: &Ingest, headers: &HeaderMap) -> Result<Sender, Refusal> {
+    let sender = ingest.sender(shown_node_token(headers)?).await?;
+    sender.ok_or_else(|| Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
 }

@@ -5,8 +5,8 @@ use super::{
     problem::{Reason, Refusal},
 };
 use crate::{
-    ingest::Rejected,
-    store::{Node, Stored},
+    ingest::{Rejected, Sender},
+    store::Stored,
 };
 use axum::{Json, body::Body, extract::State, http::HeaderMap};
 use heartbeat::{
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 const MAX_WHY_BYTES: usize = 512;
 
 /// Notes with the node why its heartbeats are refused, if they would be refused again: it is not silent.
-async fn note(state: &AppState, node: &Node, refusal: &Refusal) {
+async fn note(state: &AppState, node: &Sender, refusal: &Refusal) {
     if !refusal.reason.is_the_senders() {
         return;
     }
@@ -36,12 +36,12 @@ pub(super) async fn receive(
     headers: HeaderMap,
     content: Body,
 ) -> Result<Json<Ack>, Refusal> {
-    let node = auth::require_node(state.store(), &headers).await?;
+    let node = auth::require_sender(state.ingest(), &headers).await?;
     let served = async || -> Result<(BootId, Stored), Refusal> {
         body::require_type(&headers, CONTENT_TYPE, CONTENT_ENCODING)?;
-        let _slot = state.body_slot()?;
+        let slot = state.body_slot()?;
         let bytes = body::read(&headers, content, MAX_BODY_BYTES).await?;
-        Ok(state.ingest().receive(&node.node_id, bytes).await?)
+        Ok(state.ingest().receive(&node, bytes, slot).await?)
     };
     let (boot_id, stored) = match served().await {
         Ok(stored) => stored,
@@ -70,8 +70,9 @@ impl From<Rejected> for Refusal {
             Rejected::Unreadable(error) => unreadable(&error),
             Rejected::ForeignNode { .. } => Self::new(Reason::ForbiddenNode, detail),
             Rejected::ClockSkew(_) => Self::new(Reason::ClockSkew, detail),
+            Rejected::TokenVoid => Self::new(Reason::Unauthenticated, detail),
             Rejected::Store(error) => error.into(),
-            Rejected::Closing => Self::new(Reason::Unavailable, detail),
+            Rejected::Unavailable | Rejected::Closing => Self::new(Reason::Unavailable, detail),
             Rejected::Failed => Self::new(Reason::Internal, detail),
         }
     }

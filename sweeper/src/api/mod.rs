@@ -2,7 +2,7 @@
 //!
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
 //! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
-//! over 16 KiB; with one, a body of 256 KiB. At most `MAX_BODIES` are held and as many unpacked at once as there are cores (4 MiB each), and what they
+//! over 16 KiB; with one (or, for heartbeats, one that was valid within the last half hour), a body of 256 KiB. At most `MAX_BODIES` are held and as many unpacked at once as there are cores (4 MiB each), and what they
 //! become takes at most 128 MiB, counted before it is decoded (`ingest`). Plain HTTP: TLS ends in front of it.
 
 mod auth;

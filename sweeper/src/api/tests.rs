@@ -387,3 +387,25 @@ fn get_rules(token: &str, known: Option<&str>) -> Request<Body> {
     let request = known.into_iter().fold(request, |request, tag| request.header(header::IF_NONE_MATCH, tag));
     request.body(Body::empty()).unwrap()
 }
+
+#[tokio::test]
+async fn whoever_shares_a_group_with_what_the_database_refuses_is_stored_all_the_same() {
+    use sea_orm::ConnectionTrait as _;
+    let app = TestApp::new().await;
+    let (good, bad) = (app.join(NODE).await.node_token, app.join(OTHER).await.node_token);
+    let refuse = format!(
+        "CREATE TRIGGER refuse BEFORE INSERT ON heartbeats WHEN NEW.node_id = '{OTHER}' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    );
+    app.store.connection().execute_unprepared(&refuse).await.unwrap();
+    let of = |node: &str, sequence: u64| {
+        let envelope = wire::Envelope { oldest_retained_sequence: 1, ..envelope(node, &[sequence]) };
+        heartbeat::encode(&envelope).unwrap()
+    };
+    let calls = (1..=20_u64).flat_map(|sequence| {
+        [app.call(post_envelope(&good, of(NODE, sequence))), app.call(post_envelope(&bad, of(OTHER, sequence)))]
+    });
+    let answers = futures::future::join_all(calls).await;
+    let statuses: Vec<_> = answers.iter().map(|(status, ..)| *status).collect();
+    assert_eq!(statuses, [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE].repeat(20));
+    assert_eq!((app.stored(NODE).await, app.stored(OTHER).await), (20, 0));
+}

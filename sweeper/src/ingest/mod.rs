@@ -1,15 +1,23 @@
-//! What is done with a body of heartbeats once its sender is known: unpack → count → decode → version → node → clock → store.
+//! What is done with a body of heartbeats: whose token → unpack → count → decode → version → node → clock → pack → group commit.
 //!
 //! What it takes in memory is counted before it is decoded, and waits for its part of what all that are under way may take.
 //! Nothing of a refused envelope is stored. The order matters: a sender learns the first fault only, and what costs least is checked first.
 
 mod clock;
+mod group;
 
-use crate::store::{Store, StoreError, Stored};
+use crate::store::{Delivered, Delivery, Store, StoreError, Stored, TokenHash};
+use group::{Group, NotStored};
 use heartbeat::{BootId, DecodeError, NodeId};
 use jiff::Timestamp;
+use moka::sync::Cache;
 use std::{sync::Arc, time::Duration};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+
+/// So many tokens are remembered as known, at some 250 bytes each, and for so long: one look-up in the database for sixty heartbeats. What is
+/// remembered only lets a body be read; whether the token still is its node's is looked at again where the heartbeats are stored.
+const MAX_REMEMBERED: u64 = 100_000;
+const REMEMBERED_FOR: Duration = Duration::from_secs(1_800);
 
 /// Memory of all envelopes that are decoded and not yet stored, in bytes: five of the largest.
 const MAX_DECODED_BYTES_AT_ONCE: usize = 128 << 20;
@@ -24,6 +32,16 @@ pub(crate) struct Ingest {
     clock_skew: Duration,
     decoders: Arc<Semaphore>,
     memory: Arc<Semaphore>,
+    senders: Cache<String, NodeId>,
+    group: OnceCell<Group>,
+}
+
+/// Whose token it is, as far as it is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    /// Who it is.
+    pub(crate) node_id: NodeId,
+    token: TokenHash,
 }
 
 /// Why an envelope is not stored.
@@ -34,13 +52,19 @@ pub(crate) enum Rejected {
     Unreadable(#[from] DecodeError),
     /// It speaks of another node than its sender.
     #[error("The token is that of {sender}, the heartbeats claim to be of {claimed}.")]
-    ForeignNode { sender: NodeId, claimed: NodeId },
+    ForeignNode { sender: String, claimed: String },
+    /// Its token is void since a moment.
+    #[error("This node token has expired, or is void since the node joined anew or was revoked; join again.")]
+    TokenVoid,
     /// Its clock is off.
     #[error(transparent)]
     ClockSkew(#[from] clock::Skewed),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database is away.
+    #[error("The database does not answer; send them again later.")]
+    Unavailable,
     /// The sweeper is shutting down.
     #[error("The sweeper is shutting down.")]
     Closing,
@@ -54,28 +78,52 @@ impl Ingest {
     pub(crate) fn new(store: Store, clock_skew: Duration) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = Arc::new(Semaphore::new(MAX_DECODED_BYTES_AT_ONCE / MEMORY_UNIT_BYTES));
-        Self { store, clock_skew, decoders: Arc::new(Semaphore::new(cores)), memory }
+        let senders = Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(REMEMBERED_FOR).build();
+        let decoders = Arc::new(Semaphore::new(cores));
+        Self { store, clock_skew, decoders, memory, senders, group: OnceCell::new() }
     }
 
-    /// Checks and stores one envelope of `sender`, and says of which boot it is.
-    pub(crate) async fn receive(&self, sender: &NodeId, body: Vec<u8>) -> Result<(BootId, Stored), Rejected> {
+    /// The node that holds a token; none if nobody does.
+    pub(crate) async fn sender(&self, token: TokenHash) -> Result<Option<Sender>, StoreError> {
+        if let Some(node_id) = self.senders.get(token.as_str()) {
+            return Ok(Some(Sender { node_id, token }));
+        }
+        // Who is not known is not remembered either: somebody may join with it in a moment.
+        let Some(node) = self.store.node_by_token(&token).await? else { return Ok(None) };
+        self.senders.insert(token.as_str().to_owned(), node.node_id.clone());
+        Ok(Some(Sender { node_id: node.node_id, token }))
+    }
+
+    /// Checks and stores one envelope of `sender`, and says of which boot it is. `held` is let go once the body is decoded.
+    pub(crate) async fn receive(
+        &self,
+        sender: &Sender,
+        body: Vec<u8>,
+        held: impl Send + 'static,
+    ) -> Result<(BootId, Stored), Rejected> {
         // As many are unpacked as there are slots, and no more wait for memory. What is under way keeps both, though its sender may be gone.
         let slot = self.decoder_slot().await?;
-        let (unpacked, slot) = blocking(move || Ok((heartbeat::unpack(&body)?, slot))).await?;
+        let (unpacked, slot) = blocking(move || Ok((heartbeat::unpack(&body)?, (slot, held)))).await?;
         let memory = self.memory(unpacked.decoded_bytes()).await?;
-        let decoded = blocking(move || {
-            let envelope = unpacked.decode()?;
-            drop(slot);
-            Ok((envelope, memory))
+        let (Sender { node_id, token }, skew) = (sender.clone(), self.clock_skew);
+        let packed = blocking(move || {
+            let (envelope, _slot) = (unpacked.decode()?, slot);
+            if envelope.node_id != node_id {
+                let (sender, claimed) = (node_id.to_string(), envelope.node_id.to_string());
+                return Err(Rejected::ForeignNode { sender, claimed });
+            }
+            clock::check(Timestamp::now(), skew, &envelope)?;
+            Ok((envelope.boot_id, Delivery::new(&envelope, Some(token))?, memory))
         });
-        let (envelope, _memory) = decoded.await?;
-        if envelope.node_id != *sender {
-            return Err(Rejected::ForeignNode { sender: sender.clone(), claimed: envelope.node_id.clone() });
+        let (boot_id, delivery, _memory) = packed.await?;
+        let group = self.group.get_or_init(async || Group::over(self.store.clone())).await;
+        match group.store(delivery).await? {
+            Delivered::Stored(stored) => Ok((boot_id, stored)),
+            Delivered::TokenVoid => {
+                self.senders.invalidate(sender.token.as_str());
+                Err(Rejected::TokenVoid)
+            }
         }
-        let now = Timestamp::now();
-        clock::check(now, self.clock_skew, &envelope)?;
-        let stored = self.store.store_heartbeats(&envelope, now).await?;
-        Ok((envelope.boot_id, stored))
     }
 
     /// A place among the bodies unpacked at once, as many as there are cores.
@@ -90,10 +138,19 @@ impl Ingest {
     }
 }
 
-/// Up to 4 MiB are unpacked and parsed: milliseconds that would hold up other requests.
+/// Up to 4 MiB are unpacked, parsed and packed: milliseconds that would hold up other requests.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, Rejected> + Send + 'static,
 ) -> Result<T, Rejected> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|_| Rejected::Failed)?;
-    Ok(done?)
+    tokio::task::spawn_blocking(work).await.map_err(|_| Rejected::Failed)?
+}
+
+impl From<NotStored> for Rejected {
+    fn from(not_stored: NotStored) -> Self {
+        match not_stored {
+            NotStored::Store(error) => Self::Store(error),
+            NotStored::NotTried => Self::Unavailable,
+            NotStored::Closing => Self::Closing,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with the database.
 
-use sea_orm::DbErr;
+use sea_orm::{DbErr, RuntimeErr};
 
 /// Why the store did not answer. The database's own words are the source.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,20 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// Whether the database answered, and refused what it was given: something else it may take.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Database {
+                source: DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)),
+                ..
+            } => error.as_database_error().is_some(),
+            _ => false,
+        }
+    }
 }
 
 /// Says what was being done when the database refused.

@@ -4,11 +4,13 @@
 //! acknowledged heartbeat is forgotten by its sender: what was acknowledged survives a power cut. Writers are serialised by
 //! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
 
+mod commit;
 mod entities;
 mod error;
 pub(crate) mod events;
 pub(crate) mod evidence;
 pub(crate) mod findings;
+mod given;
 mod heartbeats;
 pub(crate) mod history;
 mod identity;
@@ -22,9 +24,10 @@ mod settings;
 pub(crate) mod sweeps;
 mod usage;
 
+pub use commit::{Delivered, Delivery, Stored};
 pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};
-pub use heartbeats::{Stored, StoredHeartbeat};
+pub use heartbeats::StoredHeartbeat;
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};

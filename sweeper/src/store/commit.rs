@@ -1,0 +1,380 @@
+//! A group commit: the heartbeats of many senders in one transaction.
+//!
+//! It takes eight statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
+//! what is new, move the marks, note when the nodes were last seen, commit; two more for a boot that is new, and for each one that has
+//! gaps those that its gaps take. A heartbeat at or below the mark is stored already or was discarded by its sender, and is not
+//! inserted again.
+//!
+//! Locks are taken node by node in the order of their ids, so that two sweepers never wait for each other.
+
+use super::{
+    Doing as _, Store, StoreError, TokenHash, clock, corrupt,
+    given::{Column, MAX_ROWS, statement},
+    heartbeats::{self, Mark, Row},
+    to_unix_ms,
+};
+use heartbeat::envelope::Checked;
+use jiff::Timestamp;
+use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, QueryResult};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// One envelope that is to be stored, packed.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    node_id: String,
+    boot_id: String,
+    oldest_retained: u64,
+    rows: Vec<Row>,
+    /// The token that it came with.
+    token: Option<TokenHash>,
+}
+
+/// What became of one envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Heartbeats that were new.
+    pub stored: u32,
+    /// Heartbeats that were known.
+    pub duplicates: u32,
+    /// Every sequence up to this one is stored or lost for good.
+    pub contiguous_sequence: u64,
+    /// Heartbeats that the sender discarded before they ever arrived, newly found with this envelope.
+    pub lost: u64,
+}
+
+/// What became of one delivery of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// It is stored.
+    Stored(Stored),
+    /// Its token is not its node's, or not any more; nothing of it is stored.
+    TokenVoid,
+}
+
+impl Delivery {
+    /// Packs an envelope, which takes no lock; `token` is what its sender showed, to be looked at again when it is stored.
+    ///
+    /// # Errors
+    /// If zstd gets no memory.
+    pub fn new(envelope: &Checked, token: Option<TokenHash>) -> Result<Self, StoreError> {
+        Ok(Self {
+            node_id: envelope.node_id.to_string(),
+            boot_id: envelope.boot_id.to_string(),
+            oldest_retained: envelope.oldest_retained_sequence,
+            rows: envelope.heartbeats.iter().map(heartbeats::pack).collect::<Result<_, _>>()?,
+            token,
+        })
+    }
+
+    fn key(&self) -> BootKey<'_> {
+        (&self.node_id, &self.boot_id)
+    }
+}
+
+/// Node and boot.
+type BootKey<'a> = (&'a str, &'a str);
+
+/// What a group brings of one boot.
+#[derive(Debug)]
+struct Brought<'a> {
+    key: BootKey<'a>,
+    mark: Mark,
+    oldest_retained: u64,
+    /// Sequences that are new.
+    inserted: BTreeSet<i64>,
+    lost: i64,
+}
+
+impl Store {
+    /// Stores what is new of one envelope and moves its boot's mark on.
+    ///
+    /// # Errors
+    /// If the database does not answer; nothing is stored then.
+    pub async fn store_heartbeats(&self, envelope: &Checked, now: Timestamp) -> Result<Stored, StoreError> {
+        let delivery = Delivery::new(envelope, None)?;
+        match self.commit(&[delivery], now).await?.first() {
+            Some(Delivered::Stored(stored)) => Ok(*stored),
+            _ => Err(corrupt("a delivery without a token", "it is neither stored nor refused")),
+        }
+    }
+
+    /// Stores what is new of many envelopes in one transaction, and says in their order what became of each.
+    ///
+    /// # Errors
+    /// If the database does not answer; nothing of any is stored then.
+    pub async fn commit(&self, deliveries: &[Delivery], now: Timestamp) -> Result<Vec<Delivered>, StoreError> {
+        let transaction = self.begin_write().await?;
+        let is_valid = lock_nodes(&transaction, deliveries).await?;
+        let valid = deliveries.iter().zip(&is_valid).filter(|(_, is_valid)| **is_valid);
+        let valid: Vec<&Delivery> = valid.map(|(delivery, _)| delivery).collect();
+        let mut brought = marks(&transaction, &valid, now).await?;
+        insert(&transaction, &valid, &mut brought, now).await?;
+        for boot in &mut brought {
+            boot.advance(&transaction).await?;
+        }
+        put_marks(&transaction, &brought, now).await?;
+        note_seen(&transaction, &brought, now).await?;
+        transaction.commit().await.doing("commit heartbeats")?;
+        let answers = deliveries.iter().zip(&is_valid).map(|(delivery, is_valid)| {
+            let at = find(&brought, delivery.key()).filter(|_| *is_valid)?;
+            Some(brought.get_mut(at)?.answer(delivery))
+        });
+        Ok(answers.map(|stored| stored.map_or(Delivered::TokenVoid, Delivered::Stored)).collect())
+    }
+}
+
+/// Where a boot is among those of a group, which are in the order of their keys.
+fn find(brought: &[Brought<'_>], key: BootKey<'_>) -> Option<usize> {
+    brought.binary_search_by(|boot| boot.key.cmp(&key)).ok()
+}
+
+/// Locks the nodes' rows until the transaction ends, and says of each delivery whether its token is its node's at this moment. One
+/// without a token is let through: whoever makes it vouches for it.
+async fn lock_nodes(transaction: &DatabaseTransaction, deliveries: &[Delivery]) -> Result<Vec<bool>, StoreError> {
+    let backend = transaction.get_database_backend();
+    let given: BTreeSet<_> = deliveries
+        .iter()
+        .map(|delivery| (delivery.node_id.as_str(), delivery.token.as_ref().map_or("", TokenHash::as_str)))
+        .collect();
+    let lock = if backend == DbBackend::Postgres { "FOR NO KEY UPDATE OF nodes" } else { "" };
+    let body = format!(
+        "SELECT given.node_id AS node_id, given.token AS token, CASE WHEN nodes.public_key IS NULL THEN nodes.token_sha256 = given.token \
+         ELSE EXISTS (SELECT 1 FROM node_tokens WHERE node_tokens.token_sha256 = given.token \
+         AND node_tokens.node_id = given.node_id AND node_tokens.expires_unix_ms > {}) END AS valid \
+         FROM given JOIN nodes ON nodes.node_id = given.node_id ORDER BY nodes.node_id {lock}",
+        clock(backend)
+    );
+    let mut valid = HashSet::new();
+    let given: Vec<_> = given.into_iter().collect();
+    for rows in given.chunks(MAX_ROWS) {
+        let (nodes, tokens): (Vec<_>, Vec<_>) =
+            rows.iter().map(|(node, token)| ((*node).to_owned(), (*token).to_owned())).unzip();
+        let columns = vec![("node_id", Column::Text(nodes)), ("token", Column::Text(tokens))];
+        for row in query(transaction, columns, &body, "lock nodes").await? {
+            let text = |name: &str| row.try_get::<String>("", name).doing("lock nodes");
+            if row.try_get::<bool>("", "valid").doing("lock nodes")? {
+                valid.insert((text("node_id")?, text("token")?));
+            }
+        }
+    }
+    let is_valid = |delivery: &Delivery| {
+        delivery
+            .token
+            .as_ref()
+            .is_none_or(|token| valid.contains(&(delivery.node_id.clone(), token.as_str().to_owned())))
+    };
+    Ok(deliveries.iter().map(is_valid).collect())
+}
+
+/// The boots that are spoken of with their marks, under their locks, in the order of their keys.
+async fn marks<'a>(
+    transaction: &DatabaseTransaction,
+    deliveries: &[&'a Delivery],
+    now: Timestamp,
+) -> Result<Vec<Brought<'a>>, StoreError> {
+    let mut oldest = BTreeMap::<BootKey<'a>, u64>::new();
+    for delivery in deliveries {
+        let oldest = oldest.entry(delivery.key()).or_default();
+        *oldest = delivery.oldest_retained.max(*oldest);
+    }
+    let keys: Vec<_> = oldest.keys().copied().collect();
+    let mut known = read_marks(transaction, &keys).await?;
+    let is_new = |key: &BootKey<'_>| !known.contains_key(&(key.0.to_owned(), key.1.to_owned()));
+    let new: Vec<_> = keys.into_iter().filter(is_new).collect();
+    if !new.is_empty() {
+        // Somebody else may do the same at this moment: who comes second waits for the first, and reads what that one wrote.
+        let body = "INSERT INTO boots (node_id, boot_id, contiguous_sequence, highest_sequence, lost_heartbeats, last_seen_at_unix_ms) \
+                    SELECT node_id, boot_id, 0, 0, 0, seen FROM given WHERE true ON CONFLICT DO NOTHING";
+        for keys in new.chunks(MAX_ROWS) {
+            let seen = vec![to_unix_ms(now); keys.len()];
+            let mut columns = key_columns(keys);
+            columns.push(("seen", Column::Integer(seen)));
+            execute(transaction, columns, body, "note boots").await?;
+        }
+        known.extend(read_marks(transaction, &new).await?);
+    }
+    oldest
+        .into_iter()
+        .map(|(key, oldest_retained)| {
+            let mark = known.remove(&(key.0.to_owned(), key.1.to_owned()));
+            let missing =
+                || corrupt(format!("boot {} of {}", key.1, key.0), "the row that was just written is missing");
+            Ok(Brought { key, mark: mark.ok_or_else(missing)?, oldest_retained, inserted: BTreeSet::new(), lost: 0 })
+        })
+        .collect()
+}
+
+async fn read_marks(
+    transaction: &DatabaseTransaction,
+    keys: &[BootKey<'_>],
+) -> Result<BTreeMap<(String, String), Mark>, StoreError> {
+    let lock = if transaction.get_database_backend() == DbBackend::Postgres { "FOR UPDATE OF boots" } else { "" };
+    let body = format!(
+        "SELECT boots.node_id AS node_id, boots.boot_id AS boot_id, contiguous_sequence, highest_sequence, lost_heartbeats \
+         FROM given JOIN boots ON boots.node_id = given.node_id AND boots.boot_id = given.boot_id \
+         ORDER BY boots.node_id, boots.boot_id {lock}"
+    );
+    let mut marks = BTreeMap::new();
+    for keys in keys.chunks(MAX_ROWS) {
+        for row in query(transaction, key_columns(keys), &body, "read boots").await? {
+            let mark = Mark {
+                contiguous: get(&row, "contiguous_sequence")?,
+                highest: get(&row, "highest_sequence")?,
+                lost: get(&row, "lost_heartbeats")?,
+            };
+            marks.insert((get(&row, "node_id")?, get(&row, "boot_id")?), mark);
+        }
+    }
+    Ok(marks)
+}
+
+/// Inserts what is above the marks and not there yet, and notes with each boot what that was.
+async fn insert(
+    transaction: &DatabaseTransaction,
+    deliveries: &[&Delivery],
+    brought: &mut [Brought<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut fresh = BTreeMap::new();
+    for delivery in deliveries {
+        let mark = find(brought, delivery.key()).map_or(0, |at| brought[at].mark.contiguous);
+        for row in delivery.rows.iter().filter(|row| row.sequence > mark) {
+            fresh.entry((delivery.key(), row.sequence)).or_insert(row);
+        }
+    }
+    let body = "INSERT INTO heartbeats (node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
+                counters_since_boottime_ns, collector, received_at_unix_ms, message) \
+                SELECT node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
+                counters_since_boottime_ns, collector, received, message FROM given WHERE true \
+                ON CONFLICT DO NOTHING RETURNING node_id, boot_id, sequence";
+    let fresh: Vec<_> = fresh.into_iter().collect();
+    for rows in fresh.chunks(MAX_ROWS) {
+        let integers = |value: fn(&Row) -> i64| Column::Integer(rows.iter().map(|(_, row)| value(row)).collect());
+        let mut columns = key_columns(&rows.iter().map(|((key, _), _)| *key).collect::<Vec<_>>());
+        columns.extend([
+            ("sequence", integers(|row| row.sequence)),
+            ("start_unix_ms", integers(|row| row.start_unix_ms)),
+            ("end_unix_ms", integers(|row| row.end_unix_ms)),
+            ("start_boottime_ns", integers(|row| row.start_boottime_ns)),
+            ("end_boottime_ns", integers(|row| row.end_boottime_ns)),
+            ("counters_since_boottime_ns", integers(|row| row.counters_since_boottime_ns)),
+            ("collector", Column::Text(rows.iter().map(|(_, row)| row.source.to_owned()).collect())),
+            ("received", Column::Integer(vec![to_unix_ms(now); rows.len()])),
+            ("message", Column::Bytes(rows.iter().map(|(_, row)| row.message.clone()).collect())),
+        ]);
+        for row in query(transaction, columns, body, "store heartbeats").await? {
+            let (node, boot): (String, String) = (get(&row, "node_id")?, get(&row, "boot_id")?);
+            if let Some(at) = find(brought, (&node, &boot)) {
+                brought[at].inserted.insert(get(&row, "sequence")?);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Brought<'_> {
+    /// Moves the mark over what was inserted and what the sender no longer holds.
+    async fn advance(&mut self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
+        let before = self.mark;
+        let highest = self.inserted.last().copied().unwrap_or(0).max(before.highest);
+        // A sender cannot discard what it has not sent yet, so this ends at the highest sequence known.
+        let discarded_until = i64::try_from(self.oldest_retained.saturating_sub(1)).unwrap_or(i64::MAX).min(highest);
+        // Usually nothing waits above the mark but what has just come.
+        let has_gaps = before.highest > before.contiguous || discarded_until > before.contiguous;
+        let (contiguous, lost) = if has_gaps {
+            let (node, boot) = self.key;
+            heartbeats::advance(transaction, node, boot, before.contiguous, discarded_until, highest).await?
+        } else {
+            let mut mark = before.contiguous;
+            for sequence in &self.inserted {
+                if *sequence == mark + 1 {
+                    mark = *sequence;
+                }
+            }
+            (mark, 0)
+        };
+        self.mark = Mark { contiguous, highest, lost: before.lost.saturating_add(lost) };
+        self.lost = lost;
+        Ok(())
+    }
+
+    /// What became of one of its deliveries. Of several the first one tells what was new and what is lost.
+    fn answer(&mut self, delivery: &Delivery) -> Stored {
+        let stored = delivery.rows.iter().filter(|row| self.inserted.remove(&row.sequence)).count();
+        Stored {
+            stored: u32::try_from(stored).unwrap_or(u32::MAX),
+            duplicates: u32::try_from(delivery.rows.len() - stored).unwrap_or(u32::MAX),
+            contiguous_sequence: self.mark.contiguous.unsigned_abs(),
+            lost: std::mem::take(&mut self.lost).unsigned_abs(),
+        }
+    }
+}
+
+async fn put_marks(
+    transaction: &DatabaseTransaction,
+    brought: &[Brought<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let body = "UPDATE boots SET contiguous_sequence = given.contiguous, highest_sequence = given.highest, lost_heartbeats = given.lost, \
+                last_seen_at_unix_ms = given.seen FROM given WHERE boots.node_id = given.node_id AND boots.boot_id = given.boot_id";
+    for boots in brought.chunks(MAX_ROWS) {
+        let integers = |value: fn(&Mark) -> i64| Column::Integer(boots.iter().map(|boot| value(&boot.mark)).collect());
+        let mut columns = key_columns(&boots.iter().map(|boot| boot.key).collect::<Vec<_>>());
+        columns.extend([
+            ("contiguous", integers(|mark| mark.contiguous)),
+            ("highest", integers(|mark| mark.highest)),
+            ("lost", integers(|mark| mark.lost)),
+            ("seen", Column::Integer(vec![to_unix_ms(now); boots.len()])),
+        ]);
+        execute(transaction, columns, body, "move the marks of boots").await?;
+    }
+    Ok(())
+}
+
+async fn note_seen(
+    transaction: &DatabaseTransaction,
+    brought: &[Brought<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let body = "UPDATE nodes SET last_seen_at_unix_ms = given.seen FROM given WHERE nodes.node_id = given.node_id";
+    // In the order of their ids, as the boots are.
+    let mut nodes: Vec<&str> = brought.iter().map(|boot| boot.key.0).collect();
+    nodes.dedup();
+    for nodes in nodes.chunks(MAX_ROWS) {
+        let seen = Column::Integer(vec![to_unix_ms(now); nodes.len()]);
+        let columns =
+            vec![("node_id", Column::Text(nodes.iter().map(|node| (*node).to_owned()).collect())), ("seen", seen)];
+        execute(transaction, columns, body, "note when nodes were last seen").await?;
+    }
+    Ok(())
+}
+
+fn key_columns(keys: &[BootKey<'_>]) -> Vec<(&'static str, Column)> {
+    let (nodes, boots) = keys.iter().map(|(node, boot)| ((*node).to_owned(), (*boot).to_owned())).unzip();
+    vec![("node_id", Column::Text(nodes)), ("boot_id", Column::Text(boots))]
+}
+
+fn get<T: sea_orm::TryGetable>(row: &QueryResult, name: &str) -> Result<T, StoreError> {
+    row.try_get("", name).doing("read what it has just written")
+}
+
+async fn query(
+    transaction: &DatabaseTransaction,
+    columns: Vec<(&'static str, Column)>,
+    body: &str,
+    doing: &'static str,
+) -> Result<Vec<QueryResult>, StoreError> {
+    let statement = statement(transaction.get_database_backend(), columns, body);
+    transaction.query_all_raw(statement).await.doing(doing)
+}
+
+async fn execute(
+    transaction: &DatabaseTransaction,
+    columns: Vec<(&'static str, Column)>,
+    body: &str,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let statement = statement(transaction.get_database_backend(), columns, body);
+    transaction.execute_raw(statement).await.doing(doing)?;
+    Ok(())
+}
