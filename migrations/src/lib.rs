@@ -17,6 +17,7 @@ mod m0010_idle_class;
 mod m0011_refused_heartbeats;
 mod m0012_evidence;
 mod m0013_events;
+mod m0014_node_state;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -42,6 +43,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_refused_heartbeats::Migration),
             Box::new(m0012_evidence::Migration),
             Box::new(m0013_events::Migration),
+            Box::new(m0014_node_state::Migration),
         ]
     }
 }

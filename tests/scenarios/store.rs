@@ -7,13 +7,18 @@
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::sample;
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use rand::{
+    Rng as _, SeedableRng as _,
+    rngs::StdRng,
+    seq::{IndexedRandom as _, SliceRandom as _},
+};
 use sea_orm::ConnectionTrait as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sweeper::{
     inventory::{Provider, Scope},
     store::{Delivered, Delivery, Lease, Store, Stored, TokenHash},
+    verdict::{Folding, NodeSample, NodeState, Policy},
     work_unit::WorkUnit,
 };
 
@@ -27,6 +32,7 @@ lab::on_both_databases! {
     random_deliveries_agree_with_a_model,
     a_group_answers_each_sender_as_if_it_had_come_alone,
     of_a_group_that_fails_nothing_is_stored,
+    a_node_has_the_state_of_its_heartbeats_in_order_whatever_order_they_came_in,
     heartbeats_come_back_as_they_were_sent_in_the_order_of_their_ends,
     retention_deletes_what_is_old_and_does_not_take_it_in_again,
     a_node_joins_again_and_its_earlier_token_is_void,
@@ -171,6 +177,10 @@ fn delivery(node: &NodeId, boot: BootId, sequences: &[u64], token: &str) -> Deli
     Delivery::new(&envelope, Some(TokenHash::of(token))).unwrap()
 }
 
+fn folding() -> Folding {
+    Folding::new(Policy::default())
+}
+
 async fn a_group_answers_each_sender_as_if_it_had_come_alone(url: String) {
     const NODES: u32 = 1_100;
     let store = open(&url).await;
@@ -186,7 +196,7 @@ async fn a_group_answers_each_sender_as_if_it_had_come_alone(url: String) {
     group.extend([of(7, &[2, 1], 7), of(7, &[3], 7), of(7, &[5], 7)]);
     // Another's token, one that nobody has, and a node that never joined.
     group.extend([of(8, &[3], 9), of(8, &[4], NODES), of(NODES, &[1], NODES)]);
-    let answers = store.commit(&group, Timestamp::now()).await.unwrap();
+    let answers = store.commit(&group, &folding(), Timestamp::now()).await.unwrap();
     let stored = |stored, duplicates, contiguous| Delivered::Stored(answer(stored, duplicates, contiguous, 0));
     let mut expected: Vec<_> = (0..NODES).map(|number| stored(2, 0, if number == 7 { 3 } else { 2 })).collect();
     expected.extend([stored(0, 2, 3), stored(1, 0, 3), stored(1, 0, 3)]);
@@ -202,9 +212,9 @@ async fn a_group_answers_each_sender_as_if_it_had_come_alone(url: String) {
 
     // Only the boot with a gap has anything to look for.
     let group: Vec<_> = (5..10).map(|number| of(number, if number == 7 { &[4] } else { &[3] }, number)).collect();
-    let answers = store.commit(&group, Timestamp::now()).await.unwrap();
+    let answers = store.commit(&group, &folding(), Timestamp::now()).await.unwrap();
     assert_eq!(answers, [stored(1, 0, 3), stored(1, 0, 3), stored(1, 0, 5), stored(1, 0, 3), stored(1, 0, 3)]);
-    assert_eq!(store.commit(&[], Timestamp::now()).await.unwrap(), []);
+    assert_eq!(store.commit(&[], &folding(), Timestamp::now()).await.unwrap(), []);
 }
 
 async fn of_a_group_that_fails_nothing_is_stored(url: String) {
@@ -213,10 +223,54 @@ async fn of_a_group_that_fails_nothing_is_stored(url: String) {
     store.join_node(&sample::join(&node, sample::boot(1)), &TokenHash::of("token"), Timestamp::now()).await.unwrap();
     store.connection().execute_unprepared("ALTER TABLE boots RENAME TO elsewhere").await.unwrap();
     let group = [delivery(&node, sample::boot(1), &[1], "token"), delivery(&node, sample::boot(2), &[1], "token")];
-    store.commit(&group, Timestamp::now()).await.unwrap_err();
+    store.commit(&group, &folding(), Timestamp::now()).await.unwrap_err();
     assert_eq!(everything(&store, &node).await, []);
     store.connection().execute_unprepared("ALTER TABLE elsewhere RENAME TO boots").await.unwrap();
-    assert_eq!(store.commit(&group, Timestamp::now()).await.unwrap(), [Delivered::Stored(answer(1, 0, 1, 0)); 2]);
+    assert_eq!(
+        store.commit(&group, &folding(), Timestamp::now()).await.unwrap(),
+        [Delivered::Stored(answer(1, 0, 1, 0)); 2]
+    );
+}
+
+async fn a_node_has_the_state_of_its_heartbeats_in_order_whatever_order_they_came_in(url: String) {
+    let store = open(&url).await;
+    let mut random = StdRng::seed_from_u64(0x005e_edad);
+    let now = Timestamp::now();
+    for round in 0..40 {
+        let (node, boot) = (sample::node(round), sample::boot(round));
+        // Three hours, which is longer than a state looks back, with work now and then.
+        let mut beats = sample::envelope(&node, boot, &(1..=240).collect::<Vec<_>>(), now).heartbeats;
+        let mut worked = 0;
+        for beat in &mut beats {
+            worked += if random.random_bool(0.02) { 5_000_000_000 } else { 0 };
+            beat.workloads[0].cpu_ns = Some(worked);
+        }
+        beats.retain(|_| random.random_bool(0.95));
+        let samples = beats.iter().map(|beat| NodeSample::of(boot, beat).unwrap());
+        let expected = NodeState::of(samples, &folding());
+
+        let mut arriving: Vec<_> = beats.iter().collect();
+        match round % 4 {
+            0 => arriving.shuffle(&mut random),
+            1 => arriving.reverse(),
+            // In two heaps, the later one first.
+            2 => arriving.rotate_left(beats.len() / 2),
+            _ => {}
+        }
+        for group in arriving.chunks(random.random_range(1..60)) {
+            let heartbeats = group.iter().map(|beat| (*beat).clone()).collect();
+            let envelope = sample::envelope(&node, boot, &[], now);
+            let envelope = wire::Envelope { heartbeats, oldest_retained_sequence: 1, ..envelope };
+            let delivery = Delivery::new(&sample::checked(&envelope), None).unwrap();
+            // The same twice, in one group and in the next.
+            let twice = [delivery.clone(), delivery.clone()];
+            store.commit(&twice, &folding(), now).await.unwrap();
+            store.commit(&twice[..1], &folding(), now).await.unwrap();
+        }
+        let states = store.node_states(Some(&node.to_string())).await.unwrap();
+        assert_eq!(states.get(&node), expected.as_ref(), "round {round}");
+    }
+    assert_eq!(store.node_states(None).await.unwrap().len(), 40);
 }
 
 async fn heartbeats_come_back_as_they_were_sent_in_the_order_of_their_ends(url: String) {

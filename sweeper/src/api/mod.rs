@@ -35,7 +35,7 @@ use crate::{
 use axum::serve::ListenerExt as _;
 use heartbeat::api::RulesOffer;
 use problem::{Reason, Refusal};
-use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc};
 use tokio::{
     net::TcpListener,
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
@@ -61,19 +61,17 @@ struct Inner {
 }
 
 impl AppState {
-    /// The state over a migrated store; `clock_skew` is how far an agent's clock may be off, `rules` what agents are to
-    /// follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, and `verifier` what
+    /// The state over a migrated store; `ingest` is where heartbeats go in, `rules` what agents are to follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, and `verifier` what
     /// evidence is verified with.
     #[must_use]
     pub fn new(
         store: Store,
-        clock_skew: Duration,
+        ingest: Ingest,
         rules: Option<Arc<RulesStore>>,
         timetable: Arc<Timetable>,
         identity: IdentityConfig,
         verifier: Verifier,
     ) -> Self {
-        let ingest = Ingest::new(store.clone(), clock_skew);
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
         Self(Arc::new(Inner { store, ingest, rules, timetable, identity, verifier, challenges, bodies }))
     }

@@ -6,10 +6,12 @@ use super::{AppState, FLEET, OPERATOR, TokenError, establish, router};
 use crate::{
     config::{IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
+    ingest::Ingest,
     inventory::{Provider, Scope},
     rules::RulesStore,
     store::Store,
     sweep::Timetable,
+    verdict::{Folding, Policy},
 };
 use axum::{
     Router,
@@ -61,7 +63,8 @@ impl TestApp {
         store.migrate().await.unwrap();
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
         let verifier = Verifier::new(identity.verifier()).unwrap();
-        let state = AppState::new(store.clone(), Duration::from_secs(300), rules, timetable, identity, verifier);
+        let ingest = Ingest::new(store.clone(), Duration::from_secs(300), Folding::new(Policy::default()));
+        let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
         let app = Self { router: router(state), store, directory };
         establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();
         establish(&app.store, &OPERATOR, &app.operator_token_file()).await.unwrap();

@@ -5,10 +5,12 @@ use crate::{
     api,
     config::{Config, StoreConfig},
     identity::evidence::{Settings, Verifier},
+    ingest::Ingest,
     outbox,
     rules::RulesStore,
     store::{Store, StoreError},
-    sweep::{Context, Replica, Ticks, Timetable},
+    sweep::{self, Context, Replica, Ticks, Timetable},
+    verdict::Folding,
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
@@ -60,8 +62,9 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     if let Some(rules_store) = rules.clone() {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
-    let (skew, identity) = (config.ingest.clock_skew, config.identity);
-    let state = api::AppState::new(store, skew, rules, timetable, identity, verifier);
+    let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, Folding::new(sweep::policy(&config)));
+    let identity = config.identity;
+    let state = api::AppState::new(store, ingest, rules, timetable, identity, verifier);
     tasks.spawn(served(listener, state, stop.clone()));
 
     let ended = tokio::select! {

@@ -3,9 +3,12 @@
 //! Under load a group is awaited for up to [`LINGER`], so that a database's round trips and its sync are shared by a hundred senders; a sender
 //! that comes alone does not wait. A group that fails is stored one by one, so that nobody fails for what another has sent.
 
-use crate::store::{Delivered, Delivery, Store, StoreError};
+use crate::{
+    store::{Delivered, Delivery, Store, StoreError},
+    verdict::Folding,
+};
 use jiff::Timestamp;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -42,9 +45,9 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts the writer.
-    pub(super) fn over(store: Store) -> Self {
+    pub(super) fn over(store: Store, folding: Arc<Folding>) -> Self {
         let (queue, waiting) = mpsc::channel(MAX_GROUP);
-        tokio::spawn(write(store, waiting));
+        tokio::spawn(write(Committing { store, folding }, waiting));
         Self { queue }
     }
 
@@ -56,7 +59,13 @@ impl Group {
     }
 }
 
-async fn write(store: Store, mut waiting: mpsc::Receiver<(Delivery, Answer)>) {
+/// What is needed to commit.
+struct Committing {
+    store: Store,
+    folding: Arc<Folding>,
+}
+
+async fn write(committing: Committing, mut waiting: mpsc::Receiver<(Delivery, Answer)>) {
     let mut came_in_company = false;
     loop {
         let mut group = Vec::new();
@@ -68,7 +77,7 @@ async fn write(store: Store, mut waiting: mpsc::Receiver<(Delivery, Answer)>) {
         }
         came_in_company = group.len() > 1;
         metrics::histogram!("heartbeat_group_size").record(f64::from(u32::try_from(group.len()).unwrap_or(u32::MAX)));
-        commit(&store, group).await;
+        committing.commit(group).await;
     }
 }
 
@@ -85,36 +94,38 @@ async fn gather(waiting: &mut mpsc::Receiver<(Delivery, Answer)>, group: &mut Ve
     }
 }
 
-async fn commit(store: &Store, group: Vec<(Delivery, Answer)>) {
-    let (deliveries, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-    let stored = store.commit(&deliveries, Timestamp::now()).await;
-    match (stored, answers.len()) {
-        (Ok(stored), _) => answers.into_iter().zip(stored).for_each(|(answer, stored)| tell(answer, Ok(stored))),
-        (Err(error), 1) => {
-            if let Some(answer) = answers.into_iter().next() {
-                tell(answer, Err(error.into()));
+impl Committing {
+    async fn commit(&self, group: Vec<(Delivery, Answer)>) {
+        let (deliveries, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let stored = self.store.commit(&deliveries, &self.folding, Timestamp::now()).await;
+        match (stored, answers.len()) {
+            (Ok(stored), _) => answers.into_iter().zip(stored).for_each(|(answer, stored)| tell(answer, Ok(stored))),
+            (Err(error), 1) => {
+                if let Some(answer) = answers.into_iter().next() {
+                    tell(answer, Err(error.into()));
+                }
+            }
+            (Err(error), senders) => {
+                let error = crate::chain(&error);
+                tracing::warn!(senders, error = %error, "a group is not stored; its senders are tried one by one");
+                self.one_by_one(deliveries, answers).await;
             }
         }
-        (Err(error), senders) => {
-            let error = crate::chain(&error);
-            tracing::warn!(senders, error = %error, "a group is not stored; its senders are tried one by one");
-            one_by_one(store, deliveries, answers).await;
-        }
     }
-}
 
-/// Until the database refuses no more, but is away.
-async fn one_by_one(store: &Store, deliveries: Vec<Delivery>, answers: Vec<Answer>) {
-    let mut is_away = false;
-    for (delivery, answer) in deliveries.into_iter().zip(answers) {
-        if is_away {
-            tell(answer, Err(NotStored::NotTried));
-            continue;
+    /// Until the database refuses no more, but is away.
+    async fn one_by_one(&self, deliveries: Vec<Delivery>, answers: Vec<Answer>) {
+        let mut is_away = false;
+        for (delivery, answer) in deliveries.into_iter().zip(answers) {
+            if is_away {
+                tell(answer, Err(NotStored::NotTried));
+                continue;
+            }
+            let stored = self.store.commit(std::slice::from_ref(&delivery), &self.folding, Timestamp::now()).await;
+            is_away = stored.as_ref().is_err_and(|error| !error.is_refusal());
+            let stored = stored.map_err(NotStored::from);
+            tell(answer, stored.and_then(|stored| stored.first().copied().ok_or(NotStored::NotTried)));
         }
-        let stored = store.commit(std::slice::from_ref(&delivery), Timestamp::now()).await;
-        is_away = stored.as_ref().is_err_and(|error| !error.is_refusal());
-        let stored = stored.map_err(NotStored::from);
-        tell(answer, stored.and_then(|stored| stored.first().copied().ok_or(NotStored::NotTried)));
     }
 }
 

@@ -6,7 +6,10 @@
 mod clock;
 mod group;
 
-use crate::store::{Delivered, Delivery, Store, StoreError, Stored, TokenHash};
+use crate::{
+    store::{Delivered, Delivery, Store, StoreError, Stored, TokenHash},
+    verdict::Folding,
+};
 use group::{Group, NotStored};
 use heartbeat::{BootId, DecodeError, NodeId};
 use jiff::Timestamp;
@@ -27,12 +30,13 @@ const _: () = assert!(heartbeat::envelope::MAX_DECODED_BYTES < MAX_DECODED_BYTES
 
 /// Where heartbeats go in.
 #[derive(Debug)]
-pub(crate) struct Ingest {
+pub struct Ingest {
     store: Store,
     clock_skew: Duration,
     decoders: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     senders: Cache<String, NodeId>,
+    folding: Arc<Folding>,
     group: OnceCell<Group>,
 }
 
@@ -74,13 +78,14 @@ pub(crate) enum Rejected {
 }
 
 impl Ingest {
-    /// Into this store; `clock_skew` is how far a sender's clock may be off.
-    pub(crate) fn new(store: Store, clock_skew: Duration) -> Self {
+    /// Into this store; `clock_skew` is how far a sender's clock may be off, and `folding` how the states of nodes are folded.
+    #[must_use]
+    pub fn new(store: Store, clock_skew: Duration, folding: Folding) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = Arc::new(Semaphore::new(MAX_DECODED_BYTES_AT_ONCE / MEMORY_UNIT_BYTES));
         let senders = Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(REMEMBERED_FOR).build();
         let decoders = Arc::new(Semaphore::new(cores));
-        Self { store, clock_skew, decoders, memory, senders, group: OnceCell::new() }
+        Self { store, clock_skew, decoders, memory, senders, folding: Arc::new(folding), group: OnceCell::new() }
     }
 
     /// The node that holds a token; none if nobody does.
@@ -116,7 +121,8 @@ impl Ingest {
             Ok((envelope.boot_id, Delivery::new(&envelope, Some(token))?, memory))
         });
         let (boot_id, delivery, _memory) = packed.await?;
-        let group = self.group.get_or_init(async || Group::over(self.store.clone())).await;
+        let start = async || Group::over(self.store.clone(), Arc::clone(&self.folding));
+        let group = self.group.get_or_init(start).await;
         match group.store(delivery).await? {
             Delivered::Stored(stored) => Ok((boot_id, stored)),
             Delivered::TokenVoid => {

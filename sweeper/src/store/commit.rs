@@ -1,7 +1,7 @@
 //! A group commit: the heartbeats of many senders in one transaction.
 //!
-//! It takes eight statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
-//! what is new, move the marks, note when the nodes were last seen, commit; two more for a boot that is new, and for each one that has
+//! It takes nine statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
+//! what is new, move the marks, note when the nodes were last seen, read and write the nodes' states, commit; two more for a boot that is new, and for each one that has
 //! gaps those that its gaps take. A heartbeat at or below the mark is stored already or was discarded by its sender, and is not
 //! inserted again.
 //!
@@ -11,8 +11,9 @@ use super::{
     Doing as _, Store, StoreError, TokenHash, clock, corrupt,
     given::{Column, MAX_ROWS, statement},
     heartbeats::{self, Mark, Row},
-    to_unix_ms,
+    node_states, to_unix_ms,
 };
+use crate::verdict::{Folding, NodeSample, Policy};
 use heartbeat::envelope::Checked;
 use jiff::Timestamp;
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, QueryResult};
@@ -61,7 +62,11 @@ impl Delivery {
             node_id: envelope.node_id.to_string(),
             boot_id: envelope.boot_id.to_string(),
             oldest_retained: envelope.oldest_retained_sequence,
-            rows: envelope.heartbeats.iter().map(heartbeats::pack).collect::<Result<_, _>>()?,
+            rows: envelope
+                .heartbeats
+                .iter()
+                .map(|heartbeat| heartbeats::pack(envelope.boot_id, heartbeat))
+                .collect::<Result<_, _>>()?,
             token,
         })
     }
@@ -86,34 +91,41 @@ struct Brought<'a> {
 }
 
 impl Store {
-    /// Stores what is new of one envelope and moves its boot's mark on.
+    /// Stores what is new of one envelope and moves its boot's mark on, with the state of its node by the default policy.
     ///
     /// # Errors
     /// If the database does not answer; nothing is stored then.
     pub async fn store_heartbeats(&self, envelope: &Checked, now: Timestamp) -> Result<Stored, StoreError> {
-        let delivery = Delivery::new(envelope, None)?;
-        match self.commit(&[delivery], now).await?.first() {
+        let (delivery, folding) = (Delivery::new(envelope, None)?, Folding::new(Policy::default()));
+        match self.commit(&[delivery], &folding, now).await?.first() {
             Some(Delivered::Stored(stored)) => Ok(*stored),
             _ => Err(corrupt("a delivery without a token", "it is neither stored nor refused")),
         }
     }
 
-    /// Stores what is new of many envelopes in one transaction, and says in their order what became of each.
+    /// Stores what is new of many envelopes in one transaction, brings the states of their nodes up to date, and says in their order what became
+    /// of each.
     ///
     /// # Errors
     /// If the database does not answer; nothing of any is stored then.
-    pub async fn commit(&self, deliveries: &[Delivery], now: Timestamp) -> Result<Vec<Delivered>, StoreError> {
+    pub async fn commit(
+        &self,
+        deliveries: &[Delivery],
+        folding: &Folding,
+        now: Timestamp,
+    ) -> Result<Vec<Delivered>, StoreError> {
         let transaction = self.begin_write().await?;
         let is_valid = lock_nodes(&transaction, deliveries).await?;
         let valid = deliveries.iter().zip(&is_valid).filter(|(_, is_valid)| **is_valid);
         let valid: Vec<&Delivery> = valid.map(|(delivery, _)| delivery).collect();
         let mut brought = marks(&transaction, &valid, now).await?;
-        insert(&transaction, &valid, &mut brought, now).await?;
+        let new = insert(&transaction, &valid, &mut brought, now).await?;
         for boot in &mut brought {
             boot.advance(&transaction).await?;
         }
         put_marks(&transaction, &brought, now).await?;
         note_seen(&transaction, &brought, now).await?;
+        node_states::fold(&transaction, new, folding).await?;
         transaction.commit().await.doing("commit heartbeats")?;
         let answers = deliveries.iter().zip(&is_valid).map(|(delivery, is_valid)| {
             let at = find(&brought, delivery.key()).filter(|_| *is_valid)?;
@@ -228,13 +240,13 @@ async fn read_marks(
     Ok(marks)
 }
 
-/// Inserts what is above the marks and not there yet, and notes with each boot what that was.
-async fn insert(
+/// Inserts what is above the marks and not there yet, notes with each boot what that was, and says by node what it tells.
+async fn insert<'a>(
     transaction: &DatabaseTransaction,
-    deliveries: &[&Delivery],
+    deliveries: &[&'a Delivery],
     brought: &mut [Brought<'_>],
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<BTreeMap<&'a str, Vec<NodeSample>>, StoreError> {
     let mut fresh = BTreeMap::new();
     for delivery in deliveries {
         let mark = find(brought, delivery.key()).map_or(0, |at| brought[at].mark.contiguous);
@@ -269,7 +281,14 @@ async fn insert(
             }
         }
     }
-    Ok(())
+    let mut new = BTreeMap::<_, Vec<_>>::new();
+    for ((key, sequence), row) in fresh {
+        let is_new = find(brought, key).is_some_and(|at| brought[at].inserted.contains(&sequence));
+        if let Some(sample) = row.sample.as_ref().filter(|_| is_new) {
+            new.entry(key.0).or_default().push(sample.clone());
+        }
+    }
+    Ok(new)
 }
 
 impl Brought<'_> {
@@ -354,11 +373,11 @@ fn key_columns(keys: &[BootKey<'_>]) -> Vec<(&'static str, Column)> {
     vec![("node_id", Column::Text(nodes)), ("boot_id", Column::Text(boots))]
 }
 
-fn get<T: sea_orm::TryGetable>(row: &QueryResult, name: &str) -> Result<T, StoreError> {
+pub(super) fn get<T: sea_orm::TryGetable>(row: &QueryResult, name: &str) -> Result<T, StoreError> {
     row.try_get("", name).doing("read what it has just written")
 }
 
-async fn query(
+pub(super) async fn query(
     transaction: &DatabaseTransaction,
     columns: Vec<(&'static str, Column)>,
     body: &str,
@@ -368,7 +387,7 @@ async fn query(
     transaction.query_all_raw(statement).await.doing(doing)
 }
 
-async fn execute(
+pub(super) async fn execute(
     transaction: &DatabaseTransaction,
     columns: Vec<(&'static str, Column)>,
     body: &str,

@@ -1,6 +1,7 @@
 //! Heartbeats as rows: packed alone, so that each can be read alone, and counted up without gaps.
 
 use super::{Doing as _, Store, StoreError, corrupt, entities::heartbeat as row, to_unix_ms};
+use crate::verdict::NodeSample;
 use heartbeat::{
     BootId, NodeId,
     wire::{Heartbeat, Source},
@@ -93,6 +94,8 @@ pub(super) struct Row {
     pub(super) counters_since_boottime_ns: i64,
     pub(super) source: &'static str,
     pub(super) message: Vec<u8>,
+    /// What it tells of its node.
+    pub(super) sample: Option<NodeSample>,
 }
 
 /// Moves a boot's mark on from `contiguous`: over what its sender no longer holds, and over what is stored without a gap behind that.
@@ -144,7 +147,7 @@ pub(super) async fn advance(
 }
 
 /// Packs one heartbeat.
-pub(super) fn pack(heartbeat: &Heartbeat) -> Result<Row, StoreError> {
+pub(super) fn pack(boot_id: BootId, heartbeat: &Heartbeat) -> Result<Row, StoreError> {
     let message =
         heartbeat::pack_one(heartbeat).map_err(|error| corrupt("a heartbeat that was to be stored", error))?;
     // `Checked` vouches for an interval and for numbers that fit.
@@ -167,5 +170,6 @@ pub(super) fn pack(heartbeat: &Heartbeat) -> Result<Row, StoreError> {
         counters_since_boottime_ns: signed(interval.counters_since_boottime_ns),
         source,
         message,
+        sample: NodeSample::of(boot_id, heartbeat),
     })
 }

@@ -16,6 +16,7 @@ pub(crate) mod history;
 mod identity;
 mod join_tokens;
 mod launches;
+mod node_states;
 mod nodes;
 pub(crate) mod outbox;
 mod place;

@@ -28,19 +28,24 @@ pub use timetable::{Ticks, Timetable};
 use crate::{
     config::{Config, PricingSource},
     detectors::{Inputs, Presence, QuietCase, QuietPolicy, SnapshotPart},
-    findings::{Cost, FindingId},
+    findings::{Cost, Finding, FindingId},
     inventory::{self, Instance, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
-    verdict::{Case, Judgement, Policy, judge},
+    verdict::{Case, Folding, Judgement, NodeState, Policy, judge},
     work_unit::WorkUnit,
 };
 use discover::Discovery;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use provider_metrics::{ProviderFacts, is_blind};
 use recommender::money::HourlyRate;
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 use subject::Subject;
 
 /// Heartbeats whose clock runs ahead are read too, up to so much; ingest refuses more than its `clock_skew`.
@@ -79,6 +84,9 @@ pub enum SweepError {
     /// The report cannot be written as JSON.
     #[error("the sweep's report cannot be written as JSON")]
     Report(#[source] serde_json::Error),
+    /// A machine could not be judged: a defect, or the sweeper is shutting down.
+    #[error("a machine could not be judged; nothing of that sweep is written")]
+    Judging(#[source] tokio::task::JoinError),
     /// It took longer than its lease lasted: nothing of it was written.
     #[error("the lease of {unit} ran out while it was swept; nothing of that sweep is written")]
     LeaseLost {
@@ -146,21 +154,67 @@ async fn read_and_judge(
     let subjects = subject::join(&inventory, nodes, &open);
 
     progress.machines(subjects.len());
-    let policy = policy(config);
-    let mut judged = Vec::with_capacity(subjects.len());
-    for subject in subjects {
-        let (case, _) = case_of(store, subject.node.as_ref(), &policy, config.verdict.lookback, now).await?;
-        let judgement = judge(&case);
-        let cost = Cost::Unknown { why: "not looked up".to_owned() };
-        let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
-        judged.push(Judged { subject, inputs, judgement, cost, provider: ProviderFacts::default() });
-    }
+    let states = store.node_states(prefix.as_deref()).await?;
+    let mut judged = judge_all(store, config, subjects, states, &open, now).await?;
     provider_metrics::read(context, discovery, unit, now, &mut inventory, &mut judged, progress).await?;
     for judged in &mut judged {
         judged.complete(config, &inventory);
     }
     price(config, &mut judged).await;
     Ok((inventory, judged))
+}
+
+/// So many nodes are judged from their heartbeats at a time.
+const JUDGED_AT_ONCE: usize = 8;
+
+/// Judges each machine: by the state of its node, where nothing rests on it, and else from its heartbeats.
+async fn judge_all(
+    store: &Store,
+    config: &Config,
+    subjects: Vec<Subject>,
+    mut states: HashMap<NodeId, NodeState>,
+    open: &[Finding],
+    now: Timestamp,
+) -> Result<Vec<Judged>, SweepError> {
+    let folding = Arc::new(Folding::new(policy(config)));
+    let open: HashSet<&NodeId> = open.iter().map(|finding| &finding.resource).collect();
+    let judged = subjects.into_iter().map(|subject| {
+        // What a finding rests on, or may end by, is judged from a whole window.
+        let state = states.remove(&subject.id).filter(|_| !open.contains(&subject.id));
+        let by_state = state.and_then(|state| {
+            let identity = subject.node.as_ref()?.identity();
+            state.judge(now.as_millisecond(), &folding, Some(identity))
+        });
+        let folding = Arc::clone(&folding);
+        async move {
+            let (case, judgement) = match by_state {
+                Some(judged) => judged,
+                None => judge_window(store, subject.node.as_ref(), &folding, config.verdict.lookback, now).await?,
+            };
+            let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
+            let cost = Cost::Unknown { why: "not looked up".to_owned() };
+            Ok::<_, SweepError>(Judged { subject, inputs, judgement, cost, provider: ProviderFacts::default() })
+        }
+    });
+    stream::iter(judged).buffered(JUDGED_AT_ONCE).try_collect().await
+}
+
+/// Judges a machine from the heartbeats of the whole look-back; one without an agent has none.
+async fn judge_window(
+    store: &Store,
+    node: Option<&Node>,
+    folding: &Arc<Folding>,
+    lookback: Duration,
+    now: Timestamp,
+) -> Result<(Case, Judgement), SweepError> {
+    let (store, node, folding) = (store.clone(), node.cloned(), Arc::clone(folding));
+    // A task of its own, so that several cores unpack.
+    let read = tokio::spawn(async move {
+        let (case, _) = case_of(&store, node.as_ref(), folding.policy(), lookback, now).await?;
+        let judgement = judge(&case);
+        Ok::<_, SweepError>((case, judgement))
+    });
+    read.await.map_err(SweepError::Judging)?
 }
 
 fn presence(config: &Config, subject: &Subject) -> Presence {
@@ -196,7 +250,8 @@ impl Judged {
     }
 }
 
-fn policy(config: &Config) -> Policy {
+/// What nodes are judged by.
+pub(crate) fn policy(config: &Config) -> Policy {
     let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let verdict = &config.verdict;
     Policy {

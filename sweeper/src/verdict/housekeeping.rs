@@ -25,13 +25,20 @@ pub struct BusyRow {
 }
 
 /// The housekeeping rows of one heartbeat, by key: CPU time and top command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Housekeeping(BTreeMap<String, (Option<u64>, String)>);
 
 impl Housekeeping {
     pub(super) fn of(heartbeat: &wire::Heartbeat) -> Self {
         let rows = heartbeat.workloads.iter().filter(|row| row.class == i32::from(Class::Housekeeping));
         Self(rows.map(|row| (row.key.clone(), (row.cpu_ns, row.top_command.clone()))).collect())
+    }
+
+    /// All of it as one row without a name.
+    pub(super) fn without_names(self) -> Self {
+        let sum = self.0.values().try_fold(0_u64, |total, (cpu_ns, _)| Some(total.saturating_add((*cpu_ns)?)));
+        let is_empty = self.0.is_empty();
+        Self((!is_empty).then(|| (String::new(), (sum, String::new()))).into_iter().collect())
     }
 
     /// CPU time since `earlier`, in nanoseconds; `None` if a row lacks it or the sum runs backwards.

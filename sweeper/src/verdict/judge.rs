@@ -8,7 +8,7 @@
 //! the newest observation; work that waits, however short the window; and at last what ended the quiet window: a gap, an earlier
 //! wait, missing evidence or a contradiction.
 
-use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Signal, Wait, housekeeping::Budget};
+use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Policy, Signal, Wait, housekeeping::Budget};
 use serde::{Deserialize, Serialize};
 
 /// The five verdicts. This engine gives `active`, `idle` and `unknown`.
@@ -125,14 +125,25 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    pub(super) fn unknown(why: Unknown) -> Self {
+        Self { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(why) }
+    }
+
     /// Whether no agent reports from the machine: none ever did, or it is silent.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         matches!(self.decision, Decision::Unknown(Unknown::NoAgent | Unknown::Silent { .. }))
     }
-}
 
-impl Judgement {
+    /// Why it is unknown, if it is.
+    #[must_use]
+    pub fn why_unknown(&self) -> Option<&Unknown> {
+        match &self.decision {
+            Decision::Unknown(why) => Some(why),
+            Decision::Above { .. } | Decision::AllQuiet { .. } => None,
+        }
+    }
+
     /// The row that did most of what decided, where a row did.
     #[must_use]
     pub fn deciding_row(&self) -> Option<&DecidingRow> {
@@ -144,7 +155,7 @@ impl Judgement {
 /// Judges a case.
 #[must_use]
 pub fn judge(case: &Case) -> Judgement {
-    let unknown = |why| Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(why) };
+    let unknown = Judgement::unknown;
     let Some(node) = &case.node else { return unknown(Unknown::NoAgent) };
     if let Some(since_unix_ms) = node.identity.and_then(|identity| identity.disputed_since_unix_ms) {
         return unknown(Unknown::Disputed { since_unix_ms });
@@ -164,13 +175,9 @@ pub fn judge(case: &Case) -> Judgement {
     let mut budget = Budget::new(policy.housekeeping_cpu_budget_ns_per_s, idle_after_ms);
     for observation in case.observations.iter().rev() {
         let in_reach = node.last_heartbeat_unix_ms.saturating_sub(observation.end_unix_ms) < idle_after_ms;
-        if let Some(signal) = observation.active(policy, node.interval_ms).first() {
+        if let Some(active) = active(observation, policy, node.interval_ms) {
             if in_reach {
-                return Judgement {
-                    verdict: Verdict::Active,
-                    since_unix_ms: Some(observation.start_unix_ms),
-                    decision: Decision::Above { signal: *signal, observation: observation.clone() },
-                };
+                return active;
             }
             break;
         }
@@ -179,7 +186,7 @@ pub fn judge(case: &Case) -> Judgement {
             if in_reach { continue } else { break }
         }
         let contradictions = observation.contradictions(policy, node.interval_ms);
-        if !touches(observation, window_start.unwrap_or(node.last_heartbeat_unix_ms)) {
+        if !touches(observation.end_unix_ms, window_start.unwrap_or(node.last_heartbeat_unix_ms)) {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
         } else if let Some(missing) = missing(observation) {
             interrupted = Some(missing);
@@ -203,7 +210,7 @@ pub fn judge(case: &Case) -> Judgement {
     if case.now_unix_ms.saturating_sub(node.booted_unix_ms) < policy.boot_grace_ms {
         return unknown(Unknown::BootGrace { booted_unix_ms: node.booted_unix_ms });
     }
-    let newest = case.observations.last().filter(|newest| touches(newest, node.last_heartbeat_unix_ms));
+    let newest = case.observations.last().filter(|newest| touches(newest.end_unix_ms, node.last_heartbeat_unix_ms));
     if let Some(missing) = newest.and_then(missing) {
         return unknown(missing);
     }
@@ -228,13 +235,16 @@ pub fn judge(case: &Case) -> Judgement {
 #[must_use]
 pub fn last_work(case: &Case) -> Option<Judgement> {
     let node = case.node.as_ref()?;
-    case.observations.iter().rev().find_map(|observation| {
-        let signal = *observation.active(&case.policy, node.interval_ms).first()?;
-        Some(Judgement {
-            verdict: Verdict::Active,
-            since_unix_ms: Some(observation.start_unix_ms),
-            decision: Decision::Above { signal, observation: observation.clone() },
-        })
+    case.observations.iter().rev().find_map(|observation| active(observation, &case.policy, node.interval_ms))
+}
+
+/// The judgement that an observation of work gives.
+pub(super) fn active(observation: &Observation, policy: &Policy, interval_ms: i64) -> Option<Judgement> {
+    let signal = *observation.active(policy, interval_ms).first()?;
+    Some(Judgement {
+        verdict: Verdict::Active,
+        since_unix_ms: Some(observation.start_unix_ms),
+        decision: Decision::Above { signal, observation: observation.clone() },
     })
 }
 
@@ -265,12 +275,12 @@ impl Restarts {
 /// 15 ms in 30 s. More than this between two observations is a gap.
 const TOUCH_MS: i64 = 500;
 
-fn touches(observation: &Observation, begin_of_what_follows_unix_ms: i64) -> bool {
-    (observation.end_unix_ms - begin_of_what_follows_unix_ms).abs() <= TOUCH_MS
+pub(super) fn touches(end_unix_ms: i64, begin_of_what_follows_unix_ms: i64) -> bool {
+    (end_unix_ms - begin_of_what_follows_unix_ms).abs() <= TOUCH_MS
 }
 
 /// What an observation lacks to be evidence of quietness.
-fn missing(observation: &Observation) -> Option<Unknown> {
+pub(super) fn missing(observation: &Observation) -> Option<Unknown> {
     let (signals, checks) = (observation.not_measured(), observation.unchecked.clone());
     if !signals.is_empty() || !checks.is_empty() {
         return Some(Unknown::NotMeasured { signals, checks });

@@ -9,6 +9,7 @@
 
 use super::signal::{add, sum};
 use heartbeat::wire::{self, CapabilityStatus, Class, Source};
+use serde::{Deserialize, Serialize};
 
 /// Rows count payload and interfaces count frames: an eighth on top allows for headers. A full TCP segment of an MTU of 1,500 carries 1,428
 /// to 1,448 bytes and 66 to 86 of Ethernet, IP and TCP headers (4.6 to 6 %), every second one is acknowledged by one more of these
@@ -17,7 +18,7 @@ use heartbeat::wire::{self, CapabilityStatus, Class, Source};
 const HEADER_DIVISOR: u64 = 8;
 
 /// Cumulative bytes of one heartbeat, both directions together; `None` is *not measured*.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Network {
     host: Option<u64>,
     own: Option<u64>,
@@ -28,7 +29,7 @@ pub(super) struct Network {
 }
 
 /// The rows' payload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Rows {
     workloads: Option<u64>,
     housekeeping: Option<u64>,

@@ -42,7 +42,7 @@ pub enum Signal {
 }
 
 /// The cumulative counters of one heartbeat that verdicts look at. `None` is *not measured*.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     boot_id: BootId,
     /// Version and digest: rows of other rules may mean something else.
@@ -51,6 +51,7 @@ pub struct Counters {
     start_boottime_ns: u64,
     end_boottime_ns: u64,
     end_unix_ms: i64,
+    #[serde(with = "as_number")]
     source: Source,
     /// CPU time by class; `None` if any row of the class lacks it.
     workload_cpu_ns: Option<u64>,
@@ -72,6 +73,21 @@ pub struct Counters {
     /// Events lost. Those of the spool are no loss (a heartbeat that was lost on its way makes a longer observation), nor are
     /// details: a name or an attribution, whose sums are counted elsewhere.
     drops: u64,
+}
+
+/// Where counters come from, by its number on the wire.
+mod as_number {
+    use super::Source;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde has it")]
+    pub(super) fn serialize<S: Serializer>(source: &Source, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i32(i32::from(*source))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Source, D::Error> {
+        Ok(Source::try_from(i32::deserialize(deserializer)?).unwrap_or(Source::Unspecified))
+    }
 }
 
 /// Adds up one counter over the rows of one class; absent in one row is absent in the sum.
@@ -143,6 +159,16 @@ impl Counters {
             watched: Watched::of(heartbeat),
             drops: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
         })
+    }
+
+    /// The same without the names of rows, which nothing is decided by.
+    pub(super) fn without_names(self) -> Self {
+        Self { housekeeping: self.housekeeping.without_names(), ..self }
+    }
+
+    /// The end of its interval, in nanoseconds since the boot.
+    pub(super) fn end_boottime_ns(&self) -> u64 {
+        self.end_boottime_ns
     }
 
     /// What this heartbeat of an agent would have counted when a later agent's rows began, in its stead: nothing. The host's own

@@ -147,7 +147,7 @@ pub(super) fn hides_exchanges(heartbeat: &wire::Heartbeat) -> bool {
 }
 
 /// What one heartbeat shows of it, to tell whether anything waited between two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Waiting {
     is_open: bool,
     last_exchange_unix_ms: Option<i64>,

@@ -5,6 +5,7 @@
 
 use super::{Signal, wait};
 use heartbeat::wire::{self, CapabilityStatus, Class};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The kernel writes down a terminal's input in steps of 8 s.
@@ -12,7 +13,7 @@ const INPUT_STEP_MS: i64 = 8_000;
 const SSH_PORT: u32 = 22;
 
 /// What one heartbeat says of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watched {
     /// Busy time by device, since its agent first read it.
     gpus: BTreeMap<String, Option<u64>>,

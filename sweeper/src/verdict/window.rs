@@ -94,7 +94,13 @@ impl NodeFacts {
     /// More do not help a person who reads a finding.
     pub const MAX_WORKLOADS: usize = 10;
 
-    fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
+    /// The longest time without an agent that is bridged. One that is killed just before a heartbeat leaves an interval behind, and is started
+    /// again within another. Where intervals are long that is more than the host's own counters can vouch for.
+    pub(super) fn restart_gap_ms(&self) -> i64 {
+        self.interval_ms.saturating_mul(2).min(MAX_RESTART_GAP_MS)
+    }
+
+    pub(super) fn of(boot_id: BootId, heartbeat: &wire::Heartbeat) -> Option<Self> {
         let (interval, host) = (heartbeat.interval.as_ref()?, heartbeat.host.as_ref()?);
         let coverage = heartbeat.coverage.as_ref()?;
         let gpu_ok = coverage
@@ -208,9 +214,7 @@ impl Case {
             .filter_map(|(boot_id, heartbeat)| Some((Counters::of(*boot_id, heartbeat)?, heartbeat)))
             .collect();
         let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
-        // An agent that is killed just before a heartbeat leaves an interval behind, and is started again within another. Where intervals are long that is
-        // more than the host's own counters can vouch for.
-        let restart_gap_ms = interval_ms.saturating_mul(2).min(MAX_RESTART_GAP_MS);
+        let restart_gap_ms = node.as_ref().map_or(0, NodeFacts::restart_gap_ms);
         let observations = counters.windows(2).filter_map(|pair| {
             let [(earlier, before), (later, after)] = pair else { return None };
             let mut observation = later.since(earlier, restart_gap_ms)?;

@@ -73,7 +73,7 @@ struct Step {
 
 /// A random history.
 #[derive(Clone, Debug)]
-struct History {
+pub(crate) struct History {
     steps: Vec<Step>,
     /// A host with a GPU, a terminal and a port.
     is_watched: bool,
@@ -81,7 +81,7 @@ struct History {
     is_exact: bool,
 }
 
-fn history() -> impl Strategy<Value = History> {
+pub(crate) fn history() -> impl Strategy<Value = History> {
     let event = prop::option::weighted(0.05, select(EVENTS));
     let step = (event, prop::bool::weighted(0.02), 0..50_000_000_u64, 0..2 * SECOND_NS);
     let step = step.prop_map(|(event, lost, cpu_ns, housekeeping_ns)| Step { event, lost, cpu_ns, housekeeping_ns });
@@ -89,8 +89,17 @@ fn history() -> impl Strategy<Value = History> {
         .prop_map(|(steps, is_watched, is_exact)| History { steps, is_watched, is_exact })
 }
 
+pub(crate) fn policy() -> Policy {
+    Policy { idle_after_ms: 300_000, gpu_idle_after_ms: 200_000, interactive_after_ms: 240_000, ..Policy::default() }
+}
+
 impl History {
     fn play(&self) -> Case {
+        Case { policy: policy(), ..self.node().case() }
+    }
+
+    /// A node with all heartbeats that it sent.
+    pub(crate) fn node(&self) -> Node {
         let mut node = Node::new();
         node.capabilities.push(capability("rdma", wire::CapabilityStatus::Ok));
         node.peers = Some(wire::Peers {
@@ -117,13 +126,7 @@ impl History {
         for step in &self.steps {
             self.pass(&mut node, step);
         }
-        let policy = Policy {
-            idle_after_ms: 300_000,
-            gpu_idle_after_ms: 200_000,
-            interactive_after_ms: 240_000,
-            ..Policy::default()
-        };
-        Case { policy, ..node.case() }
+        node
     }
 
     fn pass(&self, node: &mut Node, step: &Step) {
