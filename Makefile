@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test check fuzz advisories bench-agent bench-sweep picture
+.PHONY: help setup build agent run test check fuzz advisories bench-agent bench-fleet bench-sweep picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -60,6 +60,12 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	@tests/lab/setup.sh bench
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
+
+bench-fleet: ## Measure 50,000 nodes with agents: ingest beside a bare driver, answers, sweeps (90 minutes; ARGS="--nodes 2000 --paced-minutes 1")
+	@tests/lab/setup.sh bench
+	cargo build --locked --release --workspace --bin sweeper
+	cargo build --locked --release --workspace --bin bench-fleet
+	target/release/bench-fleet $(ARGS)
 
 bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Cloud Custodian (40 minutes; ARGS="--instances 5000")
 	@tests/lab/setup.sh bench

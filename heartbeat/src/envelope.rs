@@ -4,7 +4,7 @@
 //! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, these become at most [`MAX_DECODED_BYTES`] of messages, and names are
 //! cut by the sender at [`MAX_NAME_BYTES`] or the envelope is refused.
 
-use crate::{BootId, NodeId, decoded_size, wire};
+use crate::{BootId, NodeId, decoded_size, stored::UNPACKING, wire};
 use prost::Message as _;
 use std::io::{Read as _, Write as _};
 
@@ -152,7 +152,7 @@ pub fn unpack(body: &[u8]) -> Result<Unpacked, DecodeError> {
     }
     let mut plain = Vec::new();
     let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
-    zstd::Decoder::with_dictionary(body, DICTIONARY)
+    zstd::Decoder::with_prepared_dictionary(body, &UNPACKING)
         .and_then(|mut decoder| {
             decoder.window_log_max(MAX_WINDOW_LOG)?;
             decoder.take(limit).read_to_end(&mut plain)

@@ -38,6 +38,7 @@ pub mod slack;
 pub mod slurm;
 pub mod smtp;
 pub mod sweeper;
+pub mod timed;
 pub mod tmpfs;
 pub mod truth;
 pub mod wait;

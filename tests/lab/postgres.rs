@@ -31,6 +31,7 @@ pub struct Postgres {
     // Declared in this order, so that the server has ended before its folder is removed.
     process: Running,
     folder: TempDir,
+    settings: Vec<String>,
     port: u16,
     databases: AtomicU32,
 }
@@ -57,6 +58,16 @@ impl Postgres {
     ///
     /// When PostgreSQL is not installed or does not start.
     pub async fn start() -> Self {
+        // What is lost in a power cut is a test.
+        Self::start_with(&["fsync=off", "max_connections=200"]).await
+    }
+
+    /// The same with these settings, for example `shared_preload_libraries=pg_stat_statements`.
+    ///
+    /// # Panics
+    ///
+    /// When PostgreSQL is not installed or does not start.
+    pub async fn start_with(settings: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("lab-postgres-").tempdir().expect("a temporary folder");
         let password = folder.path().join("password");
         fs::write(&password, PASSWORD).expect("the password can be written");
@@ -74,12 +85,28 @@ impl Postgres {
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
 
         let port = port::free();
-        let mut server = command("postgres", folder.path());
-        server.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(folder.path());
-        server.args(["-c", "fsync=off", "-c", "max_connections=200"]);
-        let mut process = Running::start("postgres", &mut server, folder.path());
-        process.line_with("database system is ready to accept connections", START_TIMEOUT).await;
-        Self { process, folder, port, databases: AtomicU32::new(0) }
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let process = serve(folder.path(), port, &settings).await;
+        Self { process, folder, settings, port, databases: AtomicU32::new(0) }
+    }
+
+    /// Ends it as a crash would, without finishing anything: whatever is not committed is gone.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end.
+    pub async fn crash(&mut self) {
+        self.process.signal(Signal::QUIT);
+        self.until_ended().await;
+    }
+
+    /// Starts it once more over the same data and on the same port, after [`Postgres::crash`].
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start_again(&mut self) {
+        self.process = serve(self.folder.path(), self.port, &self.settings).await;
     }
 
     /// Makes an empty database and returns its URL.
@@ -103,6 +130,10 @@ impl Postgres {
     /// When it does not end.
     pub async fn stop(mut self) {
         self.process.signal(Signal::INT);
+        self.until_ended().await;
+    }
+
+    async fn until_ended(&mut self) {
         wait::until("the end of PostgreSQL", START_TIMEOUT, || {
             let ended = self.process.ended();
             async move { ended }
@@ -116,6 +147,18 @@ impl Drop for Postgres {
         // SIGINT asks for a fast shutdown; on SIGTERM the server would wait for its last client.
         self.process.signal(Signal::INT);
     }
+}
+
+/// Starts a server over the data in a folder, and waits until it takes connections.
+async fn serve(folder: &Path, port: u16, settings: &[String]) -> Running {
+    let mut server = command("postgres", folder);
+    server.arg("-D").arg(folder.join("data")).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(folder);
+    server.args(settings.iter().flat_map(|setting| ["-c", setting]));
+    // What an earlier one wrote says nothing of this one.
+    let _ = fs::remove_file(folder.join("postgres.log"));
+    let mut process = Running::start("postgres", &mut server, folder);
+    process.line_with("database system is ready to accept connections", START_TIMEOUT).await;
+    process
 }
 
 /// A command of the server's, in a folder that it can enter, as a user that it accepts.

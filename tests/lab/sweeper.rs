@@ -19,6 +19,7 @@ pub struct Sweeper {
     folder: PathBuf,
     port: u16,
     environment: Vec<(String, String)>,
+    program: PathBuf,
     process: Option<Running>,
 }
 
@@ -32,10 +33,19 @@ impl Sweeper {
     ///
     /// When it does not become ready.
     pub async fn start(folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
+        Self::start_build(binaries::sweeper(), folder, config, environment).await
+    }
+
+    /// The same with another build of the program, [`binaries::release_sweeper`] for example.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become ready.
+    pub async fn start_build(program: PathBuf, folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
         fs::create_dir_all(folder).expect("the sweeper's folder can be made");
         fs::write(folder.join("sweeper.toml"), config).expect("the configuration can be written");
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let mut sweeper = Self { folder: folder.to_owned(), port: port::free(), environment, process: None };
+        let mut sweeper = Self { folder: folder.to_owned(), port: port::free(), environment, program, process: None };
         sweeper.start_again().await;
         sweeper
     }
@@ -160,7 +170,7 @@ impl Sweeper {
     /// The `sweeper` command over the same data and configuration, without arguments yet.
     #[must_use]
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binaries::sweeper());
+        let mut command = Command::new(&self.program);
         for (key, _) in env::vars_os() {
             let name = key.to_string_lossy();
             if ["AWS_", "SWEEPER_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix)) {

@@ -304,6 +304,20 @@ async fn retention_deletes_what_is_old_and_does_not_take_it_in_again(url: String
     assert_eq!(send(&store, boot, &[1, 2], 1).await, answer(0, 2, 4, 0));
     assert_eq!(store.delete_heartbeats_before(Timestamp::now()).await.unwrap(), 2);
     assert_eq!(send(&store, boot, &[5], 5).await, answer(1, 0, 5, 0));
+
+    // More than goes at once, and two replicas who want to do it: one does, or both a part.
+    let sequences: Vec<u64> = (1..=12_000).collect();
+    for sequences in sequences.chunks(250) {
+        send(&store, sample::boot(2), sequences, 1).await;
+    }
+    let other = Store::connect(&url).await.unwrap();
+    let later = Timestamp::now() + interval;
+    let (one, two) = tokio::join!(store.delete_heartbeats_before(later), other.delete_heartbeats_before(later));
+    assert_eq!(one.unwrap() + two.unwrap(), 12_001);
+    assert_eq!(store.node_states(None).await.unwrap().len(), 1);
+    assert_eq!(store.delete_node_states_before(before - interval).await.unwrap(), 0);
+    assert_eq!(store.delete_node_states_before(later).await.unwrap(), 1);
+    assert_eq!(store.node_states(None).await.unwrap().len(), 0);
 }
 
 async fn a_node_joins_again_and_its_earlier_token_is_void(url: String) {

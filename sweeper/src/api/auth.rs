@@ -5,9 +5,12 @@
 //! alone. The fleet token (the file's name is `join-token`) and the operator token also lie in files that only their owner can read; such a file is
 //! the truth: to change the token, write another one there (or delete it together with the setting) and start the sweeper again.
 
-use super::problem::{Reason, Refusal};
+use super::{
+    AppState,
+    problem::{Reason, Refusal},
+};
 use crate::identity::challenge::ChallengeKey;
-use crate::ingest::{Ingest, Sender};
+use crate::ingest::Sender;
 use crate::store::{JoinSecret, Store, StoreError, TokenHash};
 use axum::http::{HeaderMap, header};
 use heartbeat::api::SIGNATURE_HEADER;
@@ -200,27 +203,34 @@ async fn is_token(store: &Store, token: &SharedToken, given: &TokenHash) -> Resu
 }
 
 /// Lets only holders of the operator token pass: neither a node's token nor the join secret says which accounts there are.
-pub(super) async fn require_operator(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
-    if is_token(store, &OPERATOR, &TokenHash::of(bearer(headers)?)).await? {
+pub(super) async fn require_operator(state: &AppState, headers: &HeaderMap) -> Result<(), Refusal> {
+    let strangers = &state.strangers().operators;
+    let given = TokenHash::of(bearer(headers)?);
+    strangers.may_look_up()?;
+    if is_token(state.store(), &OPERATOR, &given).await? {
         return Ok(());
     }
+    strangers.note();
     let detail = "This is not the operator token; `operator-token` in the sweeper's data directory (`api.operator_token_file`) holds the right one.";
     Err(Refusal::new(Reason::Unauthenticated, detail))
 }
 
 /// The join secret that a join shows. One without any may still prove a bound key, if it is signed.
-pub(super) async fn join_secret(store: &Store, headers: &HeaderMap) -> Result<JoinSecret, Refusal> {
+pub(super) async fn join_secret(state: &AppState, headers: &HeaderMap) -> Result<JoinSecret, Refusal> {
     if headers.get(header::AUTHORIZATION).is_none() && headers.contains_key(SIGNATURE_HEADER) {
         return Ok(JoinSecret::None);
     }
+    let (store, strangers) = (state.store(), &state.strangers().joining);
     let token = bearer(headers)?;
     let given = TokenHash::of(token);
+    strangers.may_look_up()?;
     if is_token(store, &FLEET, &given).await? {
         return Ok(JoinSecret::Fleet);
     }
     if token.starts_with(ONCE_PREFIX) && store.is_join_token(&given).await? {
         return Ok(JoinSecret::Once(given));
     }
+    strangers.note();
     let detail = "This is neither the fleet token (`join_token_file` on the sweeper's host holds it) nor a join token (`sweeper nodes \
         token` makes one).";
     Err(Refusal::new(Reason::Unauthenticated, detail))
@@ -238,13 +248,26 @@ fn shown_node_token(headers: &HeaderMap) -> Result<TokenHash, Refusal> {
 }
 
 /// Lets only nodes pass. A token is looked up by its hash, so the time that takes tells nothing about it.
-pub(super) async fn require_node(store: &Store, headers: &HeaderMap) -> Result<(), Refusal> {
-    let node = store.node_by_token(&shown_node_token(headers)?).await?;
-    node.map(drop).ok_or_else(|| Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
+pub(super) async fn require_node(state: &AppState, headers: &HeaderMap) -> Result<(), Refusal> {
+    let (token, strangers) = (shown_node_token(headers)?, &state.strangers().nodes);
+    strangers.may_look_up()?;
+    if state.store().node_by_token(&token).await?.is_some() {
+        return Ok(());
+    }
+    strangers.note();
+    Err(Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
 }
 
-/// The node whose token the request carries, or carried when it was last looked up: see [`Ingest::receive`].
-pub(super) async fn require_sender(ingest: &Ingest, headers: &HeaderMap) -> Result<Sender, Refusal> {
-    let sender = ingest.sender(shown_node_token(headers)?).await?;
-    sender.ok_or_else(|| Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
+/// The node whose token the request carries, or carried when it was last looked up: see [`Ingest::receive`](crate::ingest::Ingest).
+pub(super) async fn require_sender(state: &AppState, headers: &HeaderMap) -> Result<Sender, Refusal> {
+    let (token, strangers) = (shown_node_token(headers)?, &state.strangers().nodes);
+    if let Some(sender) = state.ingest().remembered(&token) {
+        return Ok(sender);
+    }
+    strangers.may_look_up()?;
+    if let Some(sender) = state.ingest().look_up(token).await? {
+        return Ok(sender);
+    }
+    strangers.note();
+    Err(Refusal::new(Reason::Unauthenticated, NOT_KNOWN))
 }

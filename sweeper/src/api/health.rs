@@ -29,7 +29,7 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str
 
 /// The counters of this process, and how scopes and nodes stand in the database.
 pub(super) async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Result<impl IntoResponse, Refusal> {
-    auth::require_operator(state.store(), &headers).await?;
+    auth::require_operator(&state, &headers).await?;
     match state.store().work_units().await {
         Ok(units) => counters::scopes(&ScopeStatus::of(units, state.timetable())),
         Err(error) => {

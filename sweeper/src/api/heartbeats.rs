@@ -36,7 +36,7 @@ pub(super) async fn receive(
     headers: HeaderMap,
     content: Body,
 ) -> Result<Json<Ack>, Refusal> {
-    let node = auth::require_sender(state.ingest(), &headers).await?;
+    let node = auth::require_sender(&state, &headers).await?;
     let served = async || -> Result<(BootId, Stored), Refusal> {
         body::require_type(&headers, CONTENT_TYPE, CONTENT_ENCODING)?;
         let slot = state.body_slot()?;

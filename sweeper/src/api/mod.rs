@@ -3,7 +3,8 @@
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
 //! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
 //! over 16 KiB; with one (or, for heartbeats, one that was valid within the last half hour), a body of 256 KiB. At most `MAX_BODIES` are held and as many unpacked at once as there are cores (4 MiB each), and what they
-//! become takes at most 128 MiB, counted before it is decoded (`ingest`). Plain HTTP: TLS ends in front of it.
+//! become takes at most 128 MiB, counted before it is decoded (`ingest`). Unknown tokens are looked up so often and no more (`strangers`), and connections
+//! have their limits (`server`). Plain HTTP: TLS ends in front of it.
 
 mod auth;
 mod body;
@@ -17,12 +18,15 @@ mod problem;
 mod router;
 mod rules;
 mod scopes;
+mod server;
+mod strangers;
 #[cfg(test)]
 mod tests;
 
 pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, establish, join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
+pub use server::serve;
 
 use crate::{
     config::IdentityConfig,
@@ -32,14 +36,11 @@ use crate::{
     store::Store,
     sweep::Timetable,
 };
-use axum::serve::ListenerExt as _;
 use heartbeat::api::RulesOffer;
 use problem::{Reason, Refusal};
-use std::{future::Future, net::SocketAddr, sync::Arc};
-use tokio::{
-    net::TcpListener,
-    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
-};
+use std::sync::Arc;
+use strangers::Limits;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
 const MAX_BODIES: usize = 256;
@@ -58,6 +59,7 @@ struct Inner {
     verifier: Verifier,
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
+    strangers: Limits,
 }
 
 impl AppState {
@@ -73,7 +75,8 @@ impl AppState {
         verifier: Verifier,
     ) -> Self {
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
-        Self(Arc::new(Inner { store, ingest, rules, timetable, identity, verifier, challenges, bodies }))
+        let strangers = Limits::default();
+        Self(Arc::new(Inner { store, ingest, rules, timetable, identity, verifier, challenges, bodies, strangers }))
     }
 
     /// The database.
@@ -84,6 +87,10 @@ impl AppState {
 
     fn ingest(&self) -> &Ingest {
         &self.0.ingest
+    }
+
+    fn strangers(&self) -> &Limits {
+        &self.0.strangers
     }
 
     fn identity(&self) -> &IdentityConfig {
@@ -119,23 +126,4 @@ impl AppState {
             Refusal::new(Reason::Overloaded, format!("{MAX_BODIES} requests are being read; try again later."))
         })
     }
-}
-
-/// Serves until `shutdown` completes, then finishes the requests under way.
-///
-/// # Errors
-/// If the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    state: AppState,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    install_metrics();
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "answers may be delayed");
-        }
-    });
-    let service = router(state).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
 }

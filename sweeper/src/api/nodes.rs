@@ -60,7 +60,7 @@ pub(super) async fn join(
     headers: HeaderMap,
     content: Body,
 ) -> Result<Json<JoinResponse>, Refusal> {
-    let secret = auth::join_secret(state.store(), &headers).await?;
+    let secret = auth::join_secret(&state, &headers).await?;
     let (request, body): (JoinRequest, _) = json(&state, &headers, content, MAX_JOIN_BYTES).await?;
     let joined = admit(&state, &headers, &secret, &request, &body).await;
     joined.map(Json).map_err(|refusal| refusal.of_node(&request.node_id))

@@ -49,6 +49,7 @@ pub(crate) enum Reason {
     MethodNotAllowed,
     Timeout,
     Overloaded,
+    TooManyUnknown,
     Unavailable,
     Internal,
 }
@@ -127,6 +128,9 @@ impl Reason {
             }
             Self::Timeout => (StatusCode::REQUEST_TIMEOUT, "timeout", "The request took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too many requests at once"),
+            Self::TooManyUnknown => {
+                (StatusCode::TOO_MANY_REQUESTS, "too_many_unknown_tokens", "Too many tokens that nobody knows")
+            }
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The database does not answer"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The sweeper failed"),
         }
@@ -134,7 +138,7 @@ impl Reason {
 
     /// Whether the same request would be refused again, whatever becomes of this server.
     pub(crate) fn is_the_senders(self) -> bool {
-        self.parts().0.is_client_error() && self != Self::Timeout
+        self.parts().0.is_client_error() && !matches!(self, Self::Timeout | Self::TooManyUnknown)
     }
 
     /// The stable word, also the counter's label.
@@ -173,7 +177,7 @@ impl IntoResponse for Refusal {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         response.extensions_mut().insert(self);

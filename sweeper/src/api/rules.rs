@@ -12,7 +12,7 @@ use axum::{
 use heartbeat::api::RULES_TYPE;
 
 pub(super) async fn send(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, Refusal> {
-    auth::require_node(state.store(), &headers).await?;
+    auth::require_node(&state, &headers).await?;
     let Some(served) = state.rules() else {
         let detail = "This sweeper has no rules file (`ingest.rules_file`): the agents' built-in rules hold.";
         return Err(Refusal::new(Reason::NotFound, detail));

@@ -6,6 +6,6 @@ use crate::sweep::ScopeStatus;
 use axum::{Json, extract::State, http::HeaderMap};
 
 pub(super) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Vec<ScopeStatus>>, Refusal> {
-    auth::require_operator(state.store(), &headers).await?;
+    auth::require_operator(&state, &headers).await?;
     Ok(Json(ScopeStatus::of(state.store().work_units().await?, state.timetable())))
 }

@@ -166,6 +166,7 @@ async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> a
     loop {
         let (heartbeats, history) = (before(keep.heartbeat_retention), before(keep.history_retention));
         told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
+        told("states of nodes", store.delete_node_states_before(heartbeats).await);
         told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
         told("expired tokens and challenges", store.delete_expired_tokens().await);
         told("versions of resources", store.delete_history_before(history).await);

@@ -11,7 +11,7 @@ use crate::{
     verdict::Folding,
 };
 use group::{Group, NotStored};
-use heartbeat::{BootId, DecodeError, NodeId};
+use heartbeat::{BootId, DecodeError, NodeId, Unpacked};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use std::{sync::Arc, time::Duration};
@@ -88,12 +88,14 @@ impl Ingest {
         Self { store, clock_skew, decoders, memory, senders, folding: Arc::new(folding), group: OnceCell::new() }
     }
 
-    /// The node that holds a token; none if nobody does.
-    pub(crate) async fn sender(&self, token: TokenHash) -> Result<Option<Sender>, StoreError> {
-        if let Some(node_id) = self.senders.get(token.as_str()) {
-            return Ok(Some(Sender { node_id, token }));
-        }
-        // Who is not known is not remembered either: somebody may join with it in a moment.
+    /// The node that a token was known to be of within the last half hour.
+    pub(crate) fn remembered(&self, token: &TokenHash) -> Option<Sender> {
+        let node_id = self.senders.get(token.as_str())?;
+        Some(Sender { node_id, token: token.clone() })
+    }
+
+    /// The node that holds a token; none if nobody does, which is not remembered: somebody may join with it in a moment.
+    pub(crate) async fn look_up(&self, token: TokenHash) -> Result<Option<Sender>, StoreError> {
         let Some(node) = self.store.node_by_token(&token).await? else { return Ok(None) };
         self.senders.insert(token.as_str().to_owned(), node.node_id.clone());
         Ok(Some(Sender { node_id: node.node_id, token }))
@@ -108,19 +110,37 @@ impl Ingest {
     ) -> Result<(BootId, Stored), Rejected> {
         // As many are unpacked as there are slots, and no more wait for memory. What is under way keeps both, though its sender may be gone.
         let slot = self.decoder_slot().await?;
-        let (unpacked, slot) = blocking(move || Ok((heartbeat::unpack(&body)?, (slot, held)))).await?;
-        let memory = self.memory(unpacked.decoded_bytes()).await?;
-        let (Sender { node_id, token }, skew) = (sender.clone(), self.clock_skew);
-        let packed = blocking(move || {
-            let (envelope, _slot) = (unpacked.decode()?, slot);
+        let (Sender { node_id, token }, skew, memory) = (sender.clone(), self.clock_skew, Arc::clone(&self.memory));
+        let pack = move |unpacked: Unpacked, memory: OwnedSemaphorePermit| {
+            let envelope = unpacked.decode()?;
             if envelope.node_id != node_id {
                 let (sender, claimed) = (node_id.to_string(), envelope.node_id.to_string());
                 return Err(Rejected::ForeignNode { sender, claimed });
             }
             clock::check(Timestamp::now(), skew, &envelope)?;
             Ok((envelope.boot_id, Delivery::new(&envelope, Some(token))?, memory))
+        };
+        // Nearly always there is memory for it: then all is done in one go.
+        let unpacked = blocking(move || {
+            let unpacked = heartbeat::unpack(&body)?;
+            let held = (slot, held);
+            match memory.try_acquire_many_owned(units(unpacked.decoded_bytes())) {
+                Ok(memory) => Ok(Ok(pack(unpacked, memory)?)),
+                Err(_) => Ok(Err((unpacked, pack, held))),
+            }
         });
-        let (boot_id, delivery, _memory) = packed.await?;
+        let packed = match unpacked.await? {
+            Ok(packed) => packed,
+            Err((unpacked, pack, held)) => {
+                let memory = self.memory(unpacked.decoded_bytes()).await?;
+                blocking(move || {
+                    let _held = held;
+                    pack(unpacked, memory)
+                })
+                .await?
+            }
+        };
+        let (boot_id, delivery, _memory) = packed;
         let start = async || Group::over(self.store.clone(), Arc::clone(&self.folding));
         let group = self.group.get_or_init(start).await;
         match group.store(delivery).await? {
@@ -139,9 +159,12 @@ impl Ingest {
 
     /// So much of the memory for decoded envelopes, until it is stored.
     async fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Rejected> {
-        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
-        Arc::clone(&self.memory).acquire_many_owned(units).await.map_err(|_| Rejected::Closing)
+        Arc::clone(&self.memory).acquire_many_owned(units(bytes)).await.map_err(|_| Rejected::Closing)
     }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// Up to 4 MiB are unpacked, parsed and packed: milliseconds that would hold up other requests.

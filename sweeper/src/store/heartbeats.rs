@@ -57,19 +57,6 @@ impl Store {
             })
             .collect()
     }
-
-    /// Deletes heartbeats whose interval ended before `time`, and says how many. The marks of their boots stay.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn delete_heartbeats_before(&self, time: Timestamp) -> Result<u64, StoreError> {
-        let deleted = row::Entity::delete_many()
-            .filter(row::Column::EndUnixMs.lt(to_unix_ms(time)))
-            .exec(&self.connection)
-            .await
-            .doing("delete old heartbeats")?;
-        Ok(deleted.rows_affected)
-    }
 }
 
 /// How far the heartbeats of one boot have arrived.

@@ -20,6 +20,7 @@ mod node_states;
 mod nodes;
 pub(crate) mod outbox;
 mod place;
+mod retention;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;

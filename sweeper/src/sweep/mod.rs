@@ -151,6 +151,7 @@ async fn read_and_judge(
     nodes.retain(|node| WorkUnit::home(&node.node_id, &known) == *unit);
     let mut open = store::findings::open_in(store.connection(), prefix.as_deref()).await?;
     open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
+    nodes.retain(|node| !is_retired(config, node, now) || open.iter().any(|finding| finding.resource == node.node_id));
     let subjects = subject::join(&inventory, nodes, &open);
 
     progress.machines(subjects.len());
@@ -162,6 +163,14 @@ async fn read_and_judge(
     }
     price(config, &mut judged).await;
     Ok((inventory, judged))
+}
+
+/// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined.
+fn is_retired(config: &Config, node: &Node, now: Timestamp) -> bool {
+    let after = config.store.heartbeat_retention.max(config.verdict.gone_after);
+    let refused_at = node.refused.as_ref().map(|(at, _)| *at);
+    let last = node.last_seen_at.max(refused_at).unwrap_or(node.joined_at).max(node.joined_at);
+    now.duration_since(last) > SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX)
 }
 
 /// So many nodes are judged from their heartbeats at a time.

@@ -1,7 +1,7 @@
 //! The least that any reader of the provider's answers must wait for.
 
-use crate::timed::Run;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use lab::timed::Run;
 use serde::Deserialize;
 use std::{collections::BTreeMap, time::Instant};
 use tokio::task::JoinSet;

@@ -1,11 +1,12 @@
 //! Cloud Custodian 0.9, asked the nearest questions that it answers: which machines, volumes and compute environments are there. Of jobs it
 //! knows nothing.
 
-use crate::{
-    REGION,
+use crate::REGION;
+use lab::{
+    aws::Moto,
+    binaries,
     timed::{self, Run},
 };
-use lab::{aws::Moto, binaries};
 use serde_json::Value;
 use std::{fs, path::Path, process::Command};
 

@@ -10,18 +10,20 @@
 
 mod bare;
 mod custodian;
-mod timed;
 
 use bare::Request;
 use clap::Parser;
-use lab::{aws::Moto, binaries};
+use lab::{
+    aws::Moto,
+    binaries,
+    timed::{self, Run},
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::Command,
 };
-use timed::Run;
 
 /// Where the estate lies.
 const REGION: &str = "us-east-1";

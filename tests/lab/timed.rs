@@ -1,6 +1,6 @@
 //! A program's run, by the kernel's counters.
 
-use lab::process::memory_bytes;
+use crate::process::memory_bytes;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::Serialize;
 use std::{
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a run took.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Run {
+pub struct Run {
     wall_s: f64,
     /// Of all its threads, in and out of the kernel; none for what runs in this process.
     cpu_s: Option<f64>,
@@ -31,19 +31,26 @@ pub(crate) struct Run {
 
 impl Run {
     /// That of something which runs here.
-    pub(crate) fn waited(wall: Duration) -> Self {
+    #[must_use]
+    pub fn waited(wall: Duration) -> Self {
         Self { wall_s: wall.as_secs_f64(), cpu_s: None, peak_mb: None }
     }
 
-    pub(crate) fn wall_s(&self) -> f64 {
+    /// See [`Run`].
+    #[must_use]
+    pub fn wall_s(&self) -> f64 {
         self.wall_s
     }
 
-    pub(crate) fn cpu_s(&self) -> f64 {
+    /// See [`Run`].
+    #[must_use]
+    pub fn cpu_s(&self) -> f64 {
         self.cpu_s.unwrap_or(f64::NAN)
     }
 
-    pub(crate) fn peak_mb(&self) -> f64 {
+    /// See [`Run`].
+    #[must_use]
+    pub fn peak_mb(&self) -> f64 {
         self.peak_mb.unwrap_or(f64::NAN)
     }
 }
@@ -59,7 +66,11 @@ impl fmt::Display for Run {
 }
 
 /// Runs a command to its end, with its errors on this terminal, and returns what it printed.
-pub(crate) fn run(command: &mut Command, folder: &Path) -> (Run, String) {
+///
+/// # Panics
+///
+/// When it cannot be started, or fails.
+pub fn run(command: &mut Command, folder: &Path) -> (Run, String) {
     fs::create_dir_all(folder).expect("a folder for its output");
     let printed = folder.join("printed");
     let file = File::create(&printed).expect("a file for its output");
