@@ -105,10 +105,15 @@ impl Committing {
                     tell(answer, Err(error.into()));
                 }
             }
-            (Err(error), senders) => {
+            (Err(error), senders) if error.is_refusal() => {
                 let error = crate::chain(&error);
                 tracing::warn!(senders, error = %error, "a group is not stored; its senders are tried one by one");
                 self.one_by_one(deliveries, answers).await;
+            }
+            // To try again would only make them wait longer.
+            (Err(error), senders) => {
+                tracing::error!(senders, error = %crate::chain(&error), "the database does not answer; a group is not stored");
+                answers.into_iter().for_each(|answer| tell(answer, Err(NotStored::NotTried)));
             }
         }
     }

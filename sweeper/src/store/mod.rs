@@ -41,7 +41,10 @@ use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
-    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    sqlx::{
+        self, Connection as _,
+        sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous},
+    },
 };
 use std::{path::Path, str::FromStr as _, time::Duration};
 
@@ -83,6 +86,9 @@ impl Store {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(BUSY_TIMEOUT)
                     .foreign_keys(true)
+            });
+            options.map_sqlx_sqlite_pool_opts(|options| {
+                options.after_release(|connection, _| Box::pin(is_out_of_transaction(connection)))
             });
         }
         let connection = Database::connect(options).await.map_err(StoreError::Connect)?;
@@ -147,6 +153,14 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.connection.ping().await.doing("answer")
     }
+}
+
+/// Whether a connection may be used again. Where the disk is full SQLite itself rolls a transaction back, and sqlx goes on to count it as begun: the next
+/// one on that connection would be a savepoint, without the write lock.
+async fn is_out_of_transaction(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // Whatever rollback is under way has been done then.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 /// Makes a directory that only this user can enter, since the database tells what runs on every node.
