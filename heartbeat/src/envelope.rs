@@ -4,9 +4,13 @@
 //! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, these become at most [`MAX_DECODED_BYTES`] of messages, and names are
 //! cut by the sender at [`MAX_NAME_BYTES`] or the envelope is refused.
 
-use crate::{BootId, NodeId, decoded_size, stored::UNPACKING, wire};
+use crate::{BootId, NodeId, decoded_size, wire};
 use prost::Message as _;
-use std::io::{Read as _, Write as _};
+use std::{
+    io::{Read as _, Write as _},
+    sync::LazyLock,
+};
+use zstd::dict::DecoderDictionary;
 
 /// Version of the contract that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -45,6 +49,9 @@ const MAX_WINDOW_LOG: u32 = 22;
 /// What most envelopes share, for zstd to refer to: names of capabilities, reasons, the shape of a row. It is a part of the contract's version 1 and
 /// never changes within it. It makes a heartbeat with five workloads a fourth as long, one with fifty half as long.
 pub const DICTIONARY: &[u8] = include_bytes!("../proto/heartbeat-v1.dictionary");
+/// It, taken in once: that costs more than to unpack a heartbeat.
+pub(crate) static UNPACKING: LazyLock<DecoderDictionary<'static>> =
+    LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 /// zstd's own default.
 const COMPRESSION_LEVEL: i32 = 3;
 

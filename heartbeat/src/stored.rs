@@ -1,14 +1,14 @@
 //! One heartbeat as it is kept: packed alone, with the contract's dictionary, so that each can be read alone.
 
 use crate::{
-    envelope::{DICTIONARY, MAX_DECOMPRESSED_BYTES},
+    envelope::{DICTIONARY, MAX_DECOMPRESSED_BYTES, UNPACKING},
     wire::Heartbeat,
 };
 use prost::Message as _;
 use std::{cell::RefCell, sync::LazyLock};
 use zstd::{
     bulk::{Compressor, Decompressor},
-    dict::{DecoderDictionary, EncoderDictionary},
+    dict::EncoderDictionary,
 };
 
 /// zstd's default.
@@ -17,8 +17,6 @@ const COMPRESSION_LEVEL: i32 = 3;
 // To take the dictionary in costs more than to pack a heartbeat: each thread does it once.
 static PACKING: LazyLock<EncoderDictionary<'static>> =
     LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, COMPRESSION_LEVEL));
-pub(crate) static UNPACKING: LazyLock<DecoderDictionary<'static>> =
-    LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };

@@ -21,7 +21,7 @@ use std::{
 };
 use sweeper::{
     store::Store,
-    verdict::{Folding, NodeSample, NodeState, Policy},
+    verdict::{NodeSample, NodeState, Policy, StatePolicy},
 };
 use tokio::task::JoinSet;
 
@@ -88,7 +88,7 @@ impl Sender {
         }
         let Ok(ack) = answer.error_for_status().unwrap().json::<Ack>().await else { return };
         met.stored.fetch_add(1, Ordering::Relaxed);
-        assert!(ack.contiguous_sequence >= self.acknowledged, "what was acknowledged is taken back: {ack:?}");
+        assert!(ack.contiguous_sequence >= self.acknowledged, "the mark went backwards: {ack:?}");
         self.acknowledged = ack.contiguous_sequence;
     }
 }
@@ -127,7 +127,7 @@ impl Fleet {
     /// Ends the senders and holds the database to what each of them was told.
     async fn check(self, store: &Store) -> Arc<Met> {
         self.stop.store(true, Ordering::Relaxed);
-        let folding = Folding::new(Policy::default());
+        let state_policy = StatePolicy::new(Policy::default());
         for sender in self.senders.join_all().await {
             let all = store.heartbeats(&sender.node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
             let sequences: Vec<u64> = all.iter().map(|stored| stored.heartbeat.sequence).collect();
@@ -137,7 +137,7 @@ impl Fleet {
             assert!((told..=told + 3).contains(&sequences.len()), "{told} acknowledged, {} there", sequences.len());
             let samples = all.iter().map(|stored| NodeSample::of(sender.boot, &stored.heartbeat).unwrap());
             let state = store.node_states(Some(&sender.node.to_string())).await.unwrap().remove(&sender.node);
-            assert_eq!(state, NodeState::of(samples, &folding), "the state is that of what is there");
+            assert_eq!(state, NodeState::of(samples, &state_policy), "the state is that of what is there");
         }
         self.met
     }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod connections;
+
 use super::{AppState, FLEET, OPERATOR, TokenError, establish, router};
 use crate::{
     config::{IdentityConfig, SweepConfig},
@@ -11,7 +13,7 @@ use crate::{
     rules::RulesStore,
     store::Store,
     sweep::Timetable,
-    verdict::{Folding, Policy},
+    verdict::{Policy, StatePolicy},
 };
 use axum::{
     Router,
@@ -64,7 +66,7 @@ impl TestApp {
         store.migrate().await.unwrap();
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
         let verifier = Verifier::new(identity.verifier()).unwrap();
-        let ingest = Ingest::new(store.clone(), Duration::from_secs(300), Folding::new(Policy::default()));
+        let ingest = Ingest::new(store.clone(), Duration::from_secs(300), StatePolicy::new(Policy::default()));
         let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
         let app = Self { router: router(state.clone()), state, store, directory };
         establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();
@@ -434,81 +436,4 @@ async fn a_flood_of_unknown_tokens_keeps_no_node_out_that_is_known() {
     app.join(OTHER).await;
     let metrics = Request::get("/metrics").header(header::AUTHORIZATION, format!("Bearer {}", app.operator_token()));
     assert_eq!(app.call(metrics.body(Body::empty()).unwrap()).await.0, StatusCode::OK);
-}
-
-mod connections {
-    use super::*;
-    use crate::api::server::serve_with;
-    use std::net::SocketAddr;
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::{TcpListener, TcpStream},
-        sync::oneshot,
-        task::JoinHandle,
-        time::Instant,
-    };
-
-    const HEAD: Duration = Duration::from_millis(400);
-
-    /// A server with room for two connections.
-    async fn serve() -> (TestApp, SocketAddr, oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
-        let app = TestApp::new().await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = async { stopped.await.unwrap_or_default() };
-        let served = tokio::spawn(serve_with(listener, app.state.clone(), shutdown, HEAD, 2));
-        (app, address, stop, served)
-    }
-
-    /// What comes back until the server hangs up, and how long that took.
-    async fn send(address: SocketAddr, text: &str) -> (String, Duration) {
-        let began = Instant::now();
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(text.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        // One that is cut off may be reset.
-        let _ = stream.read_to_string(&mut answer).await;
-        (answer, began.elapsed())
-    }
-
-    #[tokio::test]
-    async fn a_head_that_never_ends_is_cut_off_and_a_whole_one_answered() {
-        let (_app, address, stop, served) = serve().await;
-        let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
-        assert!(!answer.contains("200") && (HEAD..HEAD * 10).contains(&took), "{took:?}: {answer}");
-        let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200") && took < HEAD, "{took:?}: {answer}");
-        stop.send(()).unwrap();
-        served.await.unwrap().unwrap();
-    }
-
-    #[tokio::test]
-    async fn beyond_the_limit_a_connection_waits_for_a_place() {
-        let (_app, address, stop, served) = serve().await;
-        let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-        tokio::time::sleep(HEAD / 4).await;
-        let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!((HEAD / 2..HEAD * 10).contains(&took), "it waited until an idle one was cut off: {took:?}");
-        drop(idle);
-        stop.send(()).unwrap();
-        served.await.unwrap().unwrap();
-    }
-
-    #[tokio::test]
-    async fn whoever_is_being_served_at_the_end_is_served_to_the_end() {
-        let (_app, address, stop, served) = serve().await;
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"POST /v1/heartbeats HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab").await.unwrap();
-        tokio::time::sleep(HEAD / 8).await;
-        stop.send(()).unwrap();
-        tokio::time::sleep(HEAD / 8).await;
-        stream.write_all(b"cd").await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-        served.await.unwrap().unwrap();
-        assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
     rules::RulesStore,
     store::{Store, StoreError},
     sweep::{self, Context, Replica, Ticks, Timetable},
-    verdict::Folding,
+    verdict::StatePolicy,
 };
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
@@ -62,7 +62,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     if let Some(rules_store) = rules.clone() {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
-    let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, Folding::new(sweep::policy(&config)));
+    let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
     let identity = config.identity;
     let state = api::AppState::new(store, ingest, rules, timetable, identity, verifier);
     tasks.spawn(served(listener, state, stop.clone()));

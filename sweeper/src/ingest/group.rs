@@ -5,17 +5,20 @@
 
 use crate::{
     store::{Delivered, Delivery, Store, StoreError},
-    verdict::Folding,
+    verdict::StatePolicy,
 };
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 /// Most senders of one group.
 const MAX_GROUP: usize = 512;
+/// Heartbeats that are committed at once, but for those of a single envelope: after an outage each sender brings a backlog of hundreds, and a transaction
+/// of a hundred thousand would take longer than anybody waits.
+const MAX_HEARTBEATS: usize = 4_096;
 /// How long a group is awaited once senders come in company. An agent sends every 30 s and waits for no answer.
 const LINGER: Duration = Duration::from_millis(100);
 /// Nobody came for so long: nobody will who waits for this group's answers.
@@ -45,9 +48,9 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts the writer.
-    pub(super) fn over(store: Store, folding: Arc<Folding>) -> Self {
+    pub(super) fn over(store: Store, state_policy: Arc<StatePolicy>) -> Self {
         let (queue, waiting) = mpsc::channel(MAX_GROUP);
-        tokio::spawn(write(Committing { store, folding }, waiting));
+        tokio::spawn(write(Committing { store, state_policy }, waiting));
         Self { queue }
     }
 
@@ -55,14 +58,18 @@ impl Group {
     pub(super) async fn store(&self, delivery: Delivery) -> Result<Delivered, NotStored> {
         let (answer, answered) = oneshot::channel();
         self.queue.send((delivery, answer)).await.map_err(|_| NotStored::Closing)?;
-        answered.await.map_err(|_| NotStored::Closing)?
+        answered.await.map_err(|_| NotStored::NotTried)?
     }
 }
 
+/// A database that has not answered by then will not before the senders' own time is over.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// What is needed to commit.
+#[derive(Clone)]
 struct Committing {
     store: Store,
-    folding: Arc<Folding>,
+    state_policy: Arc<StatePolicy>,
 }
 
 async fn write(committing: Committing, mut waiting: mpsc::Receiver<(Delivery, Answer)>) {
@@ -77,8 +84,21 @@ async fn write(committing: Committing, mut waiting: mpsc::Receiver<(Delivery, An
         }
         came_in_company = group.len() > 1;
         metrics::histogram!("heartbeat_group_size").record(f64::from(u32::try_from(group.len()).unwrap_or(u32::MAX)));
-        committing.commit(group).await;
+        while !group.is_empty() {
+            let rest = group.split_off(fitting(&group));
+            committing.attempt(std::mem::replace(&mut group, rest)).await;
+        }
     }
+}
+
+/// How many of them are committed at once; at least one.
+fn fitting(group: &[(Delivery, Answer)]) -> usize {
+    let mut heartbeats = 0;
+    let fits = group.iter().take_while(|(delivery, _)| {
+        heartbeats += delivery.heartbeats();
+        heartbeats <= MAX_HEARTBEATS
+    });
+    fits.count().max(1)
 }
 
 /// Waits for more, until nobody comes any more or the group is large enough.
@@ -95,9 +115,21 @@ async fn gather(waiting: &mut mpsc::Receiver<(Delivery, Answer)>, group: &mut Ve
 }
 
 impl Committing {
+    /// Commits a group in a task of its own: whatever happens to it, the next one is stored.
+    async fn attempt(&self, group: Vec<(Delivery, Answer)>) {
+        let this = self.clone();
+        let committed = tokio::spawn(async move { timeout(COMMIT_TIMEOUT, this.commit(group)).await });
+        match committed.await {
+            Ok(Ok(())) => {}
+            // Whoever waited learns that nobody answers, and sends again what may be stored by now.
+            Ok(Err(_)) => tracing::error!("the database has not answered for {} s", COMMIT_TIMEOUT.as_secs()),
+            Err(error) => tracing::error!(%error, "a group was left half way; nothing of it is stored"),
+        }
+    }
+
     async fn commit(&self, group: Vec<(Delivery, Answer)>) {
         let (deliveries, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let stored = self.store.commit(&deliveries, &self.folding, Timestamp::now()).await;
+        let stored = self.store.commit(&deliveries, &self.state_policy, Timestamp::now()).await;
         match (stored, answers.len()) {
             (Ok(stored), _) => answers.into_iter().zip(stored).for_each(|(answer, stored)| tell(answer, Ok(stored))),
             (Err(error), 1) => {
@@ -126,7 +158,7 @@ impl Committing {
                 tell(answer, Err(NotStored::NotTried));
                 continue;
             }
-            let stored = self.store.commit(std::slice::from_ref(&delivery), &self.folding, Timestamp::now()).await;
+            let stored = self.store.commit(std::slice::from_ref(&delivery), &self.state_policy, Timestamp::now()).await;
             is_away = stored.as_ref().is_err_and(|error| !error.is_refusal());
             let stored = stored.map_err(NotStored::from);
             tell(answer, stored.and_then(|stored| stored.first().copied().ok_or(NotStored::NotTried)));

@@ -8,7 +8,7 @@ mod group;
 
 use crate::{
     store::{Delivered, Delivery, Store, StoreError, Stored, TokenHash},
-    verdict::Folding,
+    verdict::StatePolicy,
 };
 use group::{Group, NotStored};
 use heartbeat::{BootId, DecodeError, NodeId, Unpacked};
@@ -36,7 +36,7 @@ pub struct Ingest {
     decoders: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     senders: Cache<String, NodeId>,
-    folding: Arc<Folding>,
+    state_policy: Arc<StatePolicy>,
     group: OnceCell<Group>,
 }
 
@@ -78,14 +78,22 @@ pub(crate) enum Rejected {
 }
 
 impl Ingest {
-    /// Into this store; `clock_skew` is how far a sender's clock may be off, and `folding` how the states of nodes are folded.
+    /// Into this store; `clock_skew` is how far a sender's clock may be off, and `state_policy` what the states of nodes are made by.
     #[must_use]
-    pub fn new(store: Store, clock_skew: Duration, folding: Folding) -> Self {
+    pub fn new(store: Store, clock_skew: Duration, state_policy: StatePolicy) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = Arc::new(Semaphore::new(MAX_DECODED_BYTES_AT_ONCE / MEMORY_UNIT_BYTES));
         let senders = Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(REMEMBERED_FOR).build();
         let decoders = Arc::new(Semaphore::new(cores));
-        Self { store, clock_skew, decoders, memory, senders, folding: Arc::new(folding), group: OnceCell::new() }
+        Self {
+            store,
+            clock_skew,
+            decoders,
+            memory,
+            senders,
+            state_policy: Arc::new(state_policy),
+            group: OnceCell::new(),
+        }
     }
 
     /// The node that a token was known to be of within the last half hour.
@@ -141,7 +149,7 @@ impl Ingest {
             }
         };
         let (boot_id, delivery, _memory) = packed;
-        let start = async || Group::over(self.store.clone(), Arc::clone(&self.folding));
+        let start = async || Group::over(self.store.clone(), Arc::clone(&self.state_policy));
         let group = self.group.get_or_init(start).await;
         match group.store(delivery).await? {
             Delivered::Stored(stored) => Ok((boot_id, stored)),

@@ -9,14 +9,15 @@
 
 use super::{
     Doing as _, Store, StoreError, TokenHash, clock, corrupt,
+    entities::heartbeat,
     given::{Column, MAX_ROWS, statement},
     heartbeats::{self, Mark, Row},
     node_states, to_unix_ms,
 };
-use crate::verdict::{Folding, NodeSample, Policy};
-use heartbeat::envelope::Checked;
+use crate::verdict::{NodeSample, Policy, StatePolicy};
+use ::heartbeat::envelope::Checked;
 use jiff::Timestamp;
-use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, QueryResult};
+use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, IdenStatic as _, QueryResult};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// One envelope that is to be stored, packed.
@@ -71,6 +72,12 @@ impl Delivery {
         })
     }
 
+    /// How many heartbeats it has.
+    #[must_use]
+    pub fn heartbeats(&self) -> usize {
+        self.rows.len()
+    }
+
     fn key(&self) -> BootKey<'_> {
         (&self.node_id, &self.boot_id)
     }
@@ -96,8 +103,8 @@ impl Store {
     /// # Errors
     /// If the database does not answer; nothing is stored then.
     pub async fn store_heartbeats(&self, envelope: &Checked, now: Timestamp) -> Result<Stored, StoreError> {
-        let (delivery, folding) = (Delivery::new(envelope, None)?, Folding::new(Policy::default()));
-        match self.commit(&[delivery], &folding, now).await?.first() {
+        let (delivery, state_policy) = (Delivery::new(envelope, None)?, StatePolicy::new(Policy::default()));
+        match self.commit(&[delivery], &state_policy, now).await?.first() {
             Some(Delivered::Stored(stored)) => Ok(*stored),
             _ => Err(corrupt("a delivery without a token", "it is neither stored nor refused")),
         }
@@ -111,7 +118,7 @@ impl Store {
     pub async fn commit(
         &self,
         deliveries: &[Delivery],
-        folding: &Folding,
+        state_policy: &StatePolicy,
         now: Timestamp,
     ) -> Result<Vec<Delivered>, StoreError> {
         let transaction = self.begin_write().await?;
@@ -125,7 +132,7 @@ impl Store {
         }
         put_marks(&transaction, &brought, now).await?;
         note_seen(&transaction, &brought, now).await?;
-        node_states::fold(&transaction, new, folding).await?;
+        node_states::update(&transaction, new, state_policy).await?;
         transaction.commit().await.doing("commit heartbeats")?;
         let answers = deliveries.iter().zip(&is_valid).map(|(delivery, is_valid)| {
             let at = find(&brought, delivery.key()).filter(|_| *is_valid)?;
@@ -254,11 +261,14 @@ async fn insert<'a>(
             fresh.entry((delivery.key(), row.sequence)).or_insert(row);
         }
     }
-    let body = "INSERT INTO heartbeats (node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
-                counters_since_boottime_ns, collector, received_at_unix_ms, message) \
-                SELECT node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
-                counters_since_boottime_ns, collector, received, message FROM given WHERE true \
-                ON CONFLICT DO NOTHING RETURNING node_id, boot_id, sequence";
+    let body = format!(
+        "INSERT INTO heartbeats (node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
+         counters_since_boottime_ns, {source}, received_at_unix_ms, message) \
+         SELECT node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
+         counters_since_boottime_ns, source, received, message FROM given WHERE true \
+         ON CONFLICT DO NOTHING RETURNING node_id, boot_id, sequence",
+        source = heartbeat::Column::Source.as_str()
+    );
     let fresh: Vec<_> = fresh.into_iter().collect();
     for rows in fresh.chunks(MAX_ROWS) {
         let integers = |value: fn(&Row) -> i64| Column::Integer(rows.iter().map(|(_, row)| value(row)).collect());
@@ -270,11 +280,11 @@ async fn insert<'a>(
             ("start_boottime_ns", integers(|row| row.start_boottime_ns)),
             ("end_boottime_ns", integers(|row| row.end_boottime_ns)),
             ("counters_since_boottime_ns", integers(|row| row.counters_since_boottime_ns)),
-            ("collector", Column::Text(rows.iter().map(|(_, row)| row.source.to_owned()).collect())),
+            ("source", Column::Text(rows.iter().map(|(_, row)| row.source.to_owned()).collect())),
             ("received", Column::Integer(vec![to_unix_ms(now); rows.len()])),
             ("message", Column::Bytes(rows.iter().map(|(_, row)| row.message.clone()).collect())),
         ]);
-        for row in query(transaction, columns, body, "store heartbeats").await? {
+        for row in query(transaction, columns, &body, "store heartbeats").await? {
             let (node, boot): (String, String) = (get(&row, "node_id")?, get(&row, "boot_id")?);
             if let Some(at) = find(brought, (&node, &boot)) {
                 brought[at].inserted.insert(get(&row, "sequence")?);

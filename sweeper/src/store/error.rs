@@ -47,16 +47,28 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the database answered, and refused what it was given: something else it may take.
+    /// Whether the database answered that it does not take what it was given: something else it may take. That it is busy, full or about to end is no
+    /// such answer.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        match self {
-            Self::Database {
-                source: DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)),
-                ..
-            } => error.as_database_error().is_some(),
-            _ => false,
-        }
+        let Self::Database {
+            source: DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)),
+            ..
+        } = self
+        else {
+            return false;
+        };
+        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| is_about_data(&code))
+    }
+}
+
+/// Whether an error code is about the rows that were given.
+fn is_about_data(code: &str) -> bool {
+    match code.parse::<u32>() {
+        // SQLite: too large, a constraint, a wrong type; what is above the last eight bits only says more of it.
+        Ok(code) if code < 10_000 => [18, 19, 20].contains(&(code & 0xff)),
+        // PostgreSQL's SQLSTATE: data exceptions, constraints, what a trigger raises.
+        _ => ["22", "23", "P0"].iter().any(|class| code.starts_with(class)),
     }
 }
 
@@ -75,4 +87,18 @@ impl<T> Doing<T> for Result<T, DbErr> {
 /// An error about a row that this version never wrote.
 pub(crate) fn corrupt(what: impl Into<String>, reason: impl ToString) -> StoreError {
     StoreError::Corrupt { what: what.into(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about_data;
+
+    #[test]
+    fn what_is_about_the_rows_is_told_from_what_is_about_the_database() {
+        // A constraint's trigger, a unique key, a number out of range, an exception that a trigger raises.
+        assert!(["1811", "2067", "22003", "23505", "P0001"].into_iter().all(is_about_data));
+        // Busy, full, an input or output error; shutting down, out of connections or disk, a deadlock, a lock that is not free.
+        let others = ["5", "13", "10", "778", "57P01", "53300", "53100", "40P01", "55P03", ""];
+        assert!(!others.into_iter().any(is_about_data));
+    }
 }

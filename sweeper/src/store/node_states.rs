@@ -6,7 +6,7 @@ use super::{
     entities::heartbeat as row,
     given::{Column, MAX_ROWS},
 };
-use crate::verdict::{Folded, Folding, NodeSample, NodeState};
+use crate::verdict::{Added, NodeSample, NodeState, StatePolicy};
 use heartbeat::NodeId;
 use sea_orm::{
     ColumnTrait as _, ConnectionTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _, QueryOrder as _,
@@ -51,19 +51,19 @@ impl Store {
 }
 
 /// Takes new heartbeats up in the states of their nodes, whose rows are locked.
-pub(super) async fn fold(
+pub(super) async fn update(
     transaction: &DatabaseTransaction,
     new: BTreeMap<&str, Vec<NodeSample>>,
-    folding: &Folding,
+    state_policy: &StatePolicy,
 ) -> Result<(), StoreError> {
     let new: Vec<_> = new.into_iter().collect();
     for nodes in new.chunks(MAX_ROWS) {
         let mut states = read(transaction, nodes.iter().map(|(node, _)| (*node).to_owned()).collect()).await?;
         let mut written = Vec::with_capacity(nodes.len());
         for (node, samples) in nodes {
-            let state = match states.remove(*node).filter(|state| state.is_of(folding)) {
-                Some(state) => carry_on(transaction, node, state, samples, folding).await?,
-                None => NodeState::of(sorted(samples.clone()), folding),
+            let state = match states.remove(*node).filter(|state| state.is_of(state_policy)) {
+                Some(state) => carry_on(transaction, node, state, samples, state_policy).await?,
+                None => NodeState::of(sorted(samples.clone()), state_policy),
             };
             written.extend(state.map(|state| ((*node).to_owned(), state)));
         }
@@ -82,16 +82,16 @@ async fn carry_on(
     node: &str,
     mut state: NodeState,
     samples: &[NodeSample],
-    folding: &Folding,
+    state_policy: &StatePolicy,
 ) -> Result<Option<NodeState>, StoreError> {
     let mut is_late = false;
     for sample in sorted(samples.to_vec()) {
-        is_late |= state.add(sample, folding) == Folded::Late;
+        is_late |= state.add(sample, state_policy) == Added::Late;
     }
     if !is_late {
         return Ok(Some(state));
     }
-    let from_unix_ms = state.newest_unix_ms().saturating_sub(folding.reach_ms());
+    let from_unix_ms = state.newest_unix_ms().saturating_sub(state_policy.reach_ms());
     let messages: Vec<(String, Vec<u8>)> = row::Entity::find()
         .select_only()
         .columns([row::Column::BootId, row::Column::Message])
@@ -107,7 +107,7 @@ async fn carry_on(
         // What cannot be read is no reason to refuse what can: the sweep says so of it.
         NodeSample::of(boot_id.parse().ok()?, &heartbeat::unpack_one(message).ok()?)
     });
-    Ok(NodeState::of(sorted(samples.collect()), folding))
+    Ok(NodeState::of(sorted(samples.collect()), state_policy))
 }
 
 async fn read(transaction: &DatabaseTransaction, nodes: Vec<String>) -> Result<HashMap<String, NodeState>, StoreError> {

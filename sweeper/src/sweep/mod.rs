@@ -32,7 +32,7 @@ use crate::{
     inventory::{self, Instance, Inventory, aws},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
-    verdict::{Case, Folding, Judgement, NodeState, Policy, judge},
+    verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
     work_unit::WorkUnit,
 };
 use discover::Discovery;
@@ -185,20 +185,20 @@ async fn judge_all(
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<Judged>, SweepError> {
-    let folding = Arc::new(Folding::new(policy(config)));
+    let state_policy = Arc::new(StatePolicy::new(policy(config)));
     let open: HashSet<&NodeId> = open.iter().map(|finding| &finding.resource).collect();
     let judged = subjects.into_iter().map(|subject| {
         // What a finding rests on, or may end by, is judged from a whole window.
         let state = states.remove(&subject.id).filter(|_| !open.contains(&subject.id));
         let by_state = state.and_then(|state| {
             let identity = subject.node.as_ref()?.identity();
-            state.judge(now.as_millisecond(), &folding, Some(identity))
+            state.judge(now.as_millisecond(), &state_policy, Some(identity))
         });
-        let folding = Arc::clone(&folding);
+        let state_policy = Arc::clone(&state_policy);
         async move {
             let (case, judgement) = match by_state {
                 Some(judged) => judged,
-                None => judge_window(store, subject.node.as_ref(), &folding, config.verdict.lookback, now).await?,
+                None => judge_window(store, subject.node.as_ref(), &state_policy, config.verdict.lookback, now).await?,
             };
             let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
@@ -212,14 +212,14 @@ async fn judge_all(
 async fn judge_window(
     store: &Store,
     node: Option<&Node>,
-    folding: &Arc<Folding>,
+    state_policy: &Arc<StatePolicy>,
     lookback: Duration,
     now: Timestamp,
 ) -> Result<(Case, Judgement), SweepError> {
-    let (store, node, folding) = (store.clone(), node.cloned(), Arc::clone(folding));
+    let (store, node, state_policy) = (store.clone(), node.cloned(), Arc::clone(state_policy));
     // A task of its own, so that several cores unpack.
     let read = tokio::spawn(async move {
-        let (case, _) = case_of(&store, node.as_ref(), folding.policy(), lookback, now).await?;
+        let (case, _) = case_of(&store, node.as_ref(), state_policy.policy(), lookback, now).await?;
         let judgement = judge(&case);
         Ok::<_, SweepError>((case, judgement))
     });

@@ -24,6 +24,6 @@ pub use observation::{Contradiction, Observation};
 pub use policy::Policy;
 pub use rows::DecidingRow;
 pub use signal::{Counters, Signal};
-pub use state::{Folded, Folding, NodeSample, NodeState};
+pub use state::{Added, NodeSample, NodeState, StatePolicy};
 pub use wait::{Protocol, Wait};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

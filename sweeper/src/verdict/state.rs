@@ -16,12 +16,12 @@ use heartbeat::{BootId, wire};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// How states are folded: the policy, and what follows from it.
+/// What states are made by: the policy, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folding {
+pub struct StatePolicy {
     policy: Policy,
     horizon_ms: i64,
-    /// States that were folded under another policy, or by another version of this module, are made anew.
+    /// States that were made under another policy, or by another version of this module, are made anew.
     digest: String,
 }
 
@@ -30,7 +30,7 @@ const SLACK_MS: i64 = 1_000;
 /// Raised whenever the same heartbeats come to another state than before.
 const VERSION: u32 = 1;
 
-impl Folding {
+impl StatePolicy {
     /// By this policy.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
@@ -82,7 +82,7 @@ pub struct NodeState {
     /// The newest heartbeat's.
     node: NodeFacts,
     counters: Counters,
-    /// Where the heartbeats begin that it was folded from, if that is within the horizon.
+    /// Where the heartbeats begin that it was made from, if that is within the horizon.
     begins_unix_ms: Option<i64>,
     /// The last work, if it ended within the horizon.
     last_work: Option<Observation>,
@@ -94,7 +94,7 @@ pub struct NodeState {
 
 /// What came of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folded {
+pub enum Added {
     /// It is in the state.
     Newest,
     /// It lies before the newest, and within what the state depends on: the state is to be made anew.
@@ -106,9 +106,9 @@ pub enum Folded {
 impl NodeState {
     /// From the first heartbeat.
     #[must_use]
-    pub fn begin(sample: NodeSample, folding: &Folding) -> Self {
+    pub fn begin(sample: NodeSample, state_policy: &StatePolicy) -> Self {
         Self {
-            digest: folding.digest.clone(),
+            digest: state_policy.digest.clone(),
             begins_unix_ms: Some(sample.node.last_heartbeat_unix_ms),
             node: sample.node,
             counters: sample.counters,
@@ -120,19 +120,19 @@ impl NodeState {
 
     /// From heartbeats in the order of their ends; `None` of none.
     #[must_use]
-    pub fn of(samples: impl IntoIterator<Item = NodeSample>, folding: &Folding) -> Option<Self> {
+    pub fn of(samples: impl IntoIterator<Item = NodeSample>, state_policy: &StatePolicy) -> Option<Self> {
         let mut samples = samples.into_iter();
-        let mut state = Self::begin(samples.next()?, folding);
+        let mut state = Self::begin(samples.next()?, state_policy);
         samples.for_each(|sample| {
-            state.add(sample, folding);
+            state.add(sample, state_policy);
         });
         Some(state)
     }
 
-    /// Whether it was folded so.
+    /// Whether it was made so.
     #[must_use]
-    pub fn is_of(&self, folding: &Folding) -> bool {
-        self.digest == folding.digest
+    pub fn is_of(&self, state_policy: &StatePolicy) -> bool {
+        self.digest == state_policy.digest
     }
 
     /// The end of the newest heartbeat, in milliseconds since 1970-01-01 UTC.
@@ -154,33 +154,35 @@ impl NodeState {
     }
 
     /// Takes a heartbeat up.
-    pub fn add(&mut self, sample: NodeSample, folding: &Folding) -> Folded {
+    pub fn add(&mut self, sample: NodeSample, state_policy: &StatePolicy) -> Added {
         let newest = sample.node.last_heartbeat_unix_ms;
         if sample.order() <= (self.newest_unix_ms(), self.counters.end_boottime_ns()) {
-            let is_in_reach = newest > self.newest_unix_ms().saturating_sub(folding.reach_ms());
-            return if is_in_reach { Folded::Late } else { Folded::Irrelevant };
+            let is_in_reach = newest > self.newest_unix_ms().saturating_sub(state_policy.reach_ms());
+            return if is_in_reach { Added::Late } else { Added::Irrelevant };
         }
         let before = self.newest_unix_ms();
-        if newest.saturating_sub(before) > folding.horizon_ms {
+        if newest.saturating_sub(before) > state_policy.horizon_ms {
             // Whatever happened in so long a time, it is not known when.
-            *self = Self::begin(sample, folding);
-            return Folded::Newest;
+            *self = Self::begin(sample, state_policy);
+            return Added::Newest;
         }
         let interval_ms = sample.node.interval_ms;
         let observation = sample.counters.since(&self.counters, sample.node.restart_gap_ms());
         (self.node, self.counters) = (sample.node, sample.counters);
-        match observation.filter(|observation| newest.saturating_sub(observation.start_unix_ms) <= folding.horizon_ms) {
+        match observation
+            .filter(|observation| newest.saturating_sub(observation.start_unix_ms) <= state_policy.horizon_ms)
+        {
             Some(observation) => {
                 if !touches(before, observation.start_unix_ms) {
                     (self.quiet_since_unix_ms, self.ended_by) = (None, None);
                 }
-                self.observe(observation, &folding.policy, interval_ms);
+                self.observe(observation, &state_policy.policy, interval_ms);
             }
             // Nobody saw what happened in between.
             None => (self.quiet_since_unix_ms, self.ended_by) = (None, None),
         }
-        self.forget(newest.saturating_sub(folding.horizon_ms));
-        Folded::Newest
+        self.forget(newest.saturating_sub(state_policy.horizon_ms));
+        Added::Newest
     }
 
     fn observe(&mut self, observation: Observation, policy: &Policy, interval_ms: i64) {
@@ -201,7 +203,7 @@ impl NodeState {
         (self.quiet_since_unix_ms, self.ended_by) = (None, ended_by);
     }
 
-    /// Forgets what lies before the horizon, so that the state is the same as if it had been folded from there.
+    /// Forgets what lies before the horizon, so that the state is the same as if it had been made from there.
     fn forget(&mut self, horizon_unix_ms: i64) {
         self.begins_unix_ms = self.begins_unix_ms.filter(|begin| *begin > horizon_unix_ms);
         self.last_work.take_if(|work| work.end_unix_ms <= horizon_unix_ms);
@@ -215,12 +217,18 @@ impl NodeState {
 
     /// The judgement of this moment, with a case that holds what the node last said and no observations; `None` if the node's heartbeats must be asked.
     #[must_use]
-    pub fn judge(&self, now_unix_ms: i64, folding: &Folding, identity: Option<Identity>) -> Option<(Case, Judgement)> {
-        if !self.is_of(folding) {
+    pub fn judge(
+        &self,
+        now_unix_ms: i64,
+        state_policy: &StatePolicy,
+        identity: Option<Identity>,
+    ) -> Option<(Case, Judgement)> {
+        if !self.is_of(state_policy) {
             return None;
         }
         let node = NodeFacts { identity, ..self.node.clone() };
-        let case = Case { now_unix_ms, policy: folding.policy.clone(), node: Some(node), observations: Vec::new() };
+        let case =
+            Case { now_unix_ms, policy: state_policy.policy.clone(), node: Some(node), observations: Vec::new() };
         let reach_unix_ms = self.newest_unix_ms().saturating_sub(case.idle_after_ms());
         let of_the_moment = judge(&case);
         if matches!(of_the_moment.why_unknown(), Some(Unknown::Disputed { .. } | Unknown::Silent { .. })) {

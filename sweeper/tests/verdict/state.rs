@@ -7,15 +7,15 @@ use crate::{
 use heartbeat::{BootId, wire};
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use sweeper::verdict::{
-    Case, Contradiction, Folded, Folding, Judgement, NodeSample, NodeState, Unknown, Verdict, judge,
+    Added, Case, Contradiction, Judgement, NodeSample, NodeState, StatePolicy, Unknown, Verdict, judge,
 };
 
 fn samples(sent: &[(BootId, wire::Heartbeat)]) -> Vec<NodeSample> {
     sent.iter().map(|(boot, heartbeat)| NodeSample::of(*boot, heartbeat).unwrap()).collect()
 }
 
-fn folding() -> Folding {
-    Folding::new(policy())
+fn state_policy() -> StatePolicy {
+    StatePolicy::new(policy())
 }
 
 fn now(node: &Node) -> i64 {
@@ -24,12 +24,12 @@ fn now(node: &Node) -> i64 {
 
 /// What the state says, and what the whole window says.
 fn both(node: &Node) -> (Option<Judgement>, Judgement) {
-    let state = NodeState::of(samples(&node.sent), &folding());
+    let state = NodeState::of(samples(&node.sent), &state_policy());
     // It is kept as JSON.
     let kept = serde_json::to_string(&state).unwrap();
     let kept: Option<NodeState> = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept, state);
-    let said = kept.and_then(|state| state.judge(now(node), &folding(), None)).map(|(_, judgement)| judgement);
+    let said = kept.and_then(|state| state.judge(now(node), &state_policy(), None)).map(|(_, judgement)| judgement);
     (said, judge(&Case::new(now(node), policy(), node.sent.clone())))
 }
 
@@ -49,10 +49,11 @@ fn arrivals() -> impl Strategy<Value = (Vec<prop::sample::Index>, usize)> {
 
 /// Delivers all heartbeats, some of them twice, in this order; as the store does it.
 fn deliver(all: &[NodeSample], order: &[prop::sample::Index], at_once: usize) -> Option<NodeState> {
-    let folding = folding();
+    let state_policy = state_policy();
     let mut stored: Vec<NodeSample> = Vec::new();
     let mut state: Option<NodeState> = None;
-    let arriving: Vec<_> = order.iter().map(|index| index.get(all)).chain(all.iter().rev()).collect();
+    let arriving: Vec<_> =
+        order.iter().filter(|_| !all.is_empty()).map(|index| index.get(all)).chain(all.iter().rev()).collect();
     for group in arriving.chunks(at_once) {
         let mut new = Vec::new();
         for sample in group {
@@ -63,13 +64,14 @@ fn deliver(all: &[NodeSample], order: &[prop::sample::Index], at_once: usize) ->
         }
         new.sort_by_key(NodeSample::order);
         state = match state {
-            None => NodeState::of(new, &folding),
+            None => NodeState::of(new, &state_policy),
             Some(mut state) => {
-                let late = new.into_iter().filter(|sample| state.add(sample.clone(), &folding) == Folded::Late).count();
-                let from = state.newest_unix_ms() - folding.reach_ms();
+                let late =
+                    new.into_iter().filter(|sample| state.add(sample.clone(), &state_policy) == Added::Late).count();
+                let from = state.newest_unix_ms() - state_policy.reach_ms();
                 let mut read: Vec<_> = stored.iter().filter(|sample| sample.order().0 > from).cloned().collect();
                 read.sort_by_key(NodeSample::order);
-                if late > 0 { NodeState::of(read, &folding) } else { Some(state) }
+                if late > 0 { NodeState::of(read, &state_policy) } else { Some(state) }
             }
         };
     }
@@ -97,7 +99,7 @@ proptest! {
         (order, at_once) in arrivals(),
     ) {
         let all = samples(&history.node().sent);
-        let in_order = NodeState::of(all.clone(), &folding());
+        let in_order = NodeState::of(all.clone(), &state_policy());
         prop_assert_eq!(deliver(&all, &order, at_once), in_order);
     }
 }
@@ -123,13 +125,13 @@ fn states_speak_of_most_histories() {
 fn a_node_that_falls_silent_is_told_by_its_state_and_one_under_another_policy_is_not() {
     let mut node = Node::new();
     node.quiet(30);
-    let state = NodeState::of(samples(&node.sent), &folding()).unwrap();
-    let judged = |ms: i64| state.judge(ms, &folding(), None).map(|(_, judgement)| judgement);
+    let state = NodeState::of(samples(&node.sent), &state_policy()).unwrap();
+    let judged = |ms: i64| state.judge(ms, &state_policy(), None).map(|(_, judgement)| judgement);
     assert_eq!(judged(now(&node)), None, "it may be idle");
     let last_heartbeat_unix_ms = wall(node.end_s);
     let silent = judged(last_heartbeat_unix_ms + 3_600_000);
     assert_eq!(silent.unwrap().why_unknown(), Some(&Unknown::Silent { last_heartbeat_unix_ms }));
-    let other = Folding::new(sweeper::verdict::Policy { idle_after_ms: 300_001, ..policy() });
+    let other = StatePolicy::new(sweeper::verdict::Policy { idle_after_ms: 300_001, ..policy() });
     assert_eq!(state.judge(last_heartbeat_unix_ms + 3_600_000, &other, None), None);
 }
 

@@ -38,7 +38,7 @@ use std::{
 };
 use sweeper::{
     store::{Delivery, Store, TokenHash},
-    verdict::{Folding, NodeSample, NodeState, Policy},
+    verdict::{NodeSample, NodeState, Policy, StatePolicy},
 };
 
 const REGION: &str = "us-east-1";
@@ -252,7 +252,7 @@ impl Site {
 
     /// Fills the window of each node up to now, and says how many heartbeats a second that were.
     async fn fill(&self, fleet: &[Node], window: u64) -> f64 {
-        let (folding, now) = (Folding::new(Policy::default()), Timestamp::now());
+        let (state_policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
         let began = Instant::now();
         for (done, nodes) in fleet.chunks(FILLED_AT_ONCE).enumerate() {
             let delivery = |node: &Node| {
@@ -261,7 +261,7 @@ impl Site {
                 Delivery::new(&sample::checked(&envelope), None).expect("zstd has memory")
             };
             let group: Vec<_> = nodes.iter().map(delivery).collect();
-            self.store.commit(&group, &folding, now).await.expect("the database takes them");
+            self.store.commit(&group, &state_policy, now).await.expect("the database takes them");
             if done % 200 == 0 {
                 eprintln!("filled {} of {} windows", done * FILLED_AT_ONCE, fleet.len());
             }
@@ -336,13 +336,13 @@ fn ended(now: Timestamp, window: u64, sequence: u64) -> i64 {
 
 /// Verdicts a second on one core: by the states of nodes, as a sweep of a large fleet takes them from the database.
 fn verdicts() -> f64 {
-    let (folding, now) = (Folding::new(Policy::default()), Timestamp::now());
+    let (state_policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
     let states: Vec<String> = (1..200_u64)
         .map(|number| {
             let node = Node { id: sample::node(0), number };
             let samples = (1..=90)
                 .map(|sequence| NodeSample::of(node.boot(), &node.heartbeat(sequence, ended(now, 90, sequence))));
-            let state = NodeState::of(samples.map(|sample| sample.expect("a whole heartbeat")), &folding);
+            let state = NodeState::of(samples.map(|sample| sample.expect("a whole heartbeat")), &state_policy);
             serde_json::to_string(&state.expect("a state")).expect("JSON")
         })
         .collect();
@@ -350,7 +350,7 @@ fn verdicts() -> f64 {
     while began.elapsed() < Duration::from_secs(3) {
         for state in &states {
             let state: NodeState = serde_json::from_str(state).expect("a state");
-            active += u32::from(state.judge(now.as_millisecond(), &folding, None).is_some());
+            active += u32::from(state.judge(now.as_millisecond(), &state_policy, None).is_some());
             judged += 1;
         }
     }

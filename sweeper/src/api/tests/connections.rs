@@ -1,0 +1,76 @@
+//! Connections over a real socket, with short limits.
+
+use super::*;
+use crate::api::server::serve_with;
+use std::net::SocketAddr;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+    time::Instant,
+};
+
+const HEAD: Duration = Duration::from_millis(400);
+
+/// A server with room for two connections.
+async fn serve() -> (TestApp, SocketAddr, oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
+    let app = TestApp::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let shutdown = async { stopped.await.unwrap_or_default() };
+    let served = tokio::spawn(serve_with(listener, app.state.clone(), shutdown, HEAD, 2));
+    (app, address, stop, served)
+}
+
+/// What comes back until the server hangs up, and how long that took.
+async fn send(address: SocketAddr, text: &str) -> (String, Duration) {
+    let began = Instant::now();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // One that is cut off may be reset.
+    let _ = stream.read_to_string(&mut answer).await;
+    (answer, began.elapsed())
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_cut_off_and_a_whole_one_answered() {
+    let (_app, address, stop, served) = serve().await;
+    let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
+    assert!(!answer.contains("200") && (HEAD..HEAD * 10).contains(&took), "{took:?}: {answer}");
+    let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && took < HEAD, "{took:?}: {answer}");
+    stop.send(()).unwrap();
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_connection_waits_for_a_place() {
+    let (_app, address, stop, served) = serve().await;
+    let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    tokio::time::sleep(HEAD / 4).await;
+    let (answer, took) = send(address, "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!((HEAD / 2..HEAD * 10).contains(&took), "it waited until an idle one was cut off: {took:?}");
+    drop(idle);
+    stop.send(()).unwrap();
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn whoever_is_being_served_at_the_end_is_served_to_the_end() {
+    let (_app, address, stop, served) = serve().await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"POST /v1/heartbeats HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab").await.unwrap();
+    tokio::time::sleep(HEAD / 8).await;
+    stop.send(()).unwrap();
+    tokio::time::sleep(HEAD / 8).await;
+    stream.write_all(b"cd").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    served.await.unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
