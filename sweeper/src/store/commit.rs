@@ -384,7 +384,7 @@ fn key_columns(keys: &[BootKey<'_>]) -> Vec<(&'static str, Column)> {
 }
 
 pub(super) fn get<T: sea_orm::TryGetable>(row: &QueryResult, name: &str) -> Result<T, StoreError> {
-    row.try_get("", name).doing("read what it has just written")
+    row.try_get("", name).doing("tell a column of its answer")
 }
 
 pub(super) async fn query(

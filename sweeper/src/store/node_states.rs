@@ -1,7 +1,7 @@
 //! What nodes' heartbeats come to so far: written in the transaction that stores them, read by each sweep in one query.
 
 use super::{
-    Doing as _, Store, StoreError,
+    Doing as _, Store, StoreError, corrupt,
     commit::{execute, get, query},
     entities::heartbeat as row,
     given::{Column, MAX_ROWS},
@@ -134,6 +134,10 @@ async fn write(transaction: &DatabaseTransaction, states: Vec<(String, NodeState
          ON CONFLICT (node_id) DO UPDATE SET newest_unix_ms = excluded.newest_unix_ms, \
          quiet_since_unix_ms = excluded.quiet_since_unix_ms, last_work_unix_ms = excluded.last_work_unix_ms, state = excluded.state"
     );
+    let told = states.iter().map(|(node, state)| {
+        serde_json::to_string(state).map_err(|error| corrupt(format!("the state of {node} that was to be stored"), error))
+    });
+    let told = told.collect::<Result<_, _>>()?;
     let integers = |value: fn(&NodeState) -> Option<i64>| {
         Column::Integer(states.iter().map(|(_, state)| value(state).unwrap_or(NEVER)).collect())
     };
@@ -142,11 +146,7 @@ async fn write(transaction: &DatabaseTransaction, states: Vec<(String, NodeState
         ("newest", integers(|state| Some(state.newest_unix_ms()))),
         ("quiet_since", integers(NodeState::quiet_since_unix_ms)),
         ("last_work", integers(NodeState::last_work_unix_ms)),
-        // A state without a form in JSON would be a defect; an empty one is made anew at the next heartbeat.
-        (
-            "state",
-            Column::Text(states.iter().map(|(_, state)| serde_json::to_string(state).unwrap_or_default()).collect()),
-        ),
+        ("state", Column::Text(told)),
     ];
     execute(transaction, columns, &body, "write the states of nodes").await
 }

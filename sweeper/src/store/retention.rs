@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use std::time::Duration;
 
-/// Rows that go at once: some ten milliseconds.
-pub(super) const AT_ONCE: u64 = 5_000;
+/// Rows that go at once.
+const AT_ONCE: u64 = 5_000;
 /// Whoever waits for SQLite's write lock tries again within so long.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Names the deleting among PostgreSQL's advisory locks ("retain" in ASCII): of several replicas one does it.

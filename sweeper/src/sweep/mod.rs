@@ -165,12 +165,13 @@ async fn read_and_judge(
     Ok((inventory, judged))
 }
 
-/// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined.
+/// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a
+/// person decides.
 fn is_retired(config: &Config, node: &Node, now: Timestamp) -> bool {
     let after = config.store.heartbeat_retention.max(config.verdict.gone_after);
     let refused_at = node.refused.as_ref().map(|(at, _)| *at);
     let last = node.last_seen_at.max(refused_at).unwrap_or(node.joined_at).max(node.joined_at);
-    now.duration_since(last) > SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX)
+    node.disputed.is_none() && now.duration_since(last) > SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX)
 }
 
 /// So many nodes are judged from their heartbeats at a time.

@@ -239,7 +239,7 @@ pub fn last_work(case: &Case) -> Option<Judgement> {
 }
 
 /// The judgement that an observation of work gives.
-pub(super) fn active(observation: &Observation, policy: &Policy, interval_ms: i64) -> Option<Judgement> {
+fn active(observation: &Observation, policy: &Policy, interval_ms: i64) -> Option<Judgement> {
     let signal = *observation.active(policy, interval_ms).first()?;
     Some(Judgement {
         verdict: Verdict::Active,

@@ -8,8 +8,8 @@
 //! after a later one, gives the same state as one that came in time. The horizon is the longest time after which a node is idle.
 
 use super::{
-    Case, Counters, Judgement, NodeFacts, Observation, Policy, Unknown, judge,
-    judge::{active, missing, touches},
+    Case, Counters, Decision, Judgement, NodeFacts, Observation, Policy, Unknown, judge,
+    judge::{missing, touches},
 };
 use crate::identity::Identity;
 use heartbeat::{BootId, wire};
@@ -215,7 +215,8 @@ impl NodeState {
         }
     }
 
-    /// The judgement of this moment, with a case that holds what the node last said and no observations; `None` if the node's heartbeats must be asked.
+    /// The judgement of this moment, with a case that holds what the node last said and, of all observations, its last work: what the case alone is
+    /// judged as refutes the same findings. `None` if the node's heartbeats must be asked.
     #[must_use]
     pub fn judge(
         &self,
@@ -227,16 +228,16 @@ impl NodeState {
             return None;
         }
         let node = NodeFacts { identity, ..self.node.clone() };
-        let case =
-            Case { now_unix_ms, policy: state_policy.policy.clone(), node: Some(node), observations: Vec::new() };
+        let observations = self.last_work.iter().cloned().collect();
+        let case = Case { now_unix_ms, policy: state_policy.policy.clone(), node: Some(node), observations };
         let reach_unix_ms = self.newest_unix_ms().saturating_sub(case.idle_after_ms());
         let of_the_moment = judge(&case);
-        if matches!(of_the_moment.why_unknown(), Some(Unknown::Disputed { .. } | Unknown::Silent { .. })) {
+        let is_said_first = matches!(
+            of_the_moment.decision,
+            Decision::Above { .. } | Decision::Unknown(Unknown::Disputed { .. } | Unknown::Silent { .. })
+        );
+        if is_said_first {
             return Some((case, of_the_moment));
-        }
-        if let Some(work) = self.last_work.as_ref().filter(|work| work.end_unix_ms > reach_unix_ms) {
-            let work = active(work, &case.policy, self.node.interval_ms)?;
-            return Some((case, work));
         }
         // There may have been work before its beginning.
         if self.begins_unix_ms.is_some_and(|begin| begin > reach_unix_ms) {

@@ -29,7 +29,11 @@ fn both(node: &Node) -> (Option<Judgement>, Judgement) {
     let kept = serde_json::to_string(&state).unwrap();
     let kept: Option<NodeState> = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept, state);
-    let said = kept.and_then(|state| state.judge(now(node), &state_policy(), None)).map(|(_, judgement)| judgement);
+    let said = kept.and_then(|state| state.judge(now(node), &state_policy(), None)).map(|(case, judgement)| {
+        // Should a finding rest on it after all, its record is decided again from the case: to the same verdict, and never idle.
+        assert_eq!(judge(&case).verdict, judgement.verdict);
+        judgement
+    });
     (said, judge(&Case::new(now(node), policy(), node.sent.clone())))
 }
 
