@@ -7,16 +7,19 @@
 //!
 //! Locks are taken node by node in the order of their ids, so that two sweepers never wait for each other.
 
+mod marks;
+
 use super::{
     Doing as _, Store, StoreError, TokenHash, clock, corrupt,
     entities::heartbeat,
     given::{Column, MAX_ROWS, statement},
-    heartbeats::{self, Mark, Row},
+    heartbeats::{self, Row},
     node_states, to_unix_ms,
 };
 use crate::verdict::{NodeSample, Policy, StatePolicy};
 use ::heartbeat::envelope::Checked;
 use jiff::Timestamp;
+use marks::{Brought, find, marks, put_marks};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, IdenStatic as _, QueryResult};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -86,17 +89,6 @@ impl Delivery {
 /// Node and boot.
 type BootKey<'a> = (&'a str, &'a str);
 
-/// What a group brings of one boot.
-#[derive(Debug)]
-struct Brought<'a> {
-    key: BootKey<'a>,
-    mark: Mark,
-    oldest_retained: u64,
-    /// Sequences that are new.
-    inserted: BTreeSet<i64>,
-    lost: i64,
-}
-
 impl Store {
     /// Stores what is new of one envelope and moves its boot's mark on, with the state of its node by the default policy.
     ///
@@ -142,11 +134,6 @@ impl Store {
     }
 }
 
-/// Where a boot is among those of a group, which are in the order of their keys.
-fn find(brought: &[Brought<'_>], key: BootKey<'_>) -> Option<usize> {
-    brought.binary_search_by(|boot| boot.key.cmp(&key)).ok()
-}
-
 /// Locks the nodes' rows until the transaction ends, and says of each delivery whether its token is its node's at this moment. One
 /// without a token is let through: whoever makes it vouches for it.
 async fn lock_nodes(transaction: &DatabaseTransaction, deliveries: &[Delivery]) -> Result<Vec<bool>, StoreError> {
@@ -183,68 +170,6 @@ async fn lock_nodes(transaction: &DatabaseTransaction, deliveries: &[Delivery]) 
             .is_none_or(|token| valid.contains(&(delivery.node_id.clone(), token.as_str().to_owned())))
     };
     Ok(deliveries.iter().map(is_valid).collect())
-}
-
-/// The boots that are spoken of with their marks, under their locks, in the order of their keys.
-async fn marks<'a>(
-    transaction: &DatabaseTransaction,
-    deliveries: &[&'a Delivery],
-    now: Timestamp,
-) -> Result<Vec<Brought<'a>>, StoreError> {
-    let mut oldest = BTreeMap::<BootKey<'a>, u64>::new();
-    for delivery in deliveries {
-        let oldest = oldest.entry(delivery.key()).or_default();
-        *oldest = delivery.oldest_retained.max(*oldest);
-    }
-    let keys: Vec<_> = oldest.keys().copied().collect();
-    let mut known = read_marks(transaction, &keys).await?;
-    let is_new = |key: &BootKey<'_>| !known.contains_key(&(key.0.to_owned(), key.1.to_owned()));
-    let new: Vec<_> = keys.into_iter().filter(is_new).collect();
-    if !new.is_empty() {
-        // Somebody else may do the same at this moment: who comes second waits for the first, and reads what that one wrote.
-        let body = "INSERT INTO boots (node_id, boot_id, contiguous_sequence, highest_sequence, lost_heartbeats, last_seen_at_unix_ms) \
-                    SELECT node_id, boot_id, 0, 0, 0, seen FROM given WHERE true ON CONFLICT DO NOTHING";
-        for keys in new.chunks(MAX_ROWS) {
-            let seen = vec![to_unix_ms(now); keys.len()];
-            let mut columns = key_columns(keys);
-            columns.push(("seen", Column::Integer(seen)));
-            execute(transaction, columns, body, "note boots").await?;
-        }
-        known.extend(read_marks(transaction, &new).await?);
-    }
-    oldest
-        .into_iter()
-        .map(|(key, oldest_retained)| {
-            let mark = known.remove(&(key.0.to_owned(), key.1.to_owned()));
-            let missing =
-                || corrupt(format!("boot {} of {}", key.1, key.0), "the row that was just written is missing");
-            Ok(Brought { key, mark: mark.ok_or_else(missing)?, oldest_retained, inserted: BTreeSet::new(), lost: 0 })
-        })
-        .collect()
-}
-
-async fn read_marks(
-    transaction: &DatabaseTransaction,
-    keys: &[BootKey<'_>],
-) -> Result<BTreeMap<(String, String), Mark>, StoreError> {
-    let lock = if transaction.get_database_backend() == DbBackend::Postgres { "FOR UPDATE OF boots" } else { "" };
-    let body = format!(
-        "SELECT boots.node_id AS node_id, boots.boot_id AS boot_id, contiguous_sequence, highest_sequence, lost_heartbeats \
-         FROM given JOIN boots ON boots.node_id = given.node_id AND boots.boot_id = given.boot_id \
-         ORDER BY boots.node_id, boots.boot_id {lock}"
-    );
-    let mut marks = BTreeMap::new();
-    for keys in keys.chunks(MAX_ROWS) {
-        for row in query(transaction, key_columns(keys), &body, "read boots").await? {
-            let mark = Mark {
-                contiguous: get(&row, "contiguous_sequence")?,
-                highest: get(&row, "highest_sequence")?,
-                lost: get(&row, "lost_heartbeats")?,
-            };
-            marks.insert((get(&row, "node_id")?, get(&row, "boot_id")?), mark);
-        }
-    }
-    Ok(marks)
 }
 
 /// Inserts what is above the marks and not there yet, notes with each boot what that was, and says by node what it tells.
@@ -299,65 +224,6 @@ async fn insert<'a>(
         }
     }
     Ok(new)
-}
-
-impl Brought<'_> {
-    /// Moves the mark over what was inserted and what the sender no longer holds.
-    async fn advance(&mut self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
-        let before = self.mark;
-        let highest = self.inserted.last().copied().unwrap_or(0).max(before.highest);
-        // A sender cannot discard what it has not sent yet, so this ends at the highest sequence known.
-        let discarded_until = i64::try_from(self.oldest_retained.saturating_sub(1)).unwrap_or(i64::MAX).min(highest);
-        // Usually nothing waits above the mark but what has just come.
-        let has_gaps = before.highest > before.contiguous || discarded_until > before.contiguous;
-        let (contiguous, lost) = if has_gaps {
-            let (node, boot) = self.key;
-            heartbeats::advance(transaction, node, boot, before.contiguous, discarded_until, highest).await?
-        } else {
-            let mut mark = before.contiguous;
-            for sequence in &self.inserted {
-                if *sequence == mark + 1 {
-                    mark = *sequence;
-                }
-            }
-            (mark, 0)
-        };
-        self.mark = Mark { contiguous, highest, lost: before.lost.saturating_add(lost) };
-        self.lost = lost;
-        Ok(())
-    }
-
-    /// What became of one of its deliveries. Of several the first one tells what was new and what is lost.
-    fn answer(&mut self, delivery: &Delivery) -> Stored {
-        let stored = delivery.rows.iter().filter(|row| self.inserted.remove(&row.sequence)).count();
-        Stored {
-            stored: u32::try_from(stored).unwrap_or(u32::MAX),
-            duplicates: u32::try_from(delivery.rows.len() - stored).unwrap_or(u32::MAX),
-            contiguous_sequence: self.mark.contiguous.unsigned_abs(),
-            lost: std::mem::take(&mut self.lost).unsigned_abs(),
-        }
-    }
-}
-
-async fn put_marks(
-    transaction: &DatabaseTransaction,
-    brought: &[Brought<'_>],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let body = "UPDATE boots SET contiguous_sequence = given.contiguous, highest_sequence = given.highest, lost_heartbeats = given.lost, \
-                last_seen_at_unix_ms = given.seen FROM given WHERE boots.node_id = given.node_id AND boots.boot_id = given.boot_id";
-    for boots in brought.chunks(MAX_ROWS) {
-        let integers = |value: fn(&Mark) -> i64| Column::Integer(boots.iter().map(|boot| value(&boot.mark)).collect());
-        let mut columns = key_columns(&boots.iter().map(|boot| boot.key).collect::<Vec<_>>());
-        columns.extend([
-            ("contiguous", integers(|mark| mark.contiguous)),
-            ("highest", integers(|mark| mark.highest)),
-            ("lost", integers(|mark| mark.lost)),
-            ("seen", Column::Integer(vec![to_unix_ms(now); boots.len()])),
-        ]);
-        execute(transaction, columns, body, "move the marks of boots").await?;
-    }
-    Ok(())
 }
 
 async fn note_seen(

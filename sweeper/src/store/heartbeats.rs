@@ -1,4 +1,4 @@
-//! Heartbeats as rows: packed alone, so that each can be read alone, and counted up without gaps.
+//! Heartbeats as rows: packed alone, so that each can be read alone.
 
 use super::{Doing as _, Store, StoreError, corrupt, entities::heartbeat as row, to_unix_ms};
 use crate::verdict::NodeSample;
@@ -7,13 +7,7 @@ use heartbeat::{
     wire::{Heartbeat, Source},
 };
 use jiff::Timestamp;
-use sea_orm::{
-    ColumnTrait as _, DatabaseTransaction, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _,
-};
-
-/// Sequences read at once while the watermark moves on.
-const PAGE: u64 = 1_024;
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _};
 
 /// One heartbeat as it was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,17 +53,6 @@ impl Store {
     }
 }
 
-/// How far the heartbeats of one boot have arrived.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark {
-    /// Every sequence up to this one is stored or lost for good.
-    pub(super) contiguous: i64,
-    /// The highest sequence that is stored.
-    pub(super) highest: i64,
-    /// How many never arrived.
-    pub(super) lost: i64,
-}
-
 /// One heartbeat as it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -83,54 +66,6 @@ pub(super) struct Row {
     pub(super) message: Vec<u8>,
     /// What it tells of its node.
     pub(super) sample: Option<NodeSample>,
-}
-
-/// Moves a boot's mark on from `contiguous`: over what its sender no longer holds, and over what is stored without a gap behind that.
-/// Says where it stands then, and how many below never arrived.
-pub(super) async fn advance(
-    transaction: &DatabaseTransaction,
-    node_id: &str,
-    boot_id: &str,
-    contiguous: i64,
-    discarded_until: i64,
-    highest: i64,
-) -> Result<(i64, i64), StoreError> {
-    let stored = || {
-        let boot = row::Entity::find().filter(row::Column::NodeId.eq(node_id)).filter(row::Column::BootId.eq(boot_id));
-        boot.select_only().column(row::Column::Sequence)
-    };
-    let mut lost = 0;
-    let mut mark = contiguous;
-    if discarded_until > contiguous {
-        let arrived = stored()
-            .filter(row::Column::Sequence.gt(contiguous))
-            .filter(row::Column::Sequence.lte(discarded_until))
-            .count(transaction)
-            .await
-            .doing("count heartbeats below the sender's oldest")?;
-        lost = (discarded_until - contiguous).saturating_sub(i64::try_from(arrived).unwrap_or(i64::MAX));
-        mark = discarded_until;
-    }
-    while mark < highest {
-        let page: Vec<i64> = stored()
-            .filter(row::Column::Sequence.gt(mark))
-            .order_by_asc(row::Column::Sequence)
-            .limit(PAGE)
-            .into_tuple()
-            .all(transaction)
-            .await
-            .doing("read sequences")?;
-        let before = mark;
-        for sequence in &page {
-            if *sequence == mark + 1 {
-                mark = *sequence;
-            }
-        }
-        if mark - before < i64::try_from(PAGE).unwrap_or(i64::MAX) {
-            break;
-        }
-    }
-    Ok((mark, lost))
 }
 
 /// Packs one heartbeat.

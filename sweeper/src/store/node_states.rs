@@ -1,8 +1,9 @@
 //! What nodes' heartbeats come to so far: written in the transaction that stores them, read by each sweep in one query.
 
 use super::{
-    Doing as _, Store, StoreError, corrupt,
+    Doing as _, Store, StoreError,
     commit::{execute, get, query},
+    corrupt,
     entities::heartbeat as row,
     given::{Column, MAX_ROWS},
 };
@@ -135,7 +136,8 @@ async fn write(transaction: &DatabaseTransaction, states: Vec<(String, NodeState
          quiet_since_unix_ms = excluded.quiet_since_unix_ms, last_work_unix_ms = excluded.last_work_unix_ms, state = excluded.state"
     );
     let told = states.iter().map(|(node, state)| {
-        serde_json::to_string(state).map_err(|error| corrupt(format!("the state of {node} that was to be stored"), error))
+        serde_json::to_string(state)
+            .map_err(|error| corrupt(format!("the state of {node} that was to be stored"), error))
     });
     let told = told.collect::<Result<_, _>>()?;
     let integers = |value: fn(&NodeState) -> Option<i64>| {
