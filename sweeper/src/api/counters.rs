@@ -1,7 +1,7 @@
 //! The counters of ingest, how the scopes stand, and their exposition in the Prometheus text format.
 
 use super::problem::Reason;
-use crate::{rules, sweep::ScopeStatus};
+use crate::{ingest, rules, sweep::ScopeStatus};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::{
@@ -41,6 +41,7 @@ pub fn install() {
         metrics::describe_counter!(JOINED, "Joins by which a node got a token, renewals included.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
         metrics::describe_counter!(rules::REFUSED, "Versions of the rules file that were refused.");
+        metrics::describe_histogram!(ingest::GROUP_SIZE, "Senders whose heartbeats were stored in one transaction.");
         metrics::describe_gauge!(
             DISPUTED,
             "Nodes that somebody without their key has claimed to be; NaN if not known."

@@ -24,6 +24,15 @@ async fn note(state: &AppState, node: &Sender, refusal: &Refusal) {
     if !refusal.reason.is_the_senders() {
         return;
     }
+    match state.ingest().still_speaks(node).await {
+        Ok(true) => {}
+        // Whoever holds a token that has become void says nothing of the node.
+        Ok(false) => return,
+        Err(error) => {
+            tracing::warn!(node = %node.node_id, error = %crate::chain(&error), "it cannot be noted that heartbeats were refused");
+            return;
+        }
+    }
     let why = heartbeat::text::cut(&refusal.detail, MAX_WHY_BYTES);
     // If this fails, too, the sender still learns why it is refused, and the log has both.
     if let Err(error) = state.store().note_refused_heartbeats(&node.node_id, why, Timestamp::now()).await {

@@ -14,6 +14,8 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+/// How many senders shared a transaction, among the metrics.
+pub(crate) const GROUP_SIZE: &str = "heartbeat_group_size";
 /// Most senders of one group.
 const MAX_GROUP: usize = 512;
 /// Heartbeats that are committed at once, but for those of a single envelope: after an outage each sender brings a backlog of hundreds, and a transaction
@@ -83,7 +85,7 @@ async fn write(committing: Committing, mut waiting: mpsc::Receiver<(Delivery, An
             gather(&mut waiting, &mut group).await;
         }
         came_in_company = group.len() > 1;
-        metrics::histogram!("heartbeat_group_size").record(f64::from(u32::try_from(group.len()).unwrap_or(u32::MAX)));
+        metrics::histogram!(GROUP_SIZE).record(f64::from(u32::try_from(group.len()).unwrap_or(u32::MAX)));
         while !group.is_empty() {
             let rest = group.split_off(fitting(&group));
             committing.attempt(std::mem::replace(&mut group, rest)).await;

@@ -10,6 +10,7 @@ use crate::{
     store::{Delivered, Delivery, Store, StoreError, Stored, TokenHash},
     verdict::StatePolicy,
 };
+pub(crate) use group::GROUP_SIZE;
 use group::{Group, NotStored};
 use heartbeat::{BootId, DecodeError, NodeId, Unpacked};
 use jiff::Timestamp;
@@ -109,6 +110,16 @@ impl Ingest {
         Ok(Some(Sender { node_id: node.node_id, token }))
     }
 
+    /// Whether a sender's token is its node's at this moment; one that is not is remembered no more.
+    pub(crate) async fn still_speaks(&self, sender: &Sender) -> Result<bool, StoreError> {
+        let node = self.store.node_by_token(&sender.token).await?;
+        let speaks = node.is_some_and(|node| node.node_id == sender.node_id);
+        if !speaks {
+            self.senders.invalidate(sender.token.as_str());
+        }
+        Ok(speaks)
+    }
+
     /// Checks and stores one envelope of `sender`, and says of which boot it is. `held` is let go once the body is decoded.
     pub(crate) async fn receive(
         &self,
@@ -153,10 +164,7 @@ impl Ingest {
         let group = self.group.get_or_init(start).await;
         match group.store(delivery).await? {
             Delivered::Stored(stored) => Ok((boot_id, stored)),
-            Delivered::TokenVoid => {
-                self.senders.invalidate(sender.token.as_str());
-                Err(Rejected::TokenVoid)
-            }
+            Delivered::TokenVoid => Err(Rejected::TokenVoid),
         }
     }
 
