@@ -39,16 +39,9 @@ fn connections_at_most() -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// Serves until `shutdown` completes, then finishes the requests under way.
-///
-/// # Errors
-/// If the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    state: AppState,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    serve_with(listener, state, shutdown, HEAD_TIMEOUT, connections_at_most()).await
+/// Serves until `shutdown` completes, then finishes the requests under way. Nothing that a connection does, and no connection that cannot be taken, ends it.
+pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()> + Send + 'static) {
+    serve_with(listener, state, shutdown, HEAD_TIMEOUT, connections_at_most()).await;
 }
 
 pub(super) async fn serve_with(
@@ -57,7 +50,7 @@ pub(super) async fn serve_with(
     shutdown: impl Future<Output = ()> + Send + 'static,
     head_timeout: Duration,
     connections: usize,
-) -> std::io::Result<()> {
+) {
     counters::install();
     let router = router(state);
     let mut http = http1::Builder::new();
@@ -86,7 +79,6 @@ pub(super) async fn serve_with(
     }
     drop(listener);
     graceful.shutdown().await;
-    Ok(())
 }
 
 /// The next connection, once there is a place for one.

@@ -104,7 +104,8 @@ async fn scheduled(
 }
 
 async fn served(listener: TcpListener, state: api::AppState, stop: CancellationToken) -> anyhow::Result<()> {
-    api::serve(listener, state, async move { stop.cancelled().await }).await.context("the HTTP server ended")
+    api::serve(listener, state, async move { stop.cancelled().await }).await;
+    Ok(())
 }
 
 async fn watching(rules_store: Arc<RulesStore>, stop: CancellationToken) -> anyhow::Result<()> {
