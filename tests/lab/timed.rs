@@ -108,3 +108,15 @@ fn cpu_s(pid: Pid) -> Option<f64> {
     let ticks: Vec<f64> = after_name.split_whitespace().skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
     Some(ticks.iter().sum::<f64>() / rustix::param::clock_ticks_per_second() as f64)
 }
+
+/// The figure in the middle, or between the two of an even number; NaN of none.
+#[must_use]
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match (figures.len() % 2, figures.get(middle)) {
+        (1, Some(figure)) => *figure,
+        (_, Some(figure)) => f64::midpoint(figures[middle - 1], *figure),
+        (_, None) => f64::NAN,
+    }
+}

@@ -16,7 +16,7 @@ use clap::Parser;
 use lab::{
     aws::Moto,
     binaries,
-    timed::{self, Run},
+    timed::{self, Run, median},
 };
 use serde_json::{Value, json};
 use std::{
@@ -174,15 +174,6 @@ fn tell(rounds: &[BTreeMap<&str, Run>]) {
             of(&Run::cpu_s),
             of(&Run::peak_mb)
         );
-    }
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    let middle = figures.len() / 2;
-    match figures.len() % 2 {
-        1 => figures[middle],
-        _ => f64::midpoint(figures[middle - 1], figures[middle]),
     }
 }
 
