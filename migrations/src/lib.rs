@@ -18,6 +18,7 @@ mod m0011_refused_heartbeats;
 mod m0012_evidence;
 mod m0013_events;
 mod m0014_node_state;
+mod m0015_resource_key;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -44,6 +45,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0012_evidence::Migration),
             Box::new(m0013_events::Migration),
             Box::new(m0014_node_state::Migration),
+            Box::new(m0015_resource_key::Migration),
         ]
     }
 }

@@ -5,9 +5,7 @@
 //! It refuses to guess: a fact that is not known makes a [`rules::stop::NotProposed`] or an unknown saving, never a zero.
 
 mod canonical;
-pub mod money;
 pub mod proposal;
 pub mod rules;
 
-pub use money::{HourlyRate, Usd};
 pub use proposal::{Proposal, Saving};

@@ -10,18 +10,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    canonical,
-    money::{HourlyRate, Usd},
-};
+use model::{HourlyRate, ResourceKey, Usd};
+
+use crate::canonical;
 
 /// A plan that would end a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The finding that it would end.
     pub finding: String,
-    /// The key of the resource that it acts on, such as `aws:123456789012:eu-central-1:i-0123456789abcdef0`.
-    pub resource: String,
+    /// The resource that it acts on.
+    pub resource: ResourceKey,
     /// One line for a person.
     pub title: String,
     /// What is done, in this order. A step that does not go as it says ends the plan.

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::{HourlyRate, Verdict};
 use proptest::prelude::*;
 use recommender::{
-    HourlyRate, Proposal,
+    Proposal,
     proposal::{Call, Charge, Loss, Plan, Saving, Step},
     rules::stop::{
         AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, Protection, PublicIpv4,
-        Root, Scheduler, StopInput, Verdict, propose,
+        Root, Scheduler, StopInput, propose,
     },
 };
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ fn input(change: impl FnOnce(&mut Ec2Facts)) -> StopInput {
     change(&mut facts);
     StopInput {
         finding: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
-        resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".into(),
+        resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().unwrap(),
         verdict: Verdict::Idle,
         machine: Machine::Ec2(Box::new(facts)),
         price: Price::OnDemand(HourlyRate::from_micros(115_000)),

@@ -1,8 +1,8 @@
 //! How the work of a sweep is shared out: each resource belongs to exactly one work unit, and a work unit is swept by one replica
 //! at a time.
 
-use crate::inventory::{Provider, Scope};
-use heartbeat::NodeId;
+use crate::inventory::Scope;
+use model::{Provider, ResourceKey};
 use std::{collections::BTreeSet, fmt};
 
 /// What is claimed, swept and written as a whole.
@@ -20,13 +20,13 @@ impl WorkUnit {
 
     /// Where a resource belongs, if these are all scopes that are known.
     #[must_use]
-    pub fn home(id: &NodeId, known: &BTreeSet<Scope>) -> Self {
-        let (provider, account, region) = match id {
-            NodeId::Aws { account, region, .. } => (Provider::Aws, account, region.as_str()),
-            NodeId::Gcp { project, .. } => (Provider::Gcp, project, Scope::EVERYWHERE),
-            NodeId::Host { .. } => return Self::Uncovered,
+    pub fn home(key: &ResourceKey, known: &BTreeSet<Scope>) -> Self {
+        let region = match key.provider {
+            Provider::Aws => key.location.as_str(),
+            Provider::Gcp => Scope::EVERYWHERE,
+            Provider::OnPrem => return Self::Uncovered,
         };
-        let scope = Scope { provider, account: account.clone(), region: region.to_owned() };
+        let scope = Scope { provider: key.provider, account: key.account.clone(), region: region.to_owned() };
         if known.contains(&scope) { Self::Scope(scope) } else { Self::Uncovered }
     }
 
@@ -57,7 +57,7 @@ impl WorkUnit {
         if provider == Self::NO_PROVIDER {
             return Some(Self::Uncovered);
         }
-        let provider = Provider::from_word(provider)?;
+        let provider = Provider::from_word(provider).filter(|provider| provider.is_cloud())?;
         Some(Self::Scope(Scope { provider, account: account.to_owned(), region: region.to_owned() }))
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             ("gcp:example.com:omics:us-east1-b:1", WorkUnit::Scope(project("example.com:omics"))),
             ("host:0123456789abcdef0123456789abcdef", WorkUnit::Uncovered),
         ] {
-            let id: NodeId = id.parse().expect("a node id");
+            let id: ResourceKey = id.parse().expect("a key");
             assert_eq!(WorkUnit::home(&id, &known), home, "{id}");
             let prefix = home.key_prefix();
             assert!(prefix.is_none_or(|prefix| id.to_string().starts_with(&prefix)), "{id}");
@@ -107,5 +107,6 @@ mod tests {
             assert_eq!(WorkUnit::from_words(provider, account, region).as_ref(), Some(&unit));
         }
         assert_eq!(WorkUnit::from_words("azure", "1", "westeurope"), None);
+        assert_eq!(WorkUnit::from_words("onprem", "1", "here"), None, "nobody can be asked there");
     }
 }

@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::ResourceKind;
 use std::{collections::BTreeMap, time::Duration};
 
 use lab::aws::{ACCOUNT, Fault, Instance, Moto, REGIONS, Role as Assumable};
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, RetryPolicy, Silent,
+    FailureKind, Inventory, Outcome, RetryPolicy, Silent,
     aws::{Options, Role, Session, collect},
 };
 
@@ -45,7 +46,8 @@ fn outcomes(inventory: &Inventory) -> Vec<Line<'_>> {
         Outcome::Failed { why, .. } => Err(why.kind),
     };
     let line = |listing: &sweeper::inventory::Listing| outcome(&listing.outcome);
-    let of_instances = inventory.listings.iter().filter(|one| one.kind.is_none_or(|kind| kind == Kind::Instance));
+    let of_instances =
+        inventory.listings.iter().filter(|one| one.kind.is_none_or(|kind| kind == ResourceKind::Instance.into()));
     of_instances.map(|one| (one.account.as_deref(), one.region.as_deref(), line(one))).collect()
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::ResourceKind;
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use heartbeat::NodeId;
@@ -15,7 +16,7 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        FailureKind, Inventory, Kind, Listing, Outcome, RetryPolicy, Silent,
+        FailureKind, Inventory, Listing, Outcome, RetryPolicy, Silent,
         aws::{Options, Role, Session, collect},
     },
     store::{Store, TokenHash},
@@ -41,7 +42,7 @@ async fn inventory(moto: &Moto, options: &Options) -> Inventory {
 
 /// What was listed of instances, or failed before anything was listed.
 fn of_instances(inventory: &Inventory) -> impl Iterator<Item = &Listing> {
-    inventory.listings.iter().filter(|listing| listing.kind.is_none_or(|kind| kind == Kind::Instance))
+    inventory.listings.iter().filter(|listing| listing.kind.is_none_or(|kind| kind == ResourceKind::Instance.into()))
 }
 
 /// What became of each region of the own account, in their order.

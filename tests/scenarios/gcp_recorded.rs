@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::ResourceKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use google_cloud_auth::credentials::anonymous;
@@ -17,10 +18,14 @@ use sweeper::inventory::{
 };
 
 const METHODS: [(Kind, &str, &str); 4] = [
-    (Kind::Instance, "compute.instances.aggregatedList", "instances"),
-    (Kind::Volume, "compute.disks.aggregatedList", "disks"),
-    (Kind::Address, "compute.addresses.aggregatedList", "addresses"),
-    (Kind::AutoScalingGroup, "compute.instanceGroupManagers.aggregatedList", "instanceGroupManagers"),
+    (Kind::Resource(ResourceKind::Instance), "compute.instances.aggregatedList", "instances"),
+    (Kind::Resource(ResourceKind::Volume), "compute.disks.aggregatedList", "disks"),
+    (Kind::Resource(ResourceKind::Address), "compute.addresses.aggregatedList", "addresses"),
+    (
+        Kind::Resource(ResourceKind::AutoScalingGroup),
+        "compute.instanceGroupManagers.aggregatedList",
+        "instanceGroupManagers",
+    ),
 ];
 
 fn recorded(list: &str) -> Value {
@@ -135,7 +140,7 @@ async fn what_google_answered_once_is_read_as_it_stands() {
         "not said then"
     );
     assert!(volumes.iter().all(|volume| volume.size_gib.is_some_and(|size| size > 0) && volume.created_at.is_some()));
-    assert_eq!(addresses.iter().filter(|address| address.id.region == "global").count(), 1);
+    assert_eq!(addresses.iter().filter(|address| address.id.location == "global").count(), 1);
     assert!(autoscaling_groups.iter().all(|group| group.desired_capacity.is_some() && group.members.is_none()));
 }
 
@@ -152,7 +157,7 @@ async fn a_fact_that_is_left_out_is_not_known_and_breaks_no_list() {
         for (path, pointer) in places(&answer) {
             let (less, outcomes) = site.read_with(kind, &without(&answer, &pointer)).await;
             let case = format!("{list} without {pointer}: {outcomes:?}");
-            let number = if kind == Kind::Instance { "id" } else { "name" };
+            let number = if kind == Kind::Resource(ResourceKind::Instance) { "id" } else { "name" };
             match path.strip_prefix("/items").unwrap_or("") {
                 _ if path == "/items" => assert_eq!(outcomes, [Err(FailureKind::Malformed)], "{case}"),
                 "/*" => assert!(outcomes.len() == 1 && outcomes[0].is_ok_and(|less| less <= listed), "{case}"),

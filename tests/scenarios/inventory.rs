@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::{Provider, ResourceKind, Verdict};
 use std::{path::Path, time::Duration};
 
 use jiff::{Timestamp, ToSpan};
@@ -12,8 +13,8 @@ use lab::{
 use recommender::rules::stop;
 use sweeper::{
     inventory::{
-        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Protection, Provider,
-        RetryPolicy, RootDevice, Silent,
+        FailureKind, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Outcome, Protection, RetryPolicy,
+        RootDevice, Silent,
         aws::{Options, Session, collect},
     },
     pricing::{self, PriceKey, Source, Unpriced},
@@ -41,7 +42,8 @@ fn outcomes(inventory: &Inventory) -> Vec<(Option<&str>, Result<usize, FailureKi
         Outcome::Complete { listed } => Ok(*listed),
         Outcome::Failed { why, .. } => Err(why.kind),
     };
-    let of_instances = inventory.listings.iter().filter(|l| l.kind.is_none_or(|kind| kind == Kind::Instance));
+    let of_instances =
+        inventory.listings.iter().filter(|l| l.kind.is_none_or(|kind| kind == ResourceKind::Instance.into()));
     of_instances.map(|listing| (listing.region.as_deref(), outcome(&listing.outcome))).collect()
 }
 
@@ -338,8 +340,8 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
         let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
         stop::propose(&stop::StopInput {
             finding: "f-1".into(),
-            resource: instance.id.to_string(),
-            verdict: stop::Verdict::Idle,
+            resource: instance.id.clone(),
+            verdict: Verdict::Idle,
             machine: instance
                 .stop_facts(
                     inventory.groups_are_known(Provider::Aws, ACCOUNT, "us-east-1"),

@@ -7,9 +7,10 @@ use lab::{
     aws::{ACCOUNT, Call, Fault, Instance, Launch, Moto},
     sweeper::Sweeper,
 };
+use model::Provider;
 use serde_json::{Value, json};
 use sweeper::inventory::{
-    Failure, FailureKind, Provider, RetryPolicy, Scope, Silent,
+    Failure, FailureKind, RetryPolicy, Scope, Silent,
     aws::{self, Accounts, Launches, Options, Session},
 };
 use tempfile::TempDir;

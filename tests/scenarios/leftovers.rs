@@ -7,26 +7,33 @@ use lab::{
     aws::{ACCOUNT, Address, Fault, Group, Instance, Member, Moto, REGIONS, Snapshot, Volume},
     sweeper::Sweeper,
 };
+use model::{Provider, ResourceKind, Verdict};
 use recommender::rules::stop;
 use serde_json::json;
 use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Launch, Outcome, Protection, Provider, RetryPolicy, Silent, SnapshotState,
-    StorageTier, VolumeAttachment, VolumeState,
+    FailureKind, Inventory, Kind, Launch, Outcome, Protection, RetryPolicy, Silent, SnapshotState, StorageTier,
+    VolumeAttachment, VolumeState,
     aws::{Options, Session, collect},
 };
 
-const KINDS: [Kind; 5] = [Kind::Instance, Kind::Volume, Kind::Address, Kind::Snapshot, Kind::AutoScalingGroup];
+const KINDS: [Kind; 5] = [
+    Kind::Resource(ResourceKind::Instance),
+    Kind::Resource(ResourceKind::Volume),
+    Kind::Resource(ResourceKind::Address),
+    Kind::Resource(ResourceKind::Snapshot),
+    Kind::Resource(ResourceKind::AutoScalingGroup),
+];
 /// What EC2 says of a machine that nothing protects.
 const OPEN: Protection = Protection { stop: Some(false), termination: Some(false) };
 
 /// The call that lists a kind.
 fn call(kind: Kind) -> (&'static str, &'static str) {
     match kind {
-        Kind::Instance => ("ec2", "DescribeInstances"),
-        Kind::Volume => ("ec2", "DescribeVolumes"),
-        Kind::Address => ("ec2", "DescribeAddresses"),
-        Kind::Snapshot => ("ec2", "DescribeSnapshots"),
-        Kind::AutoScalingGroup => ("autoscaling", "DescribeAutoScalingGroups"),
+        Kind::Resource(ResourceKind::Instance) => ("ec2", "DescribeInstances"),
+        Kind::Resource(ResourceKind::Volume) => ("ec2", "DescribeVolumes"),
+        Kind::Resource(ResourceKind::Address) => ("ec2", "DescribeAddresses"),
+        Kind::Resource(ResourceKind::Snapshot) => ("ec2", "DescribeSnapshots"),
+        Kind::Resource(ResourceKind::AutoScalingGroup) => ("autoscaling", "DescribeAutoScalingGroups"),
         other => unreachable!("{} is no subject here", other.as_str()),
     }
 }
@@ -257,12 +264,12 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
     let groups = [0, 1, 2].map(|n: usize| group_of(&listed, &ids[n]).0);
     assert_eq!(groups, [Some("workers".to_owned()), Some("old".to_owned()), None]);
 
-    let resource = group.id.to_string();
+    let resource = group.id.clone();
     let refusal = |machine| {
         let input = stop::StopInput {
             finding: "f-1".into(),
             resource: resource.clone(),
-            verdict: stop::Verdict::Idle,
+            verdict: Verdict::Idle,
             machine,
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
             now: Timestamp::now(),
@@ -273,7 +280,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
     assert!(refused.contains("Auto Scaling group workers"), "{refused}");
     assert_eq!(refusal(group_of(&listed, &ids[2]).1), "", "no group lists it");
 
-    moto.fail(&[fault(Kind::AutoScalingGroup, "AccessDenied")]).await;
+    moto.fail(&[fault(ResourceKind::AutoScalingGroup.into(), "AccessDenied")]).await;
     let denied = inventory(&moto, &["us-east-1"]).await;
     let groups = [0, 1, 2].map(|n: usize| group_of(&denied, &ids[n]).0);
     assert_eq!(groups, [None, Some("old".to_owned()), None], "only the tags are left");
@@ -289,7 +296,8 @@ async fn a_kind_that_is_denied_is_unknown_and_leaves_the_others_alone() {
     let moto = Moto::start(folder.path()).await;
     furnish(&moto, "us-east-1").await;
     for (n, denied) in KINDS.into_iter().enumerate() {
-        let code = if denied == Kind::AutoScalingGroup { "AccessDenied" } else { "UnauthorizedOperation" };
+        let code =
+            if denied == ResourceKind::AutoScalingGroup.into() { "AccessDenied" } else { "UnauthorizedOperation" };
         moto.fail(&[fault(denied, code)]).await;
         let inventory = inventory(&moto, &["us-east-1"]).await;
         let mut expected: Vec<_> = KINDS.into_iter().zip(FURNISHED.map(Ok)).collect();
@@ -308,8 +316,8 @@ async fn a_kind_that_fails_on_its_second_page_gives_no_half_list() {
     let moto = Moto::start(folder.path()).await;
     furnish(&moto, "us-east-1").await;
     moto.page_size(2).await;
-    let paged = [Kind::Volume, Kind::Snapshot, Kind::AutoScalingGroup];
-    moto.fail(&paged.map(|kind| Fault { after: Some(1), ..fault(kind, "InternalError") })).await;
+    let paged = [ResourceKind::Volume, ResourceKind::Snapshot, ResourceKind::AutoScalingGroup];
+    moto.fail(&paged.map(|kind| Fault { after: Some(1), ..fault(kind.into(), "InternalError") })).await;
     let failed = inventory(&moto, &["us-east-1"]).await;
     let failure = Err(FailureKind::Provider);
     let expected = [Ok(2), failure, Ok(4), failure, failure];
@@ -330,7 +338,7 @@ async fn a_sweep_says_what_it_listed_and_judges_machines_whatever_else_is_denied
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(&folder.path().join("aws")).await;
     furnish(&moto, "us-east-1").await;
-    moto.fail(&[fault(Kind::Volume, "UnauthorizedOperation")]).await;
+    moto.fail(&[fault(ResourceKind::Volume.into(), "UnauthorizedOperation")]).await;
     let config =
         "[aws]\nregions = [\"us-east-1\"]\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n";
     let environment = moto.environment();

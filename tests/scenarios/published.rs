@@ -9,6 +9,7 @@ use lab::{
     aws::{self, ACCOUNT},
     recorded::{Recorded, published},
 };
+use model::ResourceKind;
 use serde_json::{Value, json};
 use sweeper::inventory::{
     Inventory, Kind, Outcome, RetryPolicy, Silent,
@@ -45,22 +46,22 @@ fn answers() -> Vec<Answer> {
     vec![
         of(
             "/v1/describecomputeenvironments",
-            Kind::BatchComputeEnvironment,
+            ResourceKind::BatchComputeEnvironment.into(),
             first(BATCH, "DescribeComputeEnvironments"),
             &["/computeEnvironments", "/computeEnvironments/0/computeEnvironmentName"],
         ),
         of(
             "/v1/describejobqueues",
-            Kind::BatchJobQueue,
+            ResourceKind::BatchJobQueue.into(),
             first(BATCH, "DescribeJobQueues"),
             &["/jobQueues", "/jobQueues/0/jobQueueName"],
         ),
-        of("/v1/listjobs", Kind::BatchJob, listed, &["/jobSummaryList", "/jobSummaryList/0/jobId"]),
-        of("/v1/describejobs", Kind::BatchJob, jobs, &["/jobs", "/jobs/0/jobId"]),
-        of("DescribeTasks", Kind::EcsTask, tasks, &["/tasks", "/tasks/0/taskArn"]),
+        of("/v1/listjobs", ResourceKind::BatchJob.into(), listed, &["/jobSummaryList", "/jobSummaryList/0/jobId"]),
+        of("/v1/describejobs", ResourceKind::BatchJob.into(), jobs, &["/jobs", "/jobs/0/jobId"]),
+        of("DescribeTasks", ResourceKind::EcsTask.into(), tasks, &["/tasks", "/tasks/0/taskArn"]),
         of(
             "DescribeContainerInstances",
-            Kind::EcsContainerInstance,
+            ResourceKind::EcsContainerInstance.into(),
             first(ECS, "DescribeContainerInstances"),
             &["/containerInstances", "/containerInstances/0/containerInstanceArn"],
         ),

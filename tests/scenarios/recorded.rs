@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::ResourceKind;
 use std::collections::BTreeSet;
 
 use lab::{
@@ -27,14 +28,18 @@ struct Answer {
 }
 
 const RECORDINGS: [(Kind, &str, &str); 8] = [
-    (Kind::Instance, "DescribeInstances", "botocore/ec2-describe-instances.xml"),
-    (Kind::Volume, "DescribeVolumes", "botocore/ec2-describe-volumes.xml"),
-    (Kind::Address, "DescribeAddresses", "botocore/ec2-describe-addresses.xml"),
-    (Kind::Snapshot, "DescribeSnapshots", "botocore/ec2-describe-snapshots.xml"),
-    (Kind::AutoScalingGroup, "DescribeAutoScalingGroups", "botocore/autoscaling-describe-auto-scaling-groups.xml"),
-    (Kind::Instance, "DescribeInstances", "libcloud/describe_instances.xml"),
-    (Kind::Volume, "DescribeVolumes", "libcloud/describe_volumes.xml"),
-    (Kind::Address, "DescribeAddresses", "libcloud/describe_addresses_all.xml"),
+    (Kind::Resource(ResourceKind::Instance), "DescribeInstances", "botocore/ec2-describe-instances.xml"),
+    (Kind::Resource(ResourceKind::Volume), "DescribeVolumes", "botocore/ec2-describe-volumes.xml"),
+    (Kind::Resource(ResourceKind::Address), "DescribeAddresses", "botocore/ec2-describe-addresses.xml"),
+    (Kind::Resource(ResourceKind::Snapshot), "DescribeSnapshots", "botocore/ec2-describe-snapshots.xml"),
+    (
+        Kind::Resource(ResourceKind::AutoScalingGroup),
+        "DescribeAutoScalingGroups",
+        "botocore/autoscaling-describe-auto-scaling-groups.xml",
+    ),
+    (Kind::Resource(ResourceKind::Instance), "DescribeInstances", "libcloud/describe_instances.xml"),
+    (Kind::Resource(ResourceKind::Volume), "DescribeVolumes", "libcloud/describe_volumes.xml"),
+    (Kind::Resource(ResourceKind::Address), "DescribeAddresses", "libcloud/describe_addresses_all.xml"),
 ];
 
 /// Whose credentials these are; no recording says that.
@@ -119,7 +124,8 @@ async fn answers() -> Vec<Answer> {
         Answer { kind, action, name: "moto", xml: answer.text().await.unwrap() }
     };
     let groups = "DescribeAutoScalingGroups";
-    answers.push(made(Kind::AutoScalingGroup, "autoscaling", groups, "Version=2011-01-01").await);
+    answers
+        .push(made(Kind::Resource(ResourceKind::AutoScalingGroup), "autoscaling", groups, "Version=2011-01-01").await);
     let types = "Version=2016-11-15&InstanceType.1=m1.small&InstanceType.2=m1.medium";
     answers.push(made(Kind::MachineType, "ec2", TYPES, types).await);
     answers

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::{Provider, ResourceKind};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,8 +13,7 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        Kind, LaunchedBy, Provider, ResourceId, RetryPolicy, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource,
-        UsageWindow,
+        LaunchedBy, RetryPolicy, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource, UsageWindow,
         aws::{self, Accounts, Measured, Options, Session},
     },
     store::Store,
@@ -313,7 +313,7 @@ async fn what_providers_told_is_kept_and_replaced(url: String) {
     let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
     let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).unwrap();
     let answer = |number: u32, asked: i64| {
-        let id = ResourceId::new(&scope, Kind::Instance, format!("i-{number:04}"));
+        let id = scope.key(ResourceKind::Instance, format!("i-{number:04}"));
         let usage = Usage {
             id: id.clone(),
             source: UsageSource::CloudWatch,
@@ -356,7 +356,7 @@ async fn measure(moto: &Moto, ids: &[String], now: Timestamp) -> Measured {
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     let accounts = Accounts::open(&session, &options).await;
     let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
-    let machines: Vec<_> = ids.iter().map(|id| ResourceId::new(&scope, Kind::Instance, id)).collect();
+    let machines: Vec<_> = ids.iter().map(|id| scope.key(ResourceKind::Instance, id)).collect();
     let window = UsageWindow::hours_before(now, SignedDuration::from_hours(24));
     aws::usage(&accounts, &scope, &machines, &window, now, &Silent).await
 }

@@ -17,10 +17,9 @@ mod refuse;
 pub use membership::Owner;
 pub use refuse::NotProposed;
 
-use crate::{
-    money::HourlyRate,
-    proposal::{Proposal, ProposalError},
-};
+use model::{HourlyRate, ResourceKey, Verdict};
+
+use crate::proposal::{Proposal, ProposalError};
 
 /// A machine with this tag is never proposed, whatever the tag's value, except `false`.
 pub const EXEMPTION_TAG: &str = "cloud-sweeper:exempt";
@@ -33,8 +32,8 @@ pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 pub struct StopInput {
     /// The finding that the proposal would end.
     pub finding: String,
-    /// The resource key of the machine.
-    pub resource: String,
+    /// The machine.
+    pub resource: ResourceKey,
     /// What the verdict engine found.
     pub verdict: Verdict,
     /// What the provider says of the machine.
@@ -43,22 +42,6 @@ pub struct StopInput {
     pub price: Price,
     /// The caller's clock; the proposal expires [`VALID_FOR`] later.
     pub now: Timestamp,
-}
-
-/// The verdict on a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It works.
-    Active,
-    /// It waits for something outside.
-    Waiting,
-    /// It does nothing.
-    Idle,
-    /// It should get on and does not.
-    Stuck,
-    /// The evidence is missing, stale, partial or contradictory.
-    Unknown,
 }
 
 /// What the provider says of a machine.

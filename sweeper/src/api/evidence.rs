@@ -9,11 +9,11 @@ use crate::{
         Attestation, PublicKey,
         evidence::{EvidenceError, Verified},
     },
-    inventory::Provider,
     store::JoinSecret,
 };
 use heartbeat::{NodeId, api::JoinRequest};
 use jiff::Timestamp;
+use model::Provider;
 
 /// Kinds that the node may show. Of machines in accounts that are not swept nothing is asked: they join as not attested.
 pub(super) async fn asked_of(state: &AppState, node: &NodeId) -> Result<Vec<String>, Refusal> {

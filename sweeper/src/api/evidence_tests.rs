@@ -4,6 +4,7 @@ use super::*;
 use crate::identity::evidence::{Kind, signer::Signer};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use heartbeat::attestation::Evidence;
+use model::Provider;
 use serde_json::{Value, json};
 
 const GCP_NODE: &str = "gcp:omics-prod-1:europe-west3-a:8032137264186745012";

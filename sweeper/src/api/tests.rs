@@ -10,7 +10,7 @@ use crate::{
     config::{IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
     ingest::Ingest,
-    inventory::{Provider, Scope},
+    inventory::Scope,
     rules::RulesStore,
     store::Store,
     sweep::Timetable,
@@ -30,6 +30,7 @@ use heartbeat::{
     wire,
 };
 use jiff::Timestamp;
+use model::Provider;
 use std::{os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tower::ServiceExt as _;

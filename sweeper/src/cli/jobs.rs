@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     config::Config,
-    inventory::{Kind, last_part},
+    inventory::last_part,
     jobs::{Chain, JobFacts, Machine, Reporting, Workload, resolve},
     store::{Span, Store, Version},
     verdict::words,
@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use clap::Args;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
+use model::ResourceKind;
 use screen::plain;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -28,8 +29,13 @@ use std::{
 };
 
 /// What the answer rests on.
-const KINDS: [Kind; 5] =
-    [Kind::BatchComputeEnvironment, Kind::BatchJobQueue, Kind::BatchJob, Kind::EcsContainerInstance, Kind::EcsTask];
+const KINDS: [ResourceKind; 5] = [
+    ResourceKind::BatchComputeEnvironment,
+    ResourceKind::BatchJobQueue,
+    ResourceKind::BatchJob,
+    ResourceKind::EcsContainerInstance,
+    ResourceKind::EcsTask,
+];
 
 /// A node's latest heartbeat is looked for around the moment at which it came in: its own clock may be off.
 const AROUND: SignedDuration = SignedDuration::from_mins(15);
@@ -70,9 +76,9 @@ pub(super) async fn list(config: &Config, question: &Question, output: Output) -
     spans.retain(|span| KINDS.iter().any(|kind| kind.as_str() == span.kind));
     let nodes = store.nodes().await?;
     let facts = JobFacts {
-        jobs: read(&store, Kind::BatchJob, now).await?,
-        tasks: read(&store, Kind::EcsTask, now).await?,
-        container_instances: read(&store, Kind::EcsContainerInstance, now).await?,
+        jobs: read(&store, ResourceKind::BatchJob, now).await?,
+        tasks: read(&store, ResourceKind::EcsTask, now).await?,
+        container_instances: read(&store, ResourceKind::EcsContainerInstance, now).await?,
         nodes: nodes
             .iter()
             .map(|node| Reporting { id: node.node_id.clone(), hostname: node.hostname.clone() })
@@ -97,16 +103,17 @@ pub(super) async fn list(config: &Config, question: &Question, output: Output) -
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read<T: DeserializeOwned>(store: &Store, kind: Kind, now: Timestamp) -> anyhow::Result<Vec<T>> {
+async fn read<T: DeserializeOwned>(store: &Store, kind: ResourceKind, now: Timestamp) -> anyhow::Result<Vec<T>> {
     let read = |Version { resource, record, .. }| {
         serde_json::from_value(record).with_context(|| format!("{resource} cannot be read; another version wrote it"))
     };
-    store.resources_at(now, Some(kind)).await?.into_iter().map(read).collect()
+    store.resources_at(now, Some(kind.into())).await?.into_iter().map(read).collect()
 }
 
 /// Without either list of ECS nobody knows where a job is now, whatever was known before.
 fn ecs_not_read(span: &Span) -> Option<((String, String), String)> {
-    let of_ecs = [Kind::EcsContainerInstance, Kind::EcsTask].iter().any(|kind| kind.as_str() == span.kind);
+    let of_ecs =
+        [ResourceKind::EcsContainerInstance, ResourceKind::EcsTask].iter().any(|kind| kind.as_str() == span.kind);
     let failed = span.failed.as_ref().filter(|_| of_ecs)?;
     Some(((span.account.clone(), span.region.clone()), failed.clone()))
 }

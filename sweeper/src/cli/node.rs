@@ -3,6 +3,7 @@
 use super::{FAILED, Output, explain, nodes::Line, open_existing, screen};
 use crate::{
     config::Config,
+    inventory::key_of,
     store::Node,
     sweep::judge_node,
     verdict::{Case, DecidingRow, Judgement, words},
@@ -66,7 +67,8 @@ pub(super) async fn show(config: &Config, wanted: &str, output: Output) -> anyho
     };
     let now = Timestamp::now();
     let (case, judgement, coverage) = judge_node(&store, config, &node, now).await?;
-    let open = store.open_findings().await?.into_iter().filter(|finding| finding.resource == node.node_id);
+    let key = key_of(&node.node_id);
+    let open = store.open_findings().await?.into_iter().filter(|finding| finding.resource == key);
     let shown = Shown {
         judged_at: now,
         verdict: judgement.verdict.as_str(),

@@ -149,7 +149,7 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
     let mut table = bare_table(["FINDING", lasts, "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
     for finding in findings {
         let lasted = finding.confirmed_until.duration_since(finding.since);
-        let so_far = finding.cost_micro_usd_per_hour.map(recommender::money::HourlyRate::from_micros);
+        let so_far = finding.cost_micro_usd_per_hour.map(model::HourlyRate::from_micros);
         table.add_row([
             plain(&finding.id),
             words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)),
@@ -172,7 +172,7 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
 fn total(findings: &[FindingLine]) -> String {
     let known: Vec<i64> = findings.iter().filter_map(|finding| finding.cost_micro_usd_per_hour).collect();
     let unknown = findings.len() - known.len();
-    let rate = recommender::money::HourlyRate::from_micros(known.iter().fold(0, |sum, rate| sum.saturating_add(*rate)));
+    let rate = model::HourlyRate::from_micros(known.iter().fold(0, |sum, rate| sum.saturating_add(*rate)));
     let mut text = match known.len() {
         0 => String::new(),
         _ => format!("{BOLD}Together {rate}, {} a month if nobody acts.{BOLD:#}", rate.per_month().in_cents()),

@@ -1,7 +1,8 @@
 //! Checks that span several keys, and secrets from the files that `…_file` keys name.
 
 use super::{AwsAccount, Config, ConfigError, PricingSource, Secret, load::Origins};
-use crate::{inventory::Provider, work_unit::WorkUnit};
+use crate::work_unit::WorkUnit;
+use model::Provider;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// A renewal must fit into a third of it, on a busy database too.
@@ -141,7 +142,8 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         if !own.names_a_scope() {
             return refuse("", "names no provider, account or region; the schedule of everything is `sweep.schedule`");
         }
-        let known = |word: &str| word == WorkUnit::NO_PROVIDER || Provider::from_word(word).is_some();
+        let known =
+            |word: &str| word == WorkUnit::NO_PROVIDER || Provider::from_word(word).is_some_and(Provider::is_cloud);
         if !own.provider.as_deref().is_none_or(known) {
             return refuse(".provider", "is neither a provider such as \"aws\" nor \"none\"");
         }

@@ -5,8 +5,9 @@
 //! sweep's report, and may be quiet instances.
 
 use super::{Class, Detection, Detector, Inputs, SnapshotPart, Work};
-use crate::verdict::{Case, Decision, Judgement, Verdict, last_work, words};
+use crate::verdict::{Case, Decision, Judgement, last_work, words};
 use jiff::Timestamp;
+use model::Verdict;
 
 pub(super) const DETECTOR: Detector =
     Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], detect };
@@ -22,7 +23,7 @@ fn detect(inputs: &Inputs, judgement: &Judgement) -> Detection {
             }
         }
         (Verdict::Active, _) => Detection::Refuted { because: words::decision(judgement, case) },
-        (Verdict::Idle | Verdict::Unknown, _) => Detection::NotKnown,
+        (Verdict::Idle | Verdict::Waiting | Verdict::Stuck | Verdict::Unknown, _) => Detection::NotKnown,
     }
 }
 

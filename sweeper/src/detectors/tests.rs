@@ -3,9 +3,10 @@
 use super::*;
 use crate::{
     inventory::{InstanceState, UsageSource},
-    verdict::{Decision, Observation, Policy, Signal, Unknown, Verdict},
+    verdict::{Decision, Observation, Policy, Signal, Unknown},
 };
 use jiff::SignedDuration;
+use model::Verdict;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()

@@ -11,9 +11,9 @@ use crate::{
     inventory::{Instance, LaunchedBy},
     verdict::{Case, Judgement, words},
 };
-use heartbeat::NodeId;
 use jiff::Timestamp;
-use recommender::{money::HourlyRate, proposal::Proposal};
+use model::{HourlyRate, ResourceKey};
+use recommender::proposal::Proposal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::{collections::BTreeMap, fmt};
@@ -27,7 +27,7 @@ impl FindingId {
     /// The id of the finding of this class on this resource that was opened at this moment. Two sweepers that open the
     /// same finding at the same moment give it the same id.
     #[must_use]
-    pub fn new(class: Class, resource: &NodeId, opened_at: Timestamp) -> Self {
+    pub fn new(class: Class, resource: &ResourceKey, opened_at: Timestamp) -> Self {
         let text = format!("{}|{resource}|{}", class.as_str(), opened_at.as_millisecond());
         Self(format!("f-{}", &hex::encode(Sha256::digest(text))[..12]))
     }
@@ -47,7 +47,7 @@ pub struct Finding {
     /// Which waste.
     pub class: Class,
     /// On what.
-    pub resource: NodeId,
+    pub resource: ResourceKey,
     /// Whether it still holds.
     pub status: Status,
     /// Since when the waste lasts.

@@ -5,7 +5,7 @@ use crate::{
     detectors::Class,
     verdict::{Decision, words},
 };
-use heartbeat::NodeId;
+use model::{Provider, ResourceKey};
 use notifier::message::{FindingNotice, headline};
 use recommender::proposal::{Charge, Saving};
 
@@ -70,11 +70,11 @@ pub fn plan_notice(finding: &Finding) -> FindingNotice {
 
 fn kind(finding: &Finding) -> String {
     let machine = finding.evidence.machine.as_ref();
-    match (&finding.resource, machine.and_then(|machine| machine.instance_type.as_deref())) {
-        (NodeId::Aws { .. }, Some(instance_type)) => format!("EC2 instance, {instance_type}"),
-        (NodeId::Aws { .. }, None) => "EC2 instance".to_owned(),
-        (NodeId::Gcp { .. }, _) => "Compute Engine instance".to_owned(),
-        (NodeId::Host { .. }, _) => match finding.evidence.case.node.as_ref() {
+    match (finding.resource.provider, machine.and_then(|machine| machine.instance_type.as_deref())) {
+        (Provider::Aws, Some(instance_type)) => format!("EC2 instance, {instance_type}"),
+        (Provider::Aws, None) => "EC2 instance".to_owned(),
+        (Provider::Gcp, _) => "Compute Engine instance".to_owned(),
+        (Provider::OnPrem, _) => match finding.evidence.case.node.as_ref() {
             Some(node) => {
                 format!("Linux host with {}, kernel {}", words::count(node.cpus, "CPU", "CPUs"), node.kernel_release)
             }
@@ -83,11 +83,11 @@ fn kind(finding: &Finding) -> String {
     }
 }
 
-fn place(resource: &NodeId) -> String {
-    match resource {
-        NodeId::Aws { account, region, .. } => format!("AWS account {account}, {region}"),
-        NodeId::Gcp { project, zone, .. } => format!("Google Cloud project {project}, {zone}"),
-        NodeId::Host { .. } => "on premises".to_owned(),
+fn place(ResourceKey { provider, account, location, .. }: &ResourceKey) -> String {
+    match provider {
+        Provider::Aws => format!("AWS account {account}, {location}"),
+        Provider::Gcp => format!("Google Cloud project {account}, {location}"),
+        Provider::OnPrem => "on premises".to_owned(),
     }
 }
 

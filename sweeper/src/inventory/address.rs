@@ -1,10 +1,11 @@
 //! A public address as its provider describes it.
 
+use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{GoogleAddress, ResourceId};
+use super::GoogleAddress;
 
 /// What EC2 says of one Elastic IP address. A fact that EC2 left out is `None`; for what an address is tied to that is its
 /// only way to say *to nothing*.
@@ -13,7 +14,7 @@ use super::{GoogleAddress, ResourceId};
 pub struct Address {
     /// The resource key; it ends in `eipalloc-…` or, for an address from before networks were the customer's own, in the
     /// address itself.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `eipalloc-…`
     pub allocation_id: Option<String>,
     /// Dotted.

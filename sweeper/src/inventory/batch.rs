@@ -3,19 +3,18 @@
 //! A fact that Batch left out is `None`, never a default, and words stay in its own spelling: one of a later day is kept as it is. What a job
 //! is told to do (command, environment, parameters) may hold secrets and is not kept.
 
+use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use super::ResourceId;
 
 /// Where jobs may run.
 /// <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeEnvironmentDetail.html>
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComputeEnvironment {
     /// The resource key; it ends in the environment's name, which is unique in an account and region.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `arn:aws:batch:…`, by which queues name it.
     pub arn: Option<String>,
     /// `ENABLED` or `DISABLED`: whether it takes jobs. A disabled one keeps its machines down to `min_vcpus` all the same.
@@ -55,7 +54,7 @@ pub struct ComputeEnvironment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobQueue {
     /// The resource key; it ends in the queue's name, which is unique in an account and region.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `arn:aws:batch:…`, by which jobs name it.
     pub arn: Option<String>,
     /// `ENABLED` or `DISABLED`: whether it takes jobs.
@@ -88,7 +87,7 @@ pub struct QueuedEnvironment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchJob {
     /// The resource key; its id is Batch's: a UUID, `UUID:3` for child 3 of an array, `UUID#0` for node 0 of a multi-node job.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `arn:aws:batch:…`
     pub arn: Option<String>,
     /// What people call it.

@@ -4,16 +4,15 @@
 //! history: it would be another machine with each sweep.
 
 use jiff::Timestamp;
+use model::ResourceKey;
 use serde::{Deserialize, Serialize};
-
-use super::ResourceId;
 
 /// A machine that is registered with a cluster.
 /// <https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_ContainerInstance.html>
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EcsContainerInstance {
     /// The resource key; its id is `CLUSTER/ID`.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// By which tasks and jobs name it.
     pub arn: String,
     /// Name of the cluster.
@@ -43,7 +42,7 @@ pub struct EcsContainerInstance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EcsTask {
     /// The resource key; its id is `CLUSTER/ID`.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// By which jobs name it.
     pub arn: String,
     /// Name of the cluster.

@@ -1,8 +1,8 @@
 //! One machine as its provider describes it.
 
+use model::{Provider, ResourceKey};
 use std::{collections::BTreeMap, fmt};
 
-use heartbeat::NodeId;
 use jiff::Timestamp;
 use recommender::rules::stop;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::{GoogleInstance, LaunchTemplate, Schedulers};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
     /// The resource key; it holds account, region and instance id.
-    pub id: NodeId,
+    pub id: ResourceKey,
     /// The value of the `Name` tag, unless empty.
     pub name: Option<String>,
     /// For example `m5.large`.
@@ -231,13 +231,10 @@ impl fmt::Display for InstanceState {
 }
 
 impl Instance {
-    /// The region, taken from the resource key.
+    /// The region of an EC2 instance, taken from the resource key.
     #[must_use]
     pub fn region(&self) -> Option<&str> {
-        match &self.id {
-            NodeId::Aws { region, .. } => Some(region),
-            NodeId::Gcp { .. } | NodeId::Host { .. } => None,
-        }
+        (self.id.provider == Provider::Aws).then_some(self.id.location.as_str())
     }
 
     /// The facts that the *stop* rule looks at; none for a machine that is not EC2's: it knows no other.
@@ -248,7 +245,9 @@ impl Instance {
         schedulers: &Schedulers,
         protection: Protection,
     ) -> Option<stop::Machine> {
-        let NodeId::Aws { account, region, instance } = &self.id else { return None };
+        let ResourceKey { provider: Provider::Aws, account, location: region, id: instance, .. } = &self.id else {
+            return None;
+        };
         Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
             account: account.clone(),
             region: region.clone(),

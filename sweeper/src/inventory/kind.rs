@@ -1,30 +1,12 @@
-//! Kinds of what is listed.
+//! What is listed: resources, and what is told of them.
 
-use super::Provider;
+use model::{Provider, ResourceKind};
 
-/// A kind of resource.
+/// What one listing lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A machine.
-    Instance,
-    /// A disk that outlives machines.
-    Volume,
-    /// A public address that outlives machines.
-    Address,
-    /// A copy of a disk.
-    Snapshot,
-    /// What keeps a number of machines alive.
-    AutoScalingGroup,
-    /// Where jobs of AWS Batch may run.
-    BatchComputeEnvironment,
-    /// Where they wait.
-    BatchJobQueue,
-    /// A job of AWS Batch.
-    BatchJob,
-    /// A machine as ECS knows it.
-    EcsContainerInstance,
-    /// The containers of one attempt of a job, or of one copy of a service.
-    EcsTask,
+    /// Resources, which have a key and a history.
+    Resource(ResourceKind),
     /// What the provider measured of machines from outside.
     Usage,
     /// Who started machines.
@@ -35,21 +17,18 @@ pub enum Kind {
     Protection,
 }
 
+impl From<ResourceKind> for Kind {
+    fn from(kind: ResourceKind) -> Self {
+        Self::Resource(kind)
+    }
+}
+
 impl Kind {
     /// The word for it in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Instance => "instance",
-            Self::Volume => "volume",
-            Self::Address => "address",
-            Self::Snapshot => "snapshot",
-            Self::AutoScalingGroup => "auto_scaling_group",
-            Self::BatchComputeEnvironment => "batch_compute_environment",
-            Self::BatchJobQueue => "batch_job_queue",
-            Self::BatchJob => "batch_job",
-            Self::EcsContainerInstance => "ecs_container_instance",
-            Self::EcsTask => "ecs_task",
+            Self::Resource(kind) => kind.as_str(),
             Self::Usage => "usage",
             Self::Launch => "launch",
             Self::MachineType => "machine_type",
@@ -61,16 +40,7 @@ impl Kind {
     #[must_use]
     pub const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Instance => ("instance", "instances"),
-            Self::Volume => ("volume", "volumes"),
-            Self::Address => ("address", "addresses"),
-            Self::Snapshot => ("snapshot", "snapshots"),
-            Self::AutoScalingGroup => ("Auto Scaling group", "Auto Scaling groups"),
-            Self::BatchComputeEnvironment => ("Batch compute environment", "Batch compute environments"),
-            Self::BatchJobQueue => ("Batch job queue", "Batch job queues"),
-            Self::BatchJob => ("Batch job", "Batch jobs"),
-            Self::EcsContainerInstance => ("ECS container instance", "ECS container instances"),
-            Self::EcsTask => ("ECS task", "ECS tasks"),
+            Self::Resource(kind) => kind.names(),
             Self::Usage => ("machine's usage", "machines' usage"),
             Self::Launch => ("machine's launch", "machines' launches"),
             Self::MachineType => ("machine type", "machine types"),
@@ -81,46 +51,47 @@ impl Kind {
     /// Whether this provider is ever asked for it.
     #[must_use]
     pub const fn is_read_of(self, provider: Provider) -> bool {
-        match self {
-            Self::Snapshot
-            | Self::BatchComputeEnvironment
-            | Self::BatchJobQueue
-            | Self::BatchJob
-            | Self::EcsContainerInstance
-            | Self::EcsTask
-            | Self::Launch
-            | Self::Protection => matches!(provider, Provider::Aws),
-            Self::Instance
-            | Self::Volume
-            | Self::Address
-            | Self::AutoScalingGroup
-            | Self::Usage
-            | Self::MachineType => true,
+        match (self, provider) {
+            (_, Provider::OnPrem) | (Self::Resource(ResourceKind::Node), _) => false,
+            (_, Provider::Aws) => true,
+            (kind, Provider::Gcp) => matches!(
+                kind,
+                Self::Resource(
+                    ResourceKind::Instance
+                        | ResourceKind::Volume
+                        | ResourceKind::Address
+                        | ResourceKind::AutoScalingGroup
+                ) | Self::Usage
+                    | Self::MachineType
+            ),
         }
     }
 
-    /// All kinds.
+    /// All that any provider is asked for.
     pub const ALL: &[Self] = &[
-        Self::Instance,
-        Self::Volume,
-        Self::Address,
-        Self::Snapshot,
-        Self::AutoScalingGroup,
-        Self::BatchComputeEnvironment,
-        Self::BatchJobQueue,
-        Self::BatchJob,
-        Self::EcsContainerInstance,
-        Self::EcsTask,
+        Self::Resource(ResourceKind::Instance),
+        Self::Resource(ResourceKind::Volume),
+        Self::Resource(ResourceKind::Address),
+        Self::Resource(ResourceKind::Snapshot),
+        Self::Resource(ResourceKind::AutoScalingGroup),
+        Self::Resource(ResourceKind::BatchComputeEnvironment),
+        Self::Resource(ResourceKind::BatchJobQueue),
+        Self::Resource(ResourceKind::BatchJob),
+        Self::Resource(ResourceKind::EcsContainerInstance),
+        Self::Resource(ResourceKind::EcsTask),
         Self::Usage,
         Self::Launch,
         Self::MachineType,
         Self::Protection,
     ];
 
-    /// Whether it is a resource of its own, with a history, and not something that is told of machines.
+    /// The kind of resource that it lists; none for what is told of machines.
     #[must_use]
-    pub const fn is_resource(self) -> bool {
-        !matches!(self, Self::Usage | Self::Launch | Self::MachineType | Self::Protection)
+    pub const fn resource(self) -> Option<ResourceKind> {
+        match self {
+            Self::Resource(kind) => Some(kind),
+            Self::Usage | Self::Launch | Self::MachineType | Self::Protection => None,
+        }
     }
 
     /// The kind that a word names.

@@ -25,6 +25,7 @@ mod usage;
 mod volume;
 mod words;
 
+use model::{Provider, ResourceKey, ResourceKind};
 use std::fmt;
 
 pub use address::Address;
@@ -41,7 +42,8 @@ pub use kind::Kind;
 pub use launched::{LaunchedBy, Trail};
 pub use reader::RetryPolicy;
 pub use record::Record;
-pub use resource::{NotAKey, ResourceId};
+
+pub use resource::key_of;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
@@ -113,19 +115,19 @@ impl Inventory {
     pub fn groups_are_known(&self, provider: Provider, account: &str, region: &str) -> bool {
         let is_listed = |listing: &Listing| {
             matches!(listing.outcome, Outcome::Complete { .. })
-                && listing.may_speak_of(provider, account, region, Kind::AutoScalingGroup)
+                && listing.may_speak_of(provider, account, region, ResourceKind::AutoScalingGroup)
         };
-        let is_here = |id: &ResourceId| id.provider == provider && id.account == account && id.region == region;
+        let is_here = |id: &ResourceKey| id.provider == provider && id.account == account && id.location == region;
         let mut groups = self.autoscaling_groups.iter().filter(|group| is_here(&group.id));
         self.listings.iter().any(is_listed) && groups.all(|group| group.members.is_some())
     }
 
     /// Whether what providers measured could not be read where this machine is.
     #[must_use]
-    pub fn usage_failed(&self, id: &ResourceId) -> bool {
+    pub fn usage_failed(&self, id: &ResourceKey) -> bool {
         self.listings.iter().any(|listing| {
             matches!(listing.outcome, Outcome::Failed { .. })
-                && listing.may_speak_of(id.provider, &id.account, &id.region, Kind::Usage)
+                && listing.may_speak_of(id.provider, &id.account, &id.location, Kind::Usage)
         })
     }
 
@@ -134,7 +136,7 @@ impl Inventory {
     pub fn lists_machines(&self, provider: Provider, account: &str, region: &str) -> bool {
         self.listings.iter().any(|listing| {
             matches!(listing.outcome, Outcome::Complete { .. })
-                && listing.may_speak_of(provider, account, region, Kind::Instance)
+                && listing.may_speak_of(provider, account, region, ResourceKind::Instance)
         })
     }
 
@@ -192,14 +194,15 @@ pub struct Listing {
 impl Listing {
     /// What one scope's listing of one kind came to.
     #[must_use]
-    pub fn of(scope: &Scope, kind: Kind, outcome: Outcome) -> Self {
+    pub fn of(scope: &Scope, kind: impl Into<Kind>, outcome: Outcome) -> Self {
         let Scope { provider, account, region } = scope.clone();
-        Self { provider, account: Some(account), region: Some(region), kind: Some(kind), outcome }
+        Self { provider, account: Some(account), region: Some(region), kind: Some(kind.into()), outcome }
     }
 
     /// Whether it speaks of this kind of resource in this place; one that failed early may have been the one that would.
     #[must_use]
-    pub fn may_speak_of(&self, provider: Provider, account: &str, region: &str, kind: Kind) -> bool {
+    pub fn may_speak_of(&self, provider: Provider, account: &str, region: &str, kind: impl Into<Kind>) -> bool {
+        let kind = kind.into();
         let may_be = |own: &Option<String>, wanted: &str| own.as_ref().is_none_or(|own| own == wanted);
         let everywhere = provider == Provider::Gcp && self.region.as_deref() == Some(Scope::EVERYWHERE);
         self.provider == provider
@@ -216,41 +219,6 @@ impl Listing {
 
     fn place(&self) -> (Provider, Option<&str>, Option<&str>, Option<Kind>) {
         (self.provider, self.account.as_deref(), self.region.as_deref(), self.kind)
-    }
-}
-
-/// A cloud provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Provider {
-    /// Amazon Web Services.
-    Aws,
-    /// Google Cloud.
-    Gcp,
-}
-
-impl Provider {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Aws, Self::Gcp];
-
-    /// The word for it, everywhere.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Aws => "aws",
-            Self::Gcp => "gcp",
-        }
-    }
-
-    /// The provider of that name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.as_str() == word)
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

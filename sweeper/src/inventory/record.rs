@@ -1,6 +1,7 @@
 //! Resources as the history keeps them.
 
-use super::{Inventory, ResourceId};
+use super::Inventory;
+use model::ResourceKey;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,13 +9,13 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Which.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// Its facts. Equal facts are equal text: lists have no order at a provider, and are sorted.
     pub json: String,
 }
 
 impl Record {
-    fn of(id: ResourceId, facts: &impl Serialize) -> Result<Self, serde_json::Error> {
+    fn of(id: ResourceKey, facts: &impl Serialize) -> Result<Self, serde_json::Error> {
         let json = serde_json::to_string(&sorted(serde_json::to_value(facts)?))?;
         Ok(Self { id, json })
     }
@@ -54,9 +55,7 @@ impl Inventory {
         } = self;
         let mut records = Vec::with_capacity(instances.len() + volumes.len() + addresses.len() + snapshots.len());
         for instance in instances {
-            if let Some(id) = instance.resource() {
-                records.push(Record::of(id, instance)?);
-            }
+            records.push(Record::of(instance.id.clone(), instance)?);
         }
         for volume in volumes {
             records.push(Record::of(volume.id.clone(), volume)?);

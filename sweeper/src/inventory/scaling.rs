@@ -1,17 +1,16 @@
 //! What keeps a number of machines alive, as its provider describes it.
 
+use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-
-use super::ResourceId;
 
 /// What Auto Scaling says of one group. A fact that it left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html>
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AutoScalingGroup {
     /// The resource key; its id is the group's name, which is unique in an account and region.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `arn:aws:autoscaling:…`
     pub arn: Option<String>,
     /// It never lets the number of members fall below; in machines, or in units of weight where members have one.

@@ -1,13 +1,19 @@
 //! Which machines ECS or AWS Batch may place work on.
 
+use model::{Provider, ResourceKey, ResourceKind};
 use std::collections::HashMap;
 
 use recommender::rules::stop;
 
-use super::{Inventory, Kind, Listing, Outcome, Provider, ResourceId, last_part};
+use super::{Inventory, Listing, Outcome, last_part};
 
 /// What the lists that an answer rests on are of: without any of them a machine may be a scheduler's.
-const KINDS: [Kind; 4] = [Kind::BatchComputeEnvironment, Kind::BatchJob, Kind::EcsContainerInstance, Kind::EcsTask];
+const KINDS: [ResourceKind; 4] = [
+    ResourceKind::BatchComputeEnvironment,
+    ResourceKind::BatchJob,
+    ResourceKind::EcsContainerInstance,
+    ResourceKind::EcsTask,
+];
 
 /// What is known of the schedulers in one account's part of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +51,7 @@ impl Inventory {
     /// not say its machine, may be about any machine. Machines that Batch manages and that no live job names are told by Batch's own tags.
     #[must_use]
     pub fn schedulers(&self, provider: Provider, account: &str, region: &str) -> Schedulers {
-        let is_here = |id: &ResourceId| id.provider == provider && id.account == account && id.region == region;
+        let is_here = |id: &ResourceKey| id.provider == provider && id.account == account && id.location == region;
         let mut environment_of = HashMap::new();
         for environment in self.batch_compute_environments.iter().filter(|one| is_here(&one.id)) {
             if let Some(cluster) = &environment.ecs_cluster_arn {

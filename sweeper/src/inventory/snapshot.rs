@@ -1,18 +1,19 @@
 //! A copy of a disk as its provider describes it.
 
+use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{ResourceId, words::open_words};
+use super::words::open_words;
 
 /// What EC2 says of one EBS snapshot that the account owns. A fact that EC2 left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html>
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// The resource key; it ends in `snap-…`.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// The volume that it is a copy of, which may be long gone. A snapshot that was copied has an arbitrary id here.
     pub volume_id: Option<String>,
     /// The volume's size in GiB. The bill is for the blocks that it holds, which are fewer.

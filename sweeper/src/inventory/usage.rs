@@ -1,7 +1,7 @@
 //! What a provider measured of a machine from outside.
 
-use super::ResourceId;
 use jiff::{SignedDuration, Timestamp};
+use model::ResourceKey;
 use serde::{Deserialize, Serialize};
 
 /// How busy a machine was, as its provider saw it. **Weak evidence**: it tells neither who worked nor on what, misses what lies
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
     /// Of which machine.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// Who measured.
     pub source: UsageSource,
     /// The first moment that was asked for.
@@ -70,7 +70,7 @@ impl UsageSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageAnswer {
     /// Of which machine.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// Who was asked.
     pub source: UsageSource,
     /// When.

@@ -1,11 +1,12 @@
 //! A disk as its provider describes it.
 
+use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{GoogleDisk, ResourceId, words::open_words};
+use super::{GoogleDisk, words::open_words};
 
 /// What its provider says of one disk; EC2's words stand for those of others where they mean the same. A fact that the provider
 /// left out is `None`, never a default.
@@ -13,7 +14,7 @@ use super::{GoogleDisk, ResourceId, words::open_words};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Volume {
     /// The resource key; it ends in `vol-…`, or in the name of a Google disk.
-    pub id: ResourceId,
+    pub id: ResourceKey,
     /// `gp3`, `io2`, `st1`, …: each has prices of its own.
     pub volume_type: Option<String>,
     /// What it holds and is billed for, in GiB.

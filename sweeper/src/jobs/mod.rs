@@ -4,12 +4,13 @@
 //! instance → EC2 instance → node → container. Where two links say different things the later source wins: ECS knows where a task is, while
 //! Batch still tells of the attempt before. A link that is missing is a [`Machine::Unknown`] with its reason, never an error and never nowhere.
 
+use model::ResourceKey;
 use std::collections::{BTreeMap, HashMap};
 
 use heartbeat::NodeId;
 use serde::Serialize;
 
-use crate::inventory::{BatchJob, EcsContainerInstance, EcsTask, JobTask, Pod, ResourceId, last_part};
+use crate::inventory::{BatchJob, EcsContainerInstance, EcsTask, JobTask, Pod, last_part};
 
 /// A job and where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -203,7 +204,7 @@ impl Links<'_> {
     }
 
     fn machine(&self, job: &BatchJob, task: Option<&EcsTask>, container_instance: Option<&str>) -> Machine {
-        let ResourceId { account, region, .. } = &job.id;
+        let ResourceKey { account, location: region, .. } = &job.id;
         let unknown = |why: &str| Machine::Unknown { why: why.to_owned() };
         if let Some(why) = self.ecs_not_read.get(&(account.clone(), region.clone())) {
             return unknown(&format!("ECS was not read: {why}"));
@@ -232,7 +233,7 @@ impl Links<'_> {
     }
 
     fn of_pod(&self, job: &BatchJob, pod: &Pod) -> Placement {
-        let ResourceId { account, region, .. } = &job.id;
+        let ResourceKey { account, location: region, .. } = &job.id;
         let machine = match pod.node.as_deref() {
             None => Machine::Unknown { why: "its pod has not been placed".to_owned() },
             Some(name) => {
@@ -259,7 +260,7 @@ fn instance(job: &BatchJob, id: &str) -> Option<Machine> {
     if !id.starts_with("i-") {
         return None;
     }
-    let ResourceId { account, region, .. } = &job.id;
+    let ResourceKey { account, location: region, .. } = &job.id;
     let id = NodeId::Aws { account: account.clone(), region: region.clone(), instance: id.to_owned() };
     Some(Machine::Instance { id })
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::inventory::{EcsContainer, Kind, Provider, Scope};
+use crate::inventory::{EcsContainer, Scope};
+use model::{Provider, ResourceKind};
 
 const ACCOUNT: &str = "123456789012";
 const REGION: &str = "eu-central-1";
@@ -13,7 +14,7 @@ fn node(instance: &str) -> NodeId {
 }
 
 fn job(status: &str, task: Option<JobTask>) -> BatchJob {
-    let id = ResourceId::new(&scope(), Kind::BatchJob, "5f0c");
+    let id = scope().key(ResourceKind::BatchJob, "5f0c");
     let facts = serde_json::json!({
         "id": id, "status": status, "depends_on": [], "resources": [], "tasks": [], "attempts": [], "tags": {},
     });
@@ -26,7 +27,7 @@ fn told(task: Option<&str>, machine: Option<&str>) -> JobTask {
 }
 
 fn task(arn: &str, machine: Option<&str>, launch_type: &str, runtime_id: &str) -> EcsTask {
-    let id = ResourceId::new(&scope(), Kind::EcsTask, format!("omics/{arn}"));
+    let id = scope().key(ResourceKind::EcsTask, format!("omics/{arn}"));
     let container = EcsContainer {
         name: Some("main".into()),
         runtime_id: Some(runtime_id.to_owned()),
@@ -46,7 +47,7 @@ fn task(arn: &str, machine: Option<&str>, launch_type: &str, runtime_id: &str) -
 }
 
 fn machine(arn: &str, instance: Option<&str>) -> EcsContainerInstance {
-    let id = ResourceId::new(&scope(), Kind::EcsContainerInstance, format!("omics/{arn}"));
+    let id = scope().key(ResourceKind::EcsContainerInstance, format!("omics/{arn}"));
     let facts = serde_json::json!({"id": id, "arn": arn, "cluster": "omics", "instance_id": instance});
     serde_json::from_value(facts).expect("a container instance")
 }

@@ -1,10 +1,9 @@
 //! What makes two instances cost the same, in the price list's own words.
 
+use model::Provider;
 use std::fmt;
 
-use heartbeat::NodeId;
-
-use crate::inventory::{Instance, Lifecycle, Provider, Tenancy};
+use crate::inventory::{Instance, Lifecycle, Tenancy};
 
 use super::Unpriced;
 
@@ -67,7 +66,7 @@ impl PriceKey {
     /// # Errors
     /// The reason why there is no on-demand list price for it, or why it cannot be told which.
     pub fn of(instance: &Instance) -> Result<Self, Unpriced> {
-        if matches!(instance.id, NodeId::Gcp { .. }) {
+        if instance.id.provider == Provider::Gcp {
             return Err(Unpriced::Google);
         }
         match &instance.lifecycle {

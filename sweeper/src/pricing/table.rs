@@ -1,8 +1,7 @@
 //! Rows of a price list, by key. Pure.
 
+use model::HourlyRate;
 use std::collections::HashMap;
-
-use recommender::HourlyRate;
 
 use super::{PriceKey, Unpriced};
 

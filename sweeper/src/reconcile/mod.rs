@@ -16,8 +16,8 @@ use crate::{
     findings::{Cost, Evidence, Finding, FindingId, Machine, Recorded, Status},
     verdict::{Case, Judgement},
 };
-use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
+use model::ResourceKey;
 use recommender::{proposal::Proposal, rules::stop::StopInput};
 
 /// What a sweep knows of one machine, with regard to one class of waste.
@@ -26,7 +26,7 @@ pub struct Seen<'a> {
     /// Which waste.
     pub class: Class,
     /// On what.
-    pub resource: &'a NodeId,
+    pub resource: &'a ResourceKey,
     /// What the detection depends on.
     pub inputs: &'a Inputs,
     /// The verdict on the inputs' case.

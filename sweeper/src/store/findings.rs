@@ -4,12 +4,14 @@ use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
     detectors::Class,
     findings::{Cost, Evidence, Finding, FindingId, Recorded, Status},
+    inventory::Scope,
+    work_unit::WorkUnit,
 };
 use jiff::Timestamp;
-use recommender::money::HourlyRate;
+use model::{HourlyRate, NotAKey, ResourceKey};
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
+    ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _,
+    QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
 };
 use std::collections::HashSet;
 
@@ -24,6 +26,12 @@ mod row {
         pub id: String,
         pub class: String,
         pub resource: String,
+        /// The resource's key in columns; null in rows of a sweeper of the version before.
+        pub provider: Option<String>,
+        pub account: Option<String>,
+        pub location: Option<String>,
+        pub kind: Option<String>,
+        pub resource_id: Option<String>,
         pub open_key: Option<String>,
         pub since_unix_ms: i64,
         pub opened_unix_ms: i64,
@@ -54,6 +62,7 @@ fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
 
 fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
     let (class, resource) = (finding.class.as_str(), finding.resource.to_string());
+    let ResourceKey { provider, account, location, kind, id } = &finding.resource;
     let (open_key, closed_at, because) = match &finding.status {
         Status::Open => (Some(format!("{class}|{resource}")), None, None),
         Status::Closed { at, because } => (None, Some(to_unix_ms(*at)), Some(because.clone())),
@@ -66,6 +75,11 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         id: Set(finding.id.0.clone()),
         class: Set(class.to_owned()),
         resource: Set(resource),
+        provider: Set(Some(provider.as_str().to_owned())),
+        account: Set(Some(account.clone())),
+        location: Set(Some(location.clone())),
+        kind: Set(Some(kind.as_str().to_owned())),
+        resource_id: Set(Some(id.clone())),
         open_key: Set(open_key),
         since_unix_ms: Set(to_unix_ms(finding.since)),
         opened_unix_ms: Set(to_unix_ms(finding.opened_at)),
@@ -94,7 +108,7 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
     let until = row.confirmed_until_unix_ms.map(from_unix_ms).transpose()?.max(evidence.until());
     Ok(Finding {
         class: Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?,
-        resource: row.resource.parse().map_err(|error: heartbeat::IdentityError| unreadable(error.to_string()))?,
+        resource: row.resource.parse().map_err(|error: NotAKey| unreadable(error.to_string()))?,
         status: match row.closed_unix_ms {
             None => Status::Open,
             Some(at) => {
@@ -203,20 +217,32 @@ pub(crate) async fn update(
     Ok(updated.rows_affected == 1)
 }
 
-/// The open findings on resources whose keys begin like this, or on all, as a transaction sees them; oldest first.
+/// The open findings on resources that may be of this work unit, or on all, as a transaction sees them; oldest first.
 pub(crate) async fn open_in(
     connection: &impl ConnectionTrait,
-    prefix: Option<&str>,
+    unit: Option<&WorkUnit>,
 ) -> Result<Vec<Finding>, StoreError> {
     let rows = row::Entity::find()
         .filter(row::Column::OpenKey.is_not_null())
-        .apply_if(prefix, |findings, prefix| findings.filter(row::Column::Resource.starts_with(prefix)))
+        .apply_if(unit.and_then(may_be_of), |findings, is_here| findings.filter(is_here))
         .order_by_asc(row::Column::SinceUnixMs)
         .order_by_asc(row::Column::Id)
         .all(connection)
         .await
         .doing("read the open findings")?;
     rows.into_iter().map(from_row).collect()
+}
+
+/// Whether a finding may be of a work unit, as far as its columns tell; none if that hangs on which scopes are known.
+fn may_be_of(unit: &WorkUnit) -> Option<Condition> {
+    let WorkUnit::Scope(Scope { provider, account, region }) = unit else { return None };
+    let mut here = Condition::all()
+        .add(row::Column::Provider.eq(provider.as_str()))
+        .add(row::Column::Account.eq(account.as_str()));
+    if region != Scope::EVERYWHERE {
+        here = here.add(row::Column::Location.eq(region.as_str()));
+    }
+    Some(Condition::any().add(here).add(row::Column::Provider.is_null()))
 }
 
 /// The ids of all findings, oldest first.

@@ -80,7 +80,7 @@ pub(crate) async fn record(
     let words = provider.to_string();
     let mut records: HashMap<Kind, Vec<Record>> = HashMap::new();
     for record in inventory.records().map_err(|error| super::corrupt("an inventory record", error))? {
-        records.entry(record.id.kind).or_default().push(record);
+        records.entry(record.id.kind.into()).or_default().push(record);
     }
     for listing in &inventory.listings {
         let failed = match &listing.outcome {
@@ -89,7 +89,7 @@ pub(crate) async fn record(
         };
         // What failed before anything was listed says the same of every kind.
         let kinds = listing.kind.as_ref().map_or(Kind::ALL, std::slice::from_ref);
-        let kinds = kinds.iter().filter(|kind| kind.is_resource() && kind.is_read_of(*provider));
+        let kinds = kinds.iter().filter(|kind| kind.resource().is_some() && kind.is_read_of(*provider));
         for kind in kinds.filter(|kind| listing.may_speak_of(*provider, account, region, **kind)) {
             let of = Of { provider: &words, account, region, kind: *kind };
             lengthen(transaction, of, failed.as_deref(), now).await?;

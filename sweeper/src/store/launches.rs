@@ -156,8 +156,8 @@ fn to_row(scope: &Scope, instance: &str, by: &LaunchedBy) -> row::ActiveModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::Provider;
     use jiff::Timestamp;
+    use model::Provider;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()

@@ -6,11 +6,9 @@
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
 use super::{Doing as _, Store, StoreError, clock, database_now, from_unix_ms, place::place, to_unix_ms};
-use crate::{
-    inventory::{Provider, Scope},
-    work_unit::WorkUnit,
-};
+use crate::{inventory::Scope, work_unit::WorkUnit};
 use jiff::Timestamp;
+use model::Provider;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait as _, Condition, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait as _, QueryFilter as _,

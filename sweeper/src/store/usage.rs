@@ -1,8 +1,9 @@
 //! What providers answered when they were asked how busy machines were: kept, since each question costs money.
 
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, place::place, to_unix_ms};
-use crate::inventory::{Kind, ResourceId, Scope, Usage, UsageAnswer, UsageSource};
+use crate::inventory::{Scope, Usage, UsageAnswer, UsageSource};
 use jiff::Timestamp;
+use model::ResourceKind;
 use sea_orm::{ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, sea_query::OnConflict};
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has twelve.
@@ -103,7 +104,7 @@ fn to_row(answer: &UsageAnswer) -> row::ActiveModel {
     row::ActiveModel {
         provider: Set(answer.id.provider.as_str().to_owned()),
         account: Set(answer.id.account.clone()),
-        region: Set(answer.id.region.clone()),
+        region: Set(answer.id.location.clone()),
         instance: Set(answer.id.id.clone()),
         asked_unix_ms: Set(to_unix_ms(answer.asked_at)),
         source: Set(answer.source.as_str().to_owned()),
@@ -118,7 +119,7 @@ fn to_row(answer: &UsageAnswer) -> row::ActiveModel {
 
 fn from_row(scope: &Scope, row: row::Model) -> Result<UsageAnswer, StoreError> {
     let unreadable = |what: String| corrupt(format!("what a provider measured of {}", row.instance), what);
-    let id = ResourceId::new(scope, Kind::Instance, &row.instance);
+    let id = scope.key(ResourceKind::Instance, &row.instance);
     let source = UsageSource::from_word(&row.source).ok_or_else(|| unreadable(format!("source `{}`", row.source)))?;
     let whole = |value: i64| u32::try_from(value).map_err(|error| unreadable(error.to_string()));
     let usage = match (row.from_unix_ms, row.until_unix_ms, row.period_s, row.periods) {
@@ -140,7 +141,7 @@ fn from_row(scope: &Scope, row: row::Model) -> Result<UsageAnswer, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::Provider;
+    use model::Provider;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -151,7 +152,7 @@ mod tests {
     }
 
     fn answer(id: &str, asked: i64, cpu: Option<u32>) -> UsageAnswer {
-        let id = ResourceId::new(&scope("a"), Kind::Instance, id);
+        let id = scope("a").key(ResourceKind::Instance, id);
         let source = UsageSource::CloudWatch;
         let usage = Usage {
             id: id.clone(),

@@ -14,11 +14,11 @@ use crate::{
     inventory::{Inventory, Listing, Outcome as Listed},
     reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
     store::{Finished, FinishedSweep, Lease, StoreError, events, evidence, findings, history, outbox, scopes, sweeps},
-    verdict::{Verdict, words},
+    verdict::words,
     work_unit::WorkUnit,
 };
-use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
+use model::{Provider, ResourceKey, Verdict};
 use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ pub(super) async fn apply(
     let known = scopes::known(&transaction).await?;
     judged.retain(|judged| WorkUnit::home(&judged.subject.id, &known) == *unit);
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
-        let mut open = findings::open_in(&transaction, unit.key_prefix().as_deref()).await?;
+        let mut open = findings::open_in(&transaction, Some(unit)).await?;
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
         Ok(open)
     };
@@ -180,7 +180,7 @@ fn judge_one(
     context: &Context,
     now: Timestamp,
     judged: &Judged,
-    open: &mut HashMap<(Class, NodeId), Finding>,
+    open: &mut HashMap<(Class, ResourceKey), Finding>,
     outcome: &mut Outcome,
 ) {
     count(judged, outcome);
@@ -222,9 +222,10 @@ fn count(judged: &Judged, outcome: &mut Outcome) {
         _ => {}
     }
     match judged.judgement.verdict {
-        Verdict::Active => outcome.counts.active += 1,
+        // The engine gives neither of the two that stand beside these.
+        Verdict::Active | Verdict::Waiting => outcome.counts.active += 1,
         Verdict::Idle => outcome.counts.idle += 1,
-        Verdict::Unknown => {
+        Verdict::Stuck | Verdict::Unknown => {
             outcome.counts.unknown += 1;
             let lines = if is_blind(judged) { &mut outcome.blind_spots } else { &mut outcome.unknown };
             lines.push(line(judged));
@@ -269,15 +270,11 @@ fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
 fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {
     let input = stop::StopInput {
         finding: finding.id.0.clone(),
-        resource: finding.resource.to_string(),
-        verdict: match judged.judgement.verdict {
-            Verdict::Active => stop::Verdict::Active,
-            Verdict::Idle => stop::Verdict::Idle,
-            Verdict::Unknown => stop::Verdict::Unknown,
-        },
-        machine: stop_facts(judged).unwrap_or_else(|| match judged.subject.id {
-            NodeId::Gcp { .. } => stop::Machine::NotKnown("Google Cloud".to_owned()),
-            NodeId::Aws { .. } | NodeId::Host { .. } => stop::Machine::OnPrem,
+        resource: finding.resource.clone(),
+        verdict: judged.judgement.verdict,
+        machine: stop_facts(judged).unwrap_or_else(|| match judged.subject.id.provider {
+            Provider::Gcp => stop::Machine::NotKnown("Google Cloud".to_owned()),
+            Provider::Aws | Provider::OnPrem => stop::Machine::OnPrem,
         }),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),

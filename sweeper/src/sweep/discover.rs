@@ -7,9 +7,10 @@
 use super::{NotAsked, Progress};
 use crate::{
     config::{AwsConfig, Config, Enabled, GcpConfig},
-    inventory::{Failure, FailureKind, Inventory, Kind, Listing, Outcome, Provider, Scope, aws, gcp},
+    inventory::{Failure, FailureKind, Inventory, Listing, Outcome, Scope, aws, gcp},
     work_unit::WorkUnit,
 };
+use model::{Provider, ResourceKind};
 use std::collections::BTreeSet;
 
 /// What could be found out.
@@ -70,7 +71,7 @@ impl Discovery {
         match unit {
             WorkUnit::Scope(scope) if self.scopes.contains(scope) => Plan::Read(scope),
             WorkUnit::Scope(Scope { provider, account, region }) => {
-                failing(&|failing| failing.listing.may_speak_of(*provider, account, region, Kind::Instance))
+                failing(&|failing| failing.listing.may_speak_of(*provider, account, region, ResourceKind::Instance))
             }
             WorkUnit::Uncovered => failing(&|failing| !failing.only_known),
         }

@@ -29,7 +29,7 @@ use crate::{
     config::{Config, PricingSource},
     detectors::{Inputs, Presence, QuietCase, QuietPolicy, SnapshotPart},
     findings::{Cost, Finding, FindingId},
-    inventory::{self, Instance, Inventory, aws},
+    inventory::{self, Inventory, aws, key_of},
     pricing::{self, PriceKey, PriceTable, Unpriced},
     store::{self, Lease, Node, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -39,8 +39,8 @@ use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
+use model::{HourlyRate, Provider, ResourceKey};
 use provider_metrics::{ProviderFacts, is_blind};
-use recommender::money::HourlyRate;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
@@ -148,10 +148,11 @@ async fn read_and_judge(
     let known = store::scopes::known(store.connection()).await?;
     let prefix = unit.key_prefix();
     let mut nodes = store.nodes_like(prefix.as_deref()).await?;
-    nodes.retain(|node| WorkUnit::home(&node.node_id, &known) == *unit);
-    let mut open = store::findings::open_in(store.connection(), prefix.as_deref()).await?;
+    nodes.retain(|node| WorkUnit::home(&key_of(&node.node_id), &known) == *unit);
+    let mut open = store::findings::open_in(store.connection(), Some(unit)).await?;
     open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
-    nodes.retain(|node| !is_retired(config, node, now) || open.iter().any(|finding| finding.resource == node.node_id));
+    let has_open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
+    nodes.retain(|node| !is_retired(config, node, now) || has_open.contains(&key_of(&node.node_id)));
     let subjects = subject::join(&inventory, nodes, &open);
 
     progress.machines(subjects.len());
@@ -187,13 +188,13 @@ async fn judge_all(
     now: Timestamp,
 ) -> Result<Vec<Judged>, SweepError> {
     let state_policy = Arc::new(StatePolicy::new(policy(config)));
-    let open: HashSet<&NodeId> = open.iter().map(|finding| &finding.resource).collect();
+    let open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     let judged = subjects.into_iter().map(|subject| {
         // What a finding rests on, or may end by, is judged from a whole window.
-        let state = states.remove(&subject.id).filter(|_| !open.contains(&subject.id));
-        let by_state = state.and_then(|state| {
-            let identity = subject.node.as_ref()?.identity();
-            state.judge(now.as_millisecond(), &state_policy, Some(identity))
+        let node = subject.node.as_ref().filter(|_| !open.contains(&subject.id));
+        let by_state = node.and_then(|node| {
+            let state = states.remove(&node.node_id)?;
+            state.judge(now.as_millisecond(), &state_policy, Some(node.identity()))
         });
         let state_policy = Arc::clone(&state_policy);
         async move {
@@ -253,8 +254,8 @@ impl Judged {
         if self.inputs.presence.is_unread() {
             self.inputs.failed.push(SnapshotPart::Inventory);
         }
-        let id = self.subject.running().filter(|_| is_blind(self)).and_then(Instance::resource);
-        if self.inputs.metrics.is_none() && id.is_some_and(|id| inventory.usage_failed(&id)) {
+        let id = self.subject.running().filter(|_| is_blind(self)).map(|instance| &instance.id);
+        if self.inputs.metrics.is_none() && id.is_some_and(|id| inventory.usage_failed(id)) {
             self.inputs.failed.push(SnapshotPart::ProviderMetrics);
         }
     }
@@ -365,8 +366,8 @@ async fn load_prices(config: &Config, keys: &BTreeSet<PriceKey>) -> PriceTable {
 }
 
 /// What the owner says that a machine of their own costs.
-fn onprem_cost(config: &Config, id: &NodeId) -> Cost {
-    if !matches!(id, NodeId::Host { .. }) {
+fn onprem_cost(config: &Config, id: &ResourceKey) -> Cost {
+    if id.provider != Provider::OnPrem {
         return Cost::Unknown { why: "no inventory lists the machine, so its type is not known".to_owned() };
     }
     let prices = &config.onprem.hourly_usd;

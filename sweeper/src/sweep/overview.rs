@@ -7,8 +7,7 @@ use crate::{
     findings::Cost,
     inventory::{Address, Inventory, Volume},
 };
-use heartbeat::NodeId;
-use recommender::money::HourlyRate;
+use model::{HourlyRate, Provider, ResourceKey};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -142,12 +141,8 @@ impl Overview {
     }
 }
 
-fn place(id: &NodeId) -> Option<String> {
-    match id {
-        NodeId::Aws { account, region, .. } => Some(format!("aws {account} {region}")),
-        NodeId::Gcp { project, zone, .. } => Some(format!("gcp {project} {zone}")),
-        NodeId::Host { .. } => None,
-    }
+fn place(ResourceKey { provider, account, location, .. }: &ResourceKey) -> Option<String> {
+    (*provider != Provider::OnPrem).then(|| format!("{provider} {account} {location}"))
 }
 
 fn parts(rates: BTreeMap<Option<String>, RunRate>) -> Vec<Part> {

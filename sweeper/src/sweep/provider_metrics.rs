@@ -6,14 +6,13 @@
 use super::{Context, Judged, Progress, SweepError, discover::Discovery};
 use crate::{
     inventory::{
-        Inventory, Kind, LaunchedBy, Listing, Outcome, Protection, ResourceId, Scope, Usage, UsageAnswer, UsageWindow,
-        aws,
+        Inventory, Kind, LaunchedBy, Listing, Outcome, Protection, Scope, Usage, UsageAnswer, UsageWindow, aws,
     },
     store::Store,
-    verdict::Verdict,
     work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
+use model::{ResourceKey, Verdict};
 use recommender::rules::stop::Scheduler;
 use std::{
     collections::{HashMap, HashSet},
@@ -47,9 +46,9 @@ pub(super) async fn read(
     progress: &dyn Progress,
 ) -> Result<(), SweepError> {
     // Google's is read for a project as a whole, with its inventory.
-    let read: HashMap<&ResourceId, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
+    let read: HashMap<&ResourceKey, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
     for judged in judged.iter_mut().filter(|judged| is_blind(judged)) {
-        let id = judged.subject.running().and_then(crate::inventory::Instance::resource);
+        let id = judged.subject.running().map(|instance| &instance.id);
         judged.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
     }
     let Some((accounts, scope)) = discovery.aws(unit) else { return Ok(()) };
@@ -80,11 +79,11 @@ pub(super) async fn read(
 /// The instance id of an idle machine that nothing larger is known to have: of others no stop is proposed, whatever protects them.
 fn stoppable(judged: &Judged) -> Option<String> {
     let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
-    let id = instance.resource()?.id;
+    let id = &instance.id.id;
     let is_alone = instance.autoscaling_group.is_none()
         && judged.subject.groups_are_known
-        && judged.subject.schedulers.of(&id) == Scheduler::NotListed;
-    is_alone.then_some(id)
+        && judged.subject.schedulers.of(id) == Scheduler::NotListed;
+    is_alone.then(|| id.clone())
 }
 
 /// Where is asked, and when.
@@ -109,10 +108,10 @@ async fn usage(
     let Context { store, config, .. } = context;
     let At { accounts, scope, now } = *at;
     let every = config.aws.cloudwatch_every;
-    let blind = |judged: &Judged| judged.subject.running().filter(|_| is_blind(judged))?.resource();
-    let machines: Vec<ResourceId> = judged.iter().filter_map(blind).collect();
+    let blind = |judged: &Judged| Some(judged.subject.running().filter(|_| is_blind(judged))?.id.clone());
+    let machines: Vec<ResourceKey> = judged.iter().filter_map(blind).collect();
     let mut known = kept(store, scope, before(now, every, 1)).await?;
-    let missing: Vec<ResourceId> = machines.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
+    let missing: Vec<ResourceKey> = machines.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
     let lookback = SignedDuration::try_from(config.aws.cloudwatch_lookback).unwrap_or(SignedDuration::MAX);
     let window = UsageWindow::hours_before(now, lookback);
     let measured = aws::usage(accounts, scope, &missing, &window, now, progress).await;
@@ -135,7 +134,7 @@ async fn kept(
     store: &Store,
     scope: &Scope,
     asked_after: Timestamp,
-) -> Result<HashMap<ResourceId, UsageAnswer>, SweepError> {
+) -> Result<HashMap<ResourceKey, UsageAnswer>, SweepError> {
     let answers = store.usage_answers(scope, asked_after).await?;
     Ok(answers.into_iter().map(|answer| (answer.id.clone(), answer)).collect())
 }
@@ -149,7 +148,7 @@ async fn launches(
     progress: &dyn Progress,
 ) -> Result<Listing, SweepError> {
     let At { accounts, scope, now } = *at;
-    let machines = inventory.instances.iter().filter_map(|instance| Some(instance.resource()?.id));
+    let machines = inventory.instances.iter().map(|instance| instance.id.id.clone());
     let listed: HashSet<String> = machines.collect();
     let (mut known, trail) = context.store.launches(scope).await?;
     let missing: HashSet<String> = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
@@ -173,8 +172,8 @@ async fn launches(
     };
     // What was read once stays so, whether or not more can be read now.
     for judged in judged {
-        let id = judged.subject.instance.as_ref().and_then(crate::inventory::Instance::resource);
-        judged.provider.launched_by = id.and_then(|id| known.get(&id.id).cloned());
+        let instance = judged.subject.instance.as_ref();
+        judged.provider.launched_by = instance.and_then(|instance| known.get(&instance.id.id).cloned());
     }
     Ok(Listing::of(scope, Kind::Launch, outcome))
 }

@@ -265,7 +265,8 @@ impl From<&Finding> for FindingLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Provider, Scope};
+    use crate::inventory::Scope;
+    use model::Provider;
 
     fn unit(region: &str, failed: Option<&str>) -> Report {
         let line = ScopeLine {

@@ -3,16 +3,16 @@
 use crate::{
     detectors::Coverage,
     findings::Finding,
-    inventory::{Instance, Inventory, Kind, Outcome, Provider, Schedulers},
+    inventory::{Instance, Inventory, Outcome, Schedulers, key_of},
     store::Node,
 };
-use heartbeat::NodeId;
+use model::{Provider, ResourceKey, ResourceKind};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// One machine, seen by a provider, by an agent, by both, or only by an earlier finding.
 #[derive(Debug)]
 pub(super) struct Subject {
-    pub(super) id: NodeId,
+    pub(super) id: ResourceKey,
     pub(super) instance: Option<Instance>,
     pub(super) node: Option<Node>,
     pub(super) coverage: Coverage,
@@ -38,22 +38,20 @@ impl Subject {
 /// Joins what providers list with what agents report. Resources of open findings that neither lists any more are subjects too, so that their
 /// findings can end.
 pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
-    let mut subjects: BTreeMap<NodeId, Subject> = BTreeMap::new();
+    let mut subjects: BTreeMap<ResourceKey, Subject> = BTreeMap::new();
     let mut schedulers_in: BTreeMap<(String, String), Arc<Schedulers>> = BTreeMap::new();
     let not_asked = Arc::new(Schedulers::not_asked());
-    let mut at = |id: &NodeId, change: &mut dyn FnMut(&mut Subject)| {
-        let groups_are_known = match id {
-            NodeId::Aws { account, region, .. } => inventory.groups_are_known(Provider::Aws, account, region),
-            NodeId::Gcp { .. } | NodeId::Host { .. } => false,
+    let mut at = |id: &ResourceKey, change: &mut dyn FnMut(&mut Subject)| {
+        let ResourceKey { provider, account, location, .. } = id;
+        // Google Cloud's groups say of themselves which machines are theirs, and it has no such schedulers.
+        let (groups_are_known, schedulers) = if *provider == Provider::Aws {
+            let known = schedulers_in.entry((account.clone(), location.clone()));
+            let schedulers = known.or_insert_with(|| Arc::new(inventory.schedulers(*provider, account, location)));
+            (inventory.groups_are_known(*provider, account, location), Arc::clone(schedulers))
+        } else {
+            (false, Arc::clone(&not_asked))
         };
         let coverage = coverage(inventory, id);
-        let schedulers = match id {
-            NodeId::Aws { account, region, .. } => {
-                let known = schedulers_in.entry((account.clone(), region.clone()));
-                Arc::clone(known.or_insert_with(|| Arc::new(inventory.schedulers(Provider::Aws, account, region))))
-            }
-            NodeId::Gcp { .. } | NodeId::Host { .. } => Arc::clone(&not_asked),
-        };
         let new = || Subject { id: id.clone(), instance: None, node: None, coverage, groups_are_known, schedulers };
         change(subjects.entry(id.clone()).or_insert_with(new));
     };
@@ -61,7 +59,7 @@ pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) ->
         at(&instance.id, &mut |subject| subject.instance = Some(instance.clone()));
     }
     for node in nodes {
-        at(&node.node_id.clone(), &mut |subject| subject.node = Some(node.clone()));
+        at(&key_of(&node.node_id), &mut |subject| subject.node = Some(node.clone()));
     }
     for finding in open {
         at(&finding.resource, &mut |_| {});
@@ -69,15 +67,11 @@ pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) ->
     subjects.into_values().collect()
 }
 
-fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
-    let (provider, account, region) = match id {
-        NodeId::Aws { account, region, .. } => (Provider::Aws, account, region),
-        NodeId::Gcp { project, zone, .. } => (Provider::Gcp, project, zone),
-        NodeId::Host { .. } => return Coverage::NotAsked,
-    };
+fn coverage(inventory: &Inventory, id: &ResourceKey) -> Coverage {
+    let ResourceKey { provider, account, location, .. } = id;
     let mut covered = Coverage::NotAsked;
     for listing in &inventory.listings {
-        if listing.may_speak_of(provider, account, region, Kind::Instance) {
+        if listing.may_speak_of(*provider, account, location, ResourceKind::Instance) {
             match &listing.outcome {
                 Outcome::Failed { .. } if listing.is_of_a_part() => return Coverage::Failed,
                 Outcome::Complete { .. } => covered = Coverage::Complete,
@@ -92,14 +86,14 @@ fn coverage(inventory: &Inventory, id: &NodeId) -> Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, ResourceId, sample};
+    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, sample};
 
     fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
         Listing {
             provider: Provider::Aws,
             account: account.map(str::to_owned),
             region: region.map(str::to_owned),
-            kind: region.map(|_| Kind::Instance),
+            kind: region.map(|_| ResourceKind::Instance.into()),
             outcome: if complete {
                 Outcome::Complete { listed: 0 }
             } else {
@@ -113,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_failed_region_is_unknown_and_never_empty() {
-        let id: NodeId = "aws:123456789012:eu-central-1:i-1".parse().expect("a node id");
-        let host: NodeId = "host:0123456789abcdef0123456789abcdef".parse().expect("a node id");
+        let id: ResourceKey = "aws:123456789012:eu-central-1:i-1".parse().expect("a key");
+        let host: ResourceKey = "host:0123456789abcdef0123456789abcdef".parse().expect("a key");
         let of = |listings: Vec<Listing>, id| coverage(&Inventory { listings, ..Inventory::default() }, id);
         let account = Some("123456789012");
         assert_eq!(of(vec![], &id), Coverage::NotAsked);
@@ -124,7 +118,8 @@ mod tests {
         assert_eq!(of(vec![listing(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
         assert_eq!(of(vec![listing(None, None, false)], &id), Coverage::Failed, "it may have been that account");
         assert_eq!(of(vec![listing(None, None, false)], &host), Coverage::NotAsked);
-        let volumes = Listing { kind: Some(Kind::Volume), ..listing(account, Some("eu-central-1"), false) };
+        let volumes =
+            Listing { kind: Some(ResourceKind::Volume.into()), ..listing(account, Some("eu-central-1"), false) };
         let instances = listing(account, Some("eu-central-1"), true);
         assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
     }
@@ -137,7 +132,7 @@ mod tests {
                 ..listing(Some("omics"), Some(region), *complete)
             };
             let listings = listings.iter().map(google).collect();
-            coverage(&Inventory { listings, ..Inventory::default() }, &id.parse().expect("a node id"))
+            coverage(&Inventory { listings, ..Inventory::default() }, &id.parse().expect("a key"))
         };
         let (here, there) = ("gcp:omics:europe-west3-a:1", "gcp:omics:europe-west3-b:1");
         let parts = [("all", true), ("europe-west3-b", false)];
@@ -152,15 +147,15 @@ mod tests {
     fn groups_that_failed_or_hide_their_members_may_hold_any_machine() {
         let account = Some("123456789012");
         let groups = |complete| Listing {
-            kind: Some(Kind::AutoScalingGroup),
+            kind: Some(ResourceKind::AutoScalingGroup.into()),
             ..listing(account, Some("eu-central-1"), complete)
         };
         let group = |members| AutoScalingGroup {
-            id: ResourceId {
+            id: ResourceKey {
                 provider: Provider::Aws,
                 account: "123456789012".into(),
-                region: "eu-central-1".into(),
-                kind: Kind::AutoScalingGroup,
+                location: "eu-central-1".into(),
+                kind: ResourceKind::AutoScalingGroup,
                 id: "workers".into(),
             },
             arn: None,
@@ -173,7 +168,7 @@ mod tests {
         };
         let known = |listings: Vec<Listing>, autoscaling_groups| {
             let inventory = Inventory { listings, autoscaling_groups, ..Inventory::default() };
-            let id: NodeId = "aws:123456789012:eu-central-1:i-1".parse().expect("a node id");
+            let id: ResourceKey = "aws:123456789012:eu-central-1:i-1".parse().expect("a key");
             let instance = Instance { id, ..sample::instance() };
             let inventory = Inventory { instances: vec![instance], ..inventory };
             join(&inventory, Vec::new(), &[]).remove(0).groups_are_known

@@ -105,7 +105,8 @@ impl Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Provider, Scope};
+    use crate::inventory::Scope;
+    use model::Provider;
 
     fn unit(account: &str, region: &str) -> WorkUnit {
         WorkUnit::Scope(Scope { provider: Provider::Aws, account: account.into(), region: region.into() })

@@ -9,31 +9,8 @@
 //! wait, missing evidence or a contradiction.
 
 use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Policy, Signal, Wait, housekeeping::Budget};
+use model::Verdict;
 use serde::{Deserialize, Serialize};
-
-/// The five verdicts. This engine gives `active`, `idle` and `unknown`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Somebody's work runs.
-    Active,
-    /// Nothing that anybody asked for has run for the whole window.
-    Idle,
-    /// Missing, stale, partial or contradictory evidence. Never acted on.
-    Unknown,
-}
-
-impl Verdict {
-    /// The word for it, everywhere.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Idle => "idle",
-            Self::Unknown => "unknown",
-        }
-    }
-}
 
 /// Why a verdict is `unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

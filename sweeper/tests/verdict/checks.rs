@@ -5,7 +5,8 @@ use crate::{
     not_measured, why,
 };
 use heartbeat::wire::Source;
-use sweeper::verdict::{BusyRow, Case, Contradiction, Policy, Signal, Unknown, Verdict, judge, words};
+use model::Verdict;
+use sweeper::verdict::{BusyRow, Case, Contradiction, Policy, Signal, Unknown, judge, words};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const ALL: [Source; 5] =

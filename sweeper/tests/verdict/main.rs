@@ -12,10 +12,9 @@ mod waiting;
 mod watched;
 
 use heartbeat::wire;
+use model::Verdict;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
-use sweeper::verdict::{
-    Case, Contradiction, DecidingRow, Decision, Judgement, Policy, Signal, Unknown, Verdict, judge, words,
-};
+use sweeper::verdict::{Case, Contradiction, DecidingRow, Decision, Judgement, Policy, Signal, Unknown, judge, words};
 
 fn why(judgement: Judgement) -> Unknown {
     match judgement.decision {

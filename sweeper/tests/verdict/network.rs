@@ -5,7 +5,8 @@ use crate::{
     not_measured, why,
 };
 use heartbeat::wire::{CapabilityStatus, Source};
-use sweeper::verdict::{Contradiction, Decision, Signal, Unknown, Verdict, judge, words};
+use model::Verdict;
+use sweeper::verdict::{Contradiction, Decision, Signal, Unknown, judge, words};
 
 /// A node whose source attributes every byte.
 fn exact() -> Node {

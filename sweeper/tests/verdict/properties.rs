@@ -2,8 +2,9 @@
 
 use crate::node::{Node, bump, capability, wall};
 use heartbeat::wire;
+use model::Verdict;
 use proptest::{prelude::*, sample::select, strategy::ValueTree as _, test_runner::TestRunner};
-use sweeper::verdict::{Case, Policy, Verdict, judge};
+use sweeper::verdict::{Case, Policy, judge};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

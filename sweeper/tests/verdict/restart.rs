@@ -3,7 +3,8 @@
 use crate::node::{Node, bump, capability, wall};
 use crate::{not_measured, why};
 use heartbeat::wire;
-use sweeper::verdict::{Contradiction, Decision, Signal, Unknown, Verdict};
+use model::Verdict;
+use sweeper::verdict::{Contradiction, Decision, Signal, Unknown};
 
 /// A node whose agent was away for so long, half an hour into its quiet time.
 fn after(gap_s: u64) -> Node {

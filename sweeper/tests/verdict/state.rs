@@ -5,10 +5,9 @@ use crate::{
     properties::{History, history, policy},
 };
 use heartbeat::{BootId, wire};
+use model::Verdict;
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
-use sweeper::verdict::{
-    Added, Case, Contradiction, Judgement, NodeSample, NodeState, StatePolicy, Unknown, Verdict, judge,
-};
+use sweeper::verdict::{Added, Case, Contradiction, Judgement, NodeSample, NodeState, StatePolicy, Unknown, judge};
 
 fn samples(sent: &[(BootId, wire::Heartbeat)]) -> Vec<NodeSample> {
     sent.iter().map(|(boot, heartbeat)| NodeSample::of(*boot, heartbeat).unwrap()).collect()

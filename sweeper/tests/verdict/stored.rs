@@ -1,6 +1,7 @@
 //! Evidence that an older version stored is judged as it was.
 
-use sweeper::verdict::{Case, Judgement, Verdict, judge};
+use model::Verdict;
+use sweeper::verdict::{Case, Judgement, judge};
 
 /// What the version before cross-checks, waits and attributed network bytes stored of a host that was quiet for ten minutes and lacked three of these counters: a case
 /// and its judgement, as a finding holds them.

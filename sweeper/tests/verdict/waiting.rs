@@ -5,7 +5,8 @@ use crate::{
     not_measured, why,
 };
 use heartbeat::wire::{self, CapabilityStatus, Class};
-use sweeper::verdict::{Case, Protocol, Signal, Unknown, Verdict, Wait, judge, words};
+use model::Verdict;
+use sweeper::verdict::{Case, Protocol, Signal, Unknown, Wait, judge, words};
 
 fn run(engine: &str, ended_boottime_ns: Option<u64>) -> wire::Run {
     wire::Run {

@@ -5,7 +5,8 @@ use crate::{
     not_measured, why,
 };
 use heartbeat::wire;
-use sweeper::verdict::{Case, Decision, Signal, Unknown, Verdict, Wait, judge, words};
+use model::Verdict;
+use sweeper::verdict::{Case, Decision, Signal, Unknown, Wait, judge, words};
 
 const MINUTE_MS: i64 = 60_000;
 

@@ -8,6 +8,7 @@
 mod estate;
 mod seen;
 
+use model::{Provider, ResourceKind, Verdict};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -19,7 +20,7 @@ use recommender::rules::stop;
 use serde_json::json;
 use sweeper::{
     inventory::{
-        BatchJob, FailureKind, Inventory, Kind, Outcome, Protection, Provider, RetryPolicy, Silent,
+        BatchJob, FailureKind, Inventory, Kind, Outcome, Protection, RetryPolicy, Silent,
         aws::{Options, Session, collect},
     },
     jobs::{Chain, JobFacts, Machine, Placement},
@@ -29,8 +30,13 @@ use estate::{furnish, queue, runtime_id};
 
 const UNPROTECTED: Protection = Protection { stop: Some(false), termination: Some(false) };
 const REGION: &str = "us-east-1";
-const KINDS: [Kind; 5] =
-    [Kind::BatchComputeEnvironment, Kind::BatchJobQueue, Kind::BatchJob, Kind::EcsContainerInstance, Kind::EcsTask];
+const KINDS: [Kind; 5] = [
+    Kind::Resource(ResourceKind::BatchComputeEnvironment),
+    Kind::Resource(ResourceKind::BatchJobQueue),
+    Kind::Resource(ResourceKind::BatchJob),
+    Kind::Resource(ResourceKind::EcsContainerInstance),
+    Kind::Resource(ResourceKind::EcsTask),
+];
 /// What the estate comes to: environments, queues, jobs, container instances, tasks.
 const FURNISHED: [usize; 5] = [4, 4, 16, 3, 5];
 
@@ -263,8 +269,8 @@ async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
         let known = inventory.groups_are_known(Provider::Aws, ACCOUNT, REGION);
         let input = stop::StopInput {
             finding: "f-1".into(),
-            resource: instance.id.to_string(),
-            verdict: stop::Verdict::Idle,
+            resource: instance.id.clone(),
+            verdict: Verdict::Idle,
             machine: instance
                 .stop_facts(known, &inventory.schedulers(Provider::Aws, ACCOUNT, REGION), UNPROTECTED)
                 .unwrap(),

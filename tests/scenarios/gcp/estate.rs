@@ -1,6 +1,7 @@
 //! The project that is read.
 
 use lab::gcp::{Google, PROJECT};
+use model::ResourceKind;
 use serde_json::{Value, json};
 use sweeper::inventory::Kind;
 
@@ -8,8 +9,14 @@ pub(super) const HERE: &str = "zones/europe-west3-a";
 pub(super) const THERE: &str = "zones/europe-west3-b";
 pub(super) const INSTANCES: &str = "compute.instances.aggregatedList";
 pub(super) const DISKS: &str = "compute.disks.aggregatedList";
-pub(super) const KINDS: [Kind; 6] =
-    [Kind::Instance, Kind::Volume, Kind::Address, Kind::AutoScalingGroup, Kind::Usage, Kind::MachineType];
+pub(super) const KINDS: [Kind; 6] = [
+    Kind::Resource(ResourceKind::Instance),
+    Kind::Resource(ResourceKind::Volume),
+    Kind::Resource(ResourceKind::Address),
+    Kind::Resource(ResourceKind::AutoScalingGroup),
+    Kind::Usage,
+    Kind::MachineType,
+];
 
 fn url(path: &str) -> String {
     format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/{path}")

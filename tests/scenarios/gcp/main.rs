@@ -6,6 +6,7 @@
 mod estate;
 mod swept;
 
+use model::ResourceKind;
 use std::time::Duration;
 
 use google_cloud_auth::credentials::anonymous;
@@ -136,8 +137,8 @@ async fn a_zone_that_does_not_answer_is_unknown_and_leaves_the_others_alone() {
         assert_eq!(
             parts.iter().map(part).collect::<Vec<_>>(),
             [
-                (Kind::AutoScalingGroup, "europe-west3".to_owned(), Err(FailureKind::Unreachable)),
-                (Kind::Instance, "europe-west3-a".to_owned(), Err(FailureKind::Unreachable)),
+                (ResourceKind::AutoScalingGroup.into(), "europe-west3".to_owned(), Err(FailureKind::Unreachable)),
+                (ResourceKind::Instance.into(), "europe-west3-a".to_owned(), Err(FailureKind::Unreachable)),
             ],
             "{how}"
         );
@@ -154,9 +155,9 @@ async fn a_kind_that_is_denied_is_unknown_and_leaves_the_others_alone() {
     let google = Google::start(folder.path()).await;
     furnish(&google).await;
     let calls = [
-        (Kind::Volume, DISKS),
-        (Kind::Address, "compute.addresses.aggregatedList"),
-        (Kind::AutoScalingGroup, "compute.instanceGroupManagers.aggregatedList"),
+        (ResourceKind::Volume.into(), DISKS),
+        (ResourceKind::Address.into(), "compute.addresses.aggregatedList"),
+        (ResourceKind::AutoScalingGroup.into(), "compute.instanceGroupManagers.aggregatedList"),
         (Kind::MachineType, "compute.machineTypes.get"),
         (Kind::Usage, "monitoring.projects.timeSeries.list"),
     ];
@@ -173,7 +174,7 @@ async fn a_kind_that_is_denied_is_unknown_and_leaves_the_others_alone() {
 
     google.fail(&[fault(INSTANCES, 403, "forbidden")]).await;
     let inventory = inventory(&google).await;
-    let of_machines = [Kind::Instance, Kind::Usage, Kind::MachineType];
+    let of_machines = [ResourceKind::Instance.into(), Kind::Usage, Kind::MachineType];
     let expected = KINDS.into_iter().zip(FURNISHED.map(Ok));
     let expected = expected
         .map(|(kind, listed)| (kind, if of_machines.contains(&kind) { Err(FailureKind::Denied) } else { listed }));
@@ -278,7 +279,10 @@ async fn a_project_that_does_not_answer_is_cut_off_in_time() {
     google.fail(&[Fault { method: Some(INSTANCES.into()), delay_s: Some(20), ..Fault::default() }]).await;
     let one_attempt = Options { attempt_timeout: Duration::from_millis(200), ..options(&google) };
     let late = inventory_with(&one_attempt).await;
-    assert_eq!(outcomes(&late)[..2], [(Kind::Instance, Err(FailureKind::TimedOut)), (Kind::Volume, Ok(2))]);
+    assert_eq!(
+        outcomes(&late)[..2],
+        [(ResourceKind::Instance.into(), Err(FailureKind::TimedOut)), (ResourceKind::Volume.into(), Ok(2))]
+    );
     let mut whole_list = options(&google);
     whole_list.retry.listing_timeout = Duration::from_secs(1);
     let late = inventory_with(&whole_list).await;

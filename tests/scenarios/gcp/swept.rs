@@ -1,5 +1,6 @@
 //! The same through the real binary, with its findings, its history and what it says.
 
+use model::Provider;
 use std::path::Path;
 
 use heartbeat::NodeId;
@@ -11,7 +12,7 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::{
-    inventory::{Provider, Scope},
+    inventory::Scope,
     store::{Store, TokenHash},
 };
 

@@ -8,9 +8,10 @@ mod site;
 mod works;
 
 use lab::{binaries, debian::Debian, debian::HOST, pty::Terminal, sweeper::Sweeper, wait};
+use model::Verdict;
 use site::{Seen, Site};
 use std::{fmt::Write as _, time::Duration};
-use sweeper::{store::Store, verdict::Verdict};
+use sweeper::store::Store;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},

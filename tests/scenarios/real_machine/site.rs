@@ -4,10 +4,11 @@ use super::{INTERVAL, pace};
 use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{debian::Debian, sweeper::Sweeper, wait};
+use model::Verdict;
 use std::time::Duration;
 use sweeper::{
     store::Store,
-    verdict::{Case, Policy, Verdict, judge, words},
+    verdict::{Case, Policy, judge, words},
 };
 use tokio::time::Instant;
 

@@ -5,15 +5,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod group;
+mod steps;
 
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};
 use lab::sample;
+use model::Provider;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sweeper::{
-    inventory::{Provider, Scope},
+    inventory::Scope,
     store::{Lease, Store, Stored, TokenHash},
     work_unit::WorkUnit,
 };

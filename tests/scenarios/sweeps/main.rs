@@ -8,6 +8,7 @@ mod site;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use lab::sweeper::Sweeper;
+use model::Provider;
 use notifier::Receipt;
 use sea_orm::ConnectionTrait as _;
 use site::{BUSY, Site, kinds};
@@ -17,7 +18,7 @@ use std::{
 };
 use sweeper::{
     findings::Status,
-    inventory::{self, Kind, Provider, Scope, Silent},
+    inventory::{self, Kind, Scope, Silent},
     reconcile::{Change, EventKind},
     store::Store,
     sweep::{self, Context, Progress, Report},

@@ -2,11 +2,11 @@
 
 use super::screen::{BOLD, WARN, bare_table, plain, trim_lines};
 use crate::{
-    inventory::Kind,
     sweep::{Left, MachineLine, Overview, RunRate, ScopeLine},
     verdict::words,
 };
 use comfy_table::CellAlignment;
+use model::ResourceKind;
 use std::fmt::Write as _;
 
 /// More lines than these push the findings off the screen; JSON has them all.
@@ -15,28 +15,28 @@ const MOST_PARTS: usize = 5;
 /// What runs and what it costs, and what is left lying about.
 pub(super) fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLine]) {
     // What could not be listed may be there as well.
-    let or_more = |kind: Kind| {
+    let or_more = |kind: ResourceKind| {
         let may_be_of = |scope: &ScopeLine| scope.kind.as_deref().is_none_or(|listed| listed == kind.as_str());
         let is_partial = scopes.iter().any(|scope| scope.failed.is_some() && may_be_of(scope));
         if is_partial { " or more" } else { "" }
     };
     let Overview { running, unpriced, unattached_volumes, unused_addresses, .. } = overview;
     if running.machines > 0 {
-        let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(Kind::Instance)));
+        let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(ResourceKind::Instance)));
         out.push_str(&parts(overview));
         for reason in unpriced {
             let count = words::count(u32::try_from(reason.machines).unwrap_or(u32::MAX), "machine", "machines");
             let _ = writeln!(out, "  {WARN}no price of {count}:{WARN:#} {}", plain(&reason.why));
         }
     }
-    let left = |left: Left, kind: Kind, one: &str, many: &str| {
+    let left = |left: Left, kind: ResourceKind, one: &str, many: &str| {
         let size = if left.gib > 0 { format!(" ({} GiB)", left.gib) } else { String::new() };
         let what = if left.count == 1 { one } else { many };
         (left.count > 0).then(|| format!("{}{} {what}{size}", left.count, or_more(kind)))
     };
     let lying = [
-        left(*unattached_volumes, Kind::Volume, "volume attached to nothing", "volumes attached to nothing"),
-        left(*unused_addresses, Kind::Address, "address tied to nothing", "addresses tied to nothing"),
+        left(*unattached_volumes, ResourceKind::Volume, "volume attached to nothing", "volumes attached to nothing"),
+        left(*unused_addresses, ResourceKind::Address, "address tied to nothing", "addresses tied to nothing"),
     ];
     let lying: Vec<String> = lying.into_iter().flatten().collect();
     if !lying.is_empty() {

@@ -3,6 +3,7 @@
 //! An account counts as opened only once STS has said whose credentials these are. One that cannot be opened is a failed
 //! listing and leaves the others alone.
 
+use model::Provider;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
@@ -12,7 +13,7 @@ use futures::{StreamExt, stream};
 
 use super::{Options, Role, Session, failure, place::Place};
 use crate::inventory::{
-    Failure, FailureKind, Listing, Outcome, Provider, Scope,
+    Failure, FailureKind, Listing, Outcome, Scope,
     reader::{Api, Refused},
 };
 

@@ -7,6 +7,7 @@
 //! Of jobs that are over those of the last [`COMPLETED_FOR`] are kept. AWS can list by the time of creation, 100 a page, but not by that
 //! of the end, so the pages of both final statuses are read whole (AWS forgets a job some days after its end) and sorted out here.
 
+use model::ResourceKind;
 use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -20,7 +21,7 @@ use super::{
     parse,
 };
 use crate::inventory::{
-    BatchJob, ComputeEnvironment, Failure, JobQueue, Kind,
+    BatchJob, ComputeEnvironment, Failure, JobQueue,
     batch::is_over,
     reader::{Api, Refused},
 };
@@ -58,7 +59,7 @@ pub(super) type Failed = (Api, Failure);
 /// One call per 100 environments.
 pub(super) async fn environments(list_of: &List<'_>) -> Result<Vec<ComputeEnvironment>, Failure> {
     let List { place, scope, .. } = list_of;
-    let environments = place.pages(ENVIRONMENTS, list_of.told(Kind::BatchComputeEnvironment), |token| {
+    let environments = place.pages(ENVIRONMENTS, list_of.told(ResourceKind::BatchComputeEnvironment), |token| {
         let answer = Answer::default();
         let request = place.batch().describe_compute_environments().max_results(PAGE_SIZE).set_next_token(token);
         let request = request.customize().interceptor(answer.clone());
@@ -75,7 +76,7 @@ pub(super) async fn environments(list_of: &List<'_>) -> Result<Vec<ComputeEnviro
 /// One call per 100 queues.
 pub(super) async fn queues(list_of: &List<'_>) -> Result<Vec<JobQueue>, Failure> {
     let List { place, scope, .. } = list_of;
-    let queues = place.pages(QUEUES, list_of.told(Kind::BatchJobQueue), |token| {
+    let queues = place.pages(QUEUES, list_of.told(ResourceKind::BatchJobQueue), |token| {
         let answer = Answer::default();
         let request = place.batch().describe_job_queues().max_results(PAGE_SIZE).set_next_token(token);
         let request = request.customize().interceptor(answer.clone());
@@ -180,7 +181,7 @@ async fn described(list_of: &List<'_>, found: Vec<Found>) -> Result<Vec<BatchJob
     let ids: Vec<String> = jobs.keys().cloned().collect();
     let chunks: Vec<Vec<String>> = ids.chunks(DESCRIBED_AT_ONCE).map(<[String]>::to_vec).collect();
     let details = stream::iter(chunks).map(|ids| async move {
-        let details = place.pages(DESCRIBE, list_of.told(Kind::BatchJob), |_| {
+        let details = place.pages(DESCRIBE, list_of.told(ResourceKind::BatchJob), |_| {
             let answer = Answer::default();
             let request = place.batch().describe_jobs().set_jobs(Some(ids.clone()));
             let request = request.customize().interceptor(answer.clone());

@@ -1,5 +1,6 @@
 //! Reads every scope side by side; what goes wrong in one leaves the others alone.
 
+use model::ResourceKind;
 use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
@@ -40,7 +41,7 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
             message: format!("account {} is not open here; name a role of it in `aws.accounts`", scope.account),
         };
         let outcome = Outcome::Failed { what: "opening the account".to_owned(), why };
-        return Inventory::failed(Listing { kind: None, ..Listing::of(scope, Kind::Instance, outcome) });
+        return Inventory::failed(Listing { kind: None, ..Listing::of(scope, ResourceKind::Instance, outcome) });
     };
     let list = List { place: &place, page_size: accounts.options.page_size, scope, progress };
     let (instances, volumes, addresses, snapshots, groups, jobs) = futures::join!(
@@ -53,11 +54,11 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
     );
     let mut inventory = Inventory::default();
     let outcomes = [
-        (Kind::Instance, keep(INSTANCES, instances, &mut inventory.instances, |it| &it.id)),
-        (Kind::Volume, keep(storage::VOLUMES, volumes, &mut inventory.volumes, |it| &it.id)),
-        (Kind::Address, keep(storage::ADDRESSES, addresses, &mut inventory.addresses, |it| &it.id)),
-        (Kind::Snapshot, keep(storage::SNAPSHOTS, snapshots, &mut inventory.snapshots, |it| &it.id)),
-        (Kind::AutoScalingGroup, keep(scaling::GROUPS, groups, &mut inventory.autoscaling_groups, |it| &it.id)),
+        (ResourceKind::Instance, keep(INSTANCES, instances, &mut inventory.instances, |it| &it.id)),
+        (ResourceKind::Volume, keep(storage::VOLUMES, volumes, &mut inventory.volumes, |it| &it.id)),
+        (ResourceKind::Address, keep(storage::ADDRESSES, addresses, &mut inventory.addresses, |it| &it.id)),
+        (ResourceKind::Snapshot, keep(storage::SNAPSHOTS, snapshots, &mut inventory.snapshots, |it| &it.id)),
+        (ResourceKind::AutoScalingGroup, keep(scaling::GROUPS, groups, &mut inventory.autoscaling_groups, |it| &it.id)),
     ];
     inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
     inventory.absorb(jobs);
@@ -77,7 +78,8 @@ pub(super) struct List<'a> {
 
 impl List<'_> {
     /// Tells of one page of a kind.
-    pub(super) fn told(&self, kind: Kind) -> impl Fn(usize) + '_ {
+    pub(super) fn told(&self, kind: impl Into<Kind>) -> impl Fn(usize) + '_ {
+        let kind = kind.into();
         move |listed| self.progress.page(self.scope, kind, listed)
     }
 }
@@ -107,7 +109,7 @@ pub(super) fn list<T>(list: Option<Vec<T>>, of: &str) -> Result<Vec<T>, Refused>
 
 async fn instances(list_of: &List<'_>) -> Result<Vec<Instance>, Failure> {
     let List { place, page_size, scope, .. } = list_of;
-    let instances = place.pages(INSTANCES, list_of.told(Kind::Instance), |token| {
+    let instances = place.pages(INSTANCES, list_of.told(ResourceKind::Instance), |token| {
         let request = place.ec2().describe_instances().max_results(*page_size).set_next_token(token);
         async move {
             let page = request.send().await?;

@@ -3,6 +3,7 @@
 //! Of the clusters that Batch manages only those machines and tasks are described that live jobs name: their other machines carry Batch's own
 //! tags, and 50,000 of them would be 1,000 calls. Of every other cluster all machines are listed, since one of a cluster is never stopped directly.
 
+use model::ResourceKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -14,7 +15,7 @@ use super::{
     parse,
 };
 use crate::inventory::{
-    BatchJob, ComputeEnvironment, EcsContainerInstance, EcsTask, Failure, JobQueue, Kind, cluster_of, last_part,
+    BatchJob, ComputeEnvironment, EcsContainerInstance, EcsTask, Failure, JobQueue, cluster_of, last_part,
     reader::{Api, Refused},
 };
 
@@ -52,7 +53,7 @@ pub(super) async fn tasks(
         .flat_map(|job| job.tasks.iter().filter_map(move |task| Some((job, task.arn.as_deref()?))));
     let List { place, scope, .. } = list_of;
     let described = described(by_cluster(named, queues, environments), |cluster, arns| async move {
-        let tasks = place.pages(TASKS, list_of.told(Kind::EcsTask), |_| {
+        let tasks = place.pages(TASKS, list_of.told(ResourceKind::EcsTask), |_| {
             let answer = Answer::default();
             let request = place.ecs().describe_tasks().cluster(&cluster).set_tasks(Some(arns.clone()));
             let request = request.customize().interceptor(answer.clone());
@@ -104,7 +105,7 @@ pub(super) async fn container_instances(
 
     let List { place, scope, .. } = list_of;
     let described = described(wanted, |cluster, arns| async move {
-        let read = place.pages(CONTAINER_INSTANCES, list_of.told(Kind::EcsContainerInstance), |_| {
+        let read = place.pages(CONTAINER_INSTANCES, list_of.told(ResourceKind::EcsContainerInstance), |_| {
             let answer = Answer::default();
             let request = place.ecs().describe_container_instances().cluster(&cluster);
             let request = request.set_container_instances(Some(arns.clone())).customize().interceptor(answer.clone());

@@ -3,6 +3,7 @@
 //! Environments and queues need nothing, jobs need the queues, tasks the jobs, and the machines of clusters all of them, so as to
 //! leave out those that carry Batch's own tags. Where that is not known they are listed whole.
 
+use model::{ResourceKey, ResourceKind};
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use super::{
     collect::{List, keep},
     ecs,
 };
-use crate::inventory::{Inventory, Kind, Listing, Outcome, ResourceId};
+use crate::inventory::{Inventory, Listing, Outcome};
 
 /// Everything of Batch, and of ECS what belongs to it or keeps machines.
 pub(super) async fn read(list_of: &List<'_>) -> Inventory {
@@ -44,20 +45,20 @@ pub(super) async fn read(list_of: &List<'_>) -> Inventory {
     let mut read = Inventory::default();
     let outcomes = [
         (
-            Kind::BatchComputeEnvironment,
+            ResourceKind::BatchComputeEnvironment,
             keep(batch::ENVIRONMENTS, environments, &mut read.batch_compute_environments, |it| &it.id),
         ),
-        (Kind::BatchJobQueue, keep(batch::QUEUES, queues, &mut read.batch_job_queues, |it| &it.id)),
-        (Kind::BatchJob, keep_all(jobs, &mut read.batch_jobs, |it| &it.id)),
-        (Kind::EcsContainerInstance, keep_all(machines, &mut read.ecs_container_instances, |it| &it.id)),
-        (Kind::EcsTask, keep_all(tasks, &mut read.ecs_tasks, |it| &it.id)),
+        (ResourceKind::BatchJobQueue, keep(batch::QUEUES, queues, &mut read.batch_job_queues, |it| &it.id)),
+        (ResourceKind::BatchJob, keep_all(jobs, &mut read.batch_jobs, |it| &it.id)),
+        (ResourceKind::EcsContainerInstance, keep_all(machines, &mut read.ecs_container_instances, |it| &it.id)),
+        (ResourceKind::EcsTask, keep_all(tasks, &mut read.ecs_tasks, |it| &it.id)),
     ];
     read.listings = outcomes.map(|(kind, outcome)| Listing::of(list_of.scope, kind, outcome)).into();
     read
 }
 
 /// A list that several calls make; one of them failed, or none.
-fn keep_all<T>(read: Result<Vec<T>, Failed>, into: &mut Vec<T>, id: impl Fn(&T) -> &ResourceId) -> Outcome {
+fn keep_all<T>(read: Result<Vec<T>, Failed>, into: &mut Vec<T>, id: impl Fn(&T) -> &ResourceKey) -> Outcome {
     let api = read.as_ref().err().map_or(batch::ENVIRONMENTS, |(api, _)| *api);
     keep(api, read.map_err(|(_, why)| why), into, id)
 }

@@ -9,6 +9,7 @@
 //! cannot be; a metric without any point is none, not zero. What was answered for one machine is known whatever happens to
 //! the others, since each is asked for by name.
 
+use model::ResourceKey;
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_cloudwatch::{
@@ -20,8 +21,7 @@ use jiff::Timestamp;
 
 use super::{Accounts, collect::list, place::Place};
 use crate::inventory::{
-    Failure, FailureKind, Kind, Listing, Outcome, Progress, ResourceId, Scope, Usage, UsageAnswer, UsageSource,
-    UsageWindow,
+    Failure, FailureKind, Kind, Listing, Outcome, Progress, Scope, Usage, UsageAnswer, UsageSource, UsageWindow,
     reader::{Api, Refused},
 };
 
@@ -59,7 +59,7 @@ impl Measured {
 pub async fn usage(
     accounts: &Accounts,
     scope: &Scope,
-    machines: &[ResourceId],
+    machines: &[ResourceKey],
     window: &UsageWindow,
     now: Timestamp,
     progress: &dyn Progress,
@@ -70,7 +70,7 @@ pub async fn usage(
         return Measured { failed, ..Measured::default() };
     };
     let place = &place;
-    let calls: Vec<Vec<ResourceId>> = machines.chunks(QUERIES / ASKED.len()).map(<[_]>::to_vec).collect();
+    let calls: Vec<Vec<ResourceKey>> = machines.chunks(QUERIES / ASKED.len()).map(<[_]>::to_vec).collect();
     let mut reading = stream::iter(calls)
         .map(|machines| async move {
             let read = ask(place, &machines, window, scope, progress).await;
@@ -106,7 +106,7 @@ pub async fn usage(
 
 async fn ask(
     place: &Place,
-    machines: &[ResourceId],
+    machines: &[ResourceKey],
     window: &UsageWindow,
     scope: &Scope,
     progress: &dyn Progress,
@@ -137,7 +137,7 @@ fn query(machine: usize, metric: usize) -> String {
     format!("m{machine}_{metric}")
 }
 
-fn queries(machines: &[ResourceId], window: &UsageWindow) -> Vec<MetricDataQuery> {
+fn queries(machines: &[ResourceKey], window: &UsageWindow) -> Vec<MetricDataQuery> {
     let mut queries = Vec::with_capacity(machines.len() * ASKED.len());
     for (machine, id) in machines.iter().enumerate() {
         for (number, (metric, stat)) in ASKED.into_iter().enumerate() {
@@ -194,7 +194,7 @@ impl Series {
 fn of_machine(
     series: &HashMap<String, Series>,
     number: usize,
-    id: &ResourceId,
+    id: &ResourceKey,
     window: &UsageWindow,
 ) -> Result<Option<Usage>, Failure> {
     let of = |metric: usize| {

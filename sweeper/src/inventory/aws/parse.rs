@@ -21,6 +21,7 @@ pub(super) use storage::{address, snapshot, volume};
 
 use crate::inventory::{
     AttachedVolume, Instance, InstanceState, InstanceStore, LaunchTemplate, Lifecycle, PublicIpv4, RootDevice, Tenancy,
+    key_of,
 };
 
 /// The only fact that a record must have is its id, for without one it cannot be told from another.
@@ -31,7 +32,7 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
     let tags = tags(record.tags());
     let placement = record.placement();
     Ok(Instance {
-        id,
+        id: key_of(&id),
         name: tags.get("Name").filter(|name| !name.is_empty()).cloned(),
         instance_type: record.instance_type().map(|word| word.as_str().to_owned()),
         state: state(record.state().and_then(types::InstanceState::name)),

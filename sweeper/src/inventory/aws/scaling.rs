@@ -1,10 +1,11 @@
 //! The list of Auto Scaling groups, and what it says of machines.
 
+use model::ResourceKind;
 use std::collections::HashMap;
 
 use super::{answer::Answer, collect::List, parse};
 use crate::inventory::{
-    AutoScalingGroup, Failure, Instance, Kind,
+    AutoScalingGroup, Failure, Instance,
     reader::{Api, Refused},
 };
 
@@ -15,7 +16,7 @@ const PAGE_SIZE: i32 = 100;
 /// One call per 100 groups, their members included; asking for members instead would be one call per 50 of them.
 pub(super) async fn groups(list_of: &List<'_>) -> Result<Vec<AutoScalingGroup>, Failure> {
     let List { place, page_size, scope, .. } = list_of;
-    let groups = place.pages(GROUPS, list_of.told(Kind::AutoScalingGroup), |token| {
+    let groups = place.pages(GROUPS, list_of.told(ResourceKind::AutoScalingGroup), |token| {
         let answer = Answer::default();
         let request = place.autoscaling().describe_auto_scaling_groups().max_records((*page_size).min(PAGE_SIZE));
         let request = request.set_next_token(token).customize().interceptor(answer.clone());
@@ -44,8 +45,7 @@ pub(super) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGrou
         }
     }
     for instance in instances {
-        let key = instance.resource();
-        if let Some(group) = key.as_ref().and_then(|key| group_of.get(key.id.as_str())) {
+        if let Some(group) = group_of.get(instance.id.id.as_str()) {
             instance.autoscaling_group = Some((*group).to_owned());
         }
     }
@@ -60,13 +60,14 @@ fn told(answer: &Answer) -> Result<Vec<parse::Told>, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Member, Provider, ResourceId, Scope, sample};
+    use crate::inventory::{Member, Scope, sample};
+    use model::Provider;
 
     #[test]
     fn a_machine_that_either_source_names_is_a_member() {
         let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
         let group = |name: &str, members: &[&str]| AutoScalingGroup {
-            id: ResourceId::new(&scope, Kind::AutoScalingGroup, name),
+            id: scope.key(ResourceKind::AutoScalingGroup, name),
             arn: None,
             min_size: None,
             max_size: None,

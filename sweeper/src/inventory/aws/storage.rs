@@ -5,9 +5,10 @@ use super::{
     parse,
 };
 use crate::inventory::{
-    Address, Failure, Kind, Snapshot, Volume,
+    Address, Failure, Snapshot, Volume,
     reader::{Api, Refused},
 };
+use model::ResourceKind;
 
 pub(super) const VOLUMES: Api = Api::ec2("ec2:DescribeVolumes");
 pub(super) const ADDRESSES: Api = Api::ec2_in_one("ec2:DescribeAddresses");
@@ -16,7 +17,7 @@ pub(super) const SNAPSHOTS: Api = Api::ec2("ec2:DescribeSnapshots");
 /// One call per 1,000 volumes.
 pub(super) async fn volumes(list_of: &List<'_>) -> Result<Vec<Volume>, Failure> {
     let List { place, page_size, scope, .. } = list_of;
-    let volumes = place.pages(VOLUMES, list_of.told(Kind::Volume), |token| {
+    let volumes = place.pages(VOLUMES, list_of.told(ResourceKind::Volume), |token| {
         let request = place.ec2().describe_volumes().max_results(*page_size).set_next_token(token);
         async move {
             let page = request.send().await?;
@@ -31,7 +32,7 @@ pub(super) async fn volumes(list_of: &List<'_>) -> Result<Vec<Volume>, Failure> 
 /// One call per 1,000 snapshots of the account's own; without the owner EC2 would list everything that is public too.
 pub(super) async fn snapshots(list_of: &List<'_>) -> Result<Vec<Snapshot>, Failure> {
     let List { place, page_size, scope, .. } = list_of;
-    let snapshots = place.pages(SNAPSHOTS, list_of.told(Kind::Snapshot), |token| {
+    let snapshots = place.pages(SNAPSHOTS, list_of.told(ResourceKind::Snapshot), |token| {
         let request = place.ec2().describe_snapshots().owner_ids("self").max_results(*page_size).set_next_token(token);
         async move {
             let page = request.send().await?;
@@ -46,7 +47,7 @@ pub(super) async fn snapshots(list_of: &List<'_>) -> Result<Vec<Snapshot>, Failu
 /// One call: this list has no pages.
 pub(super) async fn addresses(list_of: &List<'_>) -> Result<Vec<Address>, Failure> {
     let List { place, scope, .. } = list_of;
-    let addresses = place.pages(ADDRESSES, list_of.told(Kind::Address), |_| {
+    let addresses = place.pages(ADDRESSES, list_of.told(ResourceKind::Address), |_| {
         let request = place.ec2().describe_addresses();
         async move {
             let records = list(request.send().await?.addresses, "addresses")?;

@@ -3,6 +3,7 @@
 //! Needs `ec2:DescribeInstanceTypes`; one call for each hundred types that are in use. They are asked for by a filter: of a type that is named, and that the region
 //! does not offer any more, EC2 makes an error (`InvalidInstanceType`), which would hide all others.
 
+use model::ResourceKind;
 use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_ec2::types::{Filter, InstanceTypeInfo};
@@ -19,7 +20,7 @@ const TYPE: &str = "instance-type";
 /// Says of each machine whether it has an instance store. Where a type cannot be read, that is not known, and the listing of types
 /// says why.
 pub(super) async fn add(list_of: &List<'_>, inventory: &mut Inventory) {
-    let of_machines = inventory.listings.iter().find(|listing| listing.kind == Some(Kind::Instance));
+    let of_machines = inventory.listings.iter().find(|listing| listing.kind == Some(ResourceKind::Instance.into()));
     let outcome = match of_machines.map(|listing| &listing.outcome) {
         Some(failed @ Outcome::Failed { .. }) => failed.clone(),
         _ => match read(list_of, inventory).await {

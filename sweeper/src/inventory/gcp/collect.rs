@@ -1,5 +1,6 @@
 //! Reads one project, all kinds of resources side by side; what goes wrong with one leaves the others alone.
 
+use model::ResourceKind;
 use std::{collections::HashSet, hash::Hash};
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     shapes,
 };
 use crate::inventory::{
-    Failure, Inventory, Kind, Listing, Outcome, Progress, Scope,
+    Failure, Inventory, Listing, Outcome, Progress, Scope,
     reader::{Api, Refused},
 };
 
@@ -74,28 +75,28 @@ pub async fn read(session: &Session, scope: &Scope, progress: &dyn Progress) -> 
     let mut keep = Keep { place: &place, listings: Vec::new() };
     let project = place.project();
     inventory.instances = keep.all(
-        Kind::Instance,
+        ResourceKind::Instance,
         INSTANCES,
         instances,
         |zone, record| parse::instance(project, zone, record).map(Some),
         |it| &it.id,
     );
     inventory.volumes = keep.all(
-        Kind::Volume,
+        ResourceKind::Volume,
         DISKS,
         disks,
         |zone, record| parse::volume(project, zone, record).map(Some),
         |it| &it.id,
     );
     inventory.addresses = keep.all(
-        Kind::Address,
+        ResourceKind::Address,
         ADDRESSES,
         addresses,
         |zone, record| parse::address(project, zone, record),
         |it| &it.id,
     );
     inventory.autoscaling_groups = keep.all(
-        Kind::AutoScalingGroup,
+        ResourceKind::AutoScalingGroup,
         GROUPS,
         groups,
         |zone, record| parse::group(project, zone, &record).map(Some),
@@ -116,7 +117,8 @@ pub async fn read(session: &Session, scope: &Scope, progress: &dyn Progress) -> 
 
 /// Why the machines of the project are not known; then what is told of each of them is not known either.
 pub(super) fn machines_failed(inventory: &Inventory) -> Option<Outcome> {
-    let is_of_machines = |listing: &&Listing| listing.kind == Some(Kind::Instance) && !listing.is_of_a_part();
+    let is_of_machines =
+        |listing: &&Listing| listing.kind == Some(ResourceKind::Instance.into()) && !listing.is_of_a_part();
     let listing = inventory.listings.iter().find(is_of_machines)?;
     matches!(listing.outcome, Outcome::Failed { .. }).then(|| listing.outcome.clone())
 }
@@ -140,7 +142,7 @@ impl Keep<'_> {
     /// resource that changes while pages are read may stand on two of them.
     fn all<R, T, K: Clone + Eq + Hash>(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         api: Api,
         read: Result<Listed<R>, Failure>,
         parse: impl Fn(&str, R) -> Result<Option<T>, String>,

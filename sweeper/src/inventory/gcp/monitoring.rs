@@ -3,6 +3,7 @@
 //! Three chains of pages for a whole project (processor, bytes received, bytes sent), each with 24 points of an hour for each machine
 //! that ran. <https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list>
 
+use ::model::ResourceKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 use google_cloud_monitoring_v3::model::{
@@ -12,13 +13,11 @@ use google_cloud_monitoring_v3::model::{
     typed_value,
 };
 use google_cloud_wkt as wkt;
-use heartbeat::NodeId;
 use jiff::Timestamp;
 
 use super::{collect::machines_failed, place::Place};
 use crate::inventory::{
-    Failure, FailureKind, InstanceState, Inventory, Kind, Listing, Outcome, Provider, ResourceId, Scope, Usage,
-    UsageSource,
+    Failure, FailureKind, InstanceState, Inventory, Kind, Listing, Outcome, Usage, UsageSource,
     reader::{Api, Refused, Remedy},
 };
 
@@ -129,7 +128,7 @@ pub(super) fn add(place: &Place<'_>, measured: Result<Measured, Failure>, invent
         (Ok(measured), None) => {
             let is_running = |instance: &&crate::inventory::Instance| instance.state == InstanceState::Running;
             let running = inventory.instances.iter().filter(is_running);
-            inventory.usage = running.filter_map(|instance| of(place.project(), &instance.id, &measured)).collect();
+            inventory.usage = running.filter_map(|instance| of(&instance.id, &measured)).collect();
             place.told(Kind::Usage, inventory.usage.len());
             Outcome::Complete { listed: inventory.usage.len() }
         }
@@ -139,9 +138,8 @@ pub(super) fn add(place: &Place<'_>, measured: Result<Measured, Failure>, invent
 }
 
 /// None for a machine of which nothing was measured.
-fn of(project: &str, id: &NodeId, measured: &Measured) -> Option<Usage> {
-    let NodeId::Gcp { zone, instance, .. } = id else { return None };
-    let machine = (zone.clone(), instance.clone());
+fn of(id: &ResourceKey, measured: &Measured) -> Option<Usage> {
+    let machine = (id.location.clone(), id.id.clone());
     let cpu = measured.cpu.get(&machine);
     // Both directions, or it is not known.
     let network = measured.received.get(&machine).zip(measured.sent.get(&machine)).map(|(received, sent)| {
@@ -157,9 +155,8 @@ fn of(project: &str, id: &NodeId, measured: &Measured) -> Option<Usage> {
         (Some(one), Some(other)) => one.intersection(&other).count(),
     };
     let busiest = |points: &BTreeMap<i64, f64>| points.values().copied().fold(0.0, f64::max);
-    let scope = Scope { provider: Provider::Gcp, account: project.to_owned(), region: zone.clone() };
     Some(Usage {
-        id: ResourceId::new(&scope, Kind::Instance, instance),
+        id: id.clone(),
         source: UsageSource::CloudMonitoring,
         from: measured.from,
         until: measured.until,

@@ -1,8 +1,9 @@
 //! What is read of Google Cloud, and how patiently.
 
+use model::Provider;
 use std::time::Duration;
 
-use crate::inventory::{Provider, RetryPolicy, Scope};
+use crate::inventory::{RetryPolicy, Scope};
 
 /// How to read Google Cloud.
 #[derive(Clone, Debug)]

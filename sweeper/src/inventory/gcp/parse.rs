@@ -1,5 +1,6 @@
 //! Google's records → ours. Pure; a word that this version does not know is kept as it is, and an empty text says nothing.
 
+use ::model::{Provider, ResourceKey, ResourceKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use google_cloud_compute_v1::model::{self, attached_disk};
@@ -8,8 +9,8 @@ use jiff::Timestamp;
 
 use crate::inventory::{
     Accelerators, Address, AttachedVolume, AutoScalingGroup, GoogleAddress, GoogleDisk, GoogleInstance, Instance,
-    InstanceState, InstanceStore, Kind, Launch, LaunchTemplate, Lifecycle, MachineShape, Provider, PublicIpv4,
-    ResourceId, RootDevice, Scope, Tenancy, Volume, VolumeAttachment, VolumeState,
+    InstanceState, InstanceStore, Launch, LaunchTemplate, Lifecycle, MachineShape, PublicIpv4, RootDevice, Scope,
+    Tenancy, Volume, VolumeAttachment, VolumeState, key_of,
 };
 
 /// The only facts that a record must have are its place and its id, for without them it cannot be told from another.
@@ -33,7 +34,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
         count: count(added.accelerator_count),
     });
     Ok(Instance {
-        id,
+        id: key_of(&id),
         name: said(record.name.as_deref()),
         instance_type: record.machine_type.as_deref().and_then(last),
         state: state(status.as_deref()),
@@ -164,7 +165,7 @@ pub(super) fn volume(project: &str, place: &str, record: model::Disk) -> Result<
         (other, _) => VolumeState::Other(other.to_owned()),
     });
     Ok(Volume {
-        id: resource(project, place, Kind::Volume, name),
+        id: resource(project, place, ResourceKind::Volume, name),
         volume_type: record.r#type.as_deref().and_then(last),
         size_gib: record.size_gb.and_then(|size| u32::try_from(size).ok()),
         iops: record.provisioned_iops.and_then(|iops| u32::try_from(iops).ok()),
@@ -197,7 +198,7 @@ pub(super) fn address(project: &str, place: &str, record: model::Address) -> Res
     let is_ipv4 = |text: &&str| text.parse::<std::net::Ipv4Addr>().is_ok();
     let purpose = record.purpose.as_ref().and_then(|purpose| purpose.name()).map(str::to_owned);
     Ok(Some(Address {
-        id: resource(project, place, Kind::Address, name),
+        id: resource(project, place, ResourceKind::Address, name),
         allocation_id: None,
         public_ipv4: record.address.as_deref().filter(is_ipv4).map(str::to_owned),
         association_id: users.first().cloned(),
@@ -227,7 +228,7 @@ pub(super) fn group(
     let name = said(record.name.as_deref()).ok_or("a managed instance group has no name")?;
     let template = record.instance_template.as_deref().and_then(last);
     Ok(AutoScalingGroup {
-        id: resource(project, place, Kind::AutoScalingGroup, name),
+        id: resource(project, place, ResourceKind::AutoScalingGroup, name),
         arn: None,
         min_size: None,
         max_size: None,
@@ -261,11 +262,9 @@ pub(super) fn shape(record: model::MachineType) -> MachineShape {
 pub(super) fn name_machines(instances: &[Instance], volumes: &mut [Volume], addresses: &mut [Address]) {
     let numbers: HashMap<String, &str> = instances
         .iter()
-        .filter_map(|instance| match &instance.id {
-            NodeId::Gcp { zone, instance: number, .. } => {
-                Some((format!("zones/{zone}/instances/{}", instance.name.as_deref()?), number.as_str()))
-            }
-            NodeId::Aws { .. } | NodeId::Host { .. } => None,
+        .filter_map(|instance| {
+            let zone = &instance.id.location;
+            Some((format!("zones/{zone}/instances/{}", instance.name.as_deref()?), instance.id.id.as_str()))
         })
         .collect();
     let attachments = volumes.iter_mut().flat_map(|volume| volume.attachments.iter_mut().flatten());
@@ -277,9 +276,9 @@ pub(super) fn name_machines(instances: &[Instance], volumes: &mut [Volume], addr
     }
 }
 
-fn resource(project: &str, place: &str, kind: Kind, name: String) -> ResourceId {
+fn resource(project: &str, place: &str, kind: ResourceKind, name: String) -> ResourceKey {
     let scope = Scope { provider: Provider::Gcp, account: project.to_owned(), region: place.to_owned() };
-    ResourceId::new(&scope, kind, name)
+    scope.key(kind, name)
 }
 
 /// `https://www.googleapis.com/compute/v1/projects/omics/zones/z/instances/n` → `zones/z/instances/n`

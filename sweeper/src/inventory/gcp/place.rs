@@ -43,8 +43,8 @@ impl<'a> Place<'a> {
     }
 
     /// Tells of so many resources more.
-    pub(super) fn told(&self, kind: Kind, listed: usize) {
-        self.progress.page(self.scope, kind, listed);
+    pub(super) fn told(&self, kind: impl Into<Kind>, listed: usize) {
+        self.progress.page(self.scope, kind.into(), listed);
     }
 
     /// All items of a list, however many pages it has.

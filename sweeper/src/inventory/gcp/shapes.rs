@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
-use heartbeat::NodeId;
 
 use super::{collect::machines_failed, parse, place::Place};
 use crate::inventory::{Failure, Instance, Inventory, Kind, Listing, MachineShape, Outcome, reader::Api};
@@ -55,8 +54,7 @@ pub(super) async fn add(place: &Place<'_>, inventory: &mut Inventory) {
 }
 
 fn key(instance: &Instance) -> Option<Key> {
-    let NodeId::Gcp { zone, .. } = &instance.id else { return None };
-    Some((zone.clone(), instance.instance_type.clone()?))
+    Some((instance.id.location.clone(), instance.instance_type.clone()?))
 }
 
 async fn get(place: &Place<'_>, (zone, name): &Key) -> Result<MachineShape, Failure> {

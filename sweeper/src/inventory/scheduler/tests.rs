@@ -1,5 +1,6 @@
 use super::*;
 use crate::inventory::{EcsContainerInstance, Failure, FailureKind, Scope};
+use model::{Provider, ResourceKind};
 
 fn scope() -> Scope {
     Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() }
@@ -7,7 +8,7 @@ fn scope() -> Scope {
 
 fn machine(id: &str, instance: Option<&str>) -> EcsContainerInstance {
     EcsContainerInstance {
-        id: ResourceId::new(&scope(), Kind::EcsContainerInstance, format!("web/{id}")),
+        id: scope().key(ResourceKind::EcsContainerInstance, format!("web/{id}")),
         arn: format!("arn:aws:ecs:eu-central-1:123456789012:container-instance/web/{id}"),
         cluster: "web".into(),
         instance_id: instance.map(str::to_owned),
@@ -22,7 +23,7 @@ fn machine(id: &str, instance: Option<&str>) -> EcsContainerInstance {
 }
 
 /// Everything listed but one kind, which failed.
-fn inventory(failed: Option<Kind>, machines: Vec<EcsContainerInstance>) -> Inventory {
+fn inventory(failed: Option<ResourceKind>, machines: Vec<EcsContainerInstance>) -> Inventory {
     let outcome = |kind| match failed {
         Some(failed) if failed == kind => Outcome::Failed {
             what: "batch:ListJobs".into(),

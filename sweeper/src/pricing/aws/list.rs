@@ -8,15 +8,15 @@
 //! Rows of other product families, reserved terms and market options other than on demand are passed over. A row that is
 //! an instance's but states no single hourly price in USD is kept as what it is: a row without a price.
 
+use model::{HourlyRate, Provider, Usd};
 use std::{collections::BTreeMap, fmt, io};
 
-use recommender::{HourlyRate, Usd};
 use serde::{
     Deserialize,
     de::{Deserializer, MapAccess, Visitor},
 };
 
-use crate::{inventory::Provider, pricing::PriceKey, pricing::table::Row};
+use crate::{pricing::PriceKey, pricing::table::Row};
 
 /// Why a text is not a price list.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 use super::*;
-use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Listing, Provider, sample};
+use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Listing, sample};
+use model::{Provider, ResourceKind};
 
 const KEY: &str = "aws:123456789012:eu-central-1:i-0123456789abcdef0";
 
@@ -13,14 +14,14 @@ fn scope() -> Scope {
 
 fn listed(instances: Vec<Instance>) -> Inventory {
     let outcome = Outcome::Complete { listed: instances.len() };
-    let listings = vec![Listing::of(&scope(), Kind::Instance, outcome)];
+    let listings = vec![Listing::of(&scope(), ResourceKind::Instance, outcome)];
     Inventory { instances, listings, ..Inventory::default() }
 }
 
 fn denied() -> Inventory {
     let why = Failure { kind: FailureKind::Denied, message: "not you".into() };
     let outcome = Outcome::Failed { what: "ec2:DescribeInstances".into(), why };
-    Inventory::failed(Listing::of(&scope(), Kind::Instance, outcome))
+    Inventory::failed(Listing::of(&scope(), ResourceKind::Instance, outcome))
 }
 
 fn stopped() -> Instance {
@@ -66,7 +67,7 @@ async fn a_version_lasts_until_a_complete_listing_shows_another() {
     for (minute, expected) in
         [(-1, None), (0, Some("running")), (20, Some("stopped")), (35, None), (99, Some("running"))]
     {
-        let then = store.resources_at(at(minute), Some(Kind::Instance)).await.expect("read");
+        let then = store.resources_at(at(minute), Some(ResourceKind::Instance.into())).await.expect("read");
         assert_eq!(then.first().and_then(|version| version.record["state"].as_str()), expected, "{minute}");
     }
     assert_eq!(
@@ -95,7 +96,7 @@ async fn what_failed_before_anything_was_listed_is_said_of_every_kind() {
     let store = after(&[(0, listed(vec![sample::instance()])), (10, Inventory::failed(nothing))]).await;
     assert_eq!(versions(&store).await, [("running".into(), at(0), None)]);
     let spans = store.listings_at(at(60)).await.expect("read");
-    let kinds = Kind::ALL.iter().filter(|kind| kind.is_resource() && kind.is_read_of(Provider::Aws)).count();
+    let kinds = Kind::ALL.iter().filter(|kind| kind.resource().is_some() && kind.is_read_of(Provider::Aws)).count();
     assert_eq!(spans.iter().filter(|span| span.failed.is_some()).count(), kinds, "{spans:?}");
 }
 
@@ -109,11 +110,12 @@ async fn a_zone_that_could_not_be_listed_ends_nothing_until_it_is_listed_again()
         };
         let instances: Vec<Instance> = places.iter().map(instance).collect();
         let outcome = Outcome::Complete { listed: instances.len() };
-        let mut listings = vec![Listing::of(&scope, Kind::Instance, outcome)];
+        let mut listings = vec![Listing::of(&scope, ResourceKind::Instance, outcome)];
         if let Some(place) = silent {
             let why = Failure { kind: FailureKind::Unreachable, message: "did not answer".into() };
             let outcome = Outcome::Failed { what: "list".into(), why };
-            listings.push(Listing { region: Some(place.into()), ..Listing::of(&scope, Kind::Instance, outcome) });
+            listings
+                .push(Listing { region: Some(place.into()), ..Listing::of(&scope, ResourceKind::Instance, outcome) });
         }
         Inventory { instances, listings, ..Inventory::default() }
     };

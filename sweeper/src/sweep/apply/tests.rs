@@ -12,6 +12,7 @@ use crate::{
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
+use model::Verdict;
 use std::sync::Arc;
 
 fn at(second: i64) -> Timestamp {
@@ -60,7 +61,7 @@ fn idle_since(second: i64) -> Judgement {
 fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
     let id = sample::instance().id;
     let node = Node {
-        node_id: id.clone(),
+        node_id: id.to_string().parse().expect("a node id"),
         hostname: "quiet-1".into(),
         agent_version: "0.1.0".into(),
         joined_at: at(0),
@@ -281,7 +282,7 @@ async fn a_host_whose_heartbeats_are_refused_is_not_gone() {
 fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Judged {
     let from = at(0);
     let usage = cpu.map(|cpu| Usage {
-        id: sample::instance().resource().expect("an EC2 instance"),
+        id: sample::instance().id,
         source: UsageSource::CloudWatch,
         from,
         until: from + SignedDuration::from_hours(24 * 14),

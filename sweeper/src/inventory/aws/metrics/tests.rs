@@ -1,9 +1,9 @@
 //! What answers come to, page by page and metric by metric.
 
 use super::*;
-use crate::inventory::Provider;
 use aws_sdk_cloudwatch::types::StatusCode;
 use jiff::SignedDuration;
+use model::{Provider, ResourceKey, ResourceKind};
 use proptest::prelude::*;
 
 const HOUR: i64 = 3_600;
@@ -13,9 +13,9 @@ fn window() -> UsageWindow {
     UsageWindow::hours_before(now, SignedDuration::from_hours(24))
 }
 
-fn machine() -> ResourceId {
+fn machine() -> ResourceKey {
     let scope = Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() };
-    ResourceId::new(&scope, Kind::Instance, "i-1")
+    scope.key(ResourceKind::Instance, "i-1")
 }
 
 fn result(id: &str, status: &str, points: &[(i64, f64)]) -> MetricDataResult {

@@ -1,13 +1,14 @@
 //! AWS Batch's answers, read from their JSON: the SDK's own form of them says 0 for a job that never started, and an empty list for a
 //! missing one. A field that is absent, `null` or an empty text says nothing; one of a later day is passed over.
 
+use model::ResourceKind;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use crate::inventory::{
-    ArrayPart, Attempt, BatchJob, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask, Kind, NodePart, Pod,
-    QueuedEnvironment, Requirement, ResourceId, Scope,
+    ArrayPart, Attempt, BatchJob, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask, NodePart, Pod,
+    QueuedEnvironment, Requirement, Scope,
 };
 
 mod raw;
@@ -20,7 +21,7 @@ pub(in super::super) fn environment(scope: &Scope, raw: Environment) -> Result<C
     let resources = raw.compute_resources.unwrap_or_default();
     let delay = resources.scaling_policy.and_then(|policy| policy.min_scale_down_delay_minutes);
     Ok(ComputeEnvironment {
-        id: ResourceId::new(scope, Kind::BatchComputeEnvironment, name),
+        id: scope.key(ResourceKind::BatchComputeEnvironment, name),
         arn: said(raw.compute_environment_arn),
         state: said(raw.state),
         status: said(raw.status),
@@ -44,7 +45,7 @@ pub(in super::super) fn queue(scope: &Scope, raw: Queue) -> Result<JobQueue, Str
     let name = said(raw.job_queue_name).ok_or("a job queue has no name")?;
     let environment = |raw: Ordered| QueuedEnvironment { order: raw.order, arn: said(raw.compute_environment) };
     Ok(JobQueue {
-        id: ResourceId::new(scope, Kind::BatchJobQueue, name),
+        id: scope.key(ResourceKind::BatchJobQueue, name),
         arn: said(raw.job_queue_arn),
         state: said(raw.state),
         status: said(raw.status),
@@ -138,7 +139,7 @@ pub(in super::super) fn job(scope: &Scope, raw: Job, listed_in: Option<&str>) ->
             .filter(|pod| pod.name.is_some() || pod.node.is_some()),
         attempts: attempts(raw.attempts.unwrap_or_default(), raw.eks_attempts.unwrap_or_default()),
         tags: tags(raw.tags),
-        id: ResourceId::new(scope, Kind::BatchJob, id),
+        id: scope.key(ResourceKind::BatchJob, id),
     })
 }
 

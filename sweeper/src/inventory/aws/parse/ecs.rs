@@ -1,9 +1,10 @@
 //! ECS's answers, read from their JSON: in the SDK's own form a missing switch is `false` and a missing number 0.
 
 use jiff::Timestamp;
+use model::ResourceKind;
 use serde::Deserialize;
 
-use crate::inventory::{EcsContainer, EcsContainerInstance, EcsTask, Kind, ResourceId, Scope, last_part};
+use crate::inventory::{EcsContainer, EcsContainerInstance, EcsTask, Scope, last_part};
 
 /// An answer of `ListClusters`.
 #[derive(Debug, Deserialize)]
@@ -98,7 +99,7 @@ pub(in super::super) fn container_instance(
     let arn = said(raw.container_instance_arn).ok_or("a container instance has no ARN")?;
     let count = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
     Ok(EcsContainerInstance {
-        id: ResourceId::new(scope, Kind::EcsContainerInstance, format!("{cluster}/{}", last_part(&arn))),
+        id: scope.key(ResourceKind::EcsContainerInstance, format!("{cluster}/{}", last_part(&arn))),
         cluster: cluster.to_owned(),
         instance_id: said(raw.ec2_instance_id),
         status: said(raw.status),
@@ -123,7 +124,7 @@ pub(in super::super) fn task(scope: &Scope, cluster: &str, raw: Task) -> Result<
         gpu_ids: raw.gpu_ids.unwrap_or_default(),
     };
     Ok(EcsTask {
-        id: ResourceId::new(scope, Kind::EcsTask, format!("{cluster}/{}", last_part(&arn))),
+        id: scope.key(ResourceKind::EcsTask, format!("{cluster}/{}", last_part(&arn))),
         cluster: cluster.to_owned(),
         container_instance_arn: said(raw.container_instance_arn),
         launch_type: said(raw.launch_type),

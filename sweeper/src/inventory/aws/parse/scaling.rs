@@ -4,13 +4,14 @@
 //! the answer lacks it. *Not protected* and *no lower limit* must not come from there, so the answer itself is asked which
 //! facts it holds. That costs parsing each page a second time.
 
+use model::ResourceKind;
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::types;
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError};
 
 use super::{count, said};
-use crate::inventory::{AutoScalingGroup, Kind, Launch, LaunchTemplate, Member, ResourceId, Scope};
+use crate::inventory::{AutoScalingGroup, Launch, LaunchTemplate, Member, Scope};
 
 /// Which elements the answer has for one group, and for each of its members.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub(in super::super) fn group(
     let members = members.collect::<Result<Vec<_>, _>>()?;
     let tags = record.tags().iter();
     Ok(AutoScalingGroup {
-        id: ResourceId::new(scope, Kind::AutoScalingGroup, name),
+        id: scope.key(ResourceKind::AutoScalingGroup, name),
         arn: said(record.auto_scaling_group_arn()),
         min_size: size("MinSize", record.min_size()),
         max_size: size("MaxSize", record.max_size()),

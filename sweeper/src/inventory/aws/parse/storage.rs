@@ -1,16 +1,17 @@
 //! Volumes, snapshots and addresses: what outlives the machine that it was made for.
 
+use model::ResourceKind;
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types;
 
 use super::{count, operator, said, tags, timestamp};
-use crate::inventory::{Address, Kind, ResourceId, Scope, Snapshot, Volume, VolumeAttachment};
+use crate::inventory::{Address, Scope, Snapshot, Volume, VolumeAttachment};
 
 pub(in super::super) fn volume(scope: &Scope, record: &types::Volume) -> Result<Volume, String> {
     let id = said(record.volume_id()).ok_or("a volume has no id")?;
     Ok(Volume {
-        id: ResourceId::new(scope, Kind::Volume, id),
+        id: scope.key(ResourceKind::Volume, id),
         volume_type: said(record.volume_type().map(types::VolumeType::as_str)),
         size_gib: count(record.size()),
         iops: count(record.iops()),
@@ -42,7 +43,7 @@ pub(in super::super) fn snapshot(scope: &Scope, record: &types::Snapshot) -> Res
     let id = said(record.snapshot_id()).ok_or("a snapshot has no id")?;
     let tags = tags(record.tags());
     Ok(Snapshot {
-        id: ResourceId::new(scope, Kind::Snapshot, id),
+        id: scope.key(ResourceKind::Snapshot, id),
         volume_id: said(record.volume_id()),
         volume_size_gib: count(record.volume_size()),
         full_size_bytes: record.full_snapshot_size_in_bytes().and_then(|bytes| u64::try_from(bytes).ok()),
@@ -62,7 +63,7 @@ pub(in super::super) fn address(scope: &Scope, record: &types::Address) -> Resul
     // An address from before networks were the customer's own has no allocation.
     let id = allocation_id.as_ref().or(public_ipv4.as_ref()).ok_or("an address has neither allocation nor number")?;
     Ok(Address {
-        id: ResourceId::new(scope, Kind::Address, id),
+        id: scope.key(ResourceKind::Address, id),
         association_id: said(record.association_id()),
         instance_id: said(record.instance_id()),
         network_interface_id: said(record.network_interface_id()),

@@ -1,3 +1,4 @@
+use model::Provider;
 use serde_json::{Value, json};
 
 use super::*;

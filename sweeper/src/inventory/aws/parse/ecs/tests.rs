@@ -1,7 +1,7 @@
+use model::Provider;
 use serde_json::json;
 
 use super::*;
-use crate::inventory::Provider;
 
 fn scope() -> Scope {
     Scope { provider: Provider::Aws, account: "123456789012".into(), region: "us-east-1".into() }

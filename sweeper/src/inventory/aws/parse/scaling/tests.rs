@@ -1,5 +1,5 @@
 use super::*;
-use crate::inventory::Provider;
+use model::Provider;
 
 fn scope() -> Scope {
     Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() }

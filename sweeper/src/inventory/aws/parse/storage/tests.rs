@@ -4,9 +4,10 @@ use aws_sdk_ec2::types::{
 };
 use aws_smithy_types::DateTime;
 use jiff::Timestamp;
+use model::{Provider, ResourceKind};
 
 use super::*;
-use crate::inventory::{Provider, SnapshotState, StorageTier, VolumeState};
+use crate::inventory::{SnapshotState, StorageTier, VolumeState};
 
 fn scope() -> Scope {
     Scope { provider: Provider::Aws, account: "123456789012".into(), region: "eu-central-1".into() }
@@ -44,7 +45,7 @@ fn a_full_volume_keeps_every_fact() {
     assert_eq!(
         volume,
         Volume {
-            id: ResourceId::new(&scope(), Kind::Volume, "vol-1"),
+            id: scope().key(ResourceKind::Volume, "vol-1"),
             volume_type: Some("gp3".into()),
             size_gib: Some(500),
             iops: Some(4_000),
@@ -125,7 +126,7 @@ fn a_full_snapshot_keeps_every_fact() {
     assert_eq!(
         snapshot,
         Snapshot {
-            id: ResourceId::new(&scope(), Kind::Snapshot, "snap-1"),
+            id: scope().key(ResourceKind::Snapshot, "snap-1"),
             volume_id: Some("vol-1".into()),
             volume_size_gib: Some(500),
             full_size_bytes: Some(7_000_000_000),

@@ -1,0 +1,13 @@
+//! What everything on the sweeper's side shares: which resource is meant, what is thought of it, what it costs.
+//!
+//! Pure: no input or output, no clock.
+
+pub mod money;
+mod provider;
+mod resource;
+mod verdict;
+
+pub use money::{HourlyRate, Usd};
+pub use provider::Provider;
+pub use resource::{NotAKey, ResourceKey, ResourceKind};
+pub use verdict::Verdict;
