@@ -117,6 +117,12 @@ fn head(out: &mut String, finding: &Finding) {
     };
     fact("finding", format!("{} ({}), {status}", finding.id, finding.class.as_str()));
     fact("resource", plain(&finding.resource.to_string()));
+    if let Some(arn) = finding.resource.arn() {
+        fact("ARN", plain(&arn));
+    }
+    if let Some(link) = finding.resource.self_link() {
+        fact("self-link", plain(&link));
+    }
     if let Some(machine) = &finding.evidence.machine {
         fact("type", plain(machine.instance_type.as_deref().unwrap_or("not known")));
         fact("owner", machine.owner.as_deref().map_or_else(|| "no owner tag".to_owned(), plain));

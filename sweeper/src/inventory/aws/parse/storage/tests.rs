@@ -107,7 +107,7 @@ fn an_address_is_known_by_its_allocation_or_else_by_its_number() {
 
     let classic = AddressRecord::builder().public_ip("198.51.100.2").build();
     let classic = address(&scope(), &classic).expect("an address with a number");
-    assert_eq!(classic.id.to_string(), "aws:123456789012:eu-central-1:198.51.100.2");
+    assert_eq!(classic.id.to_string(), "aws:123456789012:eu-central-1:address/198.51.100.2");
 }
 
 #[test]
