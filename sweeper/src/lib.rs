@@ -16,6 +16,7 @@ pub mod rules;
 pub mod store;
 pub mod sweep;
 pub mod verdict;
+mod watched;
 pub mod work_unit;
 
 /// An error with its chain of sources, in one line: for logs and for people, printed once, where the error is handled.

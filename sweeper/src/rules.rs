@@ -1,25 +1,22 @@
 //! The rules file that agents are to follow: read at start, read again when it changes, never replaced by a bad one.
 //!
 //! A file that cannot be read or is refused leaves the one before in force; the log says line and reason, once per version of
-//! the file, and `rules_refused_total` counts it. Cost: one `stat` every 2 s, and the file (256 KiB at most) in memory.
+//! the file, and `rules_refused_total` counts it. The file has 256 KiB at most.
 
+use crate::watched::Watched;
 use heartbeat::api::RulesOffer;
 use sha2::{Digest as _, Sha256};
 use std::{
     fs,
     io::Read as _,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
+    sync::Arc,
 };
 use tokio_util::sync::CancellationToken;
 use workload_rules::{MAX_FILE_BYTES, RulesError};
 
 /// Counts versions of the file that were refused.
 pub(crate) const REFUSED: &str = "rules_refused_total";
-/// How often the file is looked at.
-const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// Why a rules file cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -61,21 +58,11 @@ impl Served {
     }
 }
 
-/// By which a change of the file is seen: inode, size, when its content changed, and when anything about it did (a `chmod` makes a file readable).
-type Stamp = Option<(u64, u64, (i64, i64), (i64, i64))>;
-
-/// What was seen of the file so far; `None` is nothing yet.
-#[derive(Debug, Default)]
-struct Checks {
-    last: Option<Stamp>,
-    read: Option<Stamp>,
-}
-
 /// The one rules file that is served.
 #[derive(Debug)]
 pub struct RulesStore {
     path: PathBuf,
-    served: RwLock<Arc<Served>>,
+    watched: Watched<Served, RulesStoreError>,
 }
 
 impl RulesStore {
@@ -84,62 +71,28 @@ impl RulesStore {
     /// # Errors
     /// See [`RulesStoreError`].
     pub fn open(path: &Path) -> Result<Self, RulesStoreError> {
-        let served = read(path)?;
-        tracing::info!(file = %path.display(), version = served.version, "serving rules");
-        Ok(Self { path: path.to_owned(), served: RwLock::new(Arc::new(served)) })
+        let watched = Watched::open(vec![path.to_owned()], |files| read(&files[0]))?;
+        tracing::info!(file = %path.display(), version = watched.current().version, "serving rules");
+        Ok(Self { path: path.to_owned(), watched })
     }
 
     /// The last file that was accepted.
     #[must_use]
     pub fn served(&self) -> Arc<Served> {
-        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn take(&self, served: Served) {
-        if served != *self.served() {
-            tracing::info!(file = %self.path.display(), version = served.version, "serving new rules");
-            *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
-        }
-    }
-
-    fn stamp(&self) -> Stamp {
-        let metadata = fs::metadata(&self.path).ok()?;
-        let content = (metadata.mtime(), metadata.mtime_nsec());
-        Some((metadata.ino(), metadata.size(), content, (metadata.ctime(), metadata.ctime_nsec())))
-    }
-
-    /// Reads the file again if it has changed and two checks in a row found it the same: half of a file that is being copied may be a rules
-    /// file as well.
-    fn check(&self, checks: &mut Checks) -> Result<(), RulesStoreError> {
-        let now = Some(self.stamp());
-        let is_at_rest = std::mem::replace(&mut checks.last, now) == now;
-        if !is_at_rest || checks.read == now {
-            return Ok(());
-        }
-        let served = read(&self.path);
-        if Some(self.stamp()) != now {
-            return Ok(());
-        }
-        checks.read = now;
-        self.take(served?);
-        Ok(())
+        self.watched.current()
     }
 
     /// Reads the file again whenever it has changed, until `stop`.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
-        // What changed between start and now is seen as well: nothing has been checked yet.
-        let mut checks = Checks::default();
-        loop {
-            if let Err(error) = self.check(&mut checks) {
+        let told = |news: Result<Arc<Served>, RulesStoreError>| match news {
+            Ok(served) => tracing::info!(file = %self.path.display(), version = served.version, "serving new rules"),
+            Err(error) => {
                 metrics::counter!(REFUSED).increment(1);
                 let version = &self.served().version;
                 tracing::error!(error = %crate::chain(&error), version, "these rules stay in force");
             }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(CHECK_EVERY) => {}
-            }
-        }
+        };
+        self.watched.watch(stop, told).await;
     }
 }
 
@@ -162,11 +115,12 @@ pub fn read(path: &Path) -> Result<Served, RulesStoreError> {
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use crate::watched::Checks;
 
     fn read_again(rules_store: &RulesStore) -> Result<(), RulesStoreError> {
         let mut checks = Checks::default();
-        rules_store.check(&mut checks)?;
-        rules_store.check(&mut checks)
+        rules_store.watched.check(&mut checks)?;
+        rules_store.watched.check(&mut checks).map(drop)
     }
 
     #[test]
@@ -187,31 +141,5 @@ mod tests {
         read_again(&rules_store).unwrap();
         assert_eq!(rules_store.served().version, "3");
         assert_ne!(rules_store.served().sha256, first.sha256);
-    }
-
-    #[test]
-    fn half_of_a_file_that_is_being_copied_is_not_served_and_a_chmod_is_a_change() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rules.toml");
-        let write = |text: &str| fs::write(&path, text).unwrap();
-        write("version = \"1\"\n");
-        let rules_store = RulesStore::open(&path).unwrap();
-        let mut checks = Checks::default();
-        let mut served_after_a_check = || {
-            rules_store.check(&mut checks).unwrap();
-            rules_store.served().version.clone()
-        };
-        write("version = \"2\"\n");
-        assert_eq!(served_after_a_check(), "1");
-        write("version = \"22\"\nbase = \"built-in\"\n");
-        assert_eq!(served_after_a_check(), "1", "it was another one a moment ago");
-        assert_eq!(served_after_a_check(), "22");
-        let before = rules_store.stamp();
-        let began = std::time::Instant::now();
-        // The kernel's clock for files goes in steps of up to 10 ms.
-        while rules_store.stamp() == before {
-            assert!(began.elapsed() < Duration::from_secs(10), "a change of rights is not seen");
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        }
     }
 }

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod aws;
 pub mod binaries;
+pub mod certificates;
 pub mod containerd;
 pub mod debian;
 pub mod ec2_signature;

@@ -1,6 +1,6 @@
 //! A real sweeper on the loopback interface, with a data folder of its own.
 
-use crate::{binaries, port, process::Running, wait};
+use crate::{binaries, certificates::Certificates, port, process::Running, wait};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -20,6 +20,8 @@ pub struct Sweeper {
     port: u16,
     environment: Vec<(String, String)>,
     program: PathBuf,
+    /// Whom its clients trust, if it speaks TLS.
+    authority: Option<PathBuf>,
     process: Option<Running>,
 }
 
@@ -42,12 +44,54 @@ impl Sweeper {
     ///
     /// When it does not become ready.
     pub async fn start_build(program: PathBuf, folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
+        let mut sweeper = Self { program, ..Self::prepare(folder, config, environment) };
+        sweeper.start_again().await;
+        sweeper
+    }
+
+    /// The same, speaking TLS by this certificate.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become ready.
+    pub async fn start_with_tls(folder: &Path, config: &str, certificates: &Certificates) -> Self {
+        let (certificate, key) = (certificates.certificate(), certificates.key());
+        let environment = [("SWEEPER_API__TLS_CERTIFICATE", &certificate), ("SWEEPER_API__TLS_KEY", &key)];
+        let environment = environment.map(|(name, path)| (name, path.to_str().expect("a path of text")));
+        let authority = Some(certificates.authority());
+        let mut sweeper = Self { authority, ..Self::prepare(folder, config, &environment) };
+        sweeper.start_again().await;
+        sweeper
+    }
+
+    /// A sweeper with its configuration written, but not running.
+    ///
+    /// # Panics
+    ///
+    /// When the folder cannot be made.
+    #[must_use]
+    pub fn prepare(folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
         fs::create_dir_all(folder).expect("the sweeper's folder can be made");
         fs::write(folder.join("sweeper.toml"), config).expect("the configuration can be written");
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let mut sweeper = Self { folder: folder.to_owned(), port: port::free(), environment, program, process: None };
-        sweeper.start_again().await;
-        sweeper
+        let (folder, program) = (folder.to_owned(), binaries::sweeper());
+        Self { folder, port: port::free(), environment, program, authority: None, process: None }
+    }
+
+    /// A client that trusts what it shows, and tells what that was. Each request has a connection of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the authority's certificate cannot be read.
+    #[must_use]
+    pub fn client(&self) -> reqwest::Client {
+        let mut client = reqwest::Client::builder().pool_max_idle_per_host(0).tls_info(true);
+        if let Some(authority) = &self.authority {
+            let authority = fs::read(authority).expect("the authority's certificate can be read");
+            let authority = reqwest::Certificate::from_pem(&authority).expect("a certificate");
+            client = client.tls_certs_only([authority]);
+        }
+        client.build().expect("a client")
     }
 
     /// Starts it once more over the same data and on the same port, after [`Sweeper::stop`] or [`Sweeper::kill`].
@@ -58,11 +102,11 @@ impl Sweeper {
     pub async fn start_again(&mut self) {
         assert!(self.process.is_none(), "the sweeper runs already");
         let mut process = Running::start("sweeper", self.command().arg("serve"), &self.folder);
-        let url = format!("{}/readyz", self.url());
+        let (client, url) = (self.client(), format!("{}/readyz", self.url()));
         wait::until("the sweeper to be ready", START_TIMEOUT, || {
             let ended = process.ended();
             assert!(ended.is_none(), "the sweeper ended: {ended:?}");
-            let answer = reqwest::get(url.clone());
+            let answer = client.get(&url).send();
             async { answer.await.ok().filter(|answer| answer.status().is_success()) }
         })
         .await;
@@ -110,7 +154,8 @@ impl Sweeper {
     /// Where it listens, as this host sees it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
     /// Its port, for those who reach this host under another address.
@@ -161,7 +206,7 @@ impl Sweeper {
     ///
     /// When it does not answer.
     pub async fn metrics(&self) -> String {
-        let request = reqwest::Client::new().get(format!("{}/metrics", self.url())).bearer_auth(self.operator_token());
+        let request = self.client().get(format!("{}/metrics", self.url())).bearer_auth(self.operator_token());
         let answer = request.send().await.expect("the sweeper answers");
         assert!(answer.status().is_success(), "{answer:?}");
         answer.text().await.expect("the metrics are text")

@@ -1,6 +1,6 @@
 //! The counters of ingest, how the scopes stand, and their exposition in the Prometheus text format.
 
-use super::problem::Reason;
+use super::{problem::Reason, tls};
 use crate::{ingest, rules, sweep::ScopeStatus};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -41,6 +41,7 @@ pub fn install() {
         metrics::describe_counter!(JOINED, "Joins by which a node got a token, renewals included.");
         metrics::describe_counter!(REFUSED, "Requests that were refused, by reason.");
         metrics::describe_counter!(rules::REFUSED, "Versions of the rules file that were refused.");
+        metrics::describe_counter!(tls::REFUSED, "Changes of the TLS files that were refused.");
         metrics::describe_histogram!(ingest::GROUP_SIZE, "Senders whose heartbeats were stored in one transaction.");
         metrics::describe_gauge!(
             DISPUTED,
@@ -51,7 +52,7 @@ pub fn install() {
             "Seconds since a scope was last read as a whole; NaN if never or not known."
         );
         metrics::describe_gauge!(SCOPE_COMPLETE, "1 if the last sweep read all of a scope, else 0; NaN if not known.");
-        for name in [STORED, DUPLICATE, LOST, JOINED, rules::REFUSED] {
+        for name in [STORED, DUPLICATE, LOST, JOINED, rules::REFUSED, tls::REFUSED] {
             metrics::counter!(name).increment(0);
         }
         handle

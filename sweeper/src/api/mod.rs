@@ -22,11 +22,13 @@ mod server;
 mod strangers;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, establish, join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
 pub use server::serve;
+pub use tls::{Tls, TlsError};
 
 use crate::{
     config::IdentityConfig,

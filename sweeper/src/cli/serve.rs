@@ -27,6 +27,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let channels = channels(&config)?;
     let timetable = Arc::new(Timetable::new(&config.sweep)?);
     let rules = config.ingest.rules_file.as_deref().map(RulesStore::open).transpose()?.map(Arc::new);
+    let tls = config.api.tls().map(|(certificate, key)| api::Tls::open(certificate, key)).transpose()?.map(Arc::new);
     // As AWS's SDKs have it, which read the inventory.
     let set = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
     let sts_endpoint = set("AWS_ENDPOINT_URL_STS").or_else(|| set("AWS_ENDPOINT_URL"));
@@ -48,8 +49,14 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         channels = ?channels.names(),
         join_token_file = %config.join_token_file().display(),
         operator_token_file = %config.operator_token_file().display(),
+        tls = tls.is_some(),
         "serving"
     );
+    if tls.is_none() && !config.api.listen.ip().is_loopback() {
+        tracing::warn!(
+            "tokens and heartbeats cross the network in clear text, unless a proxy before this port ends TLS (`api.tls_certificate`)"
+        );
+    }
 
     let stop = CancellationToken::new();
     // Holds the latest ticks so far: what was missed while nobody served is caught up with now, once.
@@ -65,7 +72,10 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
     let identity = config.identity;
     let state = api::AppState::new(store, ingest, rules, timetable, identity, verifier);
-    tasks.spawn(served(listener, state, stop.clone()));
+    if let Some(tls) = tls.clone() {
+        tasks.spawn(watching_tls(tls, stop.clone()));
+    }
+    tasks.spawn(served(listener, state, tls, stop.clone()));
 
     let ended = tokio::select! {
         signal = asked_to_stop() => { signal?; None }
@@ -103,8 +113,18 @@ async fn scheduled(
     Ok(timetable.run(ticks, stop).await?)
 }
 
-async fn served(listener: TcpListener, state: api::AppState, stop: CancellationToken) -> anyhow::Result<()> {
-    api::serve(listener, state, async move { stop.cancelled().await }).await;
+async fn served(
+    listener: TcpListener,
+    state: api::AppState,
+    tls: Option<Arc<api::Tls>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    api::serve(listener, state, tls, async move { stop.cancelled().await }).await;
+    Ok(())
+}
+
+async fn watching_tls(tls: Arc<api::Tls>, stop: CancellationToken) -> anyhow::Result<()> {
+    tls.watch(stop).await;
     Ok(())
 }
 

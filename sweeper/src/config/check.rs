@@ -50,7 +50,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         }
         Err(ConfigError::WrongValue { origin: origins.of(key), key: key.to_owned(), reason: reason.to_owned() })
     };
-    let Config { store, ingest, aws, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
+    let Config { store, api, ingest, aws, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
 
     let url = config.store_url();
     let scheme = url.expose().split(':').next().unwrap_or_default();
@@ -66,6 +66,16 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must be at least as long as `verdict.lookback`",
     )?;
     require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
+    require(
+        api.tls_key.is_some() || api.tls_certificate.is_none(),
+        "api.tls_key",
+        "is needed, because `api.tls_certificate` is set",
+    )?;
+    require(
+        api.tls_certificate.is_some() || api.tls_key.is_none(),
+        "api.tls_certificate",
+        "is needed, because `api.tls_key` is set",
+    )?;
     require(!ingest.clock_skew.is_zero(), "ingest.clock_skew", "must be longer than nothing; clocks are never equal")?;
     require(
         aws.own_account || !aws.accounts.is_empty(),

@@ -5,7 +5,11 @@ use super::{
     secret::{self, Secret},
 };
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// `[store]`: the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,11 +44,24 @@ pub struct ApiConfig {
     pub listen: SocketAddr,
     /// Where the operator token is written at first start; by default `operator-token` in the data directory.
     pub operator_token_file: Option<PathBuf>,
+    /// PEM file with the certificate to show, and those that lead from it to a root. It switches TLS on.
+    pub tls_certificate: Option<PathBuf>,
+    /// PEM file with the certificate's key.
+    pub tls_key: Option<PathBuf>,
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8090)), operator_token_file: None }
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8090));
+        Self { listen, operator_token_file: None, tls_certificate: None, tls_key: None }
+    }
+}
+
+impl ApiConfig {
+    /// The files of certificate and key, if TLS is on.
+    #[must_use]
+    pub fn tls(&self) -> Option<(&Path, &Path)> {
+        Some((self.tls_certificate.as_deref()?, self.tls_key.as_deref()?))
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod clouds;
+mod tls;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use heartbeat::{

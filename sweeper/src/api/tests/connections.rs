@@ -1,7 +1,7 @@
 //! Connections over a real socket, with short limits.
 
 use super::*;
-use crate::api::server::serve_with;
+use crate::api::server::{Limits, serve_with};
 use std::net::SocketAddr;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -20,7 +20,8 @@ async fn serve() -> (TestApp, SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel();
     let shutdown = async { stopped.await.unwrap_or_default() };
-    let served = tokio::spawn(serve_with(listener, app.state.clone(), shutdown, HEAD, 2));
+    let served =
+        tokio::spawn(serve_with(listener, app.state.clone(), None, shutdown, Limits { head: HEAD, connections: 2 }));
     (app, address, stop, served)
 }
 
