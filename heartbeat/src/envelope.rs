@@ -4,13 +4,9 @@
 //! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, these become at most [`MAX_DECODED_BYTES`] of messages, and names are
 //! cut by the sender at [`MAX_NAME_BYTES`] or the envelope is refused.
 
-use crate::{BootId, NodeId, decoded_size, wire};
+use crate::{BootId, NodeId, decoded_size, packing, wire};
 use prost::Message as _;
-use std::{
-    io::{Read as _, Write as _},
-    sync::LazyLock,
-};
-use zstd::dict::DecoderDictionary;
+use std::io::{Read as _, Write as _};
 
 /// Version of the contract that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -44,16 +40,15 @@ pub const MAX_PEER_GROUPS: usize = 64;
 pub const MAX_CAPABILITIES: usize = 128;
 /// Longest name, key or reason, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
+/// What is unpacked and parsed within a tenth of a millisecond or so: a heartbeat of twenty workloads has 5 kB.
+const SMALL_BYTES: usize = 32 * 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
 const MAX_WINDOW_LOG: u32 = 22;
 /// What most envelopes share, for zstd to refer to: names of capabilities, reasons, the shape of a row. It is a part of the contract's version 1 and
 /// never changes within it. It makes a heartbeat with five workloads a fourth as long, one with fifty half as long.
 pub const DICTIONARY: &[u8] = include_bytes!("../proto/heartbeat-v1.dictionary");
-/// It, taken in once: that costs more than to unpack a heartbeat.
-pub(crate) static UNPACKING: LazyLock<DecoderDictionary<'static>> =
-    LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 /// zstd's own default.
-const COMPRESSION_LEVEL: i32 = 3;
+pub(crate) const COMPRESSION_LEVEL: i32 = 3;
 
 /// Why bytes are not an acceptable envelope.
 #[derive(Debug, thiserror::Error)]
@@ -111,10 +106,13 @@ pub struct Checked {
 /// # Errors
 /// Only if zstd cannot get memory.
 pub fn encode(envelope: &wire::Envelope) -> std::io::Result<Vec<u8>> {
+    let plain = envelope.encode_to_vec();
     let mut encoder = zstd::Encoder::with_dictionary(Vec::new(), COMPRESSION_LEVEL, DICTIONARY)?;
     // A frame does not name its dictionary: with another one, only its checksum tells that what came out is nonsense.
     encoder.include_checksum(true)?;
-    encoder.write_all(&envelope.encode_to_vec())?;
+    // Who knows the length unpacks it in one go.
+    encoder.set_pledged_src_size(u64::try_from(plain.len()).ok())?;
+    encoder.write_all(&plain)?;
     encoder.finish()
 }
 
@@ -149,6 +147,24 @@ pub fn decode(body: &[u8]) -> Result<Checked, DecodeError> {
     unpack(body)?.decode()
 }
 
+/// Whether a body says of itself that it is quickly unpacked. Nothing else of it is true yet; unpacking one that lies ends where it said that it would.
+#[must_use]
+pub fn is_small(body: &[u8]) -> bool {
+    body.len() <= SMALL_BYTES && packing::told_bytes(body).is_some_and(|told| told <= SMALL_BYTES)
+}
+
+const TOO_LONG: DecodeError = DecodeError::TooLarge { limit_bytes: MAX_DECOMPRESSED_BYTES, stage: "decompressed" };
+
+/// A frame that does not tell its length: at most one byte more than is allowed.
+fn unpack_slowly(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut plain = Vec::new();
+    let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
+    let mut decoder = zstd::Decoder::with_prepared_dictionary(body, &packing::UNPACKING)?;
+    decoder.window_log_max(MAX_WINDOW_LOG)?;
+    decoder.take(limit).read_to_end(&mut plain)?;
+    Ok(plain)
+}
+
 /// Decompresses an envelope and counts what it would take in memory.
 ///
 /// # Errors
@@ -157,16 +173,14 @@ pub fn unpack(body: &[u8]) -> Result<Unpacked, DecodeError> {
     if body.len() > MAX_BODY_BYTES {
         return Err(DecodeError::TooLarge { limit_bytes: MAX_BODY_BYTES, stage: "compressed" });
     }
-    let mut plain = Vec::new();
-    let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
-    zstd::Decoder::with_prepared_dictionary(body, &UNPACKING)
-        .and_then(|mut decoder| {
-            decoder.window_log_max(MAX_WINDOW_LOG)?;
-            decoder.take(limit).read_to_end(&mut plain)
-        })
-        .map_err(DecodeError::Compression)?;
+    let plain = match packing::told_bytes(body) {
+        Some(told) if told <= MAX_DECOMPRESSED_BYTES => packing::unpack(body, told),
+        Some(_) => return Err(TOO_LONG),
+        None => unpack_slowly(body),
+    };
+    let plain = plain.map_err(DecodeError::Compression)?;
     if plain.len() > MAX_DECOMPRESSED_BYTES {
-        return Err(DecodeError::TooLarge { limit_bytes: MAX_DECOMPRESSED_BYTES, stage: "decompressed" });
+        return Err(TOO_LONG);
     }
     let decoded_bytes = decoded_size::of_envelope(&plain, MAX_DECODED_BYTES)
         .map_err(|decoded_size::Malformed| DecodeError::Malformed)?;

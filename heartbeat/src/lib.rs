@@ -9,6 +9,7 @@ mod decoded_size;
 pub mod envelope;
 pub mod identity;
 mod json;
+mod packing;
 mod stored;
 pub mod sts;
 pub mod text;

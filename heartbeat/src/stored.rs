@@ -1,40 +1,18 @@
 //! One heartbeat as it is kept: packed alone, with the contract's dictionary, so that each can be read alone.
 
 use crate::{
-    envelope::{DICTIONARY, MAX_DECOMPRESSED_BYTES, UNPACKING},
+    envelope::MAX_DECOMPRESSED_BYTES,
+    packing::{pack, told_bytes, unpack},
     wire::Heartbeat,
 };
 use prost::Message as _;
-use std::{cell::RefCell, sync::LazyLock};
-use zstd::{
-    bulk::{Compressor, Decompressor},
-    dict::EncoderDictionary,
-};
-
-/// zstd's default.
-const COMPRESSION_LEVEL: i32 = 3;
-
-// To take the dictionary in costs more than to pack a heartbeat: each thread does it once.
-static PACKING: LazyLock<EncoderDictionary<'static>> =
-    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, COMPRESSION_LEVEL));
-
-thread_local! {
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-}
 
 /// Packs a heartbeat.
 ///
 /// # Errors
 /// Only if zstd cannot get memory.
 pub fn pack_one(heartbeat: &Heartbeat) -> std::io::Result<Vec<u8>> {
-    COMPRESSOR.with_borrow_mut(|compressor| {
-        let compressor = match compressor {
-            Some(compressor) => compressor,
-            None => compressor.insert(Compressor::with_prepared_dictionary(&PACKING)?),
-        };
-        compressor.compress(&heartbeat.encode_to_vec())
-    })
+    pack(&heartbeat.encode_to_vec())
 }
 
 /// Reads a heartbeat that was packed with this dictionary, or without any, as versions before did.
@@ -42,22 +20,15 @@ pub fn pack_one(heartbeat: &Heartbeat) -> std::io::Result<Vec<u8>> {
 /// # Errors
 /// If it is damaged, or larger than an accepted envelope is.
 pub fn unpack_one(packed: &[u8]) -> std::io::Result<Heartbeat> {
-    let plain = DECOMPRESSOR.with_borrow_mut(|decompressor| {
-        let decompressor = match decompressor {
-            Some(decompressor) => decompressor,
-            None => decompressor.insert(Decompressor::with_prepared_dictionary(&UNPACKING)?),
-        };
-        // A frame that tells its length takes no more than that.
-        let told = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
-        let bytes = told.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_DECOMPRESSED_BYTES);
-        decompressor.decompress(packed, bytes.min(MAX_DECOMPRESSED_BYTES))
-    })?;
-    Heartbeat::decode(plain.as_slice()).map_err(std::io::Error::other)
+    // A frame that tells its length takes no more than that.
+    let bytes = told_bytes(packed).unwrap_or(MAX_DECOMPRESSED_BYTES).min(MAX_DECOMPRESSED_BYTES);
+    Heartbeat::decode(unpack(packed, bytes)?.as_slice()).map_err(std::io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope::COMPRESSION_LEVEL;
     use crate::wire::{Host, WorkloadActivity};
 
     fn heartbeat() -> Heartbeat {

@@ -104,6 +104,26 @@ fn a_small_body_that_unpacks_to_much_is_refused() {
     assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge { stage: "decompressed", .. })));
 }
 
+/// A frame tells its length in its head, where a stranger may write anything.
+#[test]
+fn a_frame_that_lies_about_its_length_is_refused_and_none_is_small_that_does_not_tell() {
+    let body = encode(&sample()).unwrap();
+    assert!(envelope::is_small(&body), "what agents send");
+    // Magic number, descriptor, then the length, in one byte less 0, two bytes less 256, or four bytes.
+    let (descriptor, at) = (body[4], 5 + usize::from(body[4] & 0x20 == 0));
+    let width = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    for told in [0_u64, 1, 200] {
+        let mut liar = body.clone();
+        liar[at..at + width].copy_from_slice(&told.to_le_bytes()[..width]);
+        assert!(matches!(decode(&liar), Err(DecodeError::Compression(_))), "{told}");
+    }
+    let silent = zstd::stream::encode_all([0_u8; 100].as_slice(), 3).unwrap();
+    assert!(!envelope::is_small(&silent));
+    let long = zstd::bulk::compress(&vec![0; 5 << 20], 3).unwrap();
+    assert!(!envelope::is_small(&long) && long.len() < 1_000);
+    assert!(matches!(decode(&long), Err(DecodeError::TooLarge { stage: "decompressed", .. })));
+}
+
 /// A field that is as short as it can be: an empty message or text.
 const fn empty(number: u8) -> [u8; 2] {
     [number << 3 | 2, 0]

@@ -129,6 +129,7 @@ impl Ingest {
     ) -> Result<(BootId, Stored), Rejected> {
         // As many are unpacked as there are slots, and no more wait for memory. What is under way keeps both, though its sender may be gone.
         let slot = self.decoder_slot().await?;
+        let is_small = heartbeat::envelope::is_small(&body);
         let (Sender { node_id, token }, skew, memory) = (sender.clone(), self.clock_skew, Arc::clone(&self.memory));
         let pack = move |unpacked: Unpacked, memory: OwnedSemaphorePermit| {
             let envelope = unpacked.decode()?;
@@ -139,16 +140,17 @@ impl Ingest {
             clock::check(Timestamp::now(), skew, &envelope)?;
             Ok((envelope.boot_id, Delivery::new(&envelope, Some(token))?, memory))
         };
-        // Nearly always there is memory for it: then all is done in one go.
-        let unpacked = blocking(move || {
+        // Nearly always there is memory for it: then all is done in one go; and it is small: then it is done here, for another thread takes longer to wake up.
+        let unpack = move || {
             let unpacked = heartbeat::unpack(&body)?;
             let held = (slot, held);
             match memory.try_acquire_many_owned(units(unpacked.decoded_bytes())) {
                 Ok(memory) => Ok(Ok(pack(unpacked, memory)?)),
                 Err(_) => Ok(Err((unpacked, pack, held))),
             }
-        });
-        let packed = match unpacked.await? {
+        };
+        let unpacked = if is_small { unpack()? } else { blocking(unpack).await? };
+        let packed = match unpacked {
             Ok(packed) => packed,
             Err((unpacked, pack, held)) => {
                 let memory = self.memory(unpacked.decoded_bytes()).await?;

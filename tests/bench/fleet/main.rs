@@ -43,7 +43,7 @@ use sweeper::{
 
 const REGION: &str = "us-east-1";
 /// Connections of the clients in all.
-const CONNECTIONS: usize = 256;
+const CONNECTIONS: usize = 1_024;
 /// Nodes of one group while the window is filled.
 const FILLED_AT_ONCE: usize = 16;
 
