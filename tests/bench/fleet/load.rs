@@ -1,6 +1,6 @@
 //! The agents' side: connections that stay open, each shared by the nodes of its part of the fleet.
 
-use crate::made_up::{Node, Packer};
+use crate::made_up::{Node, Packer, Timeline};
 use heartbeat::api::{CONTENT_ENCODING, CONTENT_TYPE, HEARTBEATS_PATH};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::{
     net::TcpStream,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep},
 };
 
 /// What came back.
@@ -81,28 +81,27 @@ impl Client {
     }
 }
 
-fn pack(packer: &mut Packer, node: &Node, sequence: u64) -> Bytes {
-    let now_ms = Timestamp::now().as_millisecond();
-    packer.pack(&node.envelope(vec![node.heartbeat(sequence, now_ms)], now_ms)).into()
+fn pack(packer: &mut Packer, node: &Node, sequence: u64, ended: i64) -> Bytes {
+    packer.pack(&node.envelope(vec![node.heartbeat(sequence, ended)], ended)).into()
 }
 
 /// What each node sends.
 fn packed(nodes: &[Node], sequence: u64) -> Vec<Bytes> {
-    let mut packer = Packer::new();
-    nodes.iter().map(|node| pack(&mut packer, node, sequence)).collect()
+    let (mut packer, now) = (Packer::new(), Timestamp::now().as_millisecond());
+    nodes.iter().map(|node| pack(&mut packer, node, sequence, now)).collect()
 }
 
-/// Each node sends one heartbeat of this sequence; `per_s` a second, or as fast as they are answered over so many connections. What is sent that fast
+/// Each node sends one heartbeat of this sequence, when it is due or as fast as they are answered over so many connections. What is sent that fast
 /// was packed before the clock starts: making heartbeats up is no part of taking them in.
 pub(crate) async fn send(
     address: &str,
     nodes: &Arc<Vec<Node>>,
     sequence: u64,
     connections: usize,
-    per_s: Option<f64>,
+    due: Option<Timeline>,
 ) -> Answers {
     let next = Arc::new(AtomicUsize::new(0));
-    let packed = Arc::new(if per_s.is_none() { packed(nodes, sequence) } else { Vec::new() });
+    let packed = Arc::new(if due.is_none() { packed(nodes, sequence) } else { Vec::new() });
     let began = Instant::now();
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..connections {
@@ -114,10 +113,14 @@ pub(crate) async fn send(
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(node) = nodes.get(at) else { return (ms, statuses) };
-                if let Some(per_s) = per_s {
-                    sleep_until(began + Duration::from_secs_f64(at as f64 / per_s)).await;
-                }
-                let body = packed.get(at).cloned().unwrap_or_else(|| pack(&mut packer, node, sequence));
+                let body = match due.map(|timeline| timeline.ended(sequence, at)) {
+                    Some(ended) => {
+                        let ahead = ended - Timestamp::now().as_millisecond();
+                        sleep(Duration::from_millis(ahead.try_into().unwrap_or(0))).await;
+                        pack(&mut packer, node, sequence, ended)
+                    }
+                    None => packed[at].clone(),
+                };
                 let sent = Instant::now();
                 let status = client.send(&node.token(), body).await;
                 *statuses.entry(status.as_u16()).or_default() += 1;

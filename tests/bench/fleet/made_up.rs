@@ -14,6 +14,31 @@ pub(crate) const INTERVAL_MS: i64 = 30_000;
 /// Workloads of a node.
 const WORKLOADS: u64 = 20;
 
+/// When the heartbeats of a fleet end: the nodes one after the other, each every 30 s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeline {
+    /// End of the first node's heartbeat of sequence 0, in milliseconds since 1970-01-01 UTC.
+    begin_unix_ms: i64,
+    nodes: usize,
+}
+
+impl Timeline {
+    /// That of so many nodes, whose first one ends the heartbeat of this sequence at this time.
+    pub(crate) fn through(sequence: u64, unix_ms: i64, nodes: usize) -> Self {
+        Self { begin_unix_ms: unix_ms - small(sequence) * INTERVAL_MS, nodes }
+    }
+
+    /// When the node at this place ends the heartbeat of this sequence.
+    pub(crate) fn ended(&self, sequence: u64, at: usize) -> i64 {
+        let offset = small(at) * INTERVAL_MS / small(self.nodes);
+        self.begin_unix_ms + small(sequence) * INTERVAL_MS + offset
+    }
+}
+
+fn small<T: TryInto<i64>>(number: T) -> i64 {
+    number.try_into().unwrap_or_else(|_| panic!("a small number"))
+}
+
 /// One node.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {

@@ -18,7 +18,7 @@ mod made_up;
 
 use clap::{Parser, ValueEnum};
 use heartbeat::NodeId;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Moto},
     binaries,
@@ -27,7 +27,7 @@ use lab::{
     sweeper::Sweeper,
     timed::{self, Run, median},
 };
-use made_up::{INTERVAL_MS, Node};
+use made_up::{Node, Timeline};
 use sea_orm::{ConnectionTrait as _, Statement};
 use serde_json::{Value, json};
 use std::{
@@ -44,6 +44,10 @@ use sweeper::{
 const REGION: &str = "us-east-1";
 /// Connections of the clients in all.
 const CONNECTIONS: usize = 1_024;
+/// Windows are filled up to a moment that lies ahead by what this takes, so that the fleet goes on from there without a gap.
+const FILLED_PER_S: u64 = 4_000;
+/// Nobody sends while sweeps are measured, and no sweep may take that for silence.
+const NEVER_SILENT: u32 = 1_000;
 /// Nodes of one group while the window is filled.
 const FILLED_AT_ONCE: usize = 16;
 
@@ -121,9 +125,16 @@ async fn main() {
     site.forget_senders().await;
     let fleet = site.fleet(arguments.nodes);
     site.join(&fleet).await;
-    note("filled_per_s", json!(site.fill(&fleet, arguments.window).await));
+    let ahead_s = fleet.len() as u64 * arguments.window / FILLED_PER_S + 5;
+    let full_at = Timestamp::now() + SignedDuration::from_secs(ahead_s.cast_signed());
+    let timeline = Timeline::through(arguments.window, full_at.as_millisecond(), fleet.len());
+    note("filled_per_s", json!(site.fill(&fleet, timeline, arguments.window).await));
+    assert!(
+        Timestamp::now() <= full_at + SignedDuration::from_secs(30),
+        "windows are filled at fewer than {FILLED_PER_S} heartbeats a second"
+    );
     note("heartbeat_packed_bytes", json!(bytes));
-    for (name, value) in site.paced(&fleet, &arguments).await {
+    for (name, value) in site.paced(&fleet, timeline, &arguments).await {
         note(name, value);
     }
     for (name, value) in site.bytes().await {
@@ -141,6 +152,9 @@ async fn main() {
             note("first_sweep_with_agents_s", json!(run.wall_s()));
         }
     }
+    let idle = arguments.nodes.div_ceil(10);
+    let all_told = arguments.window < 60 || counts["idle"] == idle && counts["active"] == arguments.nodes - idle;
+    assert!(all_told, "{counts}: one in ten is idle, the others work");
     note("verdict_counts", counts);
     note("sweep_with_agents_s", json!(median(runs.iter().map(Run::wall_s).collect())));
     note("sweep_with_agents_peak_mb", json!(median(runs.iter().map(Run::peak_mb).collect())));
@@ -172,8 +186,9 @@ impl Site {
             }
             Database::Sqlite => (None, format!("sqlite://{}?mode=rwc", folder.path().join("fleet.db").display())),
         };
-        let config =
-            format!("[store]\nurl = \"{url}\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[aws]\nenabled = \"no\"\n");
+        let config = format!(
+            "[store]\nurl = \"{url}\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[aws]\nenabled = \"no\"\n[verdict]\nmissed_heartbeats = {NEVER_SILENT}\n"
+        );
         let program = binaries::release_sweeper();
         let sweeper = Sweeper::start_build(program, &folder.path().join("sweeper"), &config, &[]).await;
         let store = Store::connect(&url).await.expect("the database opens");
@@ -198,7 +213,8 @@ impl Site {
             .env("SWEEPER_AWS__ENABLED", "yes")
             .env("SWEEPER_AWS__REGIONS", REGION)
             .env("SWEEPER_AWS__LISTING_TIMEOUT", "1h")
-            .env("SWEEPER_PRICING__SOURCE", "none");
+            .env("SWEEPER_PRICING__SOURCE", "none")
+            .env("SWEEPER_VERDICT__MISSED_HEARTBEATS", NEVER_SILENT.to_string());
         let (run, output) = timed::run(&mut command, &self.folder.path().join("sweep"));
         let report: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
         assert_eq!(report["complete"], true, "{:#}", report["scopes"]);
@@ -259,17 +275,19 @@ impl Site {
         self.sweeper.url().trim_start_matches("http://").to_owned()
     }
 
-    /// Fills the window of each node up to now, and says how many heartbeats a second that were.
-    async fn fill(&self, fleet: &[Node], window: u64) -> f64 {
-        let (state_policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
+    /// Fills the window of each node, and says how many heartbeats a second that were.
+    async fn fill(&self, fleet: &[Node], timeline: Timeline, window: u64) -> f64 {
+        let policy = Policy { missed_heartbeats: NEVER_SILENT, ..Policy::default() };
+        let (state_policy, now) = (StatePolicy::new(policy), Timestamp::now());
         let began = Instant::now();
         for (done, nodes) in fleet.chunks(FILLED_AT_ONCE).enumerate() {
-            let delivery = |node: &Node| {
-                let beats = (1..=window).map(|sequence| node.heartbeat(sequence, ended(now, window, sequence)));
+            let delivery = |(at, node): (usize, &Node)| {
+                let at = done * FILLED_AT_ONCE + at;
+                let beats = (1..=window).map(|sequence| node.heartbeat(sequence, timeline.ended(sequence, at)));
                 let envelope = node.envelope(beats.collect(), now.as_millisecond());
                 Delivery::new(&sample::checked(&envelope), None).expect("zstd has memory")
             };
-            let group: Vec<_> = nodes.iter().map(delivery).collect();
+            let group: Vec<_> = nodes.iter().enumerate().map(delivery).collect();
             self.store.commit(&group, &state_policy, now).await.expect("the database takes them");
             if done % 200 == 0 {
                 eprintln!("filled {} of {} windows", done * FILLED_AT_ONCE, fleet.len());
@@ -279,16 +297,20 @@ impl Site {
     }
 
     /// Each node sends every 30 s, for so many minutes.
-    async fn paced(&self, fleet: &Arc<Vec<Node>>, arguments: &Arguments) -> Vec<(&'static str, Value)> {
-        let per_s = fleet.len() as f64 / 30.0;
+    async fn paced(
+        &self,
+        fleet: &Arc<Vec<Node>>,
+        timeline: Timeline,
+        arguments: &Arguments,
+    ) -> Vec<(&'static str, Value)> {
         // Tokens are looked up once in half an hour, which is no part of a steady state.
         let mut sequence = arguments.window + 1;
-        load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(per_s)).await;
+        load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(timeline)).await;
         let before = self.statements().await;
         let mut all = load::Answers::default();
         for _ in 0..arguments.paced_minutes * 2 {
             sequence += 1;
-            let answers = load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(per_s)).await;
+            let answers = load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(timeline)).await;
             all.ms.extend(answers.ms);
             all.wall_s += answers.wall_s;
             answers.statuses.into_iter().for_each(|(status, count)| *all.statuses.entry(status).or_default() += count);
@@ -323,34 +345,34 @@ impl Site {
         };
         let (heartbeats, states) =
             (one("SELECT count(*) AS n FROM heartbeats").await, one("SELECT count(*) AS n FROM node_state").await);
+        let length = one("SELECT CAST(avg(length(state)) AS bigint) AS n FROM node_state").await;
         if self.postgres.is_none() {
             let file = std::fs::metadata(self.folder.path().join("fleet.db")).expect("the database");
             return vec![
                 ("heartbeats_stored", json!(heartbeats)),
+                ("node_state_text_bytes", json!(length)),
                 ("database_bytes_per_heartbeat", json!(file.len() as f64 / heartbeats)),
             ];
         }
         let of = async |table: &str| one(&format!("SELECT pg_total_relation_size('{table}') AS n")).await;
         vec![
             ("heartbeats_stored", json!(heartbeats)),
+            ("node_state_text_bytes", json!(length)),
             ("disk_bytes_per_heartbeat", json!(of("heartbeats").await / heartbeats)),
             ("disk_bytes_per_node_state", json!(of("node_state").await / states)),
         ]
     }
 }
 
-fn ended(now: Timestamp, window: u64, sequence: u64) -> i64 {
-    now.as_millisecond() - i64::try_from(window - sequence).expect("a small number") * INTERVAL_MS
-}
-
 /// Verdicts a second on one core: by the states of nodes, as a sweep of a large fleet takes them from the database.
 fn verdicts() -> f64 {
     let (state_policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
+    let timeline = Timeline::through(90, now.as_millisecond(), 1);
     let states: Vec<String> = (1..200_u64)
         .map(|number| {
             let node = Node { id: sample::node(0), number };
             let samples = (1..=90)
-                .map(|sequence| NodeSample::of(node.boot(), &node.heartbeat(sequence, ended(now, 90, sequence))));
+                .map(|sequence| NodeSample::of(node.boot(), &node.heartbeat(sequence, timeline.ended(sequence, 0))));
             let state = NodeState::of(samples.map(|sample| sample.expect("a whole heartbeat")), &state_policy);
             serde_json::to_string(&state.expect("a state")).expect("JSON")
         })
