@@ -6,7 +6,7 @@
 //! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
 //! discarded when the server refuses it for good or after `outbox.discard_after`, never because of a number of attempts: a
-//! server may be down for a weekend.
+//! server may be down for a weekend. What is due, and who holds a claim, is by the database's clock: sweepers need not agree on the time.
 
 use crate::{
     config::{self, Config, EmailTls, OutboxConfig},
@@ -22,8 +22,7 @@ use notifier::{
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Time for the database around an attempt, added to the attempt's own limit. A sweeper whose clock is further off than
-/// this from another's could send a message a second time.
+/// Time for the database around an attempt, added to the attempt's own limit.
 const MARGIN: Duration = Duration::from_secs(20);
 /// How often the outbox is looked at when nothing says when the next message is due.
 const LOOK: Duration = Duration::from_secs(5);
@@ -150,7 +149,7 @@ async fn deliver_channel(
 ) -> Result<Delivered, StoreError> {
     let mut delivered = Delivered::default();
     loop {
-        let now = Timestamp::now();
+        let now = store.now().await?;
         let until = now.checked_add(channels.claim(channel)).unwrap_or(Timestamp::MAX);
         let Some(message) = store.claim_message(channel, now, until).await? else { return Ok(delivered) };
         attempt(store, channels, config, &message, &mut delivered).await?;
@@ -173,7 +172,7 @@ async fn attempt(
         Some(answered) => match store.answered(answered, channel).await? {
             // What it answers is said first.
             Answered::Waits(until) => {
-                let soonest = Timestamp::now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
+                let soonest = store.now().await?.checked_add(LOOK).unwrap_or(Timestamp::MAX);
                 return store.postpone_message(message, until.max(soonest)).await;
             }
             Answered::Sent(receipt) => Some(receipt),
@@ -181,7 +180,7 @@ async fn attempt(
         },
     };
     let result = channels.send(message, answers.as_deref()).await;
-    let now = Timestamp::now();
+    let now = store.now().await?;
     match result {
         Ok(receipt) => {
             store.message_sent(message, &receipt, now).await?;
@@ -223,11 +222,7 @@ pub async fn run(store: Store, channels: Channels, config: OutboxConfig, stop: C
     let names = channels.names();
     while !stop.is_cancelled() {
         let wait = match deliver_due(&store, &channels, &config).await {
-            Ok(_) => match store.next_message_due(&names).await {
-                Ok(Some(due)) => Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or_default().min(LOOK),
-                Ok(None) => LOOK,
-                Err(error) => complain(&error),
-            },
+            Ok(_) => next(&store, &names).await.unwrap_or_else(|error| complain(&error)),
             Err(error) => complain(&error),
         };
         tokio::select! {
@@ -235,6 +230,13 @@ pub async fn run(store: Store, channels: Channels, config: OutboxConfig, stop: C
             () = tokio::time::sleep(wait.max(Duration::from_millis(50))) => {}
         }
     }
+}
+
+/// After how long the outbox is to be looked at again.
+async fn next(store: &Store, channels: &[&str]) -> Result<Duration, StoreError> {
+    let Some(due) = store.next_message_due(channels).await? else { return Ok(LOOK) };
+    let wait = Duration::try_from(due.duration_since(store.now().await?)).unwrap_or_default();
+    Ok(wait.min(LOOK))
 }
 
 fn complain(error: &StoreError) -> Duration {

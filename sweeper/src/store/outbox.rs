@@ -4,7 +4,7 @@ mod messages;
 
 pub use messages::{Message, MessageState};
 
-use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, corrupt, database_now, from_unix_ms, to_unix_ms};
 use crate::{findings::FindingId, reconcile::EventId};
 use jiff::Timestamp;
 use notifier::{Receipt, message::FindingNotice};
@@ -123,22 +123,24 @@ async fn find(
     row.one(connection).await.doing("look up a message")
 }
 
-/// Puts a message into the outbox unless the event has one for this channel already.
+/// Puts a message into the outbox, due at once, unless the event has one for this channel already. When it is due, and who has claimed it until when, is by the
+/// database's clock: whoever sends it need not agree with whoever wrote it on what time it is.
 pub(crate) async fn put(
     transaction: &impl ConnectionTrait,
     event: &EventId,
     channel: &str,
     notice: &FindingNotice,
     answers: Option<EventId>,
-    now: Timestamp,
+    created_at: Timestamp,
 ) -> Result<(), StoreError> {
+    let now = database_now(transaction).await?;
     let row = row::ActiveModel {
         event_id: Set(event.0.clone()),
         channel: Set(channel.to_owned()),
         notice: Set(serde_json::to_string(notice).map_err(|error| corrupt("a notice", error))?),
         state: Set(PENDING.to_owned()),
         attempts: Set(0),
-        created_unix_ms: Set(to_unix_ms(now)),
+        created_unix_ms: Set(to_unix_ms(created_at)),
         next_attempt_unix_ms: Set(to_unix_ms(now)),
         claimed_until_unix_ms: Set(0),
         sent_unix_ms: Set(None),

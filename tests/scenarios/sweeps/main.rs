@@ -37,6 +37,7 @@ lab::on_both_databases! {
     a_sweep_that_was_paused_past_its_lease_writes_nothing_and_is_done_again,
     a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_finding,
     a_claimed_message_is_left_alone_until_its_claim_ends,
+    a_message_of_a_sweeper_whose_clock_is_ahead_is_due_at_once,
     a_message_waits_for_its_next_attempt_and_may_be_discarded,
 }
 
@@ -197,7 +198,8 @@ async fn a_claimed_message_is_left_alone_until_its_claim_ends(url: String) {
     let mut site = Site::new(&url).await;
     site.pass(20, 0).await;
     site.sweep().await;
-    let (store, now) = (&site.context.store, site.now() + SignedDuration::from_mins(1));
+    let store = &site.context.store;
+    let now = store.now().await.unwrap();
     let until = now + SignedDuration::from_mins(10);
     let claim = async |at: Timestamp| store.claim_message("slack", at, until).await.unwrap();
     let (one, two) = tokio::join!(claim(now), claim(now));
@@ -206,11 +208,24 @@ async fn a_claimed_message_is_left_alone_until_its_claim_ends(url: String) {
     assert!(claim(until).await.is_some(), "who died with a claim leaves it to others");
 }
 
+async fn a_message_of_a_sweeper_whose_clock_is_ahead_is_due_at_once(url: String) {
+    let mut site = Site::new(&url).await;
+    site.began = Timestamp::now() + SignedDuration::from_hours(5);
+    site.pass(20, 0).await;
+    site.sweep().await;
+    assert_eq!(site.pending().await, 2);
+    let store = &site.context.store;
+    let now = store.now().await.unwrap();
+    assert!(store.next_message_due(&["email"]).await.unwrap().is_some_and(|due| due <= now));
+    assert!(store.claim_message("email", now, now).await.unwrap().is_some());
+}
+
 async fn a_message_waits_for_its_next_attempt_and_may_be_discarded(url: String) {
     let mut site = Site::new(&url).await;
     site.pass(20, 0).await;
     site.sweep().await;
-    let (store, now) = (&site.context.store, site.now() + SignedDuration::from_mins(1));
+    let store = &site.context.store;
+    let now = store.now().await.unwrap();
     let claim = async |channel: &str, at: Timestamp| store.claim_message(channel, at, at).await.unwrap();
     let (email, slack) = (claim("email", now).await.unwrap(), claim("slack", now).await.unwrap());
     let next = now + SignedDuration::from_mins(5);
