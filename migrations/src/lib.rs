@@ -19,6 +19,7 @@ mod m0012_evidence;
 mod m0013_events;
 mod m0014_node_state;
 mod m0015_resource_key;
+mod m0016_prices;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -46,6 +47,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0013_events::Migration),
             Box::new(m0014_node_state::Migration),
             Box::new(m0015_resource_key::Migration),
+            Box::new(m0016_prices::Migration),
         ]
     }
 }

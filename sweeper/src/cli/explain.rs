@@ -136,9 +136,12 @@ fn head(out: &mut String, finding: &Finding) {
     fact(
         "costs",
         match &finding.cost {
-            Cost::Known { per_hour } => {
+            Cost::Known { per_hour, as_of } => {
+                let dated = as_of.map_or_else(String::new, |as_of| {
+                    format!(" (price of {}; it cannot be read today)", words::time(as_of.as_millisecond()))
+                });
                 format!(
-                    "{per_hour} on demand, {} a month; {} since then",
+                    "{per_hour} on demand, {} a month; {} since then{dated}",
                     per_hour.per_month().in_cents(),
                     per_hour.over(lasted).in_cents()
                 )

@@ -122,6 +122,18 @@ pub enum PricingSource {
     None,
 }
 
+impl PricingSource {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::File => "file",
+            Self::None => "none",
+        }
+    }
+}
+
 /// `[pricing]`: on-demand prices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -106,6 +106,9 @@ pub enum Cost {
     Known {
         /// On-demand list price.
         per_hour: HourlyRate,
+        /// When the price list last said so, where it could not be read today.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_of: Option<Timestamp>,
     },
     /// It is not, which is not zero.
     Unknown {
@@ -119,7 +122,7 @@ impl Cost {
     #[must_use]
     pub fn rate(&self) -> Option<HourlyRate> {
         match self {
-            Self::Known { per_hour } => Some(*per_hour),
+            Self::Known { per_hour, .. } => Some(*per_hour),
             Self::Unknown { .. } => None,
         }
     }

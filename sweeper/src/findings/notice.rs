@@ -33,8 +33,12 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         notice.evidence = metrics.thresholds();
     }
     match &finding.cost {
-        Cost::Known { per_hour } => {
-            notice.cost_per_hour = rate;
+        Cost::Known { per_hour, as_of: read_at } => {
+            let dated = |rate: String| match read_at {
+                Some(read_at) => format!("{rate} (price of {})", words::time(read_at.as_millisecond())),
+                None => rate,
+            };
+            notice.cost_per_hour = rate.map(dated);
             notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).in_cents());
         }
         Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),

@@ -41,6 +41,7 @@ mod row {
         pub closed_because: Option<String>,
         pub cost_micro_usd_per_hour: Option<i64>,
         pub cost_unknown_because: Option<String>,
+        pub cost_as_of_unix_ms: Option<i64>,
         pub evidence: String,
         pub proposal: Option<String>,
         pub not_proposed: Option<String>,
@@ -67,9 +68,9 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         Status::Open => (Some(format!("{class}|{resource}")), None, None),
         Status::Closed { at, because } => (None, Some(to_unix_ms(*at)), Some(because.clone())),
     };
-    let (rate, unknown) = match &finding.cost {
-        Cost::Known { per_hour } => (Some(per_hour.per_hour().micros()), None),
-        Cost::Unknown { why } => (None, Some(why.clone())),
+    let (rate, as_of, unknown) = match &finding.cost {
+        Cost::Known { per_hour, as_of } => (Some(per_hour.per_hour().micros()), *as_of, None),
+        Cost::Unknown { why } => (None, None, Some(why.clone())),
     };
     Ok(row::ActiveModel {
         id: Set(finding.id.0.clone()),
@@ -89,6 +90,7 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         closed_because: Set(because),
         cost_micro_usd_per_hour: Set(rate),
         cost_unknown_because: Set(unknown),
+        cost_as_of_unix_ms: Set(as_of.map(to_unix_ms)),
         evidence: Set(json(&finding.evidence)?),
         proposal: Set(finding.proposal.as_ref().map(json).transpose()?),
         not_proposed: Set(finding.not_proposed.clone()),
@@ -121,7 +123,10 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
         confirmed_until: until.unwrap_or(confirmed_at),
         confirmed_sweeps: row.confirmed_sweeps.unsigned_abs(),
         cost: match row.cost_micro_usd_per_hour {
-            Some(micros) => Cost::Known { per_hour: HourlyRate::from_micros(micros) },
+            Some(micros) => Cost::Known {
+                per_hour: HourlyRate::from_micros(micros),
+                as_of: row.cost_as_of_unix_ms.map(from_unix_ms).transpose()?,
+            },
             None => Cost::Unknown { why: row.cost_unknown_because.clone().unwrap_or_default() },
         },
         evidence,

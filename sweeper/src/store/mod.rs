@@ -20,6 +20,7 @@ mod node_states;
 mod nodes;
 pub(crate) mod outbox;
 mod place;
+mod prices;
 mod retention;
 pub(crate) mod scopes;
 mod settings;
@@ -34,6 +35,7 @@ pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
 pub use outbox::{Answered, Claimed, Message, MessageState, OutboxCounts};
+pub use prices::KnownPrice;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;
 

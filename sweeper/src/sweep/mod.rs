@@ -9,6 +9,7 @@ mod apply;
 mod discover;
 mod lease;
 mod overview;
+mod prices;
 mod provider_metrics;
 mod report;
 mod run;
@@ -26,11 +27,10 @@ pub use status::ScopeStatus;
 pub use timetable::{Ticks, Timetable};
 
 use crate::{
-    config::{Config, PricingSource},
+    config::Config,
     detectors::{Inputs, Presence, QuietCase, QuietPolicy, SnapshotPart},
     findings::{Cost, Finding, FindingId},
-    inventory::{self, Inventory, aws, key_of},
-    pricing::{self, PriceKey, PriceTable, Unpriced},
+    inventory::{self, Inventory, key_of},
     store::{self, Lease, Node, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
     work_unit::WorkUnit,
@@ -39,10 +39,10 @@ use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use model::{HourlyRate, Provider, ResourceKey};
+use model::ResourceKey;
 use provider_metrics::{ProviderFacts, is_blind};
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -162,7 +162,7 @@ async fn read_and_judge(
     for judged in &mut judged {
         judged.complete(config, &inventory);
     }
-    price(config, &mut judged).await;
+    prices::price(context, now, &mut judged).await?;
     Ok((inventory, judged))
 }
 
@@ -327,55 +327,4 @@ pub async fn judge_node(
     let (case, coverage) = case_of(store, Some(node), &policy(config), config.verdict.lookback, now).await?;
     let judgement = judge(&case);
     Ok((case, judgement, coverage))
-}
-
-/// Looks up the prices of all that runs, each kind of machine once.
-async fn price(config: &Config, judged: &mut [Judged]) {
-    let keys: BTreeSet<PriceKey> =
-        judged.iter().filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
-    let table = if keys.is_empty() { PriceTable::default() } else { load_prices(config, &keys).await };
-    for judged in judged {
-        judged.cost = match judged.subject.running() {
-            Some(instance) => cost(PriceKey::of(instance).and_then(|key| table.on_demand(&key))),
-            None => onprem_cost(config, &judged.subject.id),
-        };
-    }
-}
-
-fn cost(price: Result<HourlyRate, Unpriced>) -> Cost {
-    match price {
-        Ok(per_hour) => Cost::Known { per_hour },
-        Err(why) => Cost::Unknown { why: why.to_string() },
-    }
-}
-
-async fn load_prices(config: &Config, keys: &BTreeSet<PriceKey>) -> PriceTable {
-    let unavailable = |why: String| PriceTable::unavailable(Unpriced::Source(why));
-    let source = match (config.pricing.source, &config.pricing.file) {
-        (PricingSource::None, _) => pricing::Source::Off,
-        (PricingSource::File, Some(file)) => pricing::Source::File(file.clone()),
-        (PricingSource::File, None) => return unavailable("`pricing.file` is not set".to_owned()),
-        (PricingSource::Api, _) => match aws::Session::open(&aws::Options::default()).await {
-            Ok(Some(session)) => pricing::Source::Api { session, region: config.pricing.api_region.clone() },
-            Ok(None) => return unavailable("there are no AWS credentials to ask with".to_owned()),
-            Err(why) => return unavailable(why.to_string()),
-        },
-    };
-    let keys: Vec<_> = keys.iter().cloned().collect();
-    pricing::load(&pricing::Options { source }, &keys).await
-}
-
-/// What the owner says that a machine of their own costs.
-fn onprem_cost(config: &Config, id: &ResourceKey) -> Cost {
-    if id.provider != Provider::OnPrem {
-        return Cost::Unknown { why: "no inventory lists the machine, so its type is not known".to_owned() };
-    }
-    let prices = &config.onprem.hourly_usd;
-    let Some(price) = prices.get(&id.to_string()).or_else(|| prices.get("default")) else {
-        return Cost::Unknown { why: "`onprem.hourly_usd` names no price for it".to_owned() };
-    };
-    match price.parse::<HourlyRate>() {
-        Ok(per_hour) => Cost::Known { per_hour },
-        Err(error) => Cost::Unknown { why: format!("`onprem.hourly_usd`: {error}") },
-    }
 }

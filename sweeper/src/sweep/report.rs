@@ -233,7 +233,7 @@ impl ScopeLine {
 /// A cost in the three forms of a line: micro-dollars, text, reason.
 pub(super) fn cost(cost: &Cost) -> (Option<i64>, Option<String>, Option<String>) {
     match cost {
-        Cost::Known { per_hour } => (Some(per_hour.per_hour().micros()), Some(per_hour.to_string()), None),
+        Cost::Known { per_hour, .. } => (Some(per_hour.per_hour().micros()), Some(per_hour.to_string()), None),
         Cost::Unknown { why } => (None, None, Some(why.clone())),
     }
 }

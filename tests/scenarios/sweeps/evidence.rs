@@ -38,7 +38,7 @@ async fn evidence_is_kept_when_something_changes_and_not_at_every_sweep(url: Str
     site.sweep().await;
     let decisions = site.decisions().await;
     assert_eq!(decisions[0].len(), kept + 2, "another price is news");
-    assert_eq!(decisions[0][kept + 1].cost, Cost::Known { per_hour: "0.30".parse().unwrap() });
+    assert_eq!(decisions[0][kept + 1].cost, Cost::Known { per_hour: "0.30".parse().unwrap(), as_of: None });
 }
 
 async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url: String) {
