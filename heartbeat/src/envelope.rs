@@ -4,9 +4,15 @@
 //! [`MAX_BODY_BYTES`] arrive, at most [`MAX_DECOMPRESSED_BYTES`] are unpacked, these become at most [`MAX_DECODED_BYTES`] of messages, and names are
 //! cut by the sender at [`MAX_NAME_BYTES`] or the envelope is refused.
 
-use crate::{BootId, NodeId, decoded_size, packing, wire};
+use crate::{
+    BootId, NodeId, decoded_size,
+    packing::{self, COMPRESSION_LEVEL},
+    wire,
+};
 use prost::Message as _;
 use std::io::{Read as _, Write as _};
+
+pub use crate::packing::DICTIONARY;
 
 /// Version of the contract that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -44,11 +50,6 @@ pub const MAX_NAME_BYTES: usize = 1024;
 const SMALL_BYTES: usize = 32 * 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
 const MAX_WINDOW_LOG: u32 = 22;
-/// What most envelopes share, for zstd to refer to: names of capabilities, reasons, the shape of a row. It is a part of the contract's version 1 and
-/// never changes within it. It makes a heartbeat with five workloads a fourth as long, one with fifty half as long.
-pub const DICTIONARY: &[u8] = include_bytes!("../proto/heartbeat-v1.dictionary");
-/// zstd's own default.
-pub(crate) const COMPRESSION_LEVEL: i32 = 3;
 
 /// Why bytes are not an acceptable envelope.
 #[derive(Debug, thiserror::Error)]

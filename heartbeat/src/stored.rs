@@ -28,7 +28,7 @@ pub fn unpack_one(packed: &[u8]) -> std::io::Result<Heartbeat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::COMPRESSION_LEVEL;
+    use crate::packing::COMPRESSION_LEVEL;
     use crate::wire::{Host, WorkloadActivity};
 
     fn heartbeat() -> Heartbeat {

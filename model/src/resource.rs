@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::Provider;
+use crate::provider::Provider;
 
 /// A kind of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
