@@ -129,8 +129,9 @@ bpf_toolchain() {
 }
 
 # python_environment FOLDER REQUIREMENTS
+# An environment holds its own place in it: one that was made elsewhere (a checkout that was moved or copied) is made anew.
 python_environment() {
-    cmp -s "tests/lab/$2" ".setup/$1/requirements.txt" && return 0
+    { echo "# $PWD" && cat "tests/lab/$2"; } | cmp -s - ".setup/$1/made-of" && return 0
     say "Python packages of tests/lab/$2 into .setup/$1"
     python=python3
     python3 -c 'import venv, ensurepip' 2>/dev/null || python=/usr/bin/python3
@@ -138,7 +139,7 @@ python_environment() {
     $python -m venv ".setup/$1"
     ".setup/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "tests/lab/$2"
     # Last, so that an interrupted run is taken up again.
-    cp "tests/lab/$2" ".setup/$1/requirements.txt"
+    { echo "# $PWD" && cat "tests/lab/$2"; } >".setup/$1/made-of"
 }
 
 # What AWS and Google once answered, and Google's description of its APIs. botocore keeps answers in its source package only; libcloud
