@@ -27,6 +27,7 @@ fn facts() -> Ec2Facts {
         state: Some("running".into()),
         launched_at: "2026-11-01T06:30:00Z".parse().ok(),
         lifecycle: Lifecycle::OnDemand,
+        capacity_reservation: None,
         root: Root::Ebs,
         instance_store: InstanceStore::Unknown,
         volumes: vec!["vol-root".into(), "vol-data".into()],
@@ -94,13 +95,14 @@ fn only_an_idle_machine_is_proposed() {
 #[test]
 fn every_refusal_names_its_reason() {
     type Change = fn(&mut Ec2Facts);
-    let table: [(Change, Value); 13] = [
+    let table: [(Change, Value); 14] = [
         (|f| f.tags = None, json!({"not_proposed": "tags_unreadable"})),
         (|f| tag(f, "cloud-sweeper:exempt", ""), json!({"not_proposed": "exempt", "tag": "cloud-sweeper:exempt"})),
         (|f| f.state = None, json!({"not_proposed": "fact_unknown", "fact": "state"})),
         (|f| f.state = Some("stopped".into()), json!({"not_proposed": "not_running", "state": "stopped"})),
         (|f| f.lifecycle = Lifecycle::Spot, json!({"not_proposed": "spot"})),
         (|f| f.lifecycle = Lifecycle::CapacityBlock, json!({"not_proposed": "capacity_block"})),
+        (|f| f.capacity_reservation = Some("cr-1".into()), json!({"not_proposed": "capacity_reserved", "id": "cr-1"})),
         (
             |f| f.lifecycle = Lifecycle::Other("borrowed".into()),
             json!({"not_proposed": "lifecycle_not_known", "lifecycle": "borrowed"}),
@@ -269,6 +271,7 @@ prop_compose! {
             6 => Just(Lifecycle::OnDemand), 1 => Just(Lifecycle::Spot), 1 => Just(Lifecycle::CapacityBlock),
             1 => word().prop_map(Lifecycle::Other)
         ],
+        capacity_reservation in proptest::option::weighted(0.1, word()),
         root in prop_oneof![4 => Just(Root::Ebs), 1 => Just(Root::InstanceStore), 1 => Just(Root::Unknown)],
         instance_store in prop_oneof![
             Just(InstanceStore::Absent), Just(InstanceStore::Present), Just(InstanceStore::Unknown)
@@ -278,7 +281,7 @@ prop_compose! {
         tags in proptest::option::weighted(0.9, proptest::collection::btree_map(word(), word(), 0..3)),
     ) -> Ec2Facts {
         Ec2Facts {
-            name, instance_type, state, lifecycle, root, instance_store, volumes, tags,
+            name, instance_type, state, lifecycle, capacity_reservation, root, instance_store, volumes, tags,
             launched_at: launched_at.and_then(|s| Timestamp::from_second(s).ok()),
             public_ipv4: addresses.into_iter().map(|(address, elastic)| PublicIpv4 { address, elastic }).collect(),
             ..facts()
@@ -304,6 +307,7 @@ proptest! {
             prop_assert_eq!(verdict, Verdict::Idle);
             prop_assert_eq!(facts.state.as_deref(), Some("running"));
             prop_assert_eq!(facts.lifecycle, Lifecycle::OnDemand);
+            prop_assert_eq!(&facts.capacity_reservation, &None);
             prop_assert_eq!(facts.root, Root::Ebs);
             prop_assert!(facts.tags.is_some());
             prop_assert_eq!(rate.is_some(), matches!(proposal.plan().net_saving, Saving::Known { .. }));

@@ -75,6 +75,9 @@ pub struct Ec2Facts {
     pub launched_at: Option<Timestamp>,
     /// How it was bought.
     pub lifecycle: Lifecycle,
+    /// The on-demand capacity reservation that it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_reservation: Option<String>,
     /// What it boots from.
     pub root: Root,
     /// Whether it has instance-store disks.

@@ -27,6 +27,9 @@ pub struct Instance {
     pub attached_at: Option<Timestamp>,
     /// How it was bought.
     pub lifecycle: Lifecycle,
+    /// The on-demand capacity reservation that it runs in, which is billed whether or not a machine does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_reservation: Option<String>,
     /// For example `eu-central-1a`; a local zone such as `us-west-2-lax-1a` has prices of its own.
     pub availability_zone: Option<String>,
     /// True for a machine in the customer's own building (AWS Outposts).
@@ -262,6 +265,7 @@ impl Instance {
                 Lifecycle::CapacityBlock => stop::Lifecycle::CapacityBlock,
                 Lifecycle::Other(word) => stop::Lifecycle::Other(word.clone()),
             },
+            capacity_reservation: self.capacity_reservation.clone(),
             root: match self.root_device {
                 RootDevice::Ebs => stop::Root::Ebs,
                 RootDevice::InstanceStore => stop::Root::InstanceStore,

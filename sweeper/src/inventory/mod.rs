@@ -42,7 +42,6 @@ pub use kind::Kind;
 pub use launched::{LaunchedBy, Trail};
 pub use reader::RetryPolicy;
 pub use record::Record;
-
 pub use resource::key_of;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use scheduler::Schedulers;

@@ -14,6 +14,7 @@ pub(crate) fn instance() -> Instance {
         launched_at: Some(Timestamp::UNIX_EPOCH),
         attached_at: Some(Timestamp::UNIX_EPOCH),
         lifecycle: Lifecycle::OnDemand,
+        capacity_reservation: None,
         availability_zone: Some("eu-central-1a".into()),
         on_outpost: false,
         platform_details: Some("Linux/UNIX".into()),

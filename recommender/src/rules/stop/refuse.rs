@@ -78,6 +78,12 @@ pub enum NotProposed {
     /// A stop saves nothing.
     #[error("it is a capacity block, which is paid in advance")]
     CapacityBlock,
+    /// A stop saves nothing.
+    #[error("it runs in the capacity reservation {id}, which is billed whether or not a machine runs in it")]
+    CapacityReserved {
+        /// Which.
+        id: String,
+    },
     /// Bought in a way that this rule does not know.
     #[error("it was bought in a way that this rule does not know: `{lifecycle}`")]
     LifecycleNotKnown {
@@ -154,6 +160,9 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
         Lifecycle::Spot => return Err(NotProposed::Spot),
         Lifecycle::CapacityBlock => return Err(NotProposed::CapacityBlock),
         Lifecycle::Other(lifecycle) => return Err(NotProposed::LifecycleNotKnown { lifecycle: lifecycle.clone() }),
+    }
+    if let Some(id) = &facts.capacity_reservation {
+        return Err(NotProposed::CapacityReserved { id: id.clone() });
     }
     match facts.root {
         Root::Ebs => {}

@@ -39,6 +39,7 @@ pub(super) fn instance(account: &str, region: &str, record: &types::Instance) ->
         launched_at: record.launch_time().and_then(timestamp),
         attached_at: root_volume(record).and_then(types::EbsInstanceBlockDevice::attach_time).and_then(timestamp),
         lifecycle: lifecycle(record),
+        capacity_reservation: said(record.capacity_reservation_id()),
         availability_zone: placement.and_then(types::Placement::availability_zone).map(str::to_owned),
         on_outpost: record.outpost_arn().is_some(),
         platform_details: record.platform_details().map(str::to_owned),

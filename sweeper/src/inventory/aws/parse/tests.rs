@@ -55,6 +55,7 @@ fn a_full_record_keeps_every_fact() {
                 .build(),
         )
         .public_ip_address("198.51.100.1")
+        .capacity_reservation_id("cr-1")
         .tags(tag("Name", "align-7"))
         .tags(tag("aws:autoscaling:groupName", "workers"))
         .tags(tag("aws:ec2launchtemplate:id", "lt-1"))
@@ -70,6 +71,7 @@ fn a_full_record_keeps_every_fact() {
     assert_eq!(instance.launched_at, Timestamp::from_second(2_000).ok());
     assert_eq!(instance.attached_at, Timestamp::from_second(1_000).ok(), "the root volume's, not the first one's");
     assert_eq!(instance.lifecycle, Lifecycle::OnDemand);
+    assert_eq!(instance.capacity_reservation.as_deref(), Some("cr-1"));
     assert_eq!(instance.availability_zone.as_deref(), Some("eu-central-1a"));
     assert_eq!(instance.tenancy, Tenancy::Shared);
     assert_eq!(instance.root_device, RootDevice::Ebs);
@@ -110,6 +112,7 @@ fn a_record_with_nothing_but_an_id_has_no_invented_facts() {
             launched_at: None,
             attached_at: None,
             lifecycle: Lifecycle::OnDemand,
+            capacity_reservation: None,
             availability_zone: None,
             on_outpost: false,
             platform_details: None,
