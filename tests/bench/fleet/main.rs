@@ -305,6 +305,9 @@ impl Site {
     ) -> Vec<(&'static str, Value)> {
         // Tokens are looked up once in half an hour, which is no part of a steady state.
         let mut sequence = arguments.window + 1;
+        // Connections that wait for longer than an agent's would are cut off.
+        let ahead = timeline.ended(sequence, 0) - Timestamp::now().as_millisecond();
+        tokio::time::sleep(Duration::from_millis(ahead.try_into().unwrap_or(0))).await;
         load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(timeline)).await;
         let before = self.statements().await;
         let mut all = load::Answers::default();
