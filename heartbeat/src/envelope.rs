@@ -46,7 +46,7 @@ pub const MAX_PEER_GROUPS: usize = 64;
 pub const MAX_CAPABILITIES: usize = 128;
 /// Longest name, key or reason, in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
-/// What is unpacked and parsed within a tenth of a millisecond or so: a heartbeat of twenty workloads has 5 kB.
+/// What is longer, packed or unpacked, is left to a thread that has nothing else to do.
 const SMALL_BYTES: usize = 32 * 1024;
 /// A frame may ask its reader for a window of up to 2 GiB; one of 4 MiB holds the largest accepted envelope.
 const MAX_WINDOW_LOG: u32 = 22;

@@ -17,13 +17,13 @@ impl MigrationTrait for Migration {
             manager.alter_table(Table::alter().table("findings").add_column(schema::text_null(column)).take()).await?;
         }
         let connection = manager.get_connection();
-        let resources = Query::select().distinct().column("resource").from("findings").take();
-        for row in connection.query_all(&resources).await? {
-            let resource: String = row.try_get("", "resource")?;
+        let findings = Query::select().columns(["id", "resource"]).from("findings").take();
+        for row in connection.query_all(&findings).await? {
+            let (id, resource): (String, String) = (row.try_get("", "id")?, row.try_get("", "resource")?);
             // A row that no version wrote stays as it is, and is reported when it is read.
             let Some(words) = columns(&resource) else { continue };
             let mut update = Query::update();
-            update.table("findings").and_where(Expr::col("resource").eq(resource.as_str()));
+            update.table("findings").and_where(Expr::col("id").eq(id));
             for (column, word) in COLUMNS.into_iter().zip(words) {
                 update.value(column, word);
             }

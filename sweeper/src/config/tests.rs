@@ -174,6 +174,9 @@ fn secrets_come_from_files_and_never_from_two_places() {
 fn settings_that_cannot_work_together_are_refused() {
     for (text, key) in [
         ("[pricing]\nsource = \"file\"", "pricing.file"),
+        ("[api]\ntls_certificate = \"/tls.crt\"", "api.tls_key"),
+        ("[api]\ntls_key = \"/tls.key\"", "api.tls_certificate"),
+        ("[[sweep.schedules]]\nprovider = \"onprem\"\nschedule = \"0 0 * * * *\"", "sweep.schedules[0].provider"),
         ("[slack]\nchannel = \"c\"", "slack.token"),
         ("[email]\nhost = \"h\"", "email.from"),
         ("[email]\nusername = \"u\"", "email.password"),

@@ -25,6 +25,8 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(1_800);
 
 /// Memory of all envelopes that are decoded and not yet stored, in bytes: five of the largest.
 const MAX_DECODED_BYTES_AT_ONCE: usize = 128 << 20;
+/// What is small and becomes more than this is decoded by a thread that has nothing else to do.
+const MAX_DECODED_HERE: usize = 128 << 10;
 /// The unit in which it is counted, since a semaphore counts to 2 to the 32nd.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 const _: () = assert!(heartbeat::envelope::MAX_DECODED_BYTES < MAX_DECODED_BYTES_AT_ONCE);
@@ -144,6 +146,9 @@ impl Ingest {
         let unpack = move || {
             let unpacked = heartbeat::unpack(&body)?;
             let held = (slot, held);
+            if is_small && unpacked.decoded_bytes() > MAX_DECODED_HERE {
+                return Ok(Err((unpacked, pack, held)));
+            }
             match memory.try_acquire_many_owned(units(unpacked.decoded_bytes())) {
                 Ok(memory) => Ok(Ok(pack(unpacked, memory)?)),
                 Err(_) => Ok(Err((unpacked, pack, held))),

@@ -58,6 +58,11 @@ impl Prices {
         if !read.is_empty() {
             store.put_prices(source.as_str(), &read, now).await?;
         }
+        let dated = keys.iter().filter(|key| matches!(prices.cost(key), Cost::Known { as_of: Some(_), .. }));
+        let (dated, why) = (dated.collect::<Vec<_>>(), |key: &&PriceKey| prices.table.on_demand(key).err());
+        if let Some(why) = dated.first().and_then(why) {
+            tracing::warn!(prices = dated.len(), %why, "prices cannot be read today; those that were last read are used");
+        }
         Ok(prices)
     }
 
@@ -79,10 +84,7 @@ impl Prices {
         let is_missing_today = self.source == PricingSource::Api || matches!(why, Unpriced::Source(_));
         let is_good = |known: &&KnownPrice| self.now.duration_since(known.read_at) <= GOOD_FOR;
         match self.known.get(key).filter(|_| is_missing_today).filter(is_good) {
-            Some(known) => {
-                tracing::warn!(%key, as_of = %known.read_at, %why, "no price today; the last one that was read is used");
-                Cost::Known { per_hour: known.per_hour, as_of: Some(known.read_at) }
-            }
+            Some(known) => Cost::Known { per_hour: known.per_hour, as_of: Some(known.read_at) },
             None => Cost::Unknown { why: why.to_string() },
         }
     }

@@ -20,7 +20,6 @@ pub mod words;
 
 pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, judge, last_work};
-
 pub use observation::{Contradiction, Observation};
 pub use policy::Policy;
 pub use rows::DecidingRow;

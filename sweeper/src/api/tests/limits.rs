@@ -45,3 +45,17 @@ async fn a_flood_of_unknown_tokens_keeps_no_node_out_that_is_known() {
     let metrics = Request::get("/metrics").header(header::AUTHORIZATION, format!("Bearer {}", app.operator_token()));
     assert_eq!(app.call(metrics.body(Body::empty()).unwrap()).await.0, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn what_is_small_and_becomes_large_is_decoded_elsewhere_and_answered_all_the_same() {
+    let app = TestApp::new().await;
+    let token = app.join(NODE).await.node_token;
+    let mut many = envelope(NODE, &[1]);
+    let row = many.heartbeats[0].workloads.first().cloned().unwrap_or_default();
+    let named = |number: usize| wire::WorkloadActivity { key: format!("/{number}"), ..row.clone() };
+    many.heartbeats[0].workloads = (0..heartbeat::envelope::MAX_WORKLOADS).map(named).collect();
+    let body = heartbeat::encode(&many).unwrap();
+    let decoded = heartbeat::envelope::unpack(&body).unwrap().decoded_bytes();
+    assert!(heartbeat::envelope::is_small(&body) && decoded > 128 << 10, "{} {decoded}", body.len());
+    assert_eq!(app.send(&token, &many).await.stored, 1);
+}

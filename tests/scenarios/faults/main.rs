@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod prices;
+
 use model::ResourceKind;
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -13,10 +15,8 @@ use lab::{
     sample,
     sweeper::Sweeper,
 };
-use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
 use sweeper::{
-    findings::{Cost, Finding},
     inventory::{
         FailureKind, Inventory, Listing, Outcome, RetryPolicy, Silent,
         aws::{Options, Role, Session, collect},
@@ -364,56 +364,4 @@ async fn what_a_sweep_cannot_read_closes_no_finding() {
         .fail(&[Fault { status: Some(503), times: Some(1), ..fault("RequestLimitExceeded", Some("after-3")) }])
         .await;
     site.closes().await;
-}
-
-#[tokio::test]
-async fn a_price_that_cannot_be_read_today_is_told_as_of_its_day_and_changes_no_plan() {
-    let folder = tempfile::tempdir().unwrap();
-    let site = Site::with_prices(folder.path(), "api").await;
-    let swept = async || {
-        let (_, report) = site.sweeper.sweep().await;
-        assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
-        site.store.open_findings().await.unwrap().remove(0)
-    };
-    let asked = async || site.moto.calls().await.iter().filter(|call| call.action == "GetProducts").count();
-    let as_of = |finding: &Finding| match &finding.cost {
-        Cost::Known { as_of, .. } => *as_of,
-        Cost::Unknown { why } => panic!("{why}"),
-    };
-    let hash = |finding: &Finding| finding.proposal.as_ref().map(|plan| plan.content_hash().clone());
-    let planned = swept().await;
-    assert!(planned.proposal.is_some() && as_of(&planned).is_none(), "{planned:?}");
-    assert_eq!(asked().await, 1, "once for all sweeps of a day");
-
-    let days_pass = async |days: i64| {
-        let update = format!("UPDATE prices SET read_unix_ms = read_unix_ms - {}", days * 86_400_000);
-        site.store.connection().execute_unprepared(&update).await.unwrap();
-    };
-    days_pass(2).await;
-    let denied =
-        Fault { service: Some("pricing".into()), code: Some("AccessDeniedException".into()), ..Fault::default() };
-    site.moto.fail(std::slice::from_ref(&denied)).await;
-    let dated = swept().await;
-    assert_eq!((planned.cost.rate(), hash(&planned)), (dated.cost.rate(), hash(&dated)));
-    let age_h = Timestamp::now().duration_since(as_of(&dated).unwrap()).as_hours();
-    assert!((48..50).contains(&age_h), "{age_h} h old");
-    let explained = site.sweeper.run(&["explain", &site.finding]).await;
-    let explained = String::from_utf8(explained.stdout).unwrap();
-    assert!(explained.contains("it cannot be read today"), "{explained}");
-    assert_eq!(swept().await.recorded.count, dated.recorded.count, "the same once more is no news");
-
-    site.moto.fail(&[]).await;
-    let read_again = swept().await;
-    assert_eq!((as_of(&read_again), hash(&read_again)), (None, hash(&planned)));
-
-    days_pass(31).await;
-    site.moto.fail(&[denied]).await;
-    let unknown = swept().await;
-    assert!(
-        matches!(&unknown.cost, Cost::Unknown { why } if why.contains("pricing:GetProducts: denied")),
-        "{:?}",
-        unknown.cost
-    );
-    assert_ne!(hash(&unknown), hash(&planned), "a saving that is not known any more is told so");
-    site.sweeper.replays().await;
 }
