@@ -190,6 +190,12 @@ impl Drop for Containerd {
         for id in self.containers.iter().rev() {
             let _ = self.ctr(&["tasks", "rm", "--force", id]).output();
         }
+        // What CRI mounts for a sandbox (its shm) goes only with the sandbox, and its folder could not be removed. Last mounted first.
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let points = mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(Path::new);
+        for point in points.filter(|point| point.starts_with(&self.folder)).collect::<Vec<_>>().into_iter().rev() {
+            let _ = Command::new("umount").arg("--lazy").arg(point).output();
+        }
     }
 }
 

@@ -105,8 +105,7 @@ impl Truth {
         assert_nothing_lost(&self.heartbeat, machine);
     }
 
-    /// Asserts that network bytes are within 2 % of the interface's. `header_bytes` of each packet are not the task's: 0 where a packet
-    /// is as long as the kernel likes.
+    /// Asserts that network bytes are within 2 % of the interface's. `header_bytes` of each packet are not the task's.
     ///
     /// # Panics
     ///
