@@ -20,6 +20,7 @@ mod m0013_events;
 mod m0014_node_state;
 mod m0015_resource_key;
 mod m0016_prices;
+mod m0017_rollups;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -48,6 +49,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0014_node_state::Migration),
             Box::new(m0015_resource_key::Migration),
             Box::new(m0016_prices::Migration),
+            Box::new(m0017_rollups::Migration),
         ]
     }
 }

@@ -33,6 +33,7 @@ pub mod pty;
 pub mod quiet;
 pub mod recorded;
 pub mod relay;
+pub mod rollups;
 pub mod sample;
 pub mod short_lived;
 pub mod slack;

@@ -9,9 +9,10 @@ use heartbeat::{
     wire,
 };
 use jiff::Timestamp;
-use lab::{postgres::Postgres, sample, sweeper::Sweeper, tmpfs::Tmpfs, wait};
+use lab::{postgres::Postgres, rollups, sample, sweeper::Sweeper, tmpfs::Tmpfs, wait};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use reqwest::{Client, StatusCode, header::RETRY_AFTER};
+use sea_orm::ConnectionTrait as _;
 use std::{
     sync::{
         Arc,
@@ -128,6 +129,7 @@ impl Fleet {
     async fn check(self, store: &Store) -> Arc<Met> {
         self.stop.store(true, Ordering::Relaxed);
         let state_policy = StatePolicy::new(Policy::default());
+        rollups::make_all(store).await;
         for sender in self.senders.join_all().await {
             let all = store.heartbeats(&sender.node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
             let sequences: Vec<u64> = all.iter().map(|stored| stored.heartbeat.sequence).collect();
@@ -138,6 +140,8 @@ impl Fleet {
             let samples = all.iter().map(|stored| NodeSample::of(sender.boot, &stored.heartbeat).unwrap());
             let state = store.node_states(Some(&sender.node.to_string())).await.unwrap().remove(&sender.node);
             assert_eq!(state, NodeState::of(samples, &state_policy), "the state is that of what is there");
+            let all: Vec<_> = all.into_iter().map(|stored| (stored.boot_id, stored.heartbeat)).collect();
+            rollups::check(store, &sender.node, &all).await;
         }
         self.met
     }
@@ -152,14 +156,20 @@ async fn what_was_acknowledged_survives_a_kill_in_the_middle_of_a_group(url: Str
     let mut sweeper = Sweeper::start(folder.path(), &config(&url), &[]).await;
     let fleet = Fleet::start(&sweeper).await;
     let mut random = StdRng::seed_from_u64(0x005e_edad);
+    let store = Store::connect(&url).await.unwrap();
     for _ in 0..8 {
         fleet.until_stored(100).await;
         tokio::time::sleep(Duration::from_millis(random.random_range(0..120))).await;
         sweeper.kill();
+        // Rollups that would be due in minutes are due when it starts: it is killed while it makes them, too.
+        store.connection().execute_unprepared("UPDATE rollups_due SET due_unix_ms = 0").await.unwrap();
         sweeper.start_again().await;
     }
     fleet.until_stored(100).await;
-    let met = fleet.check(&Store::connect(&url).await.unwrap()).await;
+    let made =
+        |metrics: &str| metrics.lines().find_map(|line| line.strip_prefix("rollups_made_total ")?.parse::<u64>().ok());
+    assert!(made(&sweeper.metrics().await).is_some_and(|made| made > 0), "rollups were made meanwhile");
+    let met = fleet.check(&store).await;
     assert!(Met::of(&met.broken_off) >= 8 * 10, "the sweeper was killed while many waited for it");
     let metrics = sweeper.metrics().await;
     assert!(metrics.contains("heartbeat_group_size"), "{metrics}");

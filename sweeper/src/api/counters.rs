@@ -1,7 +1,7 @@
 //! The counters of ingest, how the scopes stand, and their exposition in the Prometheus text format.
 
 use super::{problem::Reason, tls};
-use crate::{ingest, rules, sweep::ScopeStatus};
+use crate::{ingest, rules, sweep::ScopeStatus, telemetry};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::{
@@ -16,6 +16,7 @@ const JOINED: &str = "nodes_joined_total";
 const REFUSED: &str = "requests_refused_total";
 
 const DISPUTED: &str = "nodes_disputed";
+const ROLLUPS_BEHIND: &str = "rollups_behind_seconds";
 const SCOPE_AGE: &str = "scope_last_complete_sweep_age_seconds";
 const SCOPE_COMPLETE: &str = "scope_last_sweep_complete";
 
@@ -43,6 +44,15 @@ pub fn install() {
         metrics::describe_counter!(rules::REFUSED, "Versions of the rules file that were refused.");
         metrics::describe_counter!(tls::REFUSED, "Changes of the TLS files that were refused.");
         metrics::describe_histogram!(ingest::GROUP_SIZE, "Senders whose heartbeats were stored in one transaction.");
+        metrics::describe_counter!(telemetry::MADE, "Rollups that were made, and made anew.");
+        metrics::describe_counter!(
+            telemetry::TOO_LATE,
+            "Rollups that could not be made any more, because their heartbeats came after the retention of others."
+        );
+        metrics::describe_gauge!(
+            ROLLUPS_BEHIND,
+            "Seconds since the oldest rollup has been due that is not made; 0 if none is due, NaN if not known."
+        );
         metrics::describe_gauge!(
             DISPUTED,
             "Nodes that somebody without their key has claimed to be; NaN if not known."
@@ -52,7 +62,9 @@ pub fn install() {
             "Seconds since a scope was last read as a whole; NaN if never or not known."
         );
         metrics::describe_gauge!(SCOPE_COMPLETE, "1 if the last sweep read all of a scope, else 0; NaN if not known.");
-        for name in [STORED, DUPLICATE, LOST, JOINED, rules::REFUSED, tls::REFUSED] {
+        for name in
+            [STORED, DUPLICATE, LOST, JOINED, rules::REFUSED, tls::REFUSED, telemetry::MADE, telemetry::TOO_LATE]
+        {
             metrics::counter!(name).increment(0);
         }
         handle
@@ -84,6 +96,11 @@ pub(super) fn refused(reason: Reason) {
 pub(super) fn disputed(nodes: Option<u64>) {
     let nodes = nodes.map(|nodes| u32::try_from(nodes).unwrap_or(u32::MAX));
     metrics::gauge!(DISPUTED).set(nodes.map_or(f64::NAN, f64::from));
+}
+
+/// Shows how long the oldest rollup has been due; `None` if the database did not say.
+pub(super) fn rollups_behind(behind: Option<SignedDuration>) {
+    metrics::gauge!(ROLLUPS_BEHIND).set(behind.map_or(f64::NAN, |behind| behind.as_secs_f64()));
 }
 
 /// Shows how the scopes stand.

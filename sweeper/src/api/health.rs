@@ -42,5 +42,10 @@ pub(super) async fn metrics(State(state): State<AppState>, headers: HeaderMap) -
         tracing::error!(error = %crate::chain(error), "the disputed nodes cannot be counted; their metric is not known");
     }
     counters::disputed(disputed.ok());
+    let behind = state.store().rollups_due_since().await;
+    if let Err(error) = &behind {
+        tracing::error!(error = %crate::chain(error), "it is not known which rollups are due");
+    }
+    counters::rollups_behind(behind.ok().map(Option::unwrap_or_default));
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], counters::render()))
 }

@@ -10,6 +10,7 @@ use crate::{
     rules::RulesStore,
     store::{Store, StoreError},
     sweep::{self, Context, Replica, Ticks, Timetable},
+    telemetry,
     verdict::StatePolicy,
 };
 use anyhow::Context as _;
@@ -65,6 +66,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     tasks.spawn(scheduled(Arc::clone(&timetable), tick, stop.clone()));
     tasks.spawn(sweeps(replica, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
+    tasks.spawn(rolling_up(store.clone(), config.store.heartbeat_retention, stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
     if let Some(rules_store) = rules.clone() {
         tasks.spawn(watching(rules_store, stop.clone()));
@@ -143,6 +145,11 @@ async fn delivery(
     Ok(())
 }
 
+async fn rolling_up(store: Store, heartbeat_retention: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+    telemetry::run(store, heartbeat_retention, stop).await;
+    Ok(())
+}
+
 /// One round after the other: at each tick, and whenever a lease on something due has ended.
 async fn sweeps(
     mut replica: Replica,
@@ -185,12 +192,13 @@ async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> a
         Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN)
     };
     loop {
-        let (heartbeats, history) = (before(keep.heartbeat_retention), before(keep.history_retention));
+        let (heartbeats, rollups) = (before(keep.heartbeat_retention), before(keep.rollup_retention));
         told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
         told("states of nodes", store.delete_node_states_before(heartbeats).await);
         told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
         told("expired tokens and challenges", store.delete_expired_tokens().await);
-        told("versions of resources", store.delete_history_before(history).await);
+        told("rollups", store.delete_rollups_before(rollups).await);
+        told("versions of resources", store.delete_history_before(before(keep.history_retention)).await);
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(CLEAN_EVERY) => {}

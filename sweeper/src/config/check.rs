@@ -65,6 +65,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "store.heartbeat_retention",
         "must be at least as long as `verdict.lookback`",
     )?;
+    require(!store.rollup_retention.is_zero(), "store.rollup_retention", "must be longer than nothing")?;
     require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
     require(
         api.tls_key.is_some() || api.tls_certificate.is_none(),

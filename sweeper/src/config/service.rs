@@ -21,6 +21,9 @@ pub struct StoreConfig {
     /// How long heartbeats are kept, and the reports of sweeps.
     #[serde(with = "duration")]
     pub heartbeat_retention: Duration,
+    /// How long rollups are kept: what each node and its workloads did in five minutes, and in an hour.
+    #[serde(with = "duration")]
+    pub rollup_retention: Duration,
     /// How long it is kept what a resource was before it changed or went away.
     #[serde(with = "duration")]
     pub history_retention: Duration,
@@ -31,6 +34,7 @@ impl Default for StoreConfig {
         Self {
             url: None,
             heartbeat_retention: Duration::from_secs(7 * 86_400),
+            rollup_retention: Duration::from_secs(90 * 86_400),
             history_retention: Duration::from_secs(400 * 86_400),
         }
     }

@@ -1,7 +1,7 @@
 //! A group commit: the heartbeats of many senders in one transaction.
 //!
-//! It takes nine statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
-//! what is new, move the marks, note when the nodes were last seen, read and write the nodes' states, commit; two more for a boot that is new, and for each one that has
+//! It takes ten statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
+//! what is new, note which rollups that changes, move the marks, note when the nodes were last seen, read and write the nodes' states, commit; two more for a boot that is new, and for each one that has
 //! gaps those that its gaps take. A heartbeat at or below the mark is stored already or was discarded by its sender, and is not
 //! inserted again.
 //!
@@ -14,7 +14,9 @@ use super::{
     entities::heartbeat,
     given::{Column, MAX_ROWS, statement},
     heartbeats::{self, Row},
-    node_states, to_unix_ms,
+    node_states,
+    rollups::{self, New},
+    to_unix_ms,
 };
 use crate::verdict::{NodeSample, Policy, StatePolicy};
 use ::heartbeat::envelope::Checked;
@@ -119,12 +121,13 @@ impl Store {
         let valid: Vec<&Delivery> = valid.map(|(delivery, _)| delivery).collect();
         let mut brought = marks(&transaction, &valid, now).await?;
         let new = insert(&transaction, &valid, &mut brought, now).await?;
+        rollups::note_heartbeats(&transaction, &of_rollups(&new, &brought), now).await?;
         for boot in &mut brought {
             boot.advance(&transaction).await?;
         }
         put_marks(&transaction, &brought, now).await?;
         note_seen(&transaction, &brought, now).await?;
-        node_states::update(&transaction, new, state_policy).await?;
+        node_states::update(&transaction, by_node(&new), state_policy).await?;
         transaction.commit().await.doing("commit heartbeats")?;
         let answers = deliveries.iter().zip(&is_valid).map(|(delivery, is_valid)| {
             let at = find(&brought, delivery.key()).filter(|_| *is_valid)?;
@@ -172,13 +175,16 @@ async fn lock_nodes(transaction: &DatabaseTransaction, deliveries: &[Delivery]) 
     Ok(deliveries.iter().map(is_valid).collect())
 }
 
-/// Inserts what is above the marks and not there yet, notes with each boot what that was, and says by node what it tells.
+/// What was new, in the order of node, boot and sequence.
+type Inserted<'a> = Vec<(BootKey<'a>, &'a Row)>;
+
+/// Inserts what is above the marks and not there yet, notes with each boot what that was, and says what it was.
 async fn insert<'a>(
     transaction: &DatabaseTransaction,
     deliveries: &[&'a Delivery],
     brought: &mut [Brought<'_>],
     now: Timestamp,
-) -> Result<BTreeMap<&'a str, Vec<NodeSample>>, StoreError> {
+) -> Result<Inserted<'a>, StoreError> {
     let mut fresh = BTreeMap::new();
     for delivery in deliveries {
         let mark = find(brought, delivery.key()).map_or(0, |at| brought[at].mark.contiguous);
@@ -216,14 +222,36 @@ async fn insert<'a>(
             }
         }
     }
+    let is_new =
+        |key: BootKey<'_>, sequence: &i64| find(brought, key).is_some_and(|at| brought[at].inserted.contains(sequence));
+    Ok(fresh
+        .into_iter()
+        .filter(|((key, sequence), _)| is_new(*key, sequence))
+        .map(|((key, _), row)| (key, row))
+        .collect())
+}
+
+/// What new heartbeats tell of each node.
+fn by_node<'a>(inserted: &Inserted<'a>) -> BTreeMap<&'a str, Vec<NodeSample>> {
     let mut new = BTreeMap::<_, Vec<_>>::new();
-    for ((key, sequence), row) in fresh {
-        let is_new = find(brought, key).is_some_and(|at| brought[at].inserted.contains(&sequence));
-        if let Some(sample) = row.sample.as_ref().filter(|_| is_new) {
-            new.entry(key.0).or_default().push(sample.clone());
+    for ((node_id, _), row) in inserted {
+        if let Some(sample) = &row.sample {
+            new.entry(*node_id).or_default().push(sample.clone());
         }
     }
-    Ok(new)
+    new
+}
+
+/// What rollups are to be told of new heartbeats, before the marks move.
+fn of_rollups<'a>(inserted: &Inserted<'a>, brought: &[Brought<'_>]) -> Vec<New<'a>> {
+    let new = inserted.iter().map(|((node_id, boot_id), row)| {
+        let boot = find(brought, (node_id, boot_id)).map(|at| &brought[at]);
+        // What was stored above it may be counted from it now, unless the next one is new as well.
+        let may_be_late =
+            boot.is_some_and(|boot| boot.mark.highest > row.sequence && !boot.inserted.contains(&(row.sequence + 1)));
+        New { node_id, boot_id, sequence: row.sequence, end_unix_ms: row.end_unix_ms, may_be_late }
+    });
+    new.collect()
 }
 
 async fn note_seen(

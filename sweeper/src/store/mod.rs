@@ -22,6 +22,7 @@ pub(crate) mod outbox;
 mod place;
 mod prices;
 mod retention;
+mod rollups;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;
@@ -36,6 +37,7 @@ pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
 pub use outbox::{Answered, Claimed, Message, MessageState, OutboxCounts};
 pub use prices::KnownPrice;
+pub use rollups::RolledUp;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;
 

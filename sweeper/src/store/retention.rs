@@ -29,7 +29,7 @@ impl Store {
         self.delete_before("node_state", "newest_unix_ms", time, "delete the states of retired nodes").await
     }
 
-    async fn delete_before(
+    pub(super) async fn delete_before(
         &self,
         table: &'static str,
         column: &'static str,

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod group;
+mod rollups;
 mod steps;
 
 use heartbeat::{BootId, NodeId};

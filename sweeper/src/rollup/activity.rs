@@ -1,0 +1,147 @@
+//! What one node, workload, run, task or tool did in a period: sums, peaks, and how high cores and memory were for how long.
+
+use super::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A counter that is summed up. Times are in nanoseconds, amounts in bytes, all others are counts; what each means is in `heartbeat.proto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// CPU time; of a node all that was not idle.
+    Cpu,
+    /// CPU time in user mode.
+    CpuUser,
+    /// CPU time in kernel mode.
+    CpuSystem,
+    /// CPU time that the hypervisor gave to others.
+    CpuSteal,
+    /// Time in which tasks could have run and had no CPU.
+    RunQueueDelay,
+    /// Time in which a limit held tasks back.
+    CpuThrottled,
+    /// Time in which tasks were blocked on storage.
+    BlockedIo,
+    /// Bytes read from storage.
+    DiskRead,
+    /// Bytes written to storage.
+    DiskWritten,
+    /// Bytes received, loopback excluded.
+    NetworkReceived,
+    /// Bytes sent, loopback excluded.
+    NetworkSent,
+    /// Bytes received past the sockets by RDMA adapters.
+    RdmaReceived,
+    /// Bytes sent by them.
+    RdmaSent,
+    /// Processes started by fork; of a node tasks created, threads included.
+    Forks,
+    /// Programs started.
+    Execs,
+    /// Processes that ended.
+    Exits,
+    /// Processes that the out-of-memory killer ended.
+    OomKills,
+    /// Page faults that needed storage.
+    MajorFaults,
+    /// Time in which GPUs worked, added up over all of them.
+    GpuBusy,
+}
+
+/// What a counter grew by, and the time in which it was measured, in milliseconds: it may be shorter than the period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum(pub u64, pub u64);
+
+/// Something that is had, and not used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Peak {
+    /// Most memory in use, in bytes: of a node the highest of samples that are taken once a second, of all else the highest at the end of an interval.
+    Memory,
+    /// Most processes alive at the end of an interval.
+    Processes,
+    /// Most threads alive at the end of an interval.
+    Threads,
+    /// Most memory of GPUs in use at the end of an interval, over all of them, in bytes.
+    GpuMemory,
+}
+
+/// What was done in a period. What is not there was not measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Activity {
+    /// Sums.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sums: BTreeMap<Counter, Sum>,
+    /// Peaks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub peaks: BTreeMap<Peak, u64>,
+    /// How many thousandths of a core were in use on average over an interval, and for how long.
+    pub milli_cores: Histogram,
+    /// How many MiB were in use, and for how long.
+    pub memory_mib: Histogram,
+}
+
+/// What one interval adds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Added {
+    /// How long the interval was, in milliseconds.
+    pub(super) ms: u64,
+    /// What each counter grew by, where it was measured.
+    pub(super) grown: Vec<(Counter, Option<u64>)>,
+    /// Memory in use, in bytes.
+    pub(super) memory_bytes: Option<u64>,
+    /// What else there was.
+    pub(super) peaks: Vec<(Peak, Option<u64>)>,
+}
+
+impl Activity {
+    /// Takes an interval up.
+    pub(super) fn add(&mut self, added: &Added) {
+        for (counter, grown) in &added.grown {
+            let Some(grown) = grown else { continue };
+            self.grow(*counter, Sum(*grown, added.ms));
+            if *counter == Counter::Cpu && added.ms > 0 {
+                // Nanoseconds a millisecond are millionths of a core.
+                self.milli_cores.add(grown / added.ms / 1_000, added.ms);
+            }
+        }
+        if let Some(bytes) = added.memory_bytes {
+            self.raise(Peak::Memory, bytes);
+            self.memory_mib.add(bytes.div_ceil(1 << 20), added.ms);
+        }
+        for (peak, value) in &added.peaks {
+            if let Some(value) = value {
+                self.raise(*peak, *value);
+            }
+        }
+    }
+
+    /// Takes up what was done in another period, or by another of the same kind.
+    pub fn merge(&mut self, other: &Self) {
+        for (counter, sum) in &other.sums {
+            self.grow(*counter, *sum);
+        }
+        for (peak, value) in &other.peaks {
+            self.raise(*peak, *value);
+        }
+        self.milli_cores.merge(&other.milli_cores);
+        self.memory_mib.merge(&other.memory_mib);
+    }
+
+    /// A sum, if it was measured at all.
+    #[must_use]
+    pub fn sum(&self, counter: Counter) -> Option<Sum> {
+        self.sums.get(&counter).copied()
+    }
+
+    fn grow(&mut self, counter: Counter, by: Sum) {
+        let sum = self.sums.entry(counter).or_default();
+        *sum = Sum(sum.0.saturating_add(by.0), sum.1.saturating_add(by.1));
+    }
+
+    fn raise(&mut self, peak: Peak, to: u64) {
+        let highest = self.peaks.entry(peak).or_default();
+        *highest = to.max(*highest);
+    }
+}

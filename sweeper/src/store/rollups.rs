@@ -1,0 +1,301 @@
+//! Rollups: which are to be made is noted in the transaction that stores a heartbeat, and each is made in one transaction with the end of that note.
+//!
+//! Whoever stores a node's heartbeats holds the lock of the node's row, and so does whoever makes its rollups. Only then is the note taken away and everything
+//! read that the rollup depends on: a rollup that is not noted is the one of what is stored.
+
+mod notes;
+
+pub(super) use notes::{New, note_heartbeats};
+
+use super::{
+    Doing as _, Store, StoreError, clock,
+    commit::{execute, get, query},
+    corrupt, from_unix_ms,
+    given::{Column, MAX_ROWS},
+    to_unix_ms,
+};
+use crate::rollup::{Adding, Period, Rollup, Tier};
+use heartbeat::{BootId, NodeId};
+use jiff::{SignedDuration, Timestamp};
+use notes::{note, take_due};
+use sea_orm::{ConnectionTrait as _, DatabaseTransaction, Statement, TransactionTrait as _};
+use std::collections::BTreeMap;
+
+/// Most heartbeats of one node and period that are read: one in 0.3 s. Of more, which only somebody sends who makes them up, the newest.
+const MAX_HEARTBEATS: i64 = 1_024;
+/// So many bytes of packed heartbeats are read at once.
+const MAX_BYTES: usize = 8 << 20;
+/// The text of a rollup is mostly names and zeros.
+const COMPRESSION_LEVEL: i32 = 3;
+/// Largest rollup that is read: what is written has at most 4,100 entries of 3 kB.
+const MAX_ROLLUP_BYTES: usize = 32 << 20;
+/// The heartbeat before a period's first, from which that is counted, lies at most so far back.
+const REACH: SignedDuration = SignedDuration::from_mins(70);
+
+/// What became of the rollups that were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RolledUp {
+    /// How many were made.
+    pub made: u64,
+    /// How many were not, because some of what they depend on is past its retention: what came so late is stored, and in no rollup.
+    pub too_late: u64,
+}
+
+/// One node and period.
+type Key = (String, Period);
+
+/// A heartbeat's place: node, boot, sequence.
+type Place = (String, String, i64);
+
+impl Store {
+    /// Makes some of the rollups that are due at `now`, those that have been due longest first. `heartbeats_from`: what ended before may be deleted
+    /// already. Says nothing was done once none is due.
+    ///
+    /// # Errors
+    /// If the database does not answer; nothing has changed then.
+    pub async fn roll_up(&self, now: Timestamp, heartbeats_from: Timestamp) -> Result<RolledUp, StoreError> {
+        let transaction = self.begin_write().await?;
+        let mut due = take_due(&transaction, now).await?;
+        let claimed = due.len();
+        let from = heartbeats_from.checked_add(REACH).unwrap_or(Timestamp::MAX);
+        due.retain(|(_, period)| period.tier != Tier::FiveMinutes || period.start_unix_ms >= to_unix_ms(from));
+        let too_late = claimed - due.len();
+        let (hours, five_minutes): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|(_, period)| period.tier == Tier::Hour);
+        let mut made = of_heartbeats(&transaction, &five_minutes).await?;
+        note(&transaction, made.iter().map(|((node, period), _)| (node.clone(), period.hour())), now).await?;
+        made.extend(of_hours(&transaction, &hours).await?);
+        write(&transaction, &made).await?;
+        transaction.commit().await.doing("commit rollups")?;
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        Ok(RolledUp { made: count(claimed - too_late), too_late: count(too_late) })
+    }
+
+    /// Since when the oldest rollup has been due that is not made yet; `None` if none is due.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn rollups_due_since(&self) -> Result<Option<SignedDuration>, StoreError> {
+        let backend = self.connection.get_database_backend();
+        let sql = format!("SELECT {} - MIN(due_unix_ms) AS late FROM rollups_due", clock(backend));
+        let row = self.connection.query_one_raw(Statement::from_string(backend, sql)).await;
+        let row = row.doing("ask which rollups are due")?;
+        let late_ms = row.map(|row| get::<Option<i64>>(&row, "late")).transpose()?.flatten();
+        Ok(late_ms.filter(|ms| *ms > 0).map(SignedDuration::from_millis))
+    }
+
+    /// A node's rollups of periods that begin from `from` on and before `to`, in their order.
+    ///
+    /// # Errors
+    /// If the database does not answer or a stored rollup is damaged.
+    pub async fn rollups(
+        &self,
+        node_id: &NodeId,
+        tier: Tier,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<(Timestamp, Rollup)>, StoreError> {
+        let transaction = self.connection.begin().await.doing("begin to read rollups")?;
+        let asked = (node_id.to_string(), to_unix_ms(from), to_unix_ms(to));
+        let found = read(&transaction, tier, &[asked]).await?;
+        found.into_iter().map(|((_, period), rollup)| Ok((from_unix_ms(period.start_unix_ms)?, rollup))).collect()
+    }
+
+    /// Deletes rollups of periods that began before `time`, and says how many.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn delete_rollups_before(&self, time: Timestamp) -> Result<u64, StoreError> {
+        self.delete_before("rollups", "start_unix_ms", time, "delete old rollups").await
+    }
+}
+
+/// Makes rollups of heartbeats.
+async fn of_heartbeats(transaction: &DatabaseTransaction, keys: &[Key]) -> Result<Vec<(Key, Rollup)>, StoreError> {
+    let mut made = Vec::with_capacity(keys.len());
+    if keys.is_empty() {
+        return Ok(made);
+    }
+    let mut places = ended_within(transaction, keys).await?;
+    add_earlier(transaction, &mut places).await?;
+    for key in keys {
+        let of_key: Vec<(&Place, usize)> =
+            places.get(key).into_iter().flatten().map(|(place, bytes)| (place, *bytes)).collect();
+        let mut adding = Adding::new(key.1);
+        let mut at = 0;
+        while at < of_key.len() {
+            let mut bytes = 0;
+            let few = of_key[at..].iter().take(MAX_ROWS).take_while(|(_, length)| {
+                // The first one always, however large it is.
+                let fits = bytes == 0 || bytes + length <= MAX_BYTES;
+                bytes += length;
+                fits
+            });
+            let few: Vec<Place> = few.map(|(place, _)| (*place).clone()).collect();
+            at += few.len();
+            let mut messages = messages(transaction, &few).await?;
+            for place in few {
+                let Some(message) = messages.remove(&place) else { continue };
+                let (node, boot, sequence) = place;
+                // What cannot be read is as if it had been lost.
+                match (boot.parse::<BootId>(), heartbeat::unpack_one(&message)) {
+                    (Ok(boot), Ok(heartbeat)) => adding.heartbeat(boot, heartbeat),
+                    _ => tracing::error!(
+                        node,
+                        boot,
+                        sequence,
+                        "a stored heartbeat is damaged; its rollup is made without it"
+                    ),
+                }
+            }
+        }
+        made.extend(adding.rollup().map(|rollup| (key.clone(), rollup)));
+    }
+    Ok(made)
+}
+
+/// Where the heartbeats are that ended in these periods, by boot and sequence, and how long their messages are.
+async fn ended_within(
+    transaction: &DatabaseTransaction,
+    keys: &[Key],
+) -> Result<BTreeMap<Key, BTreeMap<Place, usize>>, StoreError> {
+    let body = format!(
+        "SELECT * FROM (SELECT heartbeats.node_id AS node_id, given.start AS start, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, \
+         CAST(LENGTH(heartbeats.message) AS BIGINT) AS bytes, ROW_NUMBER() OVER (PARTITION BY heartbeats.node_id, given.start \
+         ORDER BY heartbeats.end_unix_ms DESC, heartbeats.sequence DESC, heartbeats.boot_id) AS number \
+         FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.end_unix_ms > given.start \
+         AND heartbeats.end_unix_ms <= given.start + given.tier * 1000) AS numbered WHERE number <= {MAX_HEARTBEATS}"
+    );
+    let mut places = BTreeMap::<Key, BTreeMap<Place, usize>>::new();
+    for row in query(transaction, periods_given(keys), &body, "find the heartbeats of periods").await? {
+        let node: String = get(&row, "node_id")?;
+        let key = (node.clone(), Period { tier: Tier::FiveMinutes, start_unix_ms: get(&row, "start")? });
+        let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
+        places.entry(key).or_default().insert((node, get(&row, "boot_id")?, get(&row, "sequence")?), bytes);
+    }
+    Ok(places)
+}
+
+/// Adds to each heartbeat the one before it of its boot, from which it is counted.
+async fn add_earlier(
+    transaction: &DatabaseTransaction,
+    places: &mut BTreeMap<Key, BTreeMap<Place, usize>>,
+) -> Result<(), StoreError> {
+    let mut asked = BTreeMap::<Place, Vec<Key>>::new();
+    for (key, of_key) in &*places {
+        for place in of_key.keys() {
+            let before = (place.0.clone(), place.1.clone(), place.2 - 1);
+            if !of_key.contains_key(&before) {
+                asked.entry(place.clone()).or_default().push(key.clone());
+            }
+        }
+    }
+    let body = "SELECT given.node_id AS node_id, given.boot_id AS boot_id, given.sequence AS later, heartbeats.sequence AS sequence, \
+                CAST(LENGTH(heartbeats.message) AS BIGINT) AS bytes FROM given JOIN heartbeats \
+                ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id \
+                AND heartbeats.sequence = (SELECT MAX(earlier.sequence) FROM heartbeats earlier WHERE earlier.node_id = given.node_id \
+                AND earlier.boot_id = given.boot_id AND earlier.sequence < given.sequence)";
+    let wanted: Vec<Place> = asked.keys().cloned().collect();
+    for few in wanted.chunks(MAX_ROWS) {
+        for row in query(transaction, places_given(few.iter().cloned()), body, "find earlier heartbeats").await? {
+            let (node, boot): (String, String) = (get(&row, "node_id")?, get(&row, "boot_id")?);
+            let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
+            let earlier = (node.clone(), boot.clone(), get(&row, "sequence")?);
+            for key in asked.get(&(node, boot, get(&row, "later")?)).into_iter().flatten() {
+                places.entry(key.clone()).or_default().insert(earlier.clone(), bytes);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn messages(transaction: &DatabaseTransaction, places: &[Place]) -> Result<BTreeMap<Place, Vec<u8>>, StoreError> {
+    let body = "SELECT heartbeats.node_id AS node_id, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, message \
+                FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id \
+                AND heartbeats.sequence = given.sequence";
+    let rows = query(transaction, places_given(places.iter().cloned()), body, "read heartbeats of a period").await?;
+    rows.iter()
+        .map(|row| Ok(((get(row, "node_id")?, get(row, "boot_id")?, get(row, "sequence")?), get(row, "message")?)))
+        .collect()
+}
+
+/// Makes rollups of an hour from those of five minutes.
+async fn of_hours(transaction: &DatabaseTransaction, keys: &[Key]) -> Result<Vec<(Key, Rollup)>, StoreError> {
+    let mut parts = BTreeMap::<Key, Vec<Rollup>>::new();
+    for (node, hour) in keys {
+        let asked = (node.clone(), hour.start_unix_ms, hour.end_unix_ms());
+        let found = read(transaction, Tier::FiveMinutes, &[asked]).await?;
+        // They come in their order.
+        parts.insert((node.clone(), *hour), found.into_values().collect());
+    }
+    Ok(parts.into_iter().filter_map(|(key, parts)| Some((key, Rollup::of_parts(parts)?))).collect())
+}
+
+async fn read(
+    transaction: &DatabaseTransaction,
+    tier: Tier,
+    asked: &[(String, i64, i64)],
+) -> Result<BTreeMap<Key, Rollup>, StoreError> {
+    let body = "SELECT rollups.node_id AS node_id, start_unix_ms, rollup FROM given JOIN rollups ON rollups.node_id = given.node_id \
+                AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms";
+    let columns = vec![
+        ("node_id", Column::Text(asked.iter().map(|(node, ..)| node.clone()).collect())),
+        ("tier", Column::Integer(vec![tier.number(); asked.len()])),
+        ("from_unix_ms", Column::Integer(asked.iter().map(|(_, from, _)| *from).collect())),
+        ("to_unix_ms", Column::Integer(asked.iter().map(|(.., to)| *to).collect())),
+    ];
+    let mut found = BTreeMap::new();
+    for row in query(transaction, columns, body, "read rollups").await? {
+        let (node, start_unix_ms): (String, i64) = (get(&row, "node_id")?, get(&row, "start_unix_ms")?);
+        let rollup = unpack(&get::<Vec<u8>>(&row, "rollup")?)
+            .map_err(|error| corrupt(format!("the rollup of {node} from {start_unix_ms}"), error))?;
+        found.insert((node, Period { tier, start_unix_ms }), rollup);
+    }
+    Ok(found)
+}
+
+async fn write(transaction: &DatabaseTransaction, made: &[(Key, Rollup)]) -> Result<(), StoreError> {
+    if made.is_empty() {
+        return Ok(());
+    }
+    let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup) \
+                SELECT node_id, tier, start, heartbeats, rollup FROM given WHERE true \
+                ON CONFLICT (node_id, tier, start_unix_ms) DO UPDATE SET heartbeats = excluded.heartbeats, rollup = excluded.rollup";
+    let mut columns = periods_given(&made.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+    let heartbeats = made.iter().map(|(_, rollup)| i64::try_from(rollup.heartbeats).unwrap_or(i64::MAX)).collect();
+    let packed = made.iter().map(|(_, rollup)| pack(rollup)).collect::<Result<_, _>>();
+    let packed = packed.map_err(|error: std::io::Error| corrupt("a rollup that was to be stored", error))?;
+    columns.push(("heartbeats", Column::Integer(heartbeats)));
+    columns.push(("rollup", Column::Bytes(packed)));
+    execute(transaction, columns, body, "write rollups").await
+}
+
+fn pack(rollup: &Rollup) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(&serde_json::to_vec(rollup)?, COMPRESSION_LEVEL)
+}
+
+fn unpack(packed: &[u8]) -> std::io::Result<Rollup> {
+    let told = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
+    let bytes = told.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_ROLLUP_BYTES);
+    let text = zstd::bulk::decompress(packed, bytes.min(MAX_ROLLUP_BYTES))?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+fn periods_given(keys: &[Key]) -> Vec<(&'static str, Column)> {
+    let integers = |value: fn(&Period) -> i64| Column::Integer(keys.iter().map(|(_, period)| value(period)).collect());
+    vec![
+        ("node_id", Column::Text(keys.iter().map(|(node, _)| node.clone()).collect())),
+        ("tier", integers(|period| period.tier.number())),
+        ("start", integers(|period| period.start_unix_ms)),
+    ]
+}
+
+fn places_given(places: impl Iterator<Item = Place>) -> Vec<(&'static str, Column)> {
+    let (mut nodes, mut boots, mut sequences) = (Vec::new(), Vec::new(), Vec::new());
+    for (node, boot, sequence) in places {
+        nodes.push(node);
+        boots.push(boot);
+        sequences.push(sequence);
+    }
+    vec![("node_id", Column::Text(nodes)), ("boot_id", Column::Text(boots)), ("sequence", Column::Integer(sequences))]
+}
