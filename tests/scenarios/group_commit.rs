@@ -129,8 +129,9 @@ impl Fleet {
     async fn check(self, store: &Store) -> Arc<Met> {
         self.stop.store(true, Ordering::Relaxed);
         let state_policy = StatePolicy::new(Policy::default());
+        let senders = self.senders.join_all().await;
         rollups::make_all(store).await;
-        for sender in self.senders.join_all().await {
+        for sender in senders {
             let all = store.heartbeats(&sender.node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
             let sequences: Vec<u64> = all.iter().map(|stored| stored.heartbeat.sequence).collect();
             // What was committed when the sweeper was killed may be there without an answer: three at most.
@@ -166,9 +167,12 @@ async fn what_was_acknowledged_survives_a_kill_in_the_middle_of_a_group(url: Str
         sweeper.start_again().await;
     }
     fleet.until_stored(100).await;
-    let made =
-        |metrics: &str| metrics.lines().find_map(|line| line.strip_prefix("rollups_made_total ")?.parse::<u64>().ok());
-    assert!(made(&sweeper.metrics().await).is_some_and(|made| made > 0), "rollups were made meanwhile");
+    wait::until("rollups to be made meanwhile", TIMEOUT, || async {
+        let metrics = sweeper.metrics().await;
+        let made = metrics.lines().find_map(|line| line.strip_prefix("rollups_made_total ")?.parse::<u64>().ok());
+        made.filter(|made| *made > 0)
+    })
+    .await;
     let met = fleet.check(&store).await;
     assert!(Met::of(&met.broken_off) >= 8 * 10, "the sweeper was killed while many waited for it");
     let metrics = sweeper.metrics().await;
