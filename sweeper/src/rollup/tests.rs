@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use super::*;
 use heartbeat::wire::{Class, Gpu, Host, HostCounters, Interval, Run, Task, WorkloadActivity};
 
