@@ -276,6 +276,25 @@ async fn a_scope_with_a_schedule_of_its_own_follows_that_one_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_scope_waits_at_the_next_tick_for_the_slowest_of_this_one() {
+    let site = Site::new().await;
+    // Longer than it takes to the second tick.
+    site.delay(25).await;
+    let mut replica = site.replica("only", "*/10 * * * * *").await;
+    wait::until("a second tick of the others before the slow region was swept for the first", TIMEOUT, || async {
+        let sweeps = site.sweeps().await;
+        let of = |region: &str| sweeps.keys().filter(|(_, scope)| scope.contains(region)).count();
+        REGIONS.into_iter().all(|region| if region == SLOW { of(region) == 0 } else { of(region) >= 2 }).then_some(())
+    })
+    .await;
+    site.until_all_is_swept().await;
+    replica.stop().await;
+    let sweeps = site.sweeps().await;
+    assert!(sweeps.values().all(|times| *times == 1), "{sweeps:#?}");
+    site.assert_each_finding_is_there_and_told_once().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_scope_whose_replica_is_killed_is_taken_over() {
     let site = Site::new().await;
     site.delay(25).await;

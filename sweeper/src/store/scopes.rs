@@ -5,6 +5,8 @@
 //! from being written twice is the epoch, which grows with each claim and is compared under the lock of the row, in the
 //! transaction of the result itself. A claim costs one short transaction of three statements.
 
+mod queue;
+
 use super::{Doing as _, Store, StoreError, clock, database_now, from_unix_ms, place::place, to_unix_ms};
 use crate::{inventory::Scope, work_unit::WorkUnit};
 use jiff::Timestamp;
@@ -130,6 +132,11 @@ fn held_by(lease: &Lease, now: Expr) -> Condition {
     is(&lease.unit).add(row::Column::LeaseEpoch.eq(lease.epoch)).add(Expr::col(row::Column::LeaseUntilUnixMs).gt(now))
 }
 
+/// A row that nobody holds.
+fn free(now: Expr) -> Condition {
+    Condition::all().add(Expr::col(row::Column::LeaseUntilUnixMs).lte(now))
+}
+
 impl Store {
     fn clock(&self) -> Expr {
         Expr::cust(clock(self.connection().get_database_backend()))
@@ -239,7 +246,7 @@ impl Store {
         let transaction = self.begin_leased(length).await?;
         let free = row::Entity::find()
             .filter(is(unit).add_option(also))
-            .filter(Expr::col(row::Column::LeaseUntilUnixMs).lte(self.clock()))
+            .filter(free(self.clock()))
             // SQLite needs no lock of the row: this transaction is its only writer.
             .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
             .one(&transaction)

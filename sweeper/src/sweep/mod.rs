@@ -11,6 +11,7 @@ mod lease;
 mod overview;
 mod prices;
 mod provider_metrics;
+mod queue;
 mod report;
 mod run;
 mod schedule;

@@ -1,18 +1,20 @@
 //! Who sweeps what, and when: the rounds of a replica, and a sweep of everything on request.
 //!
-//! A replica claims what is due for the current tick, one work unit after the other, until nothing is left that is free. What others hold
+//! A replica claims what is due, one work unit after the other and the longest unswept first, until nothing is left that is free. What others hold
 //! it looks at again when their leases end, so that nothing waits longer than that for a replica that died. A sweep
 //! that fails leaves its lease to run out, and is then tried again by whoever comes first.
 
 use super::{
     Context, Moment, Progress, Report, SweepError,
     discover::{Discovery, discover},
-    lease, sweep_unit,
+    lease,
+    queue::{Queue, Taken},
+    sweep_unit,
     timetable::Ticks,
 };
 use crate::{
     inventory::Silent,
-    store::{Held, Lease, StoreError, WorkUnitState, WorkUnits},
+    store::{Held, Lease},
     work_unit::WorkUnit,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -22,8 +24,6 @@ use tokio::sync::watch;
 
 /// So many work units are swept side by side by one replica.
 const AT_ONCE: usize = 8;
-/// A round that changed nothing is not repeated sooner than this.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How often a sweep on request looks whether a work unit that it waits for is free.
 const POLL: Duration = Duration::from_millis(200);
 
@@ -49,57 +49,15 @@ impl Replica {
         &self.owner
     }
 
-    /// Sweeps what is due for the current ticks and nobody else sweeps. Says after how long there may be more to do for
-    /// it, `None` if there will not.
+    /// Sweeps what is due and nobody else sweeps, until nothing is left, not even by a tick that comes meanwhile. Says after how long
+    /// there may be more to do for it, `None` if there will not.
     pub async fn round(&mut self, ticks: &watch::Receiver<Ticks>) -> Option<Duration> {
-        match self.sweep_due(ticks).await {
-            Ok(wait) => wait.map(|wait| wait.max(PAUSE)),
-            Err(error) => {
-                tracing::error!(error = %crate::chain(&error), "nothing can be swept; it is tried again");
-                Some(self.context.config.sweep.lease / 3)
-            }
-        }
-    }
-
-    async fn sweep_due(&mut self, heard: &watch::Receiver<Ticks>) -> Result<Option<Duration>, StoreError> {
-        let ticks = heard.borrow().clone();
-        let (store, config) = (&self.context.store, &self.context.config);
-        if self.discovered_for.as_ref() == Some(&ticks) {
-            let wait = free_in(&store.work_units().await?, &ticks);
-            if wait != Some(Duration::ZERO) {
-                return Ok(wait);
-            }
-        }
-        let discovery = discover(config).await;
-        store.register_scopes(discovery.scopes(), config.sweep.lease).await?;
-        self.discovered_for = Some(ticks.clone());
-        let (this, ticks, discovery) = (&*self, &ticks, &discovery);
-        let due = store.work_units().await?.states.into_iter().filter(|state| is_due(state, ticks));
-        // All of them end, whatever becomes of one: what they hold is worth writing.
-        let ended: Vec<Result<(), StoreError>> = stream::iter(due)
-            .map(|state| async move {
-                // A newer tick ends the round: what was found out for the old ones is too old.
-                let is_current = *heard.borrow() == *ticks;
-                if is_current { this.sweep_one(discovery, &state.unit, ticks).await } else { Ok(()) }
-            })
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        ended.into_iter().collect::<Result<(), _>>()?;
-        Ok(free_in(&store.work_units().await?, ticks))
-    }
-
-    /// Does nothing if somebody else sweeps it, or has.
-    async fn sweep_one(&self, discovery: &Discovery, unit: &WorkUnit, ticks: &Ticks) -> Result<(), StoreError> {
-        let Context { store, config, .. } = &self.context;
-        let tick = ticks.of(unit);
-        if let Some(lease) = store.claim_due(unit, tick, &self.owner, config.sweep.lease).await? {
-            log_taken_over(&lease);
-            let moment = Moment { tick, now: Timestamp::now() };
-            let swept = sweep_unit(&self.context, discovery, &lease, moment, &Silent).await;
-            log(&lease, moment, &swept);
-        }
-        Ok(())
+        let Self { context, owner, discovered_for } = self;
+        let mut queue = Queue::new(context, owner, ticks.clone(), discovered_for);
+        // Whoever has swept one takes the next at once, whatever the others are still at.
+        let units = stream::unfold(&mut queue, |queue| async move { Some((queue.next().await?, queue)) });
+        units.for_each_concurrent(AT_ONCE, |taken| sweep_one(context, taken)).await;
+        queue.wait()
     }
 
     /// Releases what it holds, so that others need not wait for its leases to end.
@@ -114,15 +72,12 @@ impl Replica {
     }
 }
 
-fn is_due(state: &WorkUnitState, ticks: &Ticks) -> bool {
-    state.swept_for.is_none_or(|swept_for| swept_for < ticks.of(&state.unit))
-}
-
-/// After how long a work unit that is due may be claimed; `None` if none is due.
-fn free_in(units: &WorkUnits, ticks: &Ticks) -> Option<Duration> {
-    let due = units.states.iter().filter(|state| is_due(state, ticks));
-    let wait = |held: &Held| Duration::try_from(held.until.duration_since(units.now)).unwrap_or_default();
-    due.map(|state| state.held.as_ref().map_or(Duration::ZERO, wait)).min()
+async fn sweep_one(context: &Context, taken: Taken) {
+    let lease = &taken.lease;
+    log_taken_over(lease);
+    let moment = Moment { tick: taken.tick, now: Timestamp::now() };
+    let swept = sweep_unit(context, &taken.discovery, lease, moment, &Silent).await;
+    log(lease, moment, &swept);
 }
 
 fn log_taken_over(lease: &Lease) {
@@ -260,39 +215,5 @@ impl Asked<'_> {
             }
             tokio::time::sleep(POLL).await;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
-    }
-
-    fn units(states: &[(Option<i64>, Option<i64>)]) -> WorkUnits {
-        let state = |(swept_for, until): &(Option<i64>, Option<i64>)| WorkUnitState {
-            unit: WorkUnit::Uncovered,
-            held: until.map(|until| Held { by: "web-1/7/00".into(), until: at(until) }),
-            epoch: 1,
-            swept_for: swept_for.map(at),
-            started_at: None,
-            finished_at: None,
-            complete: None,
-            last_complete_at: None,
-            listed: None,
-            failed: None,
-        };
-        WorkUnits { now: at(0), states: states.iter().map(state).collect() }
-    }
-
-    #[test]
-    fn a_replica_looks_again_when_the_first_lease_on_something_due_ends() {
-        let wait = |states: &[_]| free_in(&units(states), &Ticks::all(at(10)));
-        assert_eq!(wait(&[]), None);
-        assert_eq!(wait(&[(Some(10), None), (Some(11), Some(5))]), None, "swept for this tick or a later one");
-        assert_eq!(wait(&[(Some(9), Some(30)), (None, Some(20)), (Some(10), Some(1))]), Some(Duration::from_secs(20)));
-        assert_eq!(wait(&[(Some(9), Some(30)), (None, None)]), Some(Duration::ZERO));
     }
 }
