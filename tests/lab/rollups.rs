@@ -21,14 +21,24 @@ type Told = (u64, Option<Sum>);
 /// When the database does not answer, or one comes too late.
 pub async fn make_all(store: &Store) {
     for days in [1, 2] {
-        let now = Timestamp::now() + SignedDuration::from_hours(24 * days);
-        loop {
-            let done = store.roll_up(now, Timestamp::UNIX_EPOCH).await.expect("the database answers");
-            assert_eq!(done.too_late, 0, "nothing is deleted in this test");
-            if done == RolledUp::default() {
-                break;
-            }
+        make_due(store, Timestamp::now() + SignedDuration::from_hours(24 * days)).await;
+    }
+}
+
+/// Makes all rollups that are due at this time, and says how many.
+///
+/// # Panics
+///
+/// When the database does not answer, or one comes too late.
+pub async fn make_due(store: &Store, now: Timestamp) -> u64 {
+    let mut made = 0;
+    loop {
+        let done = store.roll_up(now, Timestamp::UNIX_EPOCH).await.expect("the database answers");
+        assert_eq!(done.too_late, 0, "nothing is deleted in this test");
+        if done == RolledUp::default() {
+            return made;
         }
+        made += done.made;
     }
 }
 

@@ -121,12 +121,6 @@ impl Rollup {
         Self { version: VERSION, heartbeats, node, subjects: entries.collect() }
     }
 
-    /// Whether this version made it, so that it can be added up with its own.
-    #[must_use]
-    pub fn is_current(&self) -> bool {
-        self.version == VERSION
-    }
-
     /// What several periods come to, which are given in their order; `None` of none.
     #[must_use]
     pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Option<Self> {

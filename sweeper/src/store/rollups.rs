@@ -17,10 +17,15 @@ use super::{
 use crate::rollup::{Adding, Period, Rollup, Tier};
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};
-use notes::{note, take_due};
+use notes::{end_notes, find_due, note};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, Statement, TransactionTrait as _};
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
+/// After so long what is made is committed, and the others stay due: whoever stores heartbeats of these nodes waits meanwhile.
+const LONGEST: Duration = Duration::from_millis(250);
 /// Most heartbeats of one node and period that are read: one in 0.3 s. Of more, which only somebody sends who makes them up, the newest.
 const MAX_HEARTBEATS: i64 = 1_024;
 /// So many bytes of packed heartbeats are read at once.
@@ -55,20 +60,25 @@ impl Store {
     /// If the database does not answer; nothing has changed then.
     pub async fn roll_up(&self, now: Timestamp, heartbeats_from: Timestamp) -> Result<RolledUp, StoreError> {
         let transaction = self.begin_write().await?;
-        let mut due = take_due(&transaction, now).await?;
-        let claimed = due.len();
-        let from = heartbeats_from.checked_add(REACH).unwrap_or(Timestamp::MAX);
-        due.retain(|(_, period)| period.tier != Tier::FiveMinutes || period.start_unix_ms >= to_unix_ms(from));
-        let too_late = claimed - due.len();
+        let due = find_due(&transaction, now).await?;
+        let from = to_unix_ms(heartbeats_from.checked_add(REACH).unwrap_or(Timestamp::MAX));
+        let is_too_late = |key: &Key| key.1.tier == Tier::FiveMinutes && key.1.start_unix_ms < from;
+        let (too_late, due): (Vec<_>, Vec<_>) = due.into_iter().partition(is_too_late);
         let (hours, five_minutes): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|(_, period)| period.tier == Tier::Hour);
-        let mut made = of_heartbeats(&transaction, &five_minutes).await?;
-        note(&transaction, made.iter().map(|((node, period), _)| (node.clone(), period.hour())), now).await?;
-        made.extend(of_hours(&transaction, &hours).await?);
-        write(&transaction, &made).await?;
-        transaction.commit().await.doing("commit rollups")?;
+        let mut batch = Batch { begun: Instant::now(), done: Vec::new(), made: Vec::new(), again: Vec::new() };
+        batch.of_heartbeats(&transaction, &five_minutes).await?;
+        batch.of_hours(&transaction, &hours).await?;
+        write(&transaction, &batch.made).await?;
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        Ok(RolledUp { made: count(claimed - too_late), too_late: count(too_late) })
+        let done = RolledUp { made: count(batch.done.len()), too_late: count(too_late.len()) };
+        batch.done.extend(too_late);
+        end_notes(&transaction, &batch.done).await?;
+        let changed = batch.made.iter().map(|made| &made.key).filter(|(_, period)| period.tier == Tier::FiveMinutes);
+        let hours = changed.map(|(node, period)| (node.clone(), period.hour()));
+        note(&transaction, hours.chain(batch.again), now).await?;
+        transaction.commit().await.doing("commit rollups")?;
+        Ok(done)
     }
 
     /// Since when the oldest rollup has been due that is not made yet; `None` if none is due.
@@ -97,8 +107,12 @@ impl Store {
     ) -> Result<Vec<(Timestamp, Rollup)>, StoreError> {
         let transaction = self.connection.begin().await.doing("begin to read rollups")?;
         let asked = (node_id.to_string(), to_unix_ms(from), to_unix_ms(to));
-        let found = read(&transaction, tier, &[asked]).await?;
-        found.into_iter().map(|((_, period), rollup)| Ok((from_unix_ms(period.start_unix_ms)?, rollup))).collect()
+        let found = read(&transaction, tier, asked).await?;
+        let unpacked = found.into_iter().map(|(start_unix_ms, packed)| {
+            let damaged = |error| corrupt(format!("the rollup of {node_id} from {start_unix_ms}"), error);
+            Ok((from_unix_ms(start_unix_ms)?, unpack(&packed).map_err(damaged)?))
+        });
+        unpacked.collect()
     }
 
     /// Deletes rollups of periods that began before `time`, and says how many.
@@ -110,48 +124,121 @@ impl Store {
     }
 }
 
-/// Makes rollups of heartbeats.
-async fn of_heartbeats(transaction: &DatabaseTransaction, keys: &[Key]) -> Result<Vec<(Key, Rollup)>, StoreError> {
-    let mut made = Vec::with_capacity(keys.len());
-    if keys.is_empty() {
-        return Ok(made);
+/// What is made in one transaction.
+#[derive(Debug)]
+struct Batch {
+    begun: Instant,
+    /// What is not due any more.
+    done: Vec<Key>,
+    made: Vec<Made>,
+    /// What could not be made, and is tried again later.
+    again: Vec<Key>,
+}
+
+/// A rollup that is to be written.
+#[derive(Debug)]
+struct Made {
+    key: Key,
+    heartbeats: i64,
+    packed: Vec<u8>,
+}
+
+impl Batch {
+    /// Whether those who store heartbeats of these nodes have waited for long enough.
+    fn is_long(&self) -> bool {
+        !self.done.is_empty() && self.begun.elapsed() > LONGEST
     }
-    let mut places = ended_within(transaction, keys).await?;
-    add_earlier(transaction, &mut places).await?;
-    for key in keys {
-        let of_key: Vec<(&Place, usize)> =
-            places.get(key).into_iter().flatten().map(|(place, bytes)| (place, *bytes)).collect();
-        let mut adding = Adding::new(key.1);
-        let mut at = 0;
-        while at < of_key.len() {
-            let mut bytes = 0;
-            let few = of_key[at..].iter().take(MAX_ROWS).take_while(|(_, length)| {
-                // The first one always, however large it is.
-                let fits = bytes == 0 || bytes + length <= MAX_BYTES;
-                bytes += length;
-                fits
-            });
-            let few: Vec<Place> = few.map(|(place, _)| (*place).clone()).collect();
-            at += few.len();
-            let mut messages = messages(transaction, &few).await?;
-            for place in few {
-                let Some(message) = messages.remove(&place) else { continue };
-                let (node, boot, sequence) = place;
-                // What cannot be read is as if it had been lost.
-                match (boot.parse::<BootId>(), heartbeat::unpack_one(&message)) {
-                    (Ok(boot), Ok(heartbeat)) => adding.heartbeat(boot, heartbeat),
-                    _ => tracing::error!(
-                        node,
-                        boot,
-                        sequence,
-                        "a stored heartbeat is damaged; its rollup is made without it"
-                    ),
+
+    /// Of nothing nothing is made.
+    fn put(&mut self, key: &Key, rollup: Option<Rollup>) -> Result<(), StoreError> {
+        if let Some(rollup) = rollup {
+            let packed = pack(&rollup).map_err(|error| corrupt("a rollup that was to be stored", error))?;
+            let heartbeats = i64::try_from(rollup.heartbeats).unwrap_or(i64::MAX);
+            self.made.push(Made { key: key.clone(), heartbeats, packed });
+        }
+        self.done.push(key.clone());
+        Ok(())
+    }
+
+    /// Makes rollups of heartbeats.
+    async fn of_heartbeats(&mut self, transaction: &DatabaseTransaction, keys: &[Key]) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut places = ended_within(transaction, keys).await?;
+        add_earlier(transaction, &mut places).await?;
+        for key in keys {
+            if self.is_long() {
+                break;
+            }
+            let places = places.remove(key).unwrap_or_default();
+            let rollup = of_places(transaction, key.1, &places.into_iter().collect::<Vec<_>>()).await?;
+            self.put(key, rollup)?;
+        }
+        Ok(())
+    }
+
+    /// Makes rollups of an hour from those of five minutes, of which one at a time is unpacked.
+    async fn of_hours(&mut self, transaction: &DatabaseTransaction, keys: &[Key]) -> Result<(), StoreError> {
+        for key in keys {
+            if self.is_long() {
+                break;
+            }
+            let (node, hour) = key;
+            let asked = (node.clone(), hour.start_unix_ms, hour.end_unix_ms());
+            let found = read(transaction, Tier::FiveMinutes, asked).await?;
+            let mut damaged = None;
+            let parts = found.values().map_while(|packed| unpack(packed).map_err(|error| damaged = Some(error)).ok());
+            let rollup = Rollup::of_parts(parts);
+            match damaged {
+                None => self.put(key, rollup)?,
+                // Written by a later version, perhaps, whose replica will make it. An hour without one of its parts would be wrong.
+                Some(error) => {
+                    tracing::error!(node, %error, "a rollup of five minutes cannot be read; that of its hour is tried again later");
+                    self.done.push(key.clone());
+                    self.again.push(key.clone());
                 }
             }
         }
-        made.extend(adding.rollup().map(|rollup| (key.clone(), rollup)));
+        Ok(())
     }
-    Ok(made)
+}
+
+/// What heartbeats come to; they are given by boot and sequence, each with the length of its message.
+async fn of_places(
+    transaction: &DatabaseTransaction,
+    period: Period,
+    places: &[(Place, usize)],
+) -> Result<Option<Rollup>, StoreError> {
+    let mut adding = Adding::new(period);
+    let mut at = 0;
+    while at < places.len() {
+        let mut bytes = 0;
+        let few = places[at..].iter().take(MAX_ROWS).take_while(|(_, length)| {
+            // The first one always, however large it is.
+            let fits = bytes == 0 || bytes + length <= MAX_BYTES;
+            bytes += length;
+            fits
+        });
+        let few: Vec<Place> = few.map(|(place, _)| place.clone()).collect();
+        at += few.len();
+        let mut messages = messages(transaction, &few).await?;
+        for place in few {
+            let Some(message) = messages.remove(&place) else { continue };
+            let (node, boot, sequence) = place;
+            // What cannot be read is as if it had been lost.
+            match (boot.parse::<BootId>(), heartbeat::unpack_one(&message)) {
+                (Ok(boot), Ok(heartbeat)) => adding.heartbeat(boot, heartbeat),
+                _ => tracing::error!(
+                    node,
+                    boot,
+                    sequence,
+                    "a stored heartbeat is damaged; its rollup is made without it"
+                ),
+            }
+        }
+    }
+    Ok(adding.rollup())
 }
 
 /// Where the heartbeats are that ended in these periods, by boot and sequence, and how long their messages are.
@@ -219,54 +306,34 @@ async fn messages(transaction: &DatabaseTransaction, places: &[Place]) -> Result
         .collect()
 }
 
-/// Makes rollups of an hour from those of five minutes.
-async fn of_hours(transaction: &DatabaseTransaction, keys: &[Key]) -> Result<Vec<(Key, Rollup)>, StoreError> {
-    let mut parts = BTreeMap::<Key, Vec<Rollup>>::new();
-    for (node, hour) in keys {
-        let asked = (node.clone(), hour.start_unix_ms, hour.end_unix_ms());
-        let found = read(transaction, Tier::FiveMinutes, &[asked]).await?;
-        // They come in their order.
-        parts.insert((node.clone(), *hour), found.into_values().collect());
-    }
-    Ok(parts.into_iter().filter_map(|(key, parts)| Some((key, Rollup::of_parts(parts)?))).collect())
-}
-
+/// A node's rollups of this tier that begin within this time, by their begins.
 async fn read(
     transaction: &DatabaseTransaction,
     tier: Tier,
-    asked: &[(String, i64, i64)],
-) -> Result<BTreeMap<Key, Rollup>, StoreError> {
-    let body = "SELECT rollups.node_id AS node_id, start_unix_ms, rollup FROM given JOIN rollups ON rollups.node_id = given.node_id \
+    (node, from_unix_ms, to_unix_ms): (String, i64, i64),
+) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
+    let body = "SELECT start_unix_ms, rollup FROM given JOIN rollups ON rollups.node_id = given.node_id \
                 AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms";
     let columns = vec![
-        ("node_id", Column::Text(asked.iter().map(|(node, ..)| node.clone()).collect())),
-        ("tier", Column::Integer(vec![tier.number(); asked.len()])),
-        ("from_unix_ms", Column::Integer(asked.iter().map(|(_, from, _)| *from).collect())),
-        ("to_unix_ms", Column::Integer(asked.iter().map(|(.., to)| *to).collect())),
+        ("node_id", Column::Text(vec![node])),
+        ("tier", Column::Integer(vec![tier.number()])),
+        ("from_unix_ms", Column::Integer(vec![from_unix_ms])),
+        ("to_unix_ms", Column::Integer(vec![to_unix_ms])),
     ];
-    let mut found = BTreeMap::new();
-    for row in query(transaction, columns, body, "read rollups").await? {
-        let (node, start_unix_ms): (String, i64) = (get(&row, "node_id")?, get(&row, "start_unix_ms")?);
-        let rollup = unpack(&get::<Vec<u8>>(&row, "rollup")?)
-            .map_err(|error| corrupt(format!("the rollup of {node} from {start_unix_ms}"), error))?;
-        found.insert((node, Period { tier, start_unix_ms }), rollup);
-    }
-    Ok(found)
+    let rows = query(transaction, columns, body, "read rollups").await?;
+    rows.iter().map(|row| Ok((get(row, "start_unix_ms")?, get(row, "rollup")?))).collect()
 }
 
-async fn write(transaction: &DatabaseTransaction, made: &[(Key, Rollup)]) -> Result<(), StoreError> {
+async fn write(transaction: &DatabaseTransaction, made: &[Made]) -> Result<(), StoreError> {
     if made.is_empty() {
         return Ok(());
     }
     let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup) \
                 SELECT node_id, tier, start, heartbeats, rollup FROM given WHERE true \
                 ON CONFLICT (node_id, tier, start_unix_ms) DO UPDATE SET heartbeats = excluded.heartbeats, rollup = excluded.rollup";
-    let mut columns = periods_given(&made.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
-    let heartbeats = made.iter().map(|(_, rollup)| i64::try_from(rollup.heartbeats).unwrap_or(i64::MAX)).collect();
-    let packed = made.iter().map(|(_, rollup)| pack(rollup)).collect::<Result<_, _>>();
-    let packed = packed.map_err(|error: std::io::Error| corrupt("a rollup that was to be stored", error))?;
-    columns.push(("heartbeats", Column::Integer(heartbeats)));
-    columns.push(("rollup", Column::Bytes(packed)));
+    let mut columns = periods_given(&made.iter().map(|made| made.key.clone()).collect::<Vec<_>>());
+    columns.push(("heartbeats", Column::Integer(made.iter().map(|made| made.heartbeats).collect())));
+    columns.push(("rollup", Column::Bytes(made.iter().map(|made| made.packed.clone()).collect())));
     execute(transaction, columns, body, "write rollups").await
 }
 

@@ -5,6 +5,7 @@ use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{rollups, sample};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
+use sea_orm::ConnectionTrait as _;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -20,6 +21,8 @@ lab::on_both_databases! {
     heartbeats_in_any_order_twice_and_hours_late_come_to_the_same_state_and_rollups,
     what_is_stored_while_rollups_are_made_is_in_them,
     a_rollup_whose_heartbeats_may_be_deleted_stays_as_it_is,
+    a_rollup_that_cannot_be_read_holds_nobody_else_up,
+    of_a_flood_of_heartbeats_the_newest_are_rolled_up,
 }
 
 /// How many histories are told in disorder: `make test-order` asks for 10,000.
@@ -180,4 +183,51 @@ async fn a_rollup_whose_heartbeats_may_be_deleted_stays_as_it_is(url: String) {
     assert_eq!(store.delete_rollups_before(then).await.unwrap(), 2);
     let left = store.rollups(&sample::node(1), Tier::FiveMinutes, Timestamp::UNIX_EPOCH, Timestamp::MAX).await;
     assert_eq!(left.unwrap(), []);
+}
+
+async fn a_rollup_that_cannot_be_read_holds_nobody_else_up(url: String) {
+    let store = open(&url).await;
+    let (policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
+    let mut sent = Vec::new();
+    for number in [1, 2] {
+        join(&store, number).await;
+        let boot = sample::boot(number);
+        let beats = sample::envelope(&sample::node(number), boot, &(1..=40).collect::<Vec<_>>(), now).heartbeats;
+        store.commit(&[delivery(number, boot, beats.clone(), now)], &policy, now).await.unwrap();
+        sent.push(beats.into_iter().map(|beat| (boot, beat)).collect::<Vec<_>>());
+    }
+    let at = |hours| now + SignedDuration::from_hours(hours);
+    assert!(rollups::make_due(&store, at(1)).await >= 8);
+    let damage = format!(
+        "UPDATE rollups SET rollup = (SELECT message FROM heartbeats LIMIT 1) WHERE tier = 300 AND node_id = '{}'",
+        sample::node(1)
+    );
+    store.connection().execute_unprepared(&damage).await.unwrap();
+    rollups::make_due(&store, at(24)).await;
+    rollups::check(&store, &sample::node(2), &sent[1]).await;
+    let hours = store.rollups(&sample::node(1), Tier::Hour, Timestamp::UNIX_EPOCH, Timestamp::MAX).await;
+    assert_eq!(hours.unwrap(), [], "an hour without one of its parts would be wrong");
+    assert!(rollups::make_due(&store, at(48)).await > 0, "it is tried again later");
+}
+
+async fn of_a_flood_of_heartbeats_the_newest_are_rolled_up(url: String) {
+    let store = open(&url).await;
+    let (policy, boot) = (StatePolicy::new(Policy::default()), sample::boot(1));
+    join(&store, 1).await;
+    let begin_ms = Timestamp::now().as_millisecond() / 300_000 * 300_000;
+    let beats: Vec<_> = (1..=1_100_i64)
+        .map(|sequence| {
+            let end = Timestamp::from_millisecond(begin_ms + sequence * 100).unwrap();
+            sample::heartbeat(sequence.unsigned_abs(), end)
+        })
+        .collect();
+    let now = Timestamp::from_millisecond(begin_ms + 110_000).unwrap();
+    for few in beats.chunks(256) {
+        store.commit(&[delivery(1, boot, few.to_vec(), now)], &policy, now).await.unwrap();
+    }
+    rollups::make_all(&store).await;
+    for tier in [Tier::FiveMinutes, Tier::Hour] {
+        let made = store.rollups(&sample::node(1), tier, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
+        assert_eq!(made.iter().map(|(_, rollup)| rollup.heartbeats).collect::<Vec<_>>(), [1_024]);
+    }
 }

@@ -18,7 +18,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// Rollups made in one transaction: as long as that takes, about 50 ms, SQLite has no other writer.
+/// Most rollups made in one transaction.
 const AT_ONCE: u64 = 32;
 /// What a period's rollup waits for after its end: heartbeats of its last half minute, which an agent had to send again.
 const DELAY_MS: [i64; 2] = [60_000, 300_000];
@@ -85,8 +85,8 @@ fn due_unix_ms((node, period): &Key, now: Timestamp) -> i64 {
     period.end_unix_ms().max(to_unix_ms(now)).saturating_add(DELAY_MS[at]).saturating_add(spread_ms)
 }
 
-/// Takes away the notes that are due, those that have been due longest first, and locks their nodes. They are gone only once this transaction is committed.
-pub(super) async fn take_due(transaction: &DatabaseTransaction, now: Timestamp) -> Result<Vec<Key>, StoreError> {
+/// The notes that are due, those that have been due longest first. They and their nodes are locked until the transaction ends.
+pub(super) async fn find_due(transaction: &DatabaseTransaction, now: Timestamp) -> Result<Vec<Key>, StoreError> {
     let backend = transaction.get_database_backend();
     let is_postgres = backend == DbBackend::Postgres;
     // Another replica takes others.
@@ -110,10 +110,17 @@ pub(super) async fn take_due(transaction: &DatabaseTransaction, now: Timestamp) 
         let nodes = vec![("node_id", Column::Text(nodes.into_iter().collect()))];
         query(transaction, nodes, body, "lock the nodes of rollups").await?;
     }
+    Ok(due)
+}
+
+/// Takes away the notes of what is made.
+pub(super) async fn end_notes(transaction: &DatabaseTransaction, keys: &[Key]) -> Result<(), StoreError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
     let body =
         "DELETE FROM rollups_due WHERE (node_id, tier, start_unix_ms) IN (SELECT node_id, tier, start FROM given)";
-    execute(transaction, periods_given(&due), body, "take rollups that are due").await?;
-    Ok(due)
+    execute(transaction, periods_given(keys), body, "take away what was due").await
 }
 
 fn key(row: &QueryResult) -> Result<Key, StoreError> {
