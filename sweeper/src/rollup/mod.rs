@@ -77,8 +77,13 @@ impl Adding {
         Self { period, before: None, heartbeats: 0, node: Activity::default(), subjects: BTreeMap::new() }
     }
 
-    /// Takes the next heartbeat up. They come by boot and sequence: each that ended in the period, and before it the stored one of its boot with the
-    /// next lower sequence, which only the difference is taken to unless it ended in the period, too.
+    /// Takes up a heartbeat that only the next one is counted from.
+    pub fn earlier(&mut self, boot: BootId, heartbeat: Heartbeat) {
+        self.before = Some((boot, heartbeat));
+    }
+
+    /// Takes up the next heartbeat. They come by boot and sequence: each that ended in the period, and before it the stored one of its boot with the
+    /// next lower sequence, which only the next one is counted from unless it ended in the period, too.
     pub fn heartbeat(&mut self, boot: BootId, heartbeat: Heartbeat) {
         let end_unix_ms = heartbeat.interval.as_ref().map_or(i64::MIN, |interval| interval.end_unix_ms);
         if self.period.holds(end_unix_ms) {

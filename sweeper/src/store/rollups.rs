@@ -26,7 +26,7 @@ use std::{
 
 /// After so long what is made is committed, and the others stay due: whoever stores heartbeats of these nodes waits meanwhile.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Most heartbeats of one node and period that are read: one in 0.3 s. Of more, which only somebody sends who makes them up, the newest.
+/// Most heartbeats of one node and period that are counted: one in 0.3 s. Of more, which only somebody sends who makes them up, the newest.
 const MAX_HEARTBEATS: i64 = 1_024;
 /// So many bytes of packed heartbeats are read at once.
 const MAX_BYTES: usize = 8 << 20;
@@ -51,6 +51,15 @@ type Key = (String, Period);
 
 /// A heartbeat's place: node, boot, sequence.
 type Place = (String, String, i64);
+
+/// A heartbeat that a rollup is made of.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Length of its packed message.
+    bytes: usize,
+    /// Whether it is only what the next one is counted from.
+    is_earlier: bool,
+}
 
 impl Store {
     /// Makes some of the rollups that are due at `now`, those that have been due longest first. `heartbeats_from`: what ended before may be deleted
@@ -204,30 +213,31 @@ impl Batch {
     }
 }
 
-/// What heartbeats come to; they are given by boot and sequence, each with the length of its message.
+/// What heartbeats come to; they are given by boot and sequence.
 async fn of_places(
     transaction: &DatabaseTransaction,
     period: Period,
-    places: &[(Place, usize)],
+    places: &[(Place, Found)],
 ) -> Result<Option<Rollup>, StoreError> {
     let mut adding = Adding::new(period);
     let mut at = 0;
     while at < places.len() {
         let mut bytes = 0;
-        let few = places[at..].iter().take(MAX_ROWS).take_while(|(_, length)| {
+        let few = places[at..].iter().take(MAX_ROWS).take_while(|(_, found)| {
             // The first one always, however large it is.
-            let fits = bytes == 0 || bytes + length <= MAX_BYTES;
-            bytes += length;
+            let fits = bytes == 0 || bytes + found.bytes <= MAX_BYTES;
+            bytes += found.bytes;
             fits
         });
-        let few: Vec<Place> = few.map(|(place, _)| place.clone()).collect();
+        let few: Vec<_> = few.cloned().collect();
         at += few.len();
-        let mut messages = messages(transaction, &few).await?;
-        for place in few {
+        let mut messages = messages(transaction, few.iter().map(|(place, _)| place.clone())).await?;
+        for (place, found) in few {
             let Some(message) = messages.remove(&place) else { continue };
             let (node, boot, sequence) = place;
             // What cannot be read is as if it had been lost.
             match (boot.parse::<BootId>(), heartbeat::unpack_one(&message)) {
+                (Ok(boot), Ok(heartbeat)) if found.is_earlier => adding.earlier(boot, heartbeat),
                 (Ok(boot), Ok(heartbeat)) => adding.heartbeat(boot, heartbeat),
                 _ => tracing::error!(
                     node,
@@ -241,11 +251,11 @@ async fn of_places(
     Ok(adding.rollup())
 }
 
-/// Where the heartbeats are that ended in these periods, by boot and sequence, and how long their messages are.
+/// The heartbeats that ended in these periods, by boot and sequence.
 async fn ended_within(
     transaction: &DatabaseTransaction,
     keys: &[Key],
-) -> Result<BTreeMap<Key, BTreeMap<Place, usize>>, StoreError> {
+) -> Result<BTreeMap<Key, BTreeMap<Place, Found>>, StoreError> {
     let body = format!(
         "SELECT * FROM (SELECT heartbeats.node_id AS node_id, given.start AS start, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, \
          CAST(LENGTH(heartbeats.message) AS BIGINT) AS bytes, ROW_NUMBER() OVER (PARTITION BY heartbeats.node_id, given.start \
@@ -253,12 +263,15 @@ async fn ended_within(
          FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.end_unix_ms > given.start \
          AND heartbeats.end_unix_ms <= given.start + given.tier * 1000) AS numbered WHERE number <= {MAX_HEARTBEATS}"
     );
-    let mut places = BTreeMap::<Key, BTreeMap<Place, usize>>::new();
+    let mut places = BTreeMap::<Key, BTreeMap<Place, Found>>::new();
     for row in query(transaction, periods_given(keys), &body, "find the heartbeats of periods").await? {
         let node: String = get(&row, "node_id")?;
         let key = (node.clone(), Period { tier: Tier::FiveMinutes, start_unix_ms: get(&row, "start")? });
         let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
-        places.entry(key).or_default().insert((node, get(&row, "boot_id")?, get(&row, "sequence")?), bytes);
+        places
+            .entry(key)
+            .or_default()
+            .insert((node, get(&row, "boot_id")?, get(&row, "sequence")?), Found { bytes, is_earlier: false });
     }
     Ok(places)
 }
@@ -266,7 +279,7 @@ async fn ended_within(
 /// Adds to each heartbeat the one before it of its boot, from which it is counted.
 async fn add_earlier(
     transaction: &DatabaseTransaction,
-    places: &mut BTreeMap<Key, BTreeMap<Place, usize>>,
+    places: &mut BTreeMap<Key, BTreeMap<Place, Found>>,
 ) -> Result<(), StoreError> {
     let mut asked = BTreeMap::<Place, Vec<Key>>::new();
     for (key, of_key) in &*places {
@@ -289,18 +302,25 @@ async fn add_earlier(
             let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
             let earlier = (node.clone(), boot.clone(), get(&row, "sequence")?);
             for key in asked.get(&(node, boot, get(&row, "later")?)).into_iter().flatten() {
-                places.entry(key.clone()).or_default().insert(earlier.clone(), bytes);
+                places
+                    .entry(key.clone())
+                    .or_default()
+                    .entry(earlier.clone())
+                    .or_insert(Found { bytes, is_earlier: true });
             }
         }
     }
     Ok(())
 }
 
-async fn messages(transaction: &DatabaseTransaction, places: &[Place]) -> Result<BTreeMap<Place, Vec<u8>>, StoreError> {
+async fn messages(
+    transaction: &DatabaseTransaction,
+    places: impl Iterator<Item = Place>,
+) -> Result<BTreeMap<Place, Vec<u8>>, StoreError> {
     let body = "SELECT heartbeats.node_id AS node_id, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, message \
                 FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id \
                 AND heartbeats.sequence = given.sequence";
-    let rows = query(transaction, places_given(places.iter().cloned()), body, "read heartbeats of a period").await?;
+    let rows = query(transaction, places_given(places), body, "read heartbeats of a period").await?;
     rows.iter()
         .map(|row| Ok(((get(row, "node_id")?, get(row, "boot_id")?, get(row, "sequence")?), get(row, "message")?)))
         .collect()
