@@ -156,11 +156,14 @@ async fn sweeps(
     mut ticks: watch::Receiver<Ticks>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    let serves = replica.serves();
+    tokio::pin!(serves);
     loop {
         ticks.mark_unchanged();
         let wait = tokio::select! {
             // A scope is written in one transaction, so that a round may be left at any moment.
             () = stop.cancelled() => break,
+            () = &mut serves => break,
             wait = replica.round(&ticks) => wait,
         };
         let again = async {
@@ -171,6 +174,7 @@ async fn sweeps(
         };
         tokio::select! {
             () = stop.cancelled() => break,
+            () = &mut serves => break,
             changed = ticks.changed() => if changed.is_err() { break },
             () = again => {}
         }

@@ -21,6 +21,7 @@ mod nodes;
 pub(crate) mod outbox;
 mod place;
 mod prices;
+mod replicas;
 mod retention;
 mod rollups;
 pub(crate) mod scopes;
@@ -37,6 +38,8 @@ pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
 pub use outbox::{Answered, Claimed, Message, MessageState, OutboxCounts};
 pub use prices::KnownPrice;
+#[cfg(test)]
+pub(crate) use replicas::LIVE_FOR;
 pub use rollups::RolledUp;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;

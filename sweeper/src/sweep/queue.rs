@@ -1,7 +1,8 @@
 //! What a replica sweeps next: whenever it can take one more, the work unit that has waited longest.
 //!
-//! The order is that of the database's rows, so that all replicas go by one queue, and whoever is free takes its head. Nothing waits
-//! for the slowest: a tick that comes while a work unit is still being swept makes the others due at once.
+//! The order is that of the database's rows, so that all replicas go by one queue, and whoever is free takes its head, but no more at a time than its
+//! share: what is due, divided by the replicas that serve. Nothing waits for the slowest: a tick that comes while a work unit is still being swept makes
+//! the others due at once.
 
 use super::{
     Context,
@@ -107,7 +108,8 @@ impl<'a> Queue<'a> {
             tokio::select! {
                 // No more ticks: the sweeper is stopping.
                 changed = self.ticks.changed() => if changed.is_err() { return None },
-                _ = swept.wait_for(|count| *count == 0) => {}
+                // One less in hand: there may be room in its share.
+                _ = swept.changed() => {}
                 () = again => {}
             }
         }
@@ -131,6 +133,9 @@ impl<'a> Queue<'a> {
                 Arc::clone(self.discovery.insert(discovery))
             }
         };
+        if self.has_its_share(ticks).await? {
+            return Ok(Next::After(Some(PAUSE)));
+        }
         match store.claim_longest_unswept(|unit| ticks.of(unit), self.owner, lease).await? {
             Some(lease) => {
                 let (tick, swept) = (ticks.of(&lease.unit), Swept::new(&self.swept));
@@ -142,6 +147,18 @@ impl<'a> Queue<'a> {
                 Ok(Next::After(free_in(&store.work_units().await?, ticks)))
             }
         }
+    }
+
+    /// Whether it sweeps as many work units as are due for each replica that serves. Others have fewer then, and take what is free.
+    async fn has_its_share(&self, ticks: &Ticks) -> Result<bool, StoreError> {
+        let store = &self.context.store;
+        let replicas = store.note_replica(self.owner).await?;
+        let in_hand = *self.swept.borrow();
+        if in_hand == 0 || replicas == 1 {
+            return Ok(false);
+        }
+        let due = store.work_units().await?.states.iter().filter(|state| is_due(state, ticks)).count();
+        Ok(in_hand >= due.div_ceil(replicas))
     }
 }
 

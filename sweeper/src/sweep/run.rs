@@ -24,6 +24,8 @@ use tokio::sync::watch;
 
 /// So many work units are swept side by side by one replica.
 const AT_ONCE: usize = 8;
+/// How often a replica says that it serves: three times as often as it must.
+const BEAT: Duration = Duration::from_secs(60);
 /// How often a sweep on request looks whether a work unit that it waits for is free.
 const POLL: Duration = Duration::from_millis(200);
 
@@ -60,8 +62,24 @@ impl Replica {
         queue.wait()
     }
 
+    /// Says that it serves, for as long as this is awaited: others take the smaller shares for it. It never ends.
+    pub fn serves(&self) -> impl Future<Output = ()> + use<> {
+        let (store, owner) = (self.context.store.clone(), self.owner.clone());
+        async move {
+            loop {
+                if let Err(error) = store.note_replica(&owner).await {
+                    tracing::warn!(error = %crate::chain(&error), "other replicas cannot be told that this one serves");
+                }
+                tokio::time::sleep(BEAT).await;
+            }
+        }
+    }
+
     /// Releases what it holds, so that others need not wait for its leases to end.
     pub async fn leave(&self) {
+        if let Err(error) = self.context.store.forget_replica(&self.owner).await {
+            tracing::warn!(error = %crate::chain(&error), "other replicas cannot be told that this one ends");
+        }
         match self.context.store.release_leases(&self.owner).await {
             Ok(0) => {}
             Ok(scopes) => tracing::info!(scopes, "released the scopes that were being swept; others take them over"),

@@ -8,6 +8,7 @@ use crate::{
     work_unit::WorkUnit,
 };
 use model::Provider;
+use sea_orm::ConnectionTrait as _;
 use std::collections::BTreeSet;
 
 fn at(second: i64) -> Timestamp {
@@ -45,11 +46,15 @@ fn scope(region: &str) -> Scope {
 
 /// Two scopes and the nodes that none covers, and nobody to ask.
 async fn context() -> Context {
+    context_of(&["eu-central-1", "us-east-1"]).await
+}
+
+async fn context_of(regions: &[&str]) -> Context {
     let store = Store::connect("sqlite::memory:").await.expect("a database");
     store.migrate().await.expect("a schema");
     let mut config = Config::default();
     config.aws.enabled = Enabled::No;
-    let scopes = BTreeSet::from([scope("eu-central-1"), scope("us-east-1")]);
+    let scopes = regions.iter().map(|region| scope(region)).collect::<BTreeSet<_>>();
     store.register_scopes(&scopes, config.sweep.lease).await.expect("scopes");
     Context { store, config, channels: Vec::new() }
 }
@@ -128,4 +133,44 @@ async fn two_replicas_go_by_one_queue() {
     let units = taken.iter().flatten().map(|taken| taken.lease.unit.to_string()).collect::<Vec<_>>();
     let expected = ["aws 123456789012 eu-central-1", "aws 123456789012 us-east-1", "nodes that no scope covers"];
     assert_eq!(units, expected);
+}
+
+#[tokio::test]
+async fn a_replica_takes_no_more_at_a_time_than_its_share_and_takes_on_when_another_one_leaves() {
+    let context = context_of(&["a-1", "b-1", "c-1", "d-1", "e-1"]).await;
+    let (_sender, ticks) = watch::channel(Ticks::all(at(10)));
+    let mut discovered_for = None;
+    let mut one = Queue::new(&context, "one", ticks, &mut discovered_for);
+    assert_eq!(context.store.note_replica("two").await.expect("an answer"), 1);
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.push(tokio::time::timeout(LATEST, one.next()).await.expect("soon").expect("its share of six"));
+    }
+    assert!(tokio::time::timeout(SOON, one.next()).await.is_err(), "three of six are in hand, and two replicas serve");
+    // The other one takes none and was killed, perhaps: what is free does not wait for longer than what is in hand. Five are due then.
+    finish(&context, taken.remove(0)).await;
+    taken.push(tokio::time::timeout(LATEST, one.next()).await.expect("soon").expect("a third one of five"));
+    assert!(tokio::time::timeout(SOON, one.next()).await.is_err());
+    context.store.forget_replica("two").await.expect("an answer");
+    for _ in 0..2 {
+        taken.push(tokio::time::timeout(LATEST, one.next()).await.expect("soon").expect("nobody else serves"));
+    }
+    for taken in taken {
+        finish(&context, taken).await;
+    }
+    assert!(tokio::time::timeout(LATEST, one.next()).await.expect("soon").is_none(), "all six are swept");
+}
+
+#[tokio::test]
+async fn a_replica_that_said_nothing_for_long_is_not_counted() {
+    let context = context().await;
+    let store = &context.store;
+    assert_eq!(store.note_replica("one").await.expect("an answer"), 1);
+    assert_eq!(store.note_replica("two").await.expect("an answer"), 2);
+    assert_eq!(store.note_replica("two").await.expect("an answer"), 2, "it is the same");
+    let silent_ms = crate::store::LIVE_FOR.as_millis() + 1_000;
+    let silent = format!("UPDATE replicas SET seen_unix_ms = seen_unix_ms - {silent_ms} WHERE owner = 'one'");
+    store.connection().execute_unprepared(&silent).await.expect("a moment passes");
+    assert_eq!(store.note_replica("two").await.expect("an answer"), 1);
+    assert_eq!(store.note_replica("one").await.expect("an answer"), 2, "it is heard again");
 }
