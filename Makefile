@@ -29,7 +29,7 @@ agent: ## Build the node agent as one static binary that starts on any kernel, a
 	install -m 755 $(target)/release/node-agent-gpu $(target)/$(host)/release/
 
 test: setup check build ## Everything that CI runs: set-up, checks, and all tests
-	cargo test --locked --workspace --no-fail-fast
+	@tests/lab/run.sh
 
 test-order: ## Tell 10,000 histories of a node in disorder, over each database (15 minutes; ORDER_CASES=1000)
 	@tests/lab/setup.sh test

@@ -263,6 +263,9 @@ if [ $what = bench ]; then
     python_environment custodian custodian.txt
 fi
 if [ $what = test ]; then
+    # They are compiled while the rest is fetched.
+    (cargo_tool cargo-machete $machete_version && cargo_tool cargo-deny $deny_version) &
+    tools=$!
     python_environment venv requirements.txt
     python_environment engines engines.txt
     recorded_answers
@@ -271,6 +274,5 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports
     debian_machine
     cloud_init
-    cargo_tool cargo-machete $machete_version
-    cargo_tool cargo-deny $deny_version
+    wait $tools || fail "the tools of \`make check\` could not be built"
 fi
