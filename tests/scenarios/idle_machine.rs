@@ -98,9 +98,9 @@ fn about<'a>(report: &'a Value, list: &str, resource: &str) -> Vec<&'a Value> {
 
 /// The idle time begins with the first observation after the work's end: not before that end, whoever looks at which clock how
 /// late, and no later than the end of the observation that the work ended in.
-fn assert_begins_when_work_ends(finding: &Value, work_ended: &str) {
-    let case = &finding["evidence"]["case"];
-    let since: Timestamp = finding["since"].as_str().unwrap().parse().unwrap();
+fn assert_begins_when_work_ends(explained: &Value, work_ended: &str) {
+    let case = &explained["evidence"]["case"];
+    let since: Timestamp = explained["finding"]["since"].as_str().unwrap().parse().unwrap();
     let since = since.as_millisecond();
     let booted = case["node"]["booted_unix_ms"].as_i64().unwrap();
     // Seconds and hundredths.
@@ -158,7 +158,7 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
     assert_eq!(finding["name"], "falls-quiet", "{finding:#}");
     assert_eq!(finding["cost_micro_usd_per_hour"], 96_000, "{finding:#}");
     let id = finding["id"].as_str().unwrap();
-    assert_begins_when_work_ends(&sweeper.json(&["explain", id]).await["finding"], &work_ended);
+    assert_begins_when_work_ends(&sweeper.json(&["explain", id]).await, &work_ended);
 
     for list in ["findings", "blind_spots", "unknown"] {
         assert_eq!(about(&report, list, &busy), Vec::<&Value>::new(), "{list}: {report:#}");

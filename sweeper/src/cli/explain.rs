@@ -3,11 +3,11 @@
 use super::{FAILED, Output, open_existing, plan, replay, screen};
 use crate::{
     config::Config,
-    detectors::{Class, Quietness},
+    detectors::{Class, Inputs},
     findings::{Cost, Finding, Status, charge},
-    reconcile::Record,
+    reconcile::{Change, Record},
     store::{Store, StoreError},
-    verdict::{Case, Decision, Judgement, NodeFacts, judge, words},
+    verdict::{Case, Decision, Judgement, NodeFacts, words},
 };
 use jiff::Timestamp;
 use screen::{BOLD, DIM, WARN, plain};
@@ -18,10 +18,20 @@ use std::{fmt::Write as _, process::ExitCode};
 #[derive(Serialize)]
 struct Explanation<'a> {
     finding: &'a Finding,
+    /// All that the last record rests on which says that it is so; none where nothing readable was kept.
+    evidence: Option<Confirmed<'a>>,
     /// What was decided about it, oldest first, and what this version decides from the same evidence.
     decisions: Vec<replay::Decision>,
     /// All of it was decided again just now, with the same result.
     replays: bool,
+}
+
+/// What a record rests on.
+#[derive(Serialize)]
+struct Confirmed<'a> {
+    at: Timestamp,
+    #[serde(flatten)]
+    inputs: &'a Inputs,
 }
 
 pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow::Result<ExitCode> {
@@ -36,13 +46,12 @@ pub(super) async fn explain(config: &Config, id: &str, output: Output) -> anyhow
         records => (records?, true),
     };
     let decisions: Vec<_> = records.iter().map(replay::Decision::of).collect();
-    let metrics = finding.evidence.metrics.as_ref();
-    let replays = is_readable
-        && judge(&finding.evidence.case) == finding.evidence.judgement
-        && metrics.is_none_or(|case| case.judge() == Quietness::Quiet)
-        && decisions.iter().all(replay::Decision::is_same);
+    let confirming = |record: &&Record| matches!(record.change, Change::Open { .. } | Change::Confirm { .. });
+    let last = records.iter().rfind(confirming);
+    let evidence = last.map(|Record { at, inputs, .. }| Confirmed { at: *at, inputs });
+    let replays = is_readable && evidence.is_some() && decisions.iter().all(replay::Decision::is_same);
     match output {
-        Output::Json => screen::json(&Explanation { finding: &finding, decisions, replays })?,
+        Output::Json => screen::json(&Explanation { finding: &finding, evidence, decisions, replays })?,
         Output::Table => screen::print(&text(&finding, &records, replays)),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! Findings: one class of waste on one resource, with its evidence.
 //!
-//! Pure. A finding's evidence keeps every observation of the look-back, so that the judgement can be replayed.
+//! Pure. A finding says what decided and what people ask first. Every observation that a decision rests on is in its record ([`crate::reconcile::Record`]),
+//! which is written when something changes and not with each confirmation.
 
 mod notice;
 
@@ -62,7 +63,7 @@ pub struct Finding {
     pub confirmed_sweeps: u32,
     /// What it costs.
     pub cost: Cost,
-    /// What the verdict rested on when it was last confirmed.
+    /// What the verdict was when it was last confirmed, and by what it was decided.
     pub evidence: Evidence,
     /// The decisions about it that are kept.
     pub recorded: Recorded,
@@ -128,10 +129,10 @@ impl Cost {
     }
 }
 
-/// What a verdict rests on: enough to check it and to replay it.
+/// What a verdict rests on, without the single observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Everything that the judgement depends on.
+    /// What the judgement depends on, without its observations ([`Case::summary`]); in a finding that a version before wrote last, with them.
     pub case: Case,
     /// The judgement.
     pub judgement: Judgement,

@@ -131,7 +131,7 @@ impl Decided<'_> {
     fn evidence(&self) -> Evidence {
         let Seen { inputs, judgement, machine, .. } = self.seen;
         Evidence {
-            case: inputs.case.clone(),
+            case: inputs.case.summary(),
             judgement: (*judgement).clone(),
             machine: machine.cloned(),
             metrics: inputs.metrics.clone(),
@@ -162,7 +162,7 @@ impl Decided<'_> {
 
     fn confirmed(&self, since: Timestamp, until: Timestamp, finding: Finding) -> Step {
         let before = finding;
-        // All but the evidence is small; that may have half a megabyte, and is not copied only to be replaced.
+        // The evidence is replaced, and not copied before.
         let mut finding = Finding {
             since,
             confirmed_at: self.now,

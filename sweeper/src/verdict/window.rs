@@ -174,6 +174,14 @@ pub struct Case {
 }
 
 impl Case {
+    /// The same without its observations: enough for the words about its judgement, and not for judging it again. Those of four hours take a hundred times as
+    /// much room as all else.
+    #[must_use]
+    pub fn summary(&self) -> Self {
+        let Self { now_unix_ms, policy, node, observations: _ } = self;
+        Self { now_unix_ms: *now_unix_ms, policy: policy.clone(), node: node.clone(), observations: Vec::new() }
+    }
+
     /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, sessions that took
     /// input within `interactive_after`.
     #[must_use]
