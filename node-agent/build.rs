@@ -45,20 +45,27 @@ fn main() {
     }
     let out_dir = PathBuf::from(variable("OUT_DIR"));
     let objects = [("OBJECT", "node-agent-ebpf"), ("PROCESS_EVENTS", "node-agent-ebpf-tracepoints")];
-    let folder = if env::var("BPF_CARGO").is_ok_and(|cargo| cargo == "none") {
-        for (_, name) in objects {
-            let empty = out_dir.join(name);
-            fs::write(&empty, "").unwrap_or_else(|error| fail(&format!("{}: {error}", empty.display())));
-        }
-        out_dir
-    } else {
-        let target_dir = out_dir.join("bpf");
+    let is_built = env::var("BPF_CARGO").ok().is_none_or(|cargo| cargo != "none");
+    let target_dir = shared(&out_dir).join(format!("bpf-{}", variable("CARGO_CFG_TARGET_ARCH")));
+    if is_built {
         build(&crate_dir, &target_dir);
-        target_dir.join("bpfel-unknown-none/release")
-    };
-    for (variable, name) in objects {
-        println!("cargo:rustc-env=NODE_AGENT_EBPF_{variable}={}", folder.join(name).display());
     }
+    for (variable, name) in objects {
+        let object = out_dir.join(name);
+        let written = if is_built {
+            fs::copy(target_dir.join("bpfel-unknown-none/release").join(name), &object).map(drop)
+        } else {
+            fs::write(&object, "")
+        };
+        written.unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
+        println!("cargo:rustc-env=NODE_AGENT_EBPF_{variable}={}", object.display());
+    }
+}
+
+/// The outer build's target folder: the agent is built in debug and release, for check and for tests, and its programs for the kernel, which are the same in all of
+/// them, once (40 s). Cargo marks that folder and those of its targets; where it does not, each build has its own.
+fn shared(out_dir: &Path) -> &Path {
+    out_dir.ancestors().filter(|folder| folder.join("CACHEDIR.TAG").exists()).last().unwrap_or(out_dir)
 }
 
 fn build(crate_dir: &Path, target_dir: &Path) {

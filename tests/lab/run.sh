@@ -23,6 +23,7 @@ lane() {
     cargo test --locked --workspace --no-fail-fast "$@" $(printf ' --test %s' $names)
 }
 
+# This builds the sweeper's program as well, with the features that the tests' own dependencies switch on: `make build` would compile it once more, with others.
 cargo test --locked --workspace --no-run
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
