@@ -1,22 +1,22 @@
 #!/bin/sh
-# Runs all tests of the workspace in two lanes side by side, once everything is built: those of micro-VMs, which mostly wait for a machine to boot or to be
-# quiet, and all others. What the first lane says is shown when the second one has ended. Ends with status 1 if a test failed in either.
+# Runs all tests of the workspace in two lanes side by side, once everything is built: those that mostly wait, and all others. What the first lane says is shown
+# when the second one has ended. Ends with status 1 if a test failed in either.
 set -eu
 cd "$(dirname "$0")/../.."
 
-# Each boots machines for most of its time: half of a core.
-vms="real_machine kernels idle_machine"
+# Each waits for most of its time: for machines that boot or are to be quiet, for leases that end, for intervals. Half of a core together.
+waiting="real_machine kernels replicas idle_machine identity outage engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.
 others=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '
 import json, sys
-vms = sys.argv[1].split()
+waiting = sys.argv[1].split()
 targets = [target for package in json.load(sys.stdin)["packages"] for target in package["targets"]]
 tests = sorted(target["name"] for target in targets if "test" in target["kind"])
-missing = [name for name in vms if name not in tests]
+missing = [name for name in waiting if name not in tests]
 if missing:
     sys.exit(f"tests/lab/run.sh: there is no test {missing}")
-print(*(name for name in tests if name not in vms))' "$vms")
+print(*(name for name in tests if name not in waiting))' "$waiting")
 
 # shellcheck disable=SC2046 # one word per target
 lane() {
@@ -27,11 +27,11 @@ lane() {
 cargo test --locked --workspace --no-run
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-(names=$vms && lane) >"$log" 2>&1 &
-vm_lane=$!
+(names=$waiting && lane) >"$log" 2>&1 &
+waiting_lane=$!
 failed=0
 (names=$others && lane --lib --bins) || failed=1
-wait $vm_lane || failed=1
+wait $waiting_lane || failed=1
 cat "$log"
 cargo test --locked --workspace --doc || failed=1
 exit $failed
