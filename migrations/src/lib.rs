@@ -21,6 +21,7 @@ mod m0014_node_state;
 mod m0015_resource_key;
 mod m0016_prices;
 mod m0017_rollups;
+mod m0018_intervals;
 mod m0022_replicas;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -51,6 +52,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0015_resource_key::Migration),
             Box::new(m0016_prices::Migration),
             Box::new(m0017_rollups::Migration),
+            Box::new(m0018_intervals::Migration),
             Box::new(m0022_replicas::Migration),
         ]
     }

@@ -19,7 +19,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// How often old heartbeats are deleted.
+/// How often what is old is deleted, and the days of heartbeats that begin soon are made.
 const CLEAN_EVERY: Duration = Duration::from_secs(600);
 
 pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
@@ -184,6 +184,22 @@ async fn sweeps(
 }
 
 async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    loop {
+        match store.now().await {
+            Ok(now) => clean(&store, &keep, now).await,
+            Err(error) => {
+                tracing::error!(error = %crate::chain(&error), "what is past its retention is not known");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(CLEAN_EVERY) => {}
+        }
+    }
+}
+
+/// One round, at `now` by the database's clock.
+async fn clean(store: &Store, keep: &StoreConfig, now: Timestamp) {
     let told = |what: &str, done: Result<u64, StoreError>| match done {
         Ok(0) => {}
         Ok(deleted) => tracing::info!(what, deleted, "deleted what is past its retention"),
@@ -193,19 +209,21 @@ async fn cleaning(store: Store, keep: StoreConfig, stop: CancellationToken) -> a
     };
     let before = |retention: Duration| {
         let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
-        Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN)
+        now.checked_sub(retention).unwrap_or(Timestamp::MIN)
     };
-    loop {
-        let (heartbeats, rollups) = (before(keep.heartbeat_retention), before(keep.rollup_retention));
-        told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
-        told("states of nodes", store.delete_node_states_before(heartbeats).await);
-        told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
-        told("expired tokens and challenges", store.delete_expired_tokens().await);
-        told("rollups", store.delete_rollups_before(rollups).await);
-        told("versions of resources", store.delete_history_before(before(keep.history_retention)).await);
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(CLEAN_EVERY) => {}
+    match store.make_heartbeat_days().await {
+        Ok(0) => {}
+        Ok(days) => tracing::info!(days, "made partitions for the heartbeats of coming days"),
+        Err(error) => {
+            tracing::error!(error = %crate::chain(&error), "partitions for the heartbeats of coming days cannot be made");
         }
     }
+    let (heartbeats, rollups) = (before(keep.heartbeat_retention), before(keep.rollup_retention));
+    told("days of heartbeats", store.drop_heartbeat_days_before(heartbeats).await);
+    told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
+    told("states of nodes", store.delete_node_states_before(heartbeats).await);
+    told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
+    told("expired tokens and challenges", store.delete_expired_tokens().await);
+    told("rollups", store.delete_rollups_before(rollups).await);
+    told("versions of resources", store.delete_history_before(before(keep.history_retention)).await);
 }

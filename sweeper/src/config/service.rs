@@ -18,7 +18,7 @@ pub struct StoreConfig {
     /// `sqlite://…` or `postgres://…`; by default SQLite in the data directory. May hold a password, so it is never logged.
     #[serde(serialize_with = "secret::hidden")]
     pub url: Option<Secret>,
-    /// How long heartbeats are kept, and the reports of sweeps.
+    /// How long heartbeats are kept, and the reports of sweeps. On PostgreSQL whole days of heartbeats go.
     #[serde(with = "duration")]
     pub heartbeat_retention: Duration,
     /// How long rollups are kept: what each node and its workloads did in five minutes, and in an hour.

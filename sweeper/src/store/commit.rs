@@ -3,7 +3,8 @@
 //! It takes ten statements however many senders there are: begin, lock the nodes and look at their tokens, read the boots' marks, insert
 //! what is new, note which rollups that changes, move the marks, note when the nodes were last seen, read and write the nodes' states, commit; two more for a boot that is new, and for each one that has
 //! gaps those that its gaps take. A heartbeat at or below the mark is stored already or was discarded by its sender, and is not
-//! inserted again.
+//! inserted again. One between the mark and the highest that is stored may be there already, perhaps of another day: that is asked first, under the lock
+//! of the boot's row, since PostgreSQL keeps keys within a partition alone.
 //!
 //! Locks are taken node by node in the order of their ids, so that two sweepers never wait for each other.
 
@@ -13,7 +14,10 @@ use super::{
     Doing as _, Store, StoreError, TokenHash, clock, corrupt,
     entities::heartbeat,
     given::{Column, MAX_ROWS, statement},
-    heartbeats::{self, Row},
+    heartbeats::{
+        self, Row,
+        columns::{COLUMNS, NOT_MEASURED},
+    },
     node_states,
     rollups::{self, New},
     to_unix_ms,
@@ -115,6 +119,21 @@ impl Store {
         state_policy: &StatePolicy,
         now: Timestamp,
     ) -> Result<Vec<Delivered>, StoreError> {
+        let stored = self.commit_once(deliveries, state_policy, now).await;
+        if !stored.as_ref().is_err_and(StoreError::is_of_no_partition) {
+            return stored;
+        }
+        let rows = deliveries.iter().flat_map(|delivery| &delivery.rows);
+        self.make_days_of(rows.map(|row| row.end_unix_ms)).await?;
+        self.commit_once(deliveries, state_policy, now).await
+    }
+
+    async fn commit_once(
+        &self,
+        deliveries: &[Delivery],
+        state_policy: &StatePolicy,
+        now: Timestamp,
+    ) -> Result<Vec<Delivered>, StoreError> {
         let transaction = self.begin_write().await?;
         let is_valid = lock_nodes(&transaction, deliveries).await?;
         let valid = deliveries.iter().zip(&is_valid).filter(|(_, is_valid)| **is_valid);
@@ -175,6 +194,35 @@ async fn lock_nodes(transaction: &DatabaseTransaction, deliveries: &[Delivery]) 
     Ok(deliveries.iter().map(is_valid).collect())
 }
 
+/// What may be new, by node, boot and sequence.
+type Fresh<'a> = BTreeMap<(BootKey<'a>, i64), &'a Row>;
+
+/// Takes away what is stored already. Nothing is above the highest of its boot.
+async fn remove_stored(
+    transaction: &DatabaseTransaction,
+    fresh: &mut Fresh<'_>,
+    brought: &[Brought<'_>],
+) -> Result<(), StoreError> {
+    let highest = |key| find(brought, key).map_or(0, |at| brought[at].mark.highest);
+    let doubtful: Vec<_> = fresh.keys().copied().filter(|(key, sequence)| *sequence <= highest(*key)).collect();
+    let body = "SELECT heartbeats.node_id AS node_id, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence FROM given JOIN heartbeats \
+                ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id AND heartbeats.sequence = given.sequence";
+    let mut stored = HashSet::new();
+    for doubtful in doubtful.chunks(MAX_ROWS) {
+        let mut columns = key_columns(&doubtful.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+        columns.push(("sequence", Column::Integer(doubtful.iter().map(|(_, sequence)| *sequence).collect())));
+        for row in query(transaction, columns, body, "find heartbeats that are stored").await? {
+            stored.insert((get::<String>(&row, "node_id")?, get::<String>(&row, "boot_id")?, get(&row, "sequence")?));
+        }
+    }
+    if !stored.is_empty() {
+        fresh.retain(|((node, boot), sequence), _| {
+            !stored.contains(&((*node).to_owned(), (*boot).to_owned(), *sequence))
+        });
+    }
+    Ok(())
+}
+
 /// What was new, in the order of node, boot and sequence.
 type Inserted<'a> = Vec<(BootKey<'a>, &'a Row)>;
 
@@ -185,20 +233,24 @@ async fn insert<'a>(
     brought: &mut [Brought<'_>],
     now: Timestamp,
 ) -> Result<Inserted<'a>, StoreError> {
-    let mut fresh = BTreeMap::new();
+    let mut fresh = Fresh::new();
     for delivery in deliveries {
         let mark = find(brought, delivery.key()).map_or(0, |at| brought[at].mark.contiguous);
         for row in delivery.rows.iter().filter(|row| row.sequence > mark) {
             fresh.entry((delivery.key(), row.sequence)).or_insert(row);
         }
     }
+    remove_stored(transaction, &mut fresh, brought).await?;
+    let names = COLUMNS.map(|(name, _)| name);
     let body = format!(
         "INSERT INTO heartbeats (node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
-         counters_since_boottime_ns, {source}, received_at_unix_ms, message) \
+         counters_since_boottime_ns, {source}, received_at_unix_ms, message, {names}) \
          SELECT node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
-         counters_since_boottime_ns, source, received, message FROM given WHERE true \
+         counters_since_boottime_ns, source, received, message, {values} FROM given WHERE true \
          ON CONFLICT DO NOTHING RETURNING node_id, boot_id, sequence",
-        source = heartbeat::Column::Source.as_str()
+        source = heartbeat::Column::Source.as_str(),
+        names = names.join(", "),
+        values = names.map(|name| format!("NULLIF({name}, {NOT_MEASURED})")).join(", "),
     );
     let fresh: Vec<_> = fresh.into_iter().collect();
     for rows in fresh.chunks(MAX_ROWS) {
@@ -215,6 +267,9 @@ async fn insert<'a>(
             ("received", Column::Integer(vec![to_unix_ms(now); rows.len()])),
             ("message", Column::Bytes(rows.iter().map(|(_, row)| row.message.clone()).collect())),
         ]);
+        for (at, name) in names.into_iter().enumerate() {
+            columns.push((name, Column::Integer(rows.iter().map(|(_, row)| row.columns[at]).collect())));
+        }
         for row in query(transaction, columns, &body, "store heartbeats").await? {
             let (node, boot): (String, String) = (get(&row, "node_id")?, get(&row, "boot_id")?);
             if let Some(at) = find(brought, (&node, &boot)) {

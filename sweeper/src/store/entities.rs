@@ -155,6 +155,12 @@ pub(super) mod heartbeat {
         pub source: String,
         pub received_at_unix_ms: i64,
         pub message: Vec<u8>,
+        pub cpu_busy_ns: Option<i64>,
+        pub workload_cpu_ns: Option<i64>,
+        pub workload_execs: Option<i64>,
+        pub disk_bytes: Option<i64>,
+        pub network_bytes: Option<i64>,
+        pub gpu_busy_ns: Option<i64>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

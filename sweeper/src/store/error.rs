@@ -1,6 +1,6 @@
 //! What can go wrong with the database.
 
-use sea_orm::{DbErr, RuntimeErr};
+use sea_orm::{DbErr, RuntimeErr, sqlx::error::DatabaseError};
 
 /// Why the store did not answer. The database's own words are the source.
 #[derive(Debug, thiserror::Error)]
@@ -51,16 +51,46 @@ impl StoreError {
     /// such answer.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
+        self.answer().and_then(DatabaseError::code).is_some_and(|code| is_about_data(&code))
+    }
+
+    /// Whether a row was to be inserted that no partition takes. A check that a row fails has a name, and is something else.
+    pub(super) fn is_of_no_partition(&self) -> bool {
+        self.has_code(CHECK_VIOLATION) && self.answer().is_some_and(|error| error.constraint().is_none())
+    }
+
+    /// Whether a lock was not free in time.
+    pub(super) fn is_of_a_lock(&self) -> bool {
+        self.has_code(LOCK_NOT_AVAILABLE)
+    }
+
+    /// Whether a table is not there.
+    pub(super) fn is_of_no_table(&self) -> bool {
+        self.has_code(UNDEFINED_TABLE)
+    }
+
+    /// Whether PostgreSQL answered with this code.
+    fn has_code(&self, code: &str) -> bool {
+        self.answer().and_then(DatabaseError::code).is_some_and(|of| of == code)
+    }
+
+    /// What the database answered to a statement, if it did.
+    fn answer(&self) -> Option<&dyn DatabaseError> {
         let Self::Database {
             source: DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)),
             ..
         } = self
         else {
-            return false;
+            return None;
         };
-        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| is_about_data(&code))
+        error.as_database_error()
     }
 }
+
+/// Of PostgreSQL's codes (<https://www.postgresql.org/docs/current/errcodes-appendix.html>) those that are told apart.
+const CHECK_VIOLATION: &str = "23514";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+const UNDEFINED_TABLE: &str = "42P01";
 
 /// Whether an error code is about the rows that were given.
 fn is_about_data(code: &str) -> bool {

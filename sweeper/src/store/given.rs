@@ -6,7 +6,7 @@
 use sea_orm::{DbBackend, Statement, Value, sea_query::ArrayType};
 use std::fmt::Write as _;
 
-/// Most rows of one statement: SQLite binds at most 32,766 values, and none of these statements has more than 16 columns.
+/// Most rows of one statement: SQLite binds at most 32,766 values, and none of these statements has more than 17 columns.
 pub(super) const MAX_ROWS: usize = 1_000;
 
 /// One column of the rows that a statement is given. No value is absent: a statement says by `NULLIF` what stands for that.

@@ -1,5 +1,7 @@
 //! Heartbeats as rows: packed alone, so that each can be read alone.
 
+pub(super) mod columns;
+
 use super::{Doing as _, Store, StoreError, corrupt, entities::heartbeat as row, to_unix_ms};
 use crate::verdict::NodeSample;
 use heartbeat::{
@@ -63,6 +65,8 @@ pub(super) struct Row {
     pub(super) end_boottime_ns: i64,
     pub(super) counters_since_boottime_ns: i64,
     pub(super) source: &'static str,
+    /// In the order of [`columns::COLUMNS`].
+    pub(super) columns: [i64; columns::COLUMNS.len()],
     pub(super) message: Vec<u8>,
     /// What it tells of its node.
     pub(super) sample: Option<NodeSample>,
@@ -91,6 +95,7 @@ pub(super) fn pack(boot_id: BootId, heartbeat: &Heartbeat) -> Result<Row, StoreE
         end_boottime_ns: signed(interval.end_boottime_ns),
         counters_since_boottime_ns: signed(interval.counters_since_boottime_ns),
         source,
+        columns: columns::of(heartbeat),
         message,
         sample: NodeSample::of(boot_id, heartbeat),
     })

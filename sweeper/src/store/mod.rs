@@ -19,6 +19,7 @@ mod launches;
 mod node_states;
 mod nodes;
 pub(crate) mod outbox;
+mod partitions;
 mod place;
 mod prices;
 mod replicas;

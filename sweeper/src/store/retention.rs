@@ -1,4 +1,5 @@
-//! What is past its retention goes, a few thousand rows at a time: no lock lasts, and whoever stores heartbeats gets a turn in between.
+//! What is past its retention goes, a few thousand rows at a time: no lock lasts, and whoever stores heartbeats gets a turn in between. Days of heartbeats
+//! go whole ([`super::partitions`]).
 
 use super::{Doing as _, Store, StoreError, to_unix_ms};
 use jiff::Timestamp;
@@ -13,12 +14,21 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LOCK: i64 = 0x7265_7461_696e;
 
 impl Store {
-    /// Deletes heartbeats whose interval ended before `time`, and says how many. The marks of their boots stay.
+    /// Deletes heartbeats whose interval ended before `time`, and says how many; on PostgreSQL only of those that lie in no day of their own
+    /// ([`Store::drop_heartbeat_days_before`]). The marks of their boots stay.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn delete_heartbeats_before(&self, time: Timestamp) -> Result<u64, StoreError> {
-        self.delete_before("heartbeats", "end_unix_ms", time, "delete old heartbeats").await
+        let mut deleted = 0;
+        for table in self.tables_without_days().await? {
+            deleted += match self.delete_before(&table, "end_unix_ms", time, "delete old heartbeats").await {
+                // Another replica has dropped it since.
+                Err(error) if error.is_of_no_table() => 0,
+                done => done?,
+            };
+        }
+        Ok(deleted)
     }
 
     /// Deletes the states of nodes whose newest heartbeat ended before `time`, and says how many.
@@ -31,7 +41,7 @@ impl Store {
 
     pub(super) async fn delete_before(
         &self,
-        table: &'static str,
+        table: &str,
         column: &'static str,
         time: Timestamp,
         doing: &'static str,

@@ -24,6 +24,7 @@ pub use observation::{Contradiction, Observation};
 pub use policy::Policy;
 pub use rows::DecidingRow;
 pub use signal::{Counters, Signal};
+pub(crate) use signal::{is_workload, sum};
 pub use state::{Added, NodeSample, NodeState, StatePolicy};
 pub use wait::{Protocol, Wait};
 pub use window::{Case, Gpu, NodeFacts, Terminals, WorkloadLine};

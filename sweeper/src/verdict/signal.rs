@@ -91,7 +91,7 @@ mod as_number {
 }
 
 /// Adds up one counter over the rows of one class; absent in one row is absent in the sum.
-pub(super) fn sum<'a>(
+pub(crate) fn sum<'a>(
     rows: impl Iterator<Item = &'a wire::WorkloadActivity>,
     counter: impl Fn(&wire::WorkloadActivity) -> Option<u64>,
 ) -> Option<u64> {
@@ -99,7 +99,7 @@ pub(super) fn sum<'a>(
 }
 
 /// A row of a class that this version does not know is somebody's work until proven otherwise.
-pub(super) fn is_workload(row: &&wire::WorkloadActivity) -> bool {
+pub(crate) fn is_workload(row: &&wire::WorkloadActivity) -> bool {
     !matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_))
 }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod group;
+mod intervals;
 mod rollups;
 mod steps;
 
@@ -47,7 +48,12 @@ async fn open(url: &str) -> Store {
 
 /// Sends `sequences` of one node and boot, with `oldest` as what the sender still holds.
 async fn send(store: &Store, boot: BootId, sequences: &[u64], oldest: u64) -> Stored {
-    let mut envelope = sample::envelope(&sample::node(1), boot, sequences, Timestamp::now());
+    send_at(store, boot, sequences, oldest, Timestamp::now()).await
+}
+
+/// The same with the end of the newest.
+async fn send_at(store: &Store, boot: BootId, sequences: &[u64], oldest: u64, end: Timestamp) -> Stored {
+    let mut envelope = sample::envelope(&sample::node(1), boot, sequences, end);
     envelope.oldest_retained_sequence = oldest;
     store.store_heartbeats(&sample::checked(&envelope), Timestamp::now()).await.unwrap()
 }
@@ -190,26 +196,27 @@ async fn heartbeats_come_back_as_they_were_sent_in_the_order_of_their_ends(url: 
 async fn retention_deletes_what_is_old_and_does_not_take_it_in_again(url: String) {
     let store = open(&url).await;
     let boot = sample::boot(1);
-    let before = Timestamp::now();
-    assert_eq!(send(&store, boot, &[1, 2, 3, 4], 1).await.stored, 4);
+    // Of before the first day that has a partition of its own: those are dropped, and not deleted from.
+    let then = Timestamp::now() - SignedDuration::from_hours(48);
+    assert_eq!(send_at(&store, boot, &[1, 2, 3, 4], 1, then).await.stored, 4);
     let interval = SignedDuration::from_millis(sample::INTERVAL_MS);
-    assert_eq!(store.delete_heartbeats_before(before - interval).await.unwrap(), 2);
+    assert_eq!(store.delete_heartbeats_before(then - interval).await.unwrap(), 2);
     assert_eq!(everything(&store, &sample::node(1)).await, [(boot, 3), (boot, 4)]);
-    assert_eq!(send(&store, boot, &[1, 2], 1).await, answer(0, 2, 4, 0));
-    assert_eq!(store.delete_heartbeats_before(Timestamp::now()).await.unwrap(), 2);
-    assert_eq!(send(&store, boot, &[5], 5).await, answer(1, 0, 5, 0));
+    assert_eq!(send_at(&store, boot, &[1, 2], 1, then).await, answer(0, 2, 4, 0));
+    assert_eq!(store.delete_heartbeats_before(then + interval).await.unwrap(), 2);
+    assert_eq!(send_at(&store, boot, &[5], 5, then).await, answer(1, 0, 5, 0));
 
     // More than goes at once, and two replicas who want to do it: one does, or both a part.
     let sequences: Vec<u64> = (1..=12_000).collect();
     for sequences in sequences.chunks(250) {
-        send(&store, sample::boot(2), sequences, 1).await;
+        send_at(&store, sample::boot(2), sequences, 1, then).await;
     }
     let other = Store::connect(&url).await.unwrap();
-    let later = Timestamp::now() + interval;
+    let later = then + interval;
     let (one, two) = tokio::join!(store.delete_heartbeats_before(later), other.delete_heartbeats_before(later));
     assert_eq!(one.unwrap() + two.unwrap(), 12_001);
     assert_eq!(store.node_states(None).await.unwrap().len(), 1);
-    assert_eq!(store.delete_node_states_before(before - interval).await.unwrap(), 0);
+    assert_eq!(store.delete_node_states_before(then - interval).await.unwrap(), 0);
     assert_eq!(store.delete_node_states_before(later).await.unwrap(), 1);
     assert_eq!(store.node_states(None).await.unwrap().len(), 0);
 }

@@ -1,21 +1,30 @@
 //! Steps of the schema that carry over what is there.
 
-use super::open;
+use super::{answer, everything, intervals::lines, open, send_at};
+use jiff::{SignedDuration, Timestamp};
+use lab::sample;
 use migrations::{Migrator, MigratorTrait as _};
-use sea_orm::{ConnectionTrait as _, Statement};
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 
 lab::on_both_databases! {
     findings_of_before_have_the_keys_of_their_resources_in_columns,
+    heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_store_them,
 }
 
-/// The newest step of those that this file knows.
+/// The step that gave findings the keys of their resources.
 const STEPS: usize = 15;
+/// The one that gave heartbeats columns and days.
+const INTERVALS: usize = 18;
+
+/// How many steps there are from this one on.
+fn steps_from(step: usize) -> Option<u32> {
+    Some(u32::try_from(Migrator::migrations().len() - (step - 1)).unwrap())
+}
 
 async fn findings_of_before_have_the_keys_of_their_resources_in_columns(url: String) {
     let store = open(&url).await;
     let connection = store.connection();
-    let steps = u32::try_from(Migrator::migrations().len() - (STEPS - 1)).unwrap();
-    Migrator::down(connection, Some(steps)).await.unwrap();
+    Migrator::down(connection, steps_from(STEPS)).await.unwrap();
     let aws = ("aws:123456789012:eu-central-1:i-1", "aws|123456789012|eu-central-1|instance|i-1");
     let expected = [
         aws,
@@ -46,4 +55,61 @@ async fn findings_of_before_have_the_keys_of_their_resources_in_columns(url: Str
         let told = [key.provider.as_str(), &key.account, &key.location, key.kind.as_str(), &key.id].join("|");
         assert_eq!(&told, columns);
     }
+}
+
+/// How a sweeper of the version before that step stores heartbeats, and deletes those that are old.
+fn of_before(is_postgres: bool, from_sequence: u64, to_sequence: u64) -> [String; 2] {
+    let columns = "start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, counters_since_boottime_ns, collector, received_at_unix_ms, message";
+    let insert = format!(
+        "WITH given AS (SELECT * FROM heartbeats WHERE sequence = {from_sequence}) \
+         INSERT INTO heartbeats (node_id, boot_id, sequence, {columns}) \
+         SELECT node_id, boot_id, {to_sequence}, {columns} FROM given WHERE true \
+         ON CONFLICT DO NOTHING RETURNING CAST(sequence AS TEXT) AS line"
+    );
+    let id = if is_postgres { "ctid" } else { "rowid" };
+    let delete = format!(
+        "DELETE FROM heartbeats WHERE {id} IN (SELECT {id} FROM heartbeats WHERE end_unix_ms < 1700000000000 LIMIT 5000)"
+    );
+    [insert, delete]
+}
+
+async fn heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_store_them(url: String) {
+    let store = open(&url).await;
+    let connection = store.connection();
+    let is_postgres = connection.get_database_backend() == DbBackend::Postgres;
+    let (boot, now) = (sample::boot(1), Timestamp::now());
+    let (day, long_ago) = (SignedDuration::from_hours(24), Timestamp::from_second(1_600_000_000).unwrap());
+    // Of long ago, of some days, and of an agent whose clock runs ahead.
+    send_at(&store, boot, &[1, 2, 3], 1, long_ago).await;
+    for days in 0..9_u64 {
+        let sequences: Vec<u64> = (4 + days * 100..104 + days * 100).collect();
+        let end = now - day * (8 - i32::try_from(days).unwrap()) + SignedDuration::from_mins(50);
+        assert_eq!(send_at(&store, boot, &sequences, 1, end).await.stored, 100);
+    }
+    let all = "SELECT CAST(sequence AS TEXT) || ' ' || CAST(end_unix_ms AS TEXT) || ' ' || CAST(LENGTH(message) AS TEXT) AS line FROM heartbeats ORDER BY sequence";
+    let before = lines(&store, all).await;
+    Migrator::down(connection, steps_from(INTERVALS)).await.unwrap();
+    assert_eq!(lines(&store, all).await, before, "in one table, as the version before has them");
+    Migrator::up(connection, None).await.unwrap();
+    assert_eq!(lines(&store, all).await, before);
+    assert_eq!(everything(&store, &sample::node(1)).await.len(), 903);
+    assert_eq!(send_at(&store, boot, &[903, 904], 1, now + day).await, answer(1, 1, 904, 0));
+
+    // A replica of the version before stores what is new, once, and deletes none that it does not mean.
+    let [insert, delete] = of_before(is_postgres, 904, 905);
+    assert_eq!(lines(&store, &insert).await, ["905"]);
+    assert_eq!(lines(&store, &insert).await, [""; 0]);
+    let unknown = "SELECT CAST(sequence AS TEXT) AS line FROM heartbeats WHERE sequence > 903 AND cpu_busy_ns IS NULL";
+    assert_eq!(lines(&store, unknown).await, ["905"], "it knows no columns");
+    let deleted = connection.execute_unprepared(&delete).await.unwrap().rows_affected();
+    assert_eq!(deleted, if is_postgres { 0 } else { 3 });
+    let left = everything(&store, &sample::node(1)).await;
+    assert_eq!(left.iter().filter(|(_, sequence)| *sequence > 3).count(), 902);
+
+    // This one deletes what is past its retention, and drops the table of before once all of it is.
+    assert_eq!(store.delete_heartbeats_before(now - day * 20).await.unwrap(), if is_postgres { 3 } else { 0 });
+    let dropped = store.drop_heartbeat_days_before(now + day * 4).await.unwrap();
+    assert_eq!(dropped > 0, is_postgres);
+    let left = everything(&store, &sample::node(1)).await.len();
+    assert_eq!(left, if is_postgres { 0 } else { 902 });
 }
