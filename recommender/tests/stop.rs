@@ -79,6 +79,8 @@ fn a_machine_that_somebody_has_protected_is_never_proposed() {
     assert_eq!(refused, json!({ "not_proposed": "protected", "by": "stop protection" }));
     let unread = refusal(|facts| facts.protection = Protection::Unknown);
     assert_eq!(unread, json!({ "not_proposed": "protection_unreadable" }));
+    let not_yet = refusal(|facts| facts.protection = Protection::NotYet);
+    assert_eq!(not_yet, json!({ "not_proposed": "protection_not_yet_known" }));
     // It is looked up again before anything is done.
     let steps = serde_json::to_string(&plan(|_| ()).steps).unwrap();
     assert!(steps.contains("not_protected"), "{steps}");

@@ -164,7 +164,7 @@ pub enum InstanceStore {
 }
 
 /// Whether somebody has protected an instance from being stopped or ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
     /// Neither is on.
@@ -175,7 +175,10 @@ pub enum Protection {
         by: String,
     },
     /// Not looked up, or it could not be read.
+    #[default]
     Unknown,
+    /// Its turn to be asked about has not come yet.
+    NotYet,
 }
 
 /// A public address of an instance.

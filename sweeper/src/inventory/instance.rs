@@ -150,27 +150,6 @@ pub enum InstanceStore {
     Unknown,
 }
 
-/// What protects a machine, as far as its provider says; EC2 tells it of one machine a call, so only idle ones are asked about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Protection {
-    /// From being stopped.
-    pub stop: Option<bool>,
-    /// From being ended.
-    pub termination: Option<bool>,
-}
-
-impl Protection {
-    /// The same in the words of the *stop* rule. What is not known is unknown, unless the other one is on.
-    fn stop_fact(self) -> stop::Protection {
-        match self {
-            Self { stop: Some(true), .. } => stop::Protection::On { by: "stop protection".to_owned() },
-            Self { termination: Some(true), .. } => stop::Protection::On { by: "termination protection".to_owned() },
-            Self { stop: Some(false), termination: Some(false) } => stop::Protection::Off,
-            Self { .. } => stop::Protection::Unknown,
-        }
-    }
-}
-
 /// An EBS volume of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttachedVolume {
@@ -246,7 +225,7 @@ impl Instance {
         &self,
         groups_are_known: bool,
         schedulers: &Schedulers,
-        protection: Protection,
+        protection: impl Into<stop::Protection>,
     ) -> Option<stop::Machine> {
         let ResourceKey { provider: Provider::Aws, account, location: region, id: instance, .. } = &self.id else {
             return None;
@@ -290,7 +269,7 @@ impl Instance {
             },
             scheduler: schedulers.of(instance),
             operator: self.operator.clone(),
-            protection: protection.stop_fact(),
+            protection: protection.into(),
         })))
     }
 }

@@ -13,6 +13,7 @@ mod google;
 mod instance;
 mod kind;
 mod launched;
+mod protection;
 mod reader;
 mod record;
 mod resource;
@@ -36,10 +37,11 @@ pub use batch::{
 pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
 pub use google::{Accelerators, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
 pub use instance::{
-    AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, Protection, PublicIpv4, RootDevice, Tenancy,
+    AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy,
 };
 pub use kind::Kind;
 pub use launched::{LaunchedBy, Trail};
+pub use protection::{KeptProtection, Protection};
 pub use reader::RetryPolicy;
 pub use record::Record;
 pub use resource::key_of;

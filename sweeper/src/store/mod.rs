@@ -22,6 +22,7 @@ pub(crate) mod outbox;
 mod partitions;
 mod place;
 mod prices;
+mod protection;
 mod replicas;
 mod retention;
 mod rollups;

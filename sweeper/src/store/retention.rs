@@ -39,6 +39,14 @@ impl Store {
         self.delete_before("node_state", "newest_unix_ms", time, "delete the states of retired nodes").await
     }
 
+    /// Deletes what is kept of the protection of machines that were not to be asked about since `time`, and says how many.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn delete_protection_before(&self, time: Timestamp) -> Result<u64, StoreError> {
+        self.delete_before("protection_answers", "queued_unix_ms", time, "delete what protected machines").await
+    }
+
     pub(super) async fn delete_before(
         &self,
         table: &str,

@@ -264,7 +264,7 @@ fn line(judged: &Judged) -> MachineLine {
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
 fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
     let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
-    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.provider.protection)
+    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.provider.protection.clone())
 }
 
 fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {

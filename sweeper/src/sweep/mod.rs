@@ -10,6 +10,7 @@ mod discover;
 mod lease;
 mod overview;
 mod prices;
+mod protection;
 mod provider_metrics;
 mod queue;
 mod report;
@@ -21,6 +22,7 @@ mod timetable;
 
 pub use lease::owner;
 pub use overview::{Left, Overview, Part, Reason, RunRate};
+pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::ScheduleError;

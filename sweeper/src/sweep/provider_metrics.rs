@@ -1,19 +1,18 @@
-//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from, and who started them.
+//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from, what protects idle ones, and who started
+//! them.
 //!
 //! Asked of a scope after its machines are listed and judged, since the former is asked of some of them only: it is billed. What was answered
 //! is kept at once and not with the sweep: it is a fact of the past whoever ends the sweep, and it was paid for.
 
-use super::{Context, Judged, Progress, SweepError, discover::Discovery};
+use super::{Context, Judged, Progress, SweepError, discover::Discovery, protection};
 use crate::{
-    inventory::{
-        Inventory, Kind, LaunchedBy, Listing, Outcome, Protection, Scope, Usage, UsageAnswer, UsageWindow, aws,
-    },
+    inventory::{Inventory, Kind, LaunchedBy, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow, aws},
     store::Store,
     work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{ResourceKey, Verdict};
-use recommender::rules::stop::Scheduler;
+use model::ResourceKey;
+use recommender::rules::stop;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -25,7 +24,7 @@ pub(super) struct ProviderFacts {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub(super) usage: Option<Usage>,
     /// What protects it, as far as it was asked for and could be read.
-    pub(super) protection: Protection,
+    pub(super) protection: stop::Protection,
     /// Who started it; none if nobody asked, or no event that was read says so.
     pub(super) launched_by: Option<LaunchedBy>,
 }
@@ -57,13 +56,8 @@ pub(super) async fn read(
         return Ok(());
     }
     let at = At { accounts, scope, now };
-    let machines: Vec<String> = judged.iter().filter_map(stoppable).collect();
-    if !machines.is_empty() {
-        let (known, listing) = aws::protection(accounts, scope, machines, progress).await;
-        for judged in judged.iter_mut() {
-            judged.provider.protection = stoppable(judged).and_then(|id| known.get(&id).copied()).unwrap_or_default();
-        }
-        inventory.listings.push(listing);
+    if let Some(read) = protection::read(context, &at, inventory, judged, progress).await? {
+        inventory.listings.push(read);
     }
     if context.config.aws.cloudtrail {
         let read = launches(context, &at, inventory, judged, progress).await?;
@@ -76,21 +70,12 @@ pub(super) async fn read(
     Ok(())
 }
 
-/// The instance id of an idle machine that nothing larger is known to have: of others no stop is proposed, whatever protects them.
-fn stoppable(judged: &Judged) -> Option<String> {
-    let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
-    let id = &instance.id.id;
-    let is_alone = instance.autoscaling_group.is_none()
-        && judged.subject.groups_are_known
-        && judged.subject.schedulers.of(id) == Scheduler::NotListed;
-    is_alone.then(|| id.clone())
-}
-
 /// Where is asked, and when.
-struct At<'a> {
-    accounts: &'a aws::Accounts,
-    scope: &'a Scope,
-    now: Timestamp,
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) accounts: &'a aws::Accounts,
+    pub(super) scope: &'a Scope,
+    pub(super) now: Timestamp,
 }
 
 fn before(now: Timestamp, length: Duration, times: i32) -> Timestamp {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod prices;
+mod protection;
 
 use model::ResourceKind;
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -289,48 +290,6 @@ async fn credentials_that_expire_during_a_sweep_confirm_the_finding_if_renewed_a
     site.stays_open("ec2:DescribeInstances: credentials: RequestExpired").await;
     site.moto.fail(&[]).await;
     site.closes().await;
-}
-
-#[tokio::test]
-async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
-    let folder = tempfile::tempdir().unwrap();
-    let site = Site::new(folder.path()).await;
-    let protect = async |stop, termination| {
-        let change = Instance {
-            disable_api_stop: Some(stop),
-            disable_api_termination: Some(termination),
-            ..Instance::default()
-        };
-        site.moto.change_in(OTHER, REGION, &site.instance, &change).await;
-    };
-    let proposed = async || {
-        let (code, report) = site.sweeper.sweep().await;
-        let finding = site.store.open_findings().await.unwrap().remove(0);
-        assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
-        (code, finding.proposal.is_some(), finding.not_proposed.unwrap_or_default())
-    };
-    protect(true, false).await;
-    let why = "it is under stop protection, which is never switched off to get there";
-    assert_eq!(proposed().await, (0, false, why.to_owned()));
-    protect(false, true).await;
-    assert_eq!(proposed().await, (0, false, why.replace("stop", "termination")));
-    protect(false, false).await;
-    assert_eq!(proposed().await, (0, true, String::new()));
-
-    // Of machines at work nobody asks it: one finding, two attributes.
-    let asked = |calls: Vec<Call>| calls.into_iter().filter(|call| call.action == "DescribeInstanceAttribute").count();
-    assert_eq!(asked(site.moto.calls().await), 2 * 4);
-    // Where it cannot be read the report says so, and it may be protected. One that is gone by now spoils no sweep.
-    let why = "whether it is protected could not be read (ec2:DescribeInstanceAttribute)";
-    let answer = |code| Fault { action: Some("DescribeInstanceAttribute".into()), ..fault(code, None) };
-    let silent = Fault { delay_s: Some(LISTING_TIMEOUT_S + 2), ..answer("") };
-    for (fault, code) in [(answer("UnauthorizedOperation"), 3), (silent, 3), (answer("InvalidInstanceID.NotFound"), 0)]
-    {
-        site.moto.fail(std::slice::from_ref(&fault)).await;
-        assert_eq!(proposed().await, (code, false, why.to_owned()), "{fault:?}");
-    }
-    let (_, plans) = site.sweeper.replays().await;
-    assert_eq!(plans, 1, "made once, and withdrawn");
 }
 
 #[tokio::test]

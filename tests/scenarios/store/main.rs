@@ -6,6 +6,7 @@
 
 mod group;
 mod intervals;
+mod protection;
 mod rollups;
 mod steps;
 

@@ -60,6 +60,11 @@ pub enum NotProposed {
     /// Someone may have said not this one.
     #[error("whether it is protected could not be read (ec2:DescribeInstanceAttribute)")]
     ProtectionUnreadable,
+    /// The same, for as long as others are asked about first.
+    #[error(
+        "whether it is protected is not known yet: other machines were asked about first (ec2:DescribeInstanceAttribute)"
+    )]
+    ProtectionNotYetKnown,
     /// EC2 left out a fact that the plan depends on.
     #[error("EC2 did not say its {fact}")]
     FactUnknown {
@@ -148,6 +153,7 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NotPr
         Protection::Off => {}
         Protection::On { by } => return Err(NotProposed::Protected { by: by.clone() }),
         Protection::Unknown => return Err(NotProposed::ProtectionUnreadable),
+        Protection::NotYet => return Err(NotProposed::ProtectionNotYetKnown),
     }
     let missing = |fact: &str| NotProposed::FactUnknown { fact: fact.to_owned() };
     match facts.state.as_deref() {

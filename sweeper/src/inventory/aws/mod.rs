@@ -35,7 +35,7 @@ pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
 pub use metrics::{Measured, usage};
 pub use options::Options;
-pub use protection::protection;
+pub use protection::{AskedProtection, protection};
 pub use role::{Role, RoleArn};
 pub use session::Session;
 pub use trail::{LOOKUP, Launches, launches};

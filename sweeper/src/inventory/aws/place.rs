@@ -1,7 +1,7 @@
 //! One account's part of one region, ready to be asked: a client for each service and a bucket for each of the
 //! provider's own, made at first use and kept, so that whatever is listed there shares them.
 
-use std::{future::Future, sync::OnceLock, time::Duration};
+use std::{future::Future, sync::OnceLock};
 
 use super::Session;
 use crate::inventory::{
@@ -68,11 +68,6 @@ impl Place {
     /// Likewise.
     pub(super) fn ecs(&self) -> &aws_sdk_ecs::Client {
         self.ecs.get_or_init(|| self.session.ecs(&self.region))
-    }
-
-    /// So long a list may take.
-    pub(super) fn listing_timeout(&self) -> Duration {
-        self.retry.listing_timeout
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

@@ -1,76 +1,102 @@
-//! What protects machines from being stopped or ended. EC2 tells it of one machine and one attribute a call (50,000 machines would
-//! be 100,000 calls, 83 minutes), so it is asked of those alone that are named: the idle ones.
+//! What protects machines from being stopped or ended. EC2 tells it of one machine and one attribute a call, so it is asked of those
+//! alone that are named: the idle ones, a share of them in each sweep.
 //!
-//! Needs `ec2:DescribeInstanceAttribute`. Ended after `aws.listing_timeout` (5 minutes: some 1,200 machines); of the rest it is not known.
+//! Needs `ec2:DescribeInstanceAttribute`. Its calls have a bucket of their own at EC2, as each of EC2's calls has, so that no list waits
+//! for them: 16 a second, eight machines a second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::InstanceAttributeName;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata as _;
 use futures::{StreamExt, stream};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{Accounts, place::Place};
-use crate::inventory::{Failure, FailureKind, Kind, Listing, Outcome, Progress, Protection, Scope, reader::Api};
+use crate::inventory::{Failure, FailureKind, Kind, Outcome, Progress, Protection, Scope, reader::Api};
 
-const ATTRIBUTE: Api = Api::ec2_in_one("ec2:DescribeInstanceAttribute");
+/// No list, and so without `MaxResults`; nor is it one of the calls whose bucket is smaller without.
+const ATTRIBUTE: Api = Api::ec2("ec2:DescribeInstanceAttribute");
 /// More would only wait for the same bucket.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
-/// Asks for these machines of one scope, by their instance ids. Of a machine that is left out it is not known; the listing says why.
+/// What asking came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AskedProtection {
+    /// What EC2 said, by instance id.
+    pub answered: BTreeMap<String, Protection>,
+    /// Of which machines it could not be read.
+    pub failed: BTreeSet<String>,
+    /// The last reason why not.
+    pub why: Option<Failure>,
+    /// Any other machine would fail alike: no more were asked about, and none should be.
+    pub is_over: bool,
+}
+
+impl AskedProtection {
+    /// What the report says of it, if this many machines are known with those that were asked about before.
+    #[must_use]
+    pub fn outcome(why: Option<Failure>, known: usize) -> Outcome {
+        match why {
+            None => Outcome::Complete { listed: known },
+            Some(why) => Outcome::Failed { what: ATTRIBUTE.name.to_owned(), why },
+        }
+    }
+}
+
+/// Asks about these machines of one scope, by their instance ids, in this order. None is begun after `until`; those that are left then are
+/// in neither list. A machine that takes `aws.listing_timeout` for one of its two calls has failed.
 pub async fn protection(
     accounts: &Accounts,
     scope: &Scope,
-    machines: Vec<String>,
+    machines: &[String],
+    until: Instant,
     progress: &dyn Progress,
-) -> (BTreeMap<String, Protection>, Listing) {
-    let mut known = BTreeMap::new();
-    let outcome = match accounts.place(scope) {
-        None => {
-            let message = format!("account {} is not open here", scope.account);
-            Some(Failure { kind: FailureKind::Credentials, message })
-        }
-        Some(place) => {
-            let place = &place;
-            let mut reading = stream::iter(machines)
-                .map(|machine| async move {
-                    let read = ask(place, &machine).await;
-                    (machine, read)
-                })
-                .buffer_unordered(AT_ONCE);
-            let mut failed = None;
-            let limit = place.listing_timeout();
-            let deadline = Instant::now() + limit;
-            loop {
-                let Ok(next) = timeout_at(deadline, reading.next()).await else {
-                    let message = format!("not read of all within {} s (aws.listing_timeout)", limit.as_secs_f32());
-                    failed = Some(Failure { kind: FailureKind::TimedOut, message });
+) -> AskedProtection {
+    let mut asked = AskedProtection::default();
+    let Some(place) = accounts.place(scope) else {
+        let message = format!("account {} is not open here", scope.account);
+        asked.why = Some(Failure { kind: FailureKind::Credentials, message });
+        asked.is_over = true;
+        return asked;
+    };
+    let place = &place;
+    // Taken one by one, as places among those under way become free.
+    let in_time = machines.iter().cloned().take_while(|_| Instant::now() < until);
+    let mut reading = stream::iter(in_time)
+        .map(|machine| async move {
+            let read = ask(place, &machine).await;
+            (machine, read)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((machine, read)) = reading.next().await {
+        match read {
+            Ok(protection) => {
+                asked.answered.insert(machine, protection);
+                progress.page(scope, Kind::Protection, 1);
+            }
+            Err(why) => {
+                asked.failed.insert(machine);
+                asked.is_over = concerns_all(why.kind);
+                asked.why = Some(why);
+                if asked.is_over {
                     break;
-                };
-                let Some((machine, read)) = next else { break };
-                match read {
-                    // One of which nothing was told is left out, so that it is not counted among what is known.
-                    Ok(protection) if protection == Protection::default() => {}
-                    Ok(protection) => {
-                        known.insert(machine, protection);
-                        progress.page(scope, Kind::Protection, 1);
-                    }
-                    // The others would be refused alike.
-                    Err(why) if why.kind == FailureKind::Denied => {
-                        failed = Some(why);
-                        break;
-                    }
-                    Err(why) => failed = Some(why),
                 }
             }
-            failed
         }
-    };
-    let outcome = match outcome {
-        None => Outcome::Complete { listed: known.len() },
-        Some(why) => Outcome::Failed { what: ATTRIBUTE.name.to_owned(), why },
-    };
-    (known, Listing::of(scope, Kind::Protection, outcome))
+    }
+    asked
+}
+
+/// Whether the next machine would fail alike.
+const fn concerns_all(kind: FailureKind) -> bool {
+    match kind {
+        FailureKind::Denied
+        | FailureKind::Throttled
+        | FailureKind::TimedOut
+        | FailureKind::Credentials
+        | FailureKind::Unreachable => true,
+        FailureKind::Malformed | FailureKind::Provider => false,
+    }
 }
 
 async fn ask(place: &Place, machine: &str) -> Result<Protection, Failure> {

@@ -6,7 +6,7 @@ use crate::{
     detectors::Inputs,
     findings::{Cost, FindingId},
     identity::Attestation,
-    inventory::{Instance, InstanceState, Protection, Schedulers, Usage, UsageSource, sample},
+    inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     store::{Node, Store},
     sweep::{presence, provider_metrics::ProviderFacts},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -90,10 +90,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         subject,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
-        provider: ProviderFacts {
-            protection: Protection { stop: Some(false), termination: Some(false) },
-            ..ProviderFacts::default()
-        },
+        provider: ProviderFacts { protection: stop::Protection::Off, ..ProviderFacts::default() },
     }
 }
 

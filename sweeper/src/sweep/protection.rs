@@ -1,0 +1,232 @@
+//! What protects idle machines from being stopped: asked in turn, a share of them in each sweep, and kept.
+//!
+//! EC2 tells it of one machine and one attribute a call, so 50,000 idle machines are 100,000 calls, 104 minutes at the pace of lists. A sweep
+//! begins no new machine after `aws.listing_timeout` (5 minutes: 2,400 machines); 50,000 are known after 21 sweeps. What the share did not reach is
+//! *not known yet*, which is no failure of the sweep; a refusal is one. Nothing starves: see [`queue`].
+
+use super::{
+    Context, Judged, Progress, SweepError,
+    provider_metrics::{At, ProviderFacts},
+};
+use crate::inventory::{Failure, Inventory, KeptProtection, Kind, Listing, aws};
+use jiff::{SignedDuration, Timestamp};
+use model::Verdict;
+use recommender::rules::stop::{self, Scheduler};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// An answer is not asked for again for so long. A proposal is a text, and whoever acts reads again: an hour late is early enough for a text, and
+/// keeps up to 14,400 idle machines of a scope as fresh as that with half of EC2's bucket.
+const FRESH_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// An older answer counts for so long: as long as a proposal that rests on it may be approved.
+const GOOD_FOR: SignedDuration = stop::VALID_FOR;
+/// What was not to be asked about for so long is kept no longer: nothing rests on it any more.
+pub const PROTECTION_KEPT: Duration = Duration::from_hours(48);
+/// Of so many machines that are asked about one has an answer that is to be read again.
+const KNOWN_EACH: usize = 4;
+/// So many are asked about, then kept: 12 s at the pace of lists.
+const KEPT_AT_ONCE: usize = 100;
+
+/// Asks about the idle machines whose turn it is, and takes up what is known of all of them. None if there are none.
+pub(super) async fn read(
+    context: &Context,
+    at: &At<'_>,
+    inventory: &Inventory,
+    judged: &mut [Judged],
+    progress: &dyn Progress,
+) -> Result<Option<Listing>, SweepError> {
+    let (store, At { accounts, scope, now }) = (&context.store, *at);
+    let idle: BTreeSet<String> = judged.iter().filter_map(stoppable).collect();
+    if idle.is_empty() {
+        return Ok(None);
+    }
+    let mut kept = store.protection(scope).await?;
+    let listed: HashSet<&str> = inventory.instances.iter().map(|instance| instance.id.id.as_str()).collect();
+    let gone = kept.keys().filter(|id| !listed.contains(id.as_str())).cloned().collect();
+    let mut tried = Tried::default();
+    let until = Instant::now() + context.config.aws.listing_timeout;
+    for machines in queue(&idle, &kept, now).chunks(KEPT_AT_ONCE) {
+        if Instant::now() >= until || tried.is_over {
+            break;
+        }
+        let asked = aws::protection(accounts, scope, machines, until, progress).await;
+        store.put_protection(scope, &asked.answered, &asked.failed, now).await?;
+        let answered = asked.answered.into_iter();
+        kept.extend(answered.map(|(id, read)| (id, KeptProtection { queued_at: now, answer: Some((now, read)) })));
+        tried.failed.extend(asked.failed);
+        tried.is_over = asked.is_over;
+        tried.why = asked.why.or(tried.why);
+    }
+    let new = idle.iter().filter(|id| !kept.contains_key(*id) && !tried.failed.contains(*id)).cloned().collect();
+    store.queue_protection(scope, &new, &gone, now).await?;
+    let mut known = 0;
+    for judged in judged.iter_mut() {
+        let Some(id) = stoppable(judged) else { continue };
+        let ProviderFacts { protection, .. } = &mut judged.provider;
+        *protection = tried.fact(&id, kept.get(&id), now);
+        known += usize::from(matches!(protection, stop::Protection::On { .. } | stop::Protection::Off));
+    }
+    Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
+}
+
+/// The instance id of an idle machine that nothing larger is known to have: of others no stop is proposed, whatever protects them.
+fn stoppable(judged: &Judged) -> Option<String> {
+    let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
+    let id = &instance.id.id;
+    let is_alone = instance.autoscaling_group.is_none()
+        && judged.subject.groups_are_known
+        && judged.subject.schedulers.of(id) == Scheduler::NotListed;
+    is_alone.then(|| id.clone())
+}
+
+/// Who is to be asked about, in this order. Of each four the first three have no answer (any more), as long as there are such, and the fourth has one
+/// that is not fresh; among either the one that waits longest comes first, and equals by their ids. So a crowd of new machines holds up no
+/// answer that grows old, and whatever failed waits for all others.
+fn queue(idle: &BTreeSet<String>, kept: &HashMap<String, KeptProtection>, now: Timestamp) -> Vec<String> {
+    let (mut unknown, mut known) = (Vec::new(), Vec::new());
+    for id in idle {
+        match kept.get(id) {
+            None => unknown.push((now, id)),
+            Some(KeptProtection { queued_at, answer }) => {
+                match answer.map(|(read_at, _)| now.duration_since(read_at)) {
+                    Some(age) if age < FRESH_FOR => {}
+                    Some(age) if age <= GOOD_FOR => known.push((*queued_at, id)),
+                    _ => unknown.push((*queued_at, id)),
+                }
+            }
+        }
+    }
+    // The last of each comes first.
+    unknown.sort_unstable_by_key(|&waits| Reverse(waits));
+    known.sort_unstable_by_key(|&waits| Reverse(waits));
+    let mut queue = Vec::with_capacity(unknown.len() + known.len());
+    loop {
+        let of_known = queue.len() % KNOWN_EACH == KNOWN_EACH - 1;
+        let next = if of_known { known.pop().or_else(|| unknown.pop()) } else { unknown.pop().or_else(|| known.pop()) };
+        let Some((_, id)) = next else { return queue };
+        queue.push(id.clone());
+    }
+}
+
+/// How asking went.
+#[derive(Debug, Default)]
+struct Tried {
+    failed: BTreeSet<String>,
+    why: Option<Failure>,
+    /// It ended early: all others would have been refused alike.
+    is_over: bool,
+}
+
+impl Tried {
+    /// What is known of a machine. An answer that is still good counts even where it could not be read again.
+    fn fact(&self, id: &str, kept: Option<&KeptProtection>, now: Timestamp) -> stop::Protection {
+        let answer = kept.and_then(|kept| kept.answer).filter(|(read_at, _)| now.duration_since(*read_at) <= GOOD_FOR);
+        match answer {
+            Some((_, read)) => read.into(),
+            None if self.is_over || self.failed.contains(id) => stop::Protection::Unknown,
+            None => stop::Protection::NotYet,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{FailureKind, Protection};
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
+    const OPEN: Protection = Protection { stop: Some(false), termination: Some(false) };
+
+    fn ago(minutes: i64) -> Timestamp {
+        NOW - SignedDuration::from_mins(minutes)
+    }
+
+    fn read(minutes: i64) -> KeptProtection {
+        KeptProtection { queued_at: ago(minutes), answer: Some((ago(minutes), OPEN)) }
+    }
+
+    fn waits(minutes: i64) -> KeptProtection {
+        KeptProtection { queued_at: ago(minutes), answer: None }
+    }
+
+    fn order(machines: &[(&str, Option<KeptProtection>)]) -> Vec<String> {
+        let idle = machines.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let kept = machines.iter().filter_map(|(id, kept)| Some(((*id).to_owned(), (*kept)?))).collect();
+        queue(&idle, &kept, NOW)
+    }
+
+    #[test]
+    fn whoever_has_no_answer_is_asked_about_first_and_whoever_has_a_fresh_one_not_at_all() {
+        let machines = [
+            ("fresh", Some(read(59))),
+            ("new b", None),
+            ("new a", None),
+            ("old", Some(read(24 * 60))),
+            ("older", Some(read(24 * 60 + 1))),
+            ("an hour", Some(read(60))),
+            ("waits", Some(waits(10))),
+            ("failed", Some(KeptProtection { queued_at: ago(5), answer: Some((ago(120), OPEN)) })),
+        ];
+        // Of four one has an answer; when the others are all asked about, all of them have.
+        let expected = ["older", "waits", "new a", "old", "new b", "an hour", "failed"];
+        assert_eq!(order(&machines), expected);
+    }
+
+    #[test]
+    fn what_was_not_reached_is_not_known_yet_and_what_was_refused_is_unknown() {
+        let fact = |tried: &Tried, kept: Option<KeptProtection>| tried.fact("i-1", kept.as_ref(), NOW);
+        let none = Tried::default();
+        assert_eq!(fact(&none, None), stop::Protection::NotYet);
+        assert_eq!(fact(&none, Some(waits(1))), stop::Protection::NotYet);
+        assert_eq!(fact(&none, Some(read(24 * 60))), stop::Protection::Off);
+        assert_eq!(fact(&none, Some(read(24 * 60 + 1))), stop::Protection::NotYet);
+        let failed = Tried { failed: ["i-1".to_owned()].into(), ..Tried::default() };
+        assert_eq!(fact(&failed, None), stop::Protection::Unknown);
+        let other = Tried { failed: ["i-2".to_owned()].into(), ..Tried::default() };
+        assert_eq!(fact(&other, None), stop::Protection::NotYet);
+        let why = Failure { kind: FailureKind::Denied, message: String::new() };
+        let denied = Tried { is_over: true, why: Some(why), ..Tried::default() };
+        assert_eq!(fact(&denied, None), stop::Protection::Unknown);
+        assert_eq!(fact(&denied, Some(read(30))), stop::Protection::Off, "it was read within a day");
+        let silent = KeptProtection { queued_at: NOW, answer: Some((NOW, Protection::default())) };
+        assert_eq!(fact(&none, Some(silent)), stop::Protection::Unknown, "EC2 did not say");
+    }
+
+    /// Sweeps of ten minutes, which ask about so many each: after how many of them a machine is asked about at the latest.
+    fn longest_wait(idle: &BTreeSet<String>, share: usize, sweeps: i64, fails: impl Fn(&str) -> bool) -> i64 {
+        let mut kept: HashMap<String, KeptProtection> = HashMap::new();
+        let (mut asked_at, mut longest) = (HashMap::new(), 0);
+        for sweep in 0..sweeps {
+            let now = NOW + SignedDuration::from_mins(10 * sweep);
+            let queue = queue(idle, &kept, now);
+            for id in queue.iter().take(share) {
+                let answer = if fails(id) { kept.get(id).and_then(|kept| kept.answer) } else { Some((now, OPEN)) };
+                kept.insert(id.clone(), KeptProtection { queued_at: now, answer });
+                longest = longest.max(sweep - asked_at.insert(id.clone(), sweep).unwrap_or(0));
+            }
+            for id in queue.into_iter().skip(share) {
+                kept.entry(id).or_insert(KeptProtection { queued_at: now, answer: None });
+            }
+        }
+        idle.iter().map(|id| sweeps - asked_at.get(id).copied().unwrap_or(0)).fold(longest, i64::max)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn nobody_starves_whatever_fails(
+            machines in 1_usize..60, share in 4_usize..20, fails in prop::collection::hash_set(0_usize..60, 0..40),
+        ) {
+            let idle: BTreeSet<String> = (0..machines).map(|n| format!("i-{n:02}")).collect();
+            let fails = |id: &str| id[2..].parse().is_ok_and(|n: usize| fails.contains(&n));
+            // At worst all have an answer, and a crowd without one takes three of four; what is fresh is left alone for six sweeps.
+            let round = i64::try_from(machines.div_ceil(share / KNOWN_EACH)).unwrap_or(i64::MAX);
+            prop_assert!(longest_wait(&idle, share, 80, fails) <= round + 7);
+        }
+    }
+}
