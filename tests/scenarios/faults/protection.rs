@@ -60,7 +60,7 @@ async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
     protect(true, false).await;
     site.protection_ages(55).await;
     assert_eq!(proposed().await, (0, true, String::new()));
-    assert_eq!(site.asked_about().await, [&site.instance; 2]);
+    assert_eq!(site.asked_about().await, vec![site.instance.clone(); 2]);
 
     site.protection_ages(6).await;
     let why = "it is under stop protection, which is never switched off to get there";
