@@ -5,9 +5,11 @@
 pub mod money;
 mod provider;
 mod resource;
+mod unit_price;
 mod verdict;
 
-pub use money::{HourlyRate, Usd};
+pub use money::{HOURS_PER_MONTH, HourlyRate, Usd};
 pub use provider::Provider;
 pub use resource::{NotAKey, ResourceKey, ResourceKind};
+pub use unit_price::{Quantity, UnitPrice};
 pub use verdict::Verdict;

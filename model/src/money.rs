@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The hours in a month, as the large providers count them (365 days × 24 h ÷ 12).
 pub const HOURS_PER_MONTH: i64 = 730;
 
-const MICROS_PER_DOLLAR: u64 = 1_000_000;
+pub(crate) const MICROS_PER_DOLLAR: u64 = 1_000_000;
 
 /// An amount of United States dollars in whole micro-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,9 +69,12 @@ pub enum MoneyError {
     /// Something other than digits with at most one decimal point.
     #[error("`{0}` is not an amount; expected digits with at most one decimal point, such as 0.0104")]
     NotADecimal(String),
-    /// More than $9.2 trillion.
+    /// More than $9.2 trillion, or than $922 million a unit.
     #[error("`{0}` is more than can be counted")]
     TooLarge(String),
+    /// A price per unit that is not whole ten-billionths of a dollar.
+    #[error("`{0}` has more than ten decimals")]
+    TooFine(String),
 }
 
 /// Reads a plain decimal such as `0.0104000000` digit by digit; the seventh decimal rounds half up.

@@ -145,6 +145,38 @@ pub enum Charge {
     CommitmentsUnknown,
 }
 
+/// What one of a plan's charges comes to. It stands beside the plan and not in its hash: a price that changes, or cannot be read today, makes no new
+/// plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChargePrice {
+    /// Which.
+    pub charge: Charge,
+    /// What is billed: `100 GiB gp3`.
+    pub what: Option<String>,
+    /// At what price.
+    #[serde(flatten)]
+    pub cost: ChargeCost,
+}
+
+/// What a charge comes to in a month of 730 hours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cost", rename_all = "snake_case")]
+pub enum ChargeCost {
+    /// The list price.
+    Known {
+        /// In whole micro-dollars.
+        per_month: Usd,
+        /// When the price list last said so, where it could not be read today.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_of: Option<Timestamp>,
+    },
+    /// Not known. That is not zero.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}
+
 /// What the bill is lower by once the plan is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "saving", rename_all = "snake_case")]
@@ -191,6 +223,8 @@ pub struct Proposal {
     #[serde(flatten)]
     plan: Plan,
     content_hash: ContentHash,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    charge_prices: Vec<ChargePrice>,
 }
 
 /// Why a stored proposal is refused.
@@ -214,6 +248,8 @@ struct Unchecked {
     #[serde(flatten)]
     plan: Plan,
     content_hash: ContentHash,
+    #[serde(default)]
+    charge_prices: Vec<ChargePrice>,
 }
 
 impl TryFrom<Unchecked> for Proposal {
@@ -222,7 +258,7 @@ impl TryFrom<Unchecked> for Proposal {
     fn try_from(read: Unchecked) -> Result<Self, ProposalError> {
         let sealed = Self::seal(read.plan)?;
         if sealed.content_hash == read.content_hash {
-            Ok(sealed)
+            Ok(sealed.priced(read.charge_prices))
         } else {
             Err(ProposalError::HashMismatch { stated: read.content_hash, actual: sealed.content_hash })
         }
@@ -236,7 +272,25 @@ impl Proposal {
     /// [`ProposalError::NotJson`] if the plan cannot be written as JSON; no plan that this crate makes is one.
     pub fn seal(plan: Plan) -> Result<Self, ProposalError> {
         let value = serde_json::to_value(&plan).map_err(|error| ProposalError::NotJson(error.to_string()))?;
-        Ok(Self { content_hash: ContentHash(canonical::sha256_hex(&value)), plan })
+        Ok(Self { content_hash: ContentHash(canonical::sha256_hex(&value)), plan, charge_prices: Vec::new() })
+    }
+
+    /// The same plan, with these prices of its charges beside it.
+    #[must_use]
+    pub fn priced(self, charge_prices: Vec<ChargePrice>) -> Self {
+        Self { charge_prices, ..self }
+    }
+
+    /// What is told beside the plan of what its charges come to.
+    #[must_use]
+    pub fn charge_prices(&self) -> &[ChargePrice] {
+        &self.charge_prices
+    }
+
+    /// What goes on to be billed, each with its price where one is told.
+    pub fn charges(&self) -> impl Iterator<Item = (&Charge, Option<&ChargePrice>)> {
+        let price = |charge: &Charge| self.charge_prices.iter().find(|price| price.charge == *charge);
+        self.plan.keeps_billing.iter().map(move |charge| (charge, price(charge)))
     }
 
     /// What is proposed.

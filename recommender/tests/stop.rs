@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{HourlyRate, Verdict};
+use model::{HourlyRate, Usd, Verdict};
 use proptest::prelude::*;
 use recommender::{
     Proposal,
-    proposal::{Call, Charge, Loss, Plan, Saving, Step},
+    proposal::{Call, Charge, ChargeCost, ChargePrice, Loss, Plan, Saving, Step},
     rules::stop::{
         AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, Protection, PublicIpv4,
         Root, Scheduler, StopInput, propose,
@@ -51,6 +51,7 @@ fn input(change: impl FnOnce(&mut Ec2Facts)) -> StopInput {
         resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().unwrap(),
         verdict: Verdict::Idle,
         machine: Machine::Ec2(Box::new(facts)),
+        lent_ipv4: None,
         price: Price::OnDemand(HourlyRate::from_micros(115_000)),
         now: "2026-11-21T10:00:00Z".parse().unwrap(),
     }
@@ -207,6 +208,55 @@ fn an_address_of_unknown_kind_may_be_lost_and_may_be_billed() {
 fn an_unknown_price_is_an_unknown_saving() {
     let proposal = propose(&StopInput { price: Price::Unknown("no row".into()), ..input(|_| ()) }).unwrap();
     assert_eq!(proposal.plan().net_saving, Saving::Unknown { why: "no row".into() });
+}
+
+#[test]
+fn a_stop_saves_what_the_addresses_cost_that_it_gives_back_and_no_others() {
+    let ip = |address: &str, elastic| PublicIpv4 { address: address.into(), elastic };
+    let saving = |lent_ipv4: Option<Price>, public_ipv4: Vec<PublicIpv4>| {
+        let input = StopInput { lent_ipv4, ..input(|facts| facts.public_ipv4 = public_ipv4) };
+        match propose(&input).unwrap().plan().net_saving.clone() {
+            Saving::Known { per_hour, per_month, basis } => {
+                assert_eq!(per_month, per_hour.per_month());
+                (per_hour.to_string(), basis)
+            }
+            Saving::Unknown { why } => panic!("{why}"),
+        }
+    };
+    let each = || Some(Price::OnDemand(HourlyRate::from_micros(5_000)));
+    let (lent, kept, unknown) = (ip("1.1.1.1", Some(false)), ip("2.2.2.2", Some(true)), ip("3.3.3.3", None));
+    // What earlier versions kept says nothing of addresses, and comes to the same plan as then.
+    let (alone, basis) = saving(None, vec![lent.clone()]);
+    assert!(alone == "$0.115/h" && basis.contains("of the instance alone, over 730 hours"), "{alone}: {basis}");
+    assert_eq!(saving(each(), vec![kept.clone(), unknown]), (alone.clone(), basis.clone()));
+    let (one, told) = saving(each(), vec![lent.clone(), kept]);
+    assert!(one == "$0.12/h" && told.contains("and of its public address, over"), "{one}: {told}");
+    let two = saving(each(), vec![lent.clone(), ip("4.4.4.4", Some(false))]);
+    assert_eq!(two.0, "$0.125/h");
+    // A price that is not known is no part of the plan, and neither is its reason: it may be another one tomorrow.
+    let not_known = |why: &str| saving(Some(Price::Unknown(why.into())), vec![lent.clone()]);
+    let (at_least, told) = not_known("denied");
+    assert!(at_least == alone && told.contains("is not known, and saved besides"), "{at_least}: {told}");
+    assert_eq!(not_known("throttled"), (at_least, told));
+}
+
+#[test]
+fn prices_of_what_goes_on_to_be_billed_stand_beside_the_plan_and_not_in_its_hash() {
+    let plain = propose(&input(|_| ())).unwrap();
+    let charge = plain.plan().keeps_billing[0].clone();
+    let price = |cost| ChargePrice { charge: charge.clone(), what: Some("100 GiB gp3".into()), cost };
+    let known = price(ChargeCost::Known { per_month: Usd::from_micros(8_000_000), as_of: None });
+    let unknown = price(ChargeCost::Unknown { why: "denied".into() });
+    let priced = plain.clone().priced(vec![known.clone()]);
+    assert_eq!(priced.content_hash(), plain.content_hash());
+    assert_eq!(plain.clone().priced(vec![unknown]).content_hash(), plain.content_hash());
+    let told: Vec<_> = priced.charges().map(|(charge, price)| (charge.clone(), price.cloned())).collect();
+    assert_eq!(told[0], (charge, Some(known)));
+    assert!(told.len() > 1 && told[1..].iter().all(|(_, price)| price.is_none()), "{told:?}");
+    // They come back with it; a reader of the plan alone reads the plan.
+    let text = serde_json::to_string(&priced).unwrap();
+    assert_eq!(serde_json::from_str::<Proposal>(&text).unwrap(), priced);
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), *plain.plan());
 }
 
 #[test]

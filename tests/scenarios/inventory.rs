@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use model::{Provider, ResourceKind, Verdict};
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use jiff::{Timestamp, ToSpan};
 use lab::{
@@ -235,17 +235,17 @@ async fn prices_are_found_by_exact_key_from_the_api_and_from_a_file() {
         .iter()
         .map(|id| PriceKey::of(inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap()))
         .collect();
-    let asked: Vec<PriceKey> = keys.iter().filter_map(|key| key.clone().ok()).collect();
+    let asked: BTreeSet<PriceKey> = keys.iter().filter_map(|key| key.clone().ok()).collect();
 
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/aws/price_list.jsonl");
     let sources = [Source::Api { session: session.clone(), region: "us-east-1".into() }, Source::File(file)];
     for source in sources {
-        let table = pricing::load(&pricing::Options { source: source.clone() }, &asked).await;
+        let (table, _) = pricing::load(&pricing::Options { source: source.clone() }, &asked, &BTreeSet::new()).await;
         let prices: Vec<Result<String, Unpriced>> = keys
             .iter()
             .map(|key| key.clone().and_then(|key| table.on_demand(&key)).map(|rate| rate.to_string()))
             .collect();
-        let key = |n: usize| Box::new(keys[n].clone().unwrap());
+        let key = |n: usize| keys[n].clone().unwrap().to_string();
         assert_eq!(
             prices,
             [
@@ -283,7 +283,8 @@ async fn a_price_list_that_cannot_be_read_makes_prices_unknown() {
         (Source::File("/nowhere/list.json".into()), "/nowhere/list.json"),
         (Source::Off, "pricing.source"),
     ] {
-        let table = pricing::load(&pricing::Options { source }, std::slice::from_ref(&key)).await;
+        let asked = BTreeSet::from([key.clone()]);
+        let (table, _) = pricing::load(&pricing::Options { source }, &asked, &BTreeSet::new()).await;
         let why = table.on_demand(&key).unwrap_err().to_string();
         assert!(why.contains(reason), "{why}");
     }
@@ -350,6 +351,7 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
                 )
                 .unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
+            lent_ipv4: None,
             now,
         })
     };

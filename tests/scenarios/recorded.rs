@@ -14,9 +14,12 @@ use lab::{
     recorded::{Recorded, recording},
     xml::{elements, with},
 };
-use sweeper::inventory::{
-    FailureKind, Inventory, Kind, Outcome, RetryPolicy, RootDevice, Silent, VolumeState,
-    aws::{Options, Session, collect},
+use sweeper::{
+    inventory::{
+        FailureKind, Inventory, Kind, Outcome, RetryPolicy, RootDevice, Silent, VolumeState,
+        aws::{Options, Session, collect},
+    },
+    pricing::{self, Unpriced},
 };
 
 /// One way of asking, with an answer to it.
@@ -349,4 +352,34 @@ async fn a_fact_that_no_resource_tells_is_none_in_all_of_them() {
             assert!(is_none(&less), "{} without {fact}: {:?}", answer.name, words(&less));
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_recorded_volume_is_billed_for_is_told_whole_or_not_at_all() {
+    let site = Site::new().await;
+    let mut priced = 0;
+    for answer in answers().await.into_iter().filter(|answer| answer.action == "DescribeVolumes") {
+        // They were recorded in another region than this one is asked as.
+        let xml = answer.xml.replace("us-west-2", "us-east-1");
+        let (whole, _) = site.read_with(&answer, xml.clone()).await;
+        for volume in &whole.volumes {
+            match pricing::volume(volume) {
+                Ok(parts) => {
+                    assert!(!parts.is_empty(), "{}: {volume:?}", answer.name);
+                    priced += 1;
+                }
+                Err(why) => assert!(volume.volume_type.is_none(), "{}: {why}: {volume:?}", answer.name),
+            }
+        }
+        for fact in ["size", "volumeType", "availabilityZone"] {
+            let mut xml = xml.clone();
+            while let Some(element) = elements(&xml).iter().find(|e| e.path.ends_with(&format!("/{fact}"))) {
+                xml = with(&xml, &element.whole, "");
+            }
+            let (less, _) = site.read_with(&answer, xml).await;
+            let is_unknown = |volume| matches!(pricing::volume(volume), Err(Unpriced::FactUnknown(_)));
+            assert!(less.volumes.iter().all(is_unknown), "{} without {fact}", answer.name);
+        }
+    }
+    assert!(priced > 0);
 }

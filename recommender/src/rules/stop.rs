@@ -40,6 +40,9 @@ pub struct StopInput {
     pub machine: Machine,
     /// What the machine costs.
     pub price: Price,
+    /// What each public address costs that it gives back when it stops. None if nobody asked, as in what earlier versions kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lent_ipv4: Option<Price>,
     /// The caller's clock; the proposal expires [`VALID_FOR`] later.
     pub now: Timestamp,
 }

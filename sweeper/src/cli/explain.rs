@@ -263,8 +263,8 @@ fn proposal(out: &mut String, finding: &Finding) {
         let _ = writeln!(out, "    {loss}");
     }
     let _ = writeln!(out, "  goes on to be billed");
-    for kept in &plan.keeps_billing {
-        let _ = writeln!(out, "    {}", plain(&charge(kept)));
+    for (kept, price) in proposal.charges() {
+        let _ = writeln!(out, "    {}", plain(&charge(kept, price)));
     }
     let _ = writeln!(out, "  net saving\n    {}", plan::saving(plan));
     let _ = writeln!(

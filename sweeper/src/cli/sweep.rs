@@ -219,7 +219,7 @@ fn why(machine: &MachineLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::{Left, Overview, Part, Reason, RunRate};
+    use crate::sweep::{AtMost, Left, Overview, Part, Reason, RunRate, WhyNot};
 
     fn line(kind: Option<&str>, listed: Option<usize>) -> ScopeLine {
         ScopeLine {
@@ -242,8 +242,10 @@ mod tests {
             by_region: vec![part(Some("aws 1 a"), rate(9, 9, 3)), part(Some("aws 1 b"), rate(3, 1, 1))],
             by_owner: vec![part(None, rate(11, 10, 4)), part(Some("\u{1b}[2J"), rate(1, 0, 0))],
             unpriced: vec![Reason { why: "a Spot instance does not cost the on-demand price".into(), machines: 2 }],
-            unattached_volumes: Left { count: 3, gib: 600 },
-            unused_addresses: Left { count: 1, gib: 0 },
+            unattached_volumes: Left { count: 3, gib: 600, priced: 2, micro_usd_per_month: 48_000_000 },
+            unused_addresses: Left { count: 1, ..Left::default() },
+            unpriced_left: vec![WhyNot { why: "the provider did not say its size".into(), resources: 2 }],
+            snapshots: AtMost { count: 3, bounded: 2, micro_usd_per_month: 5_000_000 },
         };
         let mut out = String::new();
         overview(&mut out, &shown, &[]);
@@ -254,7 +256,11 @@ mod tests {
             "  without an owner's tag  11    $4.00/h",
             "  owner \\u{1b}[2J          1  not known",
             "no price of 2 machines: a Spot instance does not cost the on-demand price",
-            "Left lying about: 3 volumes attached to nothing (600 GiB), 1 address tied to nothing.",
+            "Left lying about: 3 volumes attached to nothing (600 GiB, $48.00 a month besides 1 without a known price), \
+             1 address tied to nothing (price not known).",
+            "no price of 2 of them: the provider did not say its size",
+            "3 snapshots: what they cost is not known, since EC2 does not say how many bytes of each are stored. At most $5.00 a \
+             month for 2 of them, as if each were a full copy.",
         ] {
             assert!(text.contains(line), "`{line}` is not in:\n{text}");
         }

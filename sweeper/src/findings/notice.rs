@@ -7,7 +7,7 @@ use crate::{
 };
 use model::{Provider, ResourceKey};
 use notifier::message::{FindingNotice, headline};
-use recommender::proposal::{Charge, Saving};
+use recommender::proposal::{Charge, ChargeCost, ChargePrice, Saving};
 
 /// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
 #[must_use]
@@ -46,7 +46,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     if let Some(proposal) = &finding.proposal {
         let plan = proposal.plan();
         notice.proposal_summary = Some(plan.title.clone());
-        notice.keeps_billing = plan.keeps_billing.iter().map(charge).collect();
+        notice.keeps_billing = proposal.charges().map(|(kept, price)| charge(kept, price)).collect();
         match &plan.net_saving {
             Saving::Known { per_hour, per_month, .. } => {
                 notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.in_cents()));
@@ -95,14 +95,24 @@ fn place(ResourceKey { provider, account, location, .. }: &ResourceKey) -> Strin
     }
 }
 
-/// A charge in words.
+/// A charge in words, with what it comes to where that is told.
 #[must_use]
-pub fn charge(charge: &Charge) -> String {
-    match charge {
-        Charge::Volume { id } => format!("volume {id}, by its size"),
+pub fn charge(charge: &Charge, price: Option<&ChargePrice>) -> String {
+    let what = price.and_then(|price| price.what.as_ref()).map(|what| format!(", {what}")).unwrap_or_default();
+    let name = match charge {
+        Charge::Volume { id } if price.is_none() => format!("volume {id}, by its size"),
+        Charge::Volume { id } => format!("volume {id}{what}"),
         Charge::ElasticIpv4 { address, may_be_released: false } => format!("elastic address {address}"),
         Charge::ElasticIpv4 { address, may_be_released: true } => format!("address {address}, if it is elastic"),
         Charge::CommitmentsUnknown => "reservations and savings plans, if any cover it (not read)".to_owned(),
+    };
+    match price.map(|price| &price.cost) {
+        None => name,
+        Some(ChargeCost::Known { per_month, as_of }) => {
+            let dated = as_of.map(|as_of| format!(" (price of {})", words::time(as_of.as_millisecond())));
+            format!("{name}: {} a month{}", per_month.in_cents(), dated.unwrap_or_default())
+        }
+        Some(ChargeCost::Unknown { why }) => format!("{name}: its price is not known: {why}"),
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Address {
     pub service_managed: Option<String>,
     /// `amazon`, or the customer's own range of addresses, which AWS does not bill.
     pub pool: Option<String>,
+    /// The zone that it can be used in alone, such as `us-west-2-lax-1`, which has prices of its own; none for a whole region.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub border_group: Option<String>,
     /// All tags; EC2 returns them with the address or not the address at all.
     pub tags: BTreeMap<String, String>,
     /// What only Google says of an address; none for one of EC2's. Where it is there, it alone tells whether the address is tied to

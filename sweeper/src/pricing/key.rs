@@ -85,7 +85,7 @@ impl PriceKey {
             .ok_or_else(|| Unpriced::NotKnown { what: "usage operation", word: operation.to_owned() })?;
         Ok(Self {
             provider: Provider::Aws,
-            region: price_region(instance)?,
+            region: price_region(&instance.id.location, instance.availability_zone.as_deref())?,
             instance_type: instance.instance_type.clone().ok_or(Unpriced::FactUnknown("instance type"))?,
             operating_system: (*operating_system).to_owned(),
             tenancy: match &instance.tenancy {
@@ -104,11 +104,10 @@ impl PriceKey {
 
 /// A zone's name is its region's, or its local zone's, with one letter more: `eu-central-1a`, `us-west-2-lax-1a`. A local
 /// zone has prices of its own under its own code.
-fn price_region(instance: &Instance) -> Result<String, Unpriced> {
-    let zone = instance.availability_zone.as_deref().ok_or(Unpriced::FactUnknown("availability zone"))?;
+pub(super) fn price_region(region: &str, zone: Option<&str>) -> Result<String, Unpriced> {
+    let zone = zone.ok_or(Unpriced::FactUnknown("availability zone"))?;
     let not_known = || Unpriced::NotKnown { what: "availability zone", word: zone.to_owned() };
     let code = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase()).ok_or_else(not_known)?;
-    let region = instance.region().ok_or(Unpriced::FactUnknown("region"))?;
     match code.strip_prefix(region) {
         Some(rest) if (rest.is_empty() || rest.starts_with('-')) && code.ends_with(|c: char| c.is_ascii_digit()) => {
             Ok(code.to_owned())

@@ -1,14 +1,23 @@
-//! Fills a price table for the keys that are needed, from the API or from a file.
+//! Fills price tables for the keys that are needed, from the API or from a file.
 
-use std::{collections::BTreeSet, fs::File, io::BufReader, path::PathBuf};
+use model::UnitPrice;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::BufReader,
+    path::PathBuf,
+};
 
 use futures::{StreamExt, stream};
 
-use super::{PriceKey, PriceTable, Unpriced, aws};
+use super::{PriceKey, PriceTable, UnitKey, Unpriced, aws};
 use crate::inventory::aws::Session;
 
 /// The API allows few calls a second; more at once are only throttled.
 const KEYS_AT_ONCE: usize = 4;
+
+/// Prices per unit.
+pub type UnitTable = PriceTable<UnitKey, UnitPrice>;
 
 /// Where prices come from.
 #[derive(Clone, Debug)]
@@ -33,52 +42,85 @@ pub enum Source {
     Off,
 }
 
-/// Looks up the prices for these keys. What fails is in the table, as the reason why a price is not known.
-pub async fn load(options: &Options, keys: &[PriceKey]) -> PriceTable {
-    let wanted: BTreeSet<PriceKey> = keys.iter().cloned().collect();
-    if wanted.is_empty() {
-        return PriceTable::default();
+/// Looks up the prices for these keys, of machines and per unit. What fails is in the tables, as the reason why a price is not known.
+pub async fn load(
+    options: &Options,
+    machines: &BTreeSet<PriceKey>,
+    units: &BTreeSet<UnitKey>,
+) -> (PriceTable, UnitTable) {
+    if machines.is_empty() && units.is_empty() {
+        return (PriceTable::default(), UnitTable::default());
     }
     match &options.source {
-        Source::Off => PriceTable::unavailable(Unpriced::Off),
-        Source::Api { session, region } => from_api(session, region, wanted).await,
+        Source::Off => unavailable(Unpriced::Off),
+        Source::Api { session, region } => {
+            let client = session.pricing(region);
+            tokio::join!(machines_from_api(&client, machines), units_from_api(&client, units))
+        }
         Source::File(path) => {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || from_file(&path, &wanted))
+            let (path, machines, units) = (path.clone(), machines.clone(), units.clone());
+            tokio::task::spawn_blocking(move || from_file(&path, &machines, &units))
                 .await
-                .unwrap_or_else(|error| PriceTable::unavailable(Unpriced::Source(error.to_string())))
+                .unwrap_or_else(|error| unavailable(Unpriced::Source(error.to_string())))
         }
     }
 }
 
-async fn from_api(session: &Session, region: &str, wanted: BTreeSet<PriceKey>) -> PriceTable {
-    let client = session.pricing(region);
-    let mut answers = stream::iter(wanted)
-        .map(|key| {
-            let client = client.clone();
-            async move { (aws::api::rows(&client, &key).await, key) }
-        })
+/// Tables that know no price, for one reason.
+#[must_use]
+pub fn unavailable(why: Unpriced) -> (PriceTable, UnitTable) {
+    (PriceTable::unavailable(why.clone()), UnitTable::unavailable(why))
+}
+
+/// One call for each key.
+async fn machines_from_api(client: &aws_sdk_pricing::Client, wanted: &BTreeSet<PriceKey>) -> PriceTable {
+    let mut answers = stream::iter(wanted.iter().cloned())
+        .map(|key| async move { (aws::api::machine(client, &key).await, key) })
         .buffer_unordered(KEYS_AT_ONCE);
     let mut table = PriceTable::default();
     while let Some((rows, key)) = answers.next().await {
         match rows {
-            Ok(rows) => rows.into_iter().filter(|row| row.key == key).for_each(|row| table.add(row)),
+            Ok(rows) => rows.machines.into_iter().filter(|row| row.key == key).for_each(|row| table.add(row)),
             Err(why) => table.fail(key, why),
         }
     }
     table
 }
 
-fn from_file(path: &std::path::Path, wanted: &BTreeSet<PriceKey>) -> PriceTable {
+/// One call for all keys of a region that one attribute tells: those of a volume type, of addresses, of snapshots.
+async fn units_from_api(client: &aws_sdk_pricing::Client, wanted: &BTreeSet<UnitKey>) -> UnitTable {
+    let mut together: BTreeMap<aws::api::UnitQuestion, Vec<UnitKey>> = BTreeMap::new();
+    for key in wanted {
+        together.entry(aws::api::UnitQuestion::of(key)).or_default().push(key.clone());
+    }
+    let mut answers = stream::iter(together)
+        .map(|(question, keys)| async move { (aws::api::units(client, &question).await, keys) })
+        .buffer_unordered(KEYS_AT_ONCE);
+    let mut table = UnitTable::default();
+    while let Some((rows, keys)) = answers.next().await {
+        match rows {
+            Ok(rows) => rows.units.into_iter().filter(|row| keys.contains(&row.key)).for_each(|row| table.add(row)),
+            Err(why) => keys.into_iter().for_each(|key| table.fail(key, why.clone())),
+        }
+    }
+    table
+}
+
+fn from_file(
+    path: &std::path::Path,
+    machines: &BTreeSet<PriceKey>,
+    units: &BTreeSet<UnitKey>,
+) -> (PriceTable, UnitTable) {
     let read = File::open(path)
         .map_err(|error| error.to_string())
         .and_then(|file| aws::list::read(BufReader::new(file)).map_err(|error| error.to_string()));
     match read {
         Ok(rows) => {
-            let mut table = PriceTable::default();
-            rows.into_iter().filter(|row| wanted.contains(&row.key)).for_each(|row| table.add(row));
-            table
+            let (mut of_machines, mut of_units) = (PriceTable::default(), UnitTable::default());
+            rows.machines.into_iter().filter(|row| machines.contains(&row.key)).for_each(|row| of_machines.add(row));
+            rows.units.into_iter().filter(|row| units.contains(&row.key)).for_each(|row| of_units.add(row));
+            (of_machines, of_units)
         }
-        Err(why) => PriceTable::unavailable(Unpriced::Source(format!("{}: {why}", path.display()))),
+        Err(why) => unavailable(Unpriced::Source(format!("{}: {why}", path.display()))),
     }
 }

@@ -1,18 +1,21 @@
-//! What an instance costs by the hour, by exact key.
+//! What an instance costs by the hour, and what is billed by its amount costs per unit, by exact key.
 //!
 //! A price is found if exactly one row of the price list has the instance's own region, type, operating system, tenancy,
 //! licence, preinstalled software and capacity status. Anything else is [`Unpriced`] with its reason: never the cheapest
-//! row, never zero. It refuses currencies other than USD, floats, and the list price for what is not bought at it (Spot,
+//! row, never zero. Volumes, snapshots and public addresses are billed by their amount: a volume costs the sum of its parts (size, operations,
+//! throughput), all of them or none. It refuses currencies other than USD, floats, and the list price for what is not bought at it (Spot,
 //! capacity blocks, dedicated hosts).
 
 mod aws;
 mod key;
 mod load;
 mod table;
+mod usage;
 
 pub use key::PriceKey;
-pub use load::{Options, Source, load};
+pub use load::{Options, Source, UnitTable, load, unavailable};
 pub use table::PriceTable;
+pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, volume};
 
 /// Why a price is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -43,18 +46,27 @@ pub enum Unpriced {
         /// The provider's word.
         word: String,
     },
+    /// An address of the customer's own range, which AWS does not bill.
+    #[error("it is of the address pool `{0}`, not of Amazon's: AWS does not bill the customer's own addresses")]
+    OwnAddress(String),
+    /// What is billed is known by its name only.
+    #[error("the list of {0} does not have it, or could not be read")]
+    NotListed(&'static str),
+    /// A sum beyond all prices.
+    #[error("it is more than can be counted")]
+    TooMuch,
     /// The list has no such row.
     #[error("the price list has no row for {0}")]
-    NoRow(Box<PriceKey>),
+    NoRow(String),
     /// The list has several.
     #[error("the price list has {rows} rows for {key}")]
     Ambiguous {
         /// For what.
-        key: Box<PriceKey>,
+        key: String,
         /// How many.
         rows: usize,
     },
-    /// The one row does not state one hourly price in USD.
+    /// The one row does not state one price in USD, per the unit that is billed.
     #[error("the price list's row {sku} does not state a price: {why}")]
     Row {
         /// Which row.

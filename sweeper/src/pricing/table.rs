@@ -1,35 +1,41 @@
 //! Rows of a price list, by key. Pure.
 
 use model::HourlyRate;
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Display, hash::Hash};
 
 use super::{PriceKey, Unpriced};
 
-/// The rows of a price list that may be asked for. A look-up is one hash.
-#[derive(Clone, Debug, Default)]
-pub struct PriceTable {
-    rows: HashMap<PriceKey, Vec<Row>>,
-    failed: HashMap<PriceKey, Unpriced>,
+/// The rows of a price list that may be asked for: prices of machines, or per unit. A look-up is one hash.
+#[derive(Clone, Debug)]
+pub struct PriceTable<K = PriceKey, P = HourlyRate> {
+    rows: HashMap<K, Vec<Row<K, P>>>,
+    failed: HashMap<K, Unpriced>,
     failed_as_a_whole: Option<Unpriced>,
 }
 
 /// One row of a price list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) key: PriceKey,
+pub(super) struct Row<K = PriceKey, P = HourlyRate> {
+    pub(super) key: K,
     pub(super) sku: String,
     /// Or what is wrong with the row.
-    pub(super) rate: Result<HourlyRate, String>,
+    pub(super) rate: Result<P, String>,
 }
 
-impl PriceTable {
+impl<K, P> Default for PriceTable<K, P> {
+    fn default() -> Self {
+        Self { rows: HashMap::new(), failed: HashMap::new(), failed_as_a_whole: None }
+    }
+}
+
+impl<K: Clone + Display + Eq + Hash, P: Clone + PartialEq> PriceTable<K, P> {
     /// A table that knows no price, for one reason.
     #[must_use]
     pub fn unavailable(why: Unpriced) -> Self {
         Self { failed_as_a_whole: Some(why), ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, row: Row) {
+    pub(super) fn add(&mut self, row: Row<K, P>) {
         let rows = self.rows.entry(row.key.clone()).or_default();
         // The same row may come twice, once per page or file; two different rows for a key are ambiguous.
         if !rows.contains(&row) {
@@ -37,7 +43,7 @@ impl PriceTable {
         }
     }
 
-    pub(super) fn fail(&mut self, key: PriceKey, why: Unpriced) {
+    pub(super) fn fail(&mut self, key: K, why: Unpriced) {
         self.failed.insert(key, why);
     }
 
@@ -57,14 +63,14 @@ impl PriceTable {
     ///
     /// # Errors
     /// The reason why the price is not known. It is never zero: a row that says so is not a price.
-    pub fn on_demand(&self, key: &PriceKey) -> Result<HourlyRate, Unpriced> {
+    pub fn on_demand(&self, key: &K) -> Result<P, Unpriced> {
         if let Some(why) = self.failed_as_a_whole.as_ref().or_else(|| self.failed.get(key)) {
             return Err(why.clone());
         }
         match self.rows.get(key).map_or(&[][..], Vec::as_slice) {
-            [] => Err(Unpriced::NoRow(Box::new(key.clone()))),
+            [] => Err(Unpriced::NoRow(key.to_string())),
             [row] => row.rate.clone().map_err(|why| Unpriced::Row { sku: row.sku.clone(), why }),
-            rows => Err(Unpriced::Ambiguous { key: Box::new(key.clone()), rows: rows.len() }),
+            rows => Err(Unpriced::Ambiguous { key: key.to_string(), rows: rows.len() }),
         }
     }
 }

@@ -260,6 +260,8 @@ impl Decided<'_> {
             // A plan is immutable. It is made anew when it has expired, or when what it rests on has changed.
             Ok(new) => match finding.proposal.take().filter(|old| is_same_but_for_expiry(old, &new, self.now)) {
                 Some(old) => {
+                    // Prices stand beside the plan: they are today's.
+                    let old = old.priced(new.charge_prices().to_vec());
                     (finding.proposal, finding.not_proposed) = (Some(old), None);
                     None
                 }

@@ -29,6 +29,7 @@ mod rollups;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;
+mod unit_prices;
 mod usage;
 
 pub use commit::{Delivered, Delivery, Stored};

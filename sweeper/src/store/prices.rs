@@ -46,11 +46,11 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A price, as it was last read.
+/// A price, as it was last read: of an hour of a machine, or of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownPrice {
+pub struct KnownPrice<P = HourlyRate> {
     /// The on-demand list price.
-    pub per_hour: HourlyRate,
+    pub price: P,
     /// Since when it has been read so.
     pub effective_from: Timestamp,
     /// When it was last read so.
@@ -83,7 +83,7 @@ impl Store {
         let transaction = self.begin_write().await?;
         let known = prices(&transaction, source, &read.keys().cloned().collect()).await?;
         for (key, per_hour) in read {
-            match known.get(key).filter(|known| known.per_hour == *per_hour) {
+            match known.get(key).filter(|known| known.price == *per_hour) {
                 Some(known) => {
                     let update = row::ActiveModel { read_unix_ms: Set(to_unix_ms(at)), ..Default::default() };
                     row::Entity::update_many()
@@ -123,7 +123,7 @@ async fn prices(
     let mut known = HashMap::new();
     for row in rows {
         let price = KnownPrice {
-            per_hour: HourlyRate::from_micros(row.micro_usd_per_hour),
+            price: HourlyRate::from_micros(row.micro_usd_per_hour),
             effective_from: from_unix_ms(row.effective_unix_ms)?,
             read_at: from_unix_ms(row.read_unix_ms)?,
         };

@@ -5,8 +5,8 @@
 //! opened a finding here, or a scope may have been found, since this one was read.
 
 use super::{
-    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, SweepError,
-    provider_metrics::is_blind, report, subject::Subject,
+    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, SweepError, bills::Bills,
+    prices::UnitPrices, provider_metrics::is_blind, report, subject::Subject,
 };
 use crate::{
     detectors::{Class, Coverage},
@@ -19,7 +19,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{Provider, ResourceKey, Verdict};
-use recommender::rules::stop;
+use recommender::{proposal::Proposal, rules::stop};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -38,6 +38,7 @@ pub(super) async fn apply(
     moment: Moment,
     inventory: &Inventory,
     mut judged: Vec<Judged>,
+    prices: &UnitPrices,
 ) -> Result<Report, SweepError> {
     let Moment { tick, now } = moment;
     let Lease { unit, .. } = lease;
@@ -56,10 +57,11 @@ pub(super) async fn apply(
     };
     let open = still_open().await?.into_iter();
     let mut open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
-    let overview = Overview::of(inventory, &judged);
+    let bills = Bills::of(inventory, prices);
+    let overview = Overview::of(inventory, &judged, &bills);
     let mut outcome = Outcome::default();
     for judged in &judged {
-        judge_one(context, now, judged, &mut open, &mut outcome);
+        judge_one(context, now, judged, &bills, &mut open, &mut outcome);
     }
 
     let mut opened = Vec::new();
@@ -180,6 +182,7 @@ fn judge_one(
     context: &Context,
     now: Timestamp,
     judged: &Judged,
+    bills: &Bills<'_>,
     open: &mut HashMap<(Class, ResourceKey), Finding>,
     outcome: &mut Outcome,
 ) {
@@ -190,7 +193,7 @@ fn judge_one(
         .instance
         .as_ref()
         .map(|instance| Machine { launched_by: judged.provider.launched_by.clone(), ..Machine::of(instance) });
-    let plan = |finding: &Finding| plan(finding, judged, now);
+    let plan = |finding: &Finding| plan(finding, judged, bills, now);
     for class in ORDER {
         let existing = open.remove(&(class, id.clone()));
         let yields = class.yields_to().is_some_and(|other| open.contains_key(&(other, id.clone())));
@@ -267,7 +270,7 @@ fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
     instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.provider.protection.clone())
 }
 
-fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {
+fn plan(finding: &Finding, judged: &Judged, bills: &Bills<'_>, now: Timestamp) -> Planned {
     let input = stop::StopInput {
         finding: finding.id.0.clone(),
         resource: finding.resource.clone(),
@@ -280,9 +283,14 @@ fn plan(finding: &Finding, judged: &Judged, now: Timestamp) -> Planned {
             Some(rate) => stop::Price::OnDemand(rate),
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
         },
+        lent_ipv4: judged.subject.instance.as_ref().map(|instance| bills.lent_address(instance)),
         now,
     };
-    let proposal = stop::propose(&input).map_err(|why| why.to_string());
+    let priced = |proposal: Proposal| {
+        let prices = proposal.plan().keeps_billing.iter().filter_map(|charge| bills.charge(charge)).collect();
+        proposal.priced(prices)
+    };
+    let proposal = stop::propose(&input).map(priced).map_err(|why| why.to_string());
     Planned { input, proposal }
 }
 

@@ -6,6 +6,7 @@
 //! What could not be read is named in the report and closes no finding.
 
 mod apply;
+mod bills;
 mod discover;
 mod lease;
 mod overview;
@@ -21,7 +22,7 @@ mod subject;
 mod timetable;
 
 pub use lease::owner;
-pub use overview::{Left, Overview, Part, Reason, RunRate};
+pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, WhyNot};
 pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
@@ -43,6 +44,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
+use prices::UnitPrices;
 use provider_metrics::{ProviderFacts, is_blind};
 use std::{
     collections::{HashMap, HashSet},
@@ -134,8 +136,8 @@ async fn sweep_unit(
 ) -> Result<Report, SweepError> {
     let work = read_and_judge(context, discovery, &lease.unit, moment.now, progress);
     // The writing is not part of it: it is one transaction, which looks at the lease itself.
-    let (inventory, judged) = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
-    apply::apply(context, lease, moment, &inventory, judged).await
+    let (inventory, judged, prices) = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
+    apply::apply(context, lease, moment, &inventory, judged, &prices).await
 }
 
 /// Reads and judges, and writes nothing.
@@ -145,7 +147,7 @@ async fn read_and_judge(
     unit: &WorkUnit,
     now: Timestamp,
     progress: &dyn Progress,
-) -> Result<(Inventory, Vec<Judged>), SweepError> {
+) -> Result<(Inventory, Vec<Judged>, UnitPrices), SweepError> {
     let Context { store, config, .. } = context;
     let mut inventory = discovery.inventory(unit, progress).await;
     let known = store::scopes::known(store.connection()).await?;
@@ -165,8 +167,8 @@ async fn read_and_judge(
     for judged in &mut judged {
         judged.complete(config, &inventory);
     }
-    prices::price(context, now, &mut judged).await?;
-    Ok((inventory, judged))
+    let prices = prices::price(context, now, &bills::keys(&inventory), &mut judged).await?;
+    Ok((inventory, judged, prices))
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a

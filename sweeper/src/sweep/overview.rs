@@ -1,8 +1,13 @@
 //! What an account's machines cost together, and what is left lying about: the first thing that somebody without a single agent learns. Pure.
 //!
-//! List prices on demand of what runs: no commitments, no discounts. What has no known price is counted and never added as zero.
+//! List prices on demand of what runs, and of what is used by nothing: no commitments, no discounts. What has no known price is counted and never added as
+//! zero.
 
-use super::{Judged, report::Report};
+use super::{
+    Judged,
+    bills::{Bills, Monthly},
+    report::Report,
+};
 use crate::{
     findings::Cost,
     inventory::{Address, Inventory, Volume},
@@ -26,6 +31,10 @@ pub struct Overview {
     pub unattached_volumes: Left,
     /// Addresses that are tied to nothing.
     pub unused_addresses: Left,
+    /// Why prices of these are not known, the most frequent reason first.
+    pub unpriced_left: Vec<WhyNot>,
+    /// All snapshots: what they cost is not known, since EC2 does not say which of their blocks earlier ones have too.
+    pub snapshots: AtMost,
 }
 
 /// What some machines cost together.
@@ -65,6 +74,30 @@ pub struct Left {
     pub count: usize,
     /// Their size together, in GiB; of what has none 0.
     pub gib: u64,
+    /// Of how many the price is known.
+    pub priced: usize,
+    /// What those cost, in micro-dollars per month of 730 hours.
+    pub micro_usd_per_month: i64,
+}
+
+/// Why prices of what is used by nothing are not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WhyNot {
+    /// In words.
+    pub why: String,
+    /// Of how many resources.
+    pub resources: usize,
+}
+
+/// What is known to cost no more than so much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AtMost {
+    /// How many.
+    pub count: usize,
+    /// Of how many an upper bound is known.
+    pub bounded: usize,
+    /// What those cost at most, in micro-dollars per month of 730 hours: each as if it shared no block with another.
+    pub micro_usd_per_month: i64,
 }
 
 impl RunRate {
@@ -85,12 +118,34 @@ impl Left {
     fn add(&mut self, other: Self) {
         self.count += other.count;
         self.gib = self.gib.saturating_add(other.gib);
+        self.priced += other.priced;
+        self.micro_usd_per_month = self.micro_usd_per_month.saturating_add(other.micro_usd_per_month);
+    }
+
+    /// One more, and the reason if its price is not known.
+    fn take(&mut self, gib: Option<u32>, monthly: Monthly) -> Option<String> {
+        let micros = monthly.as_ref().ok().map(|(usd, _)| usd.micros());
+        self.add(Self {
+            count: 1,
+            gib: gib.unwrap_or(0).into(),
+            priced: usize::from(micros.is_some()),
+            micro_usd_per_month: micros.unwrap_or(0),
+        });
+        monthly.err().map(|why| why.to_string())
+    }
+}
+
+impl AtMost {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.bounded += other.bounded;
+        self.micro_usd_per_month = self.micro_usd_per_month.saturating_add(other.micro_usd_per_month);
     }
 }
 
 impl Overview {
     /// That of one work unit.
-    pub(super) fn of(inventory: &Inventory, judged: &[Judged]) -> Self {
+    pub(super) fn of(inventory: &Inventory, judged: &[Judged], bills: &Bills<'_>) -> Self {
         let mut overview = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for judged in judged {
@@ -106,11 +161,22 @@ impl Overview {
                 *reasons.entry(why.clone()).or_insert(0) += 1;
             }
         }
+        let mut left = BTreeMap::new();
+        let mut note = |why: Option<String>| {
+            why.into_iter().for_each(|why| *left.entry(why).or_insert(0) += 1);
+        };
         for volume in inventory.volumes.iter().filter(|volume| is_unattached(volume)) {
-            overview.unattached_volumes.add(Left { count: 1, gib: volume.size_gib.unwrap_or(0).into() });
+            note(overview.unattached_volumes.take(volume.size_gib, bills.volume(volume)));
         }
-        let unused = inventory.addresses.iter().filter(|address| is_unused(address)).count();
-        overview.unused_addresses = Left { count: unused, gib: 0 };
+        for address in inventory.addresses.iter().filter(|address| is_unused(address)) {
+            note(overview.unused_addresses.take(None, bills.idle_address(address)));
+        }
+        for snapshot in &inventory.snapshots {
+            let most = bills.snapshot_at_most(snapshot).ok().map(|(usd, _)| usd.micros());
+            let bounded = usize::from(most.is_some());
+            overview.snapshots.add(AtMost { count: 1, bounded, micro_usd_per_month: most.unwrap_or(0) });
+        }
+        overview.unpriced_left = why_not(left);
         overview.by_region = parts(regions);
         overview.by_owner = parts(owners);
         overview.unpriced = ordered(reasons);
@@ -121,10 +187,15 @@ impl Overview {
     pub(super) fn union<'a>(units: impl Iterator<Item = &'a Report>) -> Self {
         let mut union = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut left = BTreeMap::new();
         for Report { overview, .. } in units {
             union.running.add(overview.running);
             union.unattached_volumes.add(overview.unattached_volumes);
             union.unused_addresses.add(overview.unused_addresses);
+            union.snapshots.add(overview.snapshots);
+            for WhyNot { why, resources } in &overview.unpriced_left {
+                *left.entry(why.clone()).or_insert(0) += resources;
+            }
             for (into, from) in [(&mut regions, &overview.by_region), (&mut owners, &overview.by_owner)] {
                 for part in from {
                     into.entry(part.name.clone()).or_insert_with(RunRate::default).add(part.rate);
@@ -137,6 +208,7 @@ impl Overview {
         union.by_region = parts(regions);
         union.by_owner = parts(owners);
         union.unpriced = ordered(reasons);
+        union.unpriced_left = why_not(left);
         union
     }
 }
@@ -154,6 +226,12 @@ fn parts(rates: BTreeMap<Option<String>, RunRate>) -> Vec<Part> {
 fn ordered(reasons: BTreeMap<String, usize>) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|(why, machines)| Reason { why, machines }).collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.machines));
+    reasons
+}
+
+fn why_not(reasons: BTreeMap<String, usize>) -> Vec<WhyNot> {
+    let mut reasons: Vec<WhyNot> = reasons.into_iter().map(|(why, resources)| WhyNot { why, resources }).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.resources));
     reasons
 }
 

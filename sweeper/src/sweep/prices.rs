@@ -1,97 +1,155 @@
-//! What machines cost: asked for once a day, and as it was last read where it cannot be read today.
+//! What machines cost, and what is billed by its amount costs per unit: asked for once a day, and as it was last read where it cannot be read today.
 
 use super::{Context, Judged, SweepError};
 use crate::{
     config::{Config, PricingSource},
     findings::Cost,
     inventory::aws,
-    pricing::{self, PriceKey, PriceTable, Unpriced},
+    pricing::{self, PriceKey, PriceTable, UnitKey, UnitTable, Unpriced},
     store::KnownPrice,
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{HourlyRate, Provider, ResourceKey};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use model::{HourlyRate, Provider, ResourceKey, UnitPrice};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Display,
+    hash::Hash,
+};
 
 /// A price of the API is asked for again after so long: price lists change a few times a year.
 const ASKED_EACH: SignedDuration = SignedDuration::from_hours(24);
 /// A price that was last read longer ago than this is not known any more.
 const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// Looks up the prices of all that runs, each kind of machine once.
-pub(super) async fn price(context: &Context, now: Timestamp, judged: &mut [Judged]) -> Result<(), SweepError> {
+/// Prices per unit.
+pub(super) type UnitPrices = Prices<UnitKey, UnitPrice>;
+
+/// Looks up the prices of all that runs, each kind of machine once, and those per unit of these keys.
+pub(super) async fn price(
+    context: &Context,
+    now: Timestamp,
+    units: &BTreeSet<UnitKey>,
+    judged: &mut [Judged],
+) -> Result<UnitPrices, SweepError> {
     let keys = judged.iter().filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
-    let prices = Prices::read(context, now, &keys).await?;
+    let (machines, units) = read(context, now, &keys, units).await?;
     for judged in judged {
         judged.cost = match judged.subject.running().map(PriceKey::of) {
-            Some(Ok(key)) => prices.cost(&key),
+            Some(Ok(key)) => machines.cost(&key),
             Some(Err(why)) => Cost::Unknown { why: why.to_string() },
             None => onprem_cost(&context.config, &judged.subject.id),
         };
     }
-    Ok(())
+    Ok(units)
 }
 
 /// What was read today, and what was read before.
-struct Prices {
+pub(super) struct Prices<K, P> {
     source: PricingSource,
     now: Timestamp,
-    known: HashMap<PriceKey, KnownPrice>,
-    table: PriceTable,
+    known: HashMap<K, KnownPrice<P>>,
+    table: PriceTable<K, P>,
 }
 
-impl Prices {
-    async fn read(context: &Context, now: Timestamp, keys: &BTreeSet<PriceKey>) -> Result<Self, SweepError> {
-        let Context { store, config, .. } = context;
-        let source = config.pricing.source;
-        if keys.is_empty() || source == PricingSource::None {
-            return Ok(Self { source, now, known: HashMap::new(), table: PriceTable::unavailable(Unpriced::Off) });
-        }
-        let known = store.prices(source.as_str(), keys).await?;
-        let mut prices = Self { source, now, known, table: PriceTable::default() };
-        let asked: BTreeSet<PriceKey> = keys.iter().filter(|key| prices.of_today(key).is_none()).cloned().collect();
-        if asked.is_empty() {
-            return Ok(prices);
-        }
-        prices.table = load(config, &asked).await;
-        let read = asked.into_iter().filter_map(|key| Some((prices.table.on_demand(&key).ok()?, key)));
-        let read: BTreeMap<PriceKey, HourlyRate> = read.map(|(per_hour, key)| (key, per_hour)).collect();
-        if !read.is_empty() {
-            store.put_prices(source.as_str(), &read, now).await?;
-        }
-        let dated = keys.iter().filter(|key| matches!(prices.cost(key), Cost::Known { as_of: Some(_), .. }));
-        let (dated, why) = (dated.collect::<Vec<_>>(), |key: &&PriceKey| prices.table.on_demand(key).err());
-        if let Some(why) = dated.first().and_then(why) {
-            tracing::warn!(prices = dated.len(), %why, "prices cannot be read today; those that were last read are used");
-        }
-        Ok(prices)
+async fn read(
+    context: &Context,
+    now: Timestamp,
+    machines: &BTreeSet<PriceKey>,
+    units: &BTreeSet<UnitKey>,
+) -> Result<(Prices<PriceKey, HourlyRate>, UnitPrices), SweepError> {
+    let Context { store, config, .. } = context;
+    let source = config.pricing.source;
+    let (of_machines, of_units) = pricing::unavailable(Unpriced::Off);
+    let mut of_machines = Prices { source, now, known: HashMap::new(), table: of_machines };
+    let mut of_units = Prices { source, now, known: HashMap::new(), table: of_units };
+    if source == PricingSource::None || (machines.is_empty() && units.is_empty()) {
+        return Ok((of_machines, of_units));
     }
+    of_machines.known = store.prices(source.as_str(), machines).await?;
+    of_units.known = store.unit_prices(source.as_str(), units).await?;
+    let asked = (of_machines.not_of_today(machines), of_units.not_of_today(units));
+    (of_machines.table, of_units.table) = load(config, &asked.0, &asked.1).await;
+    let read = of_machines.read(&asked.0);
+    if !read.is_empty() {
+        store.put_prices(source.as_str(), &read, now).await?;
+    }
+    let read = of_units.read(&asked.1);
+    if !read.is_empty() {
+        store.put_unit_prices(source.as_str(), &read, now).await?;
+    }
+    of_machines.warn_of_dated(machines);
+    of_units.warn_of_dated(units);
+    Ok((of_machines, of_units))
+}
 
+impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
     /// What needs not be asked again. A file is read each time: whoever changes it wants to see what comes of it.
-    fn of_today(&self, key: &PriceKey) -> Option<&KnownPrice> {
-        let is_of_today = |known: &&KnownPrice| self.now.duration_since(known.read_at) < ASKED_EACH;
+    fn of_today(&self, key: &K) -> Option<&KnownPrice<P>> {
+        let is_of_today = |known: &&KnownPrice<P>| self.now.duration_since(known.read_at) < ASKED_EACH;
         self.known.get(key).filter(|_| self.source == PricingSource::Api).filter(is_of_today)
     }
 
-    fn cost(&self, key: &PriceKey) -> Cost {
+    fn not_of_today(&self, keys: &BTreeSet<K>) -> BTreeSet<K> {
+        keys.iter().filter(|key| self.of_today(key).is_none()).cloned().collect()
+    }
+
+    /// What the list says of what was asked for.
+    fn read(&self, asked: &BTreeSet<K>) -> BTreeMap<K, P> {
+        asked.iter().filter_map(|key| Some((key.clone(), self.table.on_demand(key).ok()?))).collect()
+    }
+
+    /// A price, and when the list last said so, where it cannot be read today.
+    ///
+    /// # Errors
+    /// The reason why it is not known.
+    pub(super) fn of(&self, key: &K) -> Result<(P, Option<Timestamp>), Unpriced> {
         if let Some(known) = self.of_today(key) {
-            return Cost::Known { per_hour: known.per_hour, as_of: None };
+            return Ok((known.price, None));
         }
         let why = match self.table.on_demand(key) {
-            Ok(per_hour) => return Cost::Known { per_hour, as_of: None },
+            Ok(price) => return Ok((price, None)),
             Err(why) => why,
         };
         // A file that has no price for it says so on purpose; one that cannot be read says nothing.
         let is_missing_today = self.source == PricingSource::Api || matches!(why, Unpriced::Source(_));
-        let is_good = |known: &&KnownPrice| self.now.duration_since(known.read_at) <= GOOD_FOR;
-        match self.known.get(key).filter(|_| is_missing_today).filter(is_good) {
-            Some(known) => Cost::Known { per_hour: known.per_hour, as_of: Some(known.read_at) },
-            None => Cost::Unknown { why: why.to_string() },
+        let is_good = |known: &&KnownPrice<P>| self.now.duration_since(known.read_at) <= GOOD_FOR;
+        let known = self.known.get(key).filter(|_| is_missing_today).filter(is_good);
+        known.map(|known| (known.price, Some(known.read_at))).ok_or(why)
+    }
+
+    fn warn_of_dated(&self, keys: &BTreeSet<K>) {
+        let is_dated = |key: &&K| matches!(self.of(key), Ok((_, Some(_))));
+        let dated: Vec<&K> = keys.iter().filter(is_dated).collect();
+        if let Some(why) = dated.first().and_then(|key| self.table.on_demand(key).err()) {
+            tracing::warn!(prices = dated.len(), %why, "prices cannot be read today; those that were last read are used");
         }
     }
 }
 
-async fn load(config: &Config, keys: &BTreeSet<PriceKey>) -> PriceTable {
-    let unavailable = |why: String| PriceTable::unavailable(Unpriced::Source(why));
+impl Prices<PriceKey, HourlyRate> {
+    fn cost(&self, key: &PriceKey) -> Cost {
+        match self.of(key) {
+            Ok((per_hour, as_of)) => Cost::Known { per_hour, as_of },
+            Err(why) => Cost::Unknown { why: why.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+impl UnitPrices {
+    /// These prices, read today.
+    pub(super) fn of_today_only(now: Timestamp, prices: impl IntoIterator<Item = (UnitKey, UnitPrice)>) -> Self {
+        let known = |price| KnownPrice { price, effective_from: now, read_at: now };
+        let known = prices.into_iter().map(|(key, price)| (key, known(price))).collect();
+        Self { source: PricingSource::Api, now, known, table: UnitTable::default() }
+    }
+}
+
+async fn load(config: &Config, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
+    let unavailable = |why: String| pricing::unavailable(Unpriced::Source(why));
+    if machines.is_empty() && units.is_empty() {
+        return (PriceTable::default(), UnitTable::default());
+    }
     let source = match (config.pricing.source, &config.pricing.file) {
         (PricingSource::None, _) => pricing::Source::Off,
         (PricingSource::File, Some(file)) => pricing::Source::File(file.clone()),
@@ -102,8 +160,7 @@ async fn load(config: &Config, keys: &BTreeSet<PriceKey>) -> PriceTable {
             Err(why) => return unavailable(why.to_string()),
         },
     };
-    let keys: Vec<_> = keys.iter().cloned().collect();
-    pricing::load(&pricing::Options { source }, &keys).await
+    pricing::load(&pricing::Options { source }, machines, units).await
 }
 
 /// What the owner says that a machine of their own costs.

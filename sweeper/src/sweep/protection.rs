@@ -4,11 +4,8 @@
 //! begins no new machine after `aws.listing_timeout` (5 minutes: 2,400 machines); 50,000 are known after 21 sweeps. What the share did not reach is
 //! *not known yet*, which is no failure of the sweep; a refusal is one. Nothing starves: see [`queue`].
 
-use super::{
-    Context, Judged, Progress, SweepError,
-    provider_metrics::{At, ProviderFacts},
-};
-use crate::inventory::{Failure, Inventory, KeptProtection, Kind, Listing, aws};
+use super::{Context, Judged, Progress, SweepError};
+use crate::inventory::{Failure, Inventory, KeptProtection, Kind, Listing, Scope, aws};
 use jiff::{SignedDuration, Timestamp};
 use model::Verdict;
 use recommender::rules::stop::{self, Scheduler};
@@ -34,12 +31,14 @@ const KEPT_AT_ONCE: usize = 100;
 /// Asks about the idle machines whose turn it is, and takes up what is known of all of them. None if there are none.
 pub(super) async fn read(
     context: &Context,
-    at: &At<'_>,
+    accounts: &aws::Accounts,
+    scope: &Scope,
+    now: Timestamp,
     inventory: &Inventory,
     judged: &mut [Judged],
     progress: &dyn Progress,
 ) -> Result<Option<Listing>, SweepError> {
-    let (store, At { accounts, scope, now }) = (&context.store, *at);
+    let store = &context.store;
     let idle: BTreeSet<String> = judged.iter().filter_map(stoppable).collect();
     if idle.is_empty() {
         return Ok(None);
@@ -66,9 +65,9 @@ pub(super) async fn read(
     let mut known = 0;
     for judged in judged.iter_mut() {
         let Some(id) = stoppable(judged) else { continue };
-        let ProviderFacts { protection, .. } = &mut judged.provider;
-        *protection = tried.fact(&id, kept.get(&id), now);
-        known += usize::from(matches!(protection, stop::Protection::On { .. } | stop::Protection::Off));
+        let fact = tried.fact(&id, kept.get(&id), now);
+        known += usize::from(matches!(fact, stop::Protection::On { .. } | stop::Protection::Off));
+        judged.provider.protection = fact;
     }
     Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
 }

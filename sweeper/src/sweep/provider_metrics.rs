@@ -56,7 +56,7 @@ pub(super) async fn read(
         return Ok(());
     }
     let at = At { accounts, scope, now };
-    if let Some(read) = protection::read(context, &at, inventory, judged, progress).await? {
+    if let Some(read) = protection::read(context, accounts, scope, now, inventory, judged, progress).await? {
         inventory.listings.push(read);
     }
     if context.config.aws.cloudtrail {
@@ -71,11 +71,10 @@ pub(super) async fn read(
 }
 
 /// Where is asked, and when.
-#[derive(Clone, Copy)]
-pub(super) struct At<'a> {
-    pub(super) accounts: &'a aws::Accounts,
-    pub(super) scope: &'a Scope,
-    pub(super) now: Timestamp,
+struct At<'a> {
+    accounts: &'a aws::Accounts,
+    scope: &'a Scope,
+    now: Timestamp,
 }
 
 fn before(now: Timestamp, length: Duration, times: i32) -> Timestamp {

@@ -15,8 +15,10 @@ class PriceList:
 
     @staticmethod
     def attributes(product):
-        own = {"ServiceCode": product["serviceCode"], "productFamily": product["product"]["productFamily"]}
-        return product["product"]["attributes"] | own
+        own = {"ServiceCode": product["serviceCode"]}
+        # Addresses have no family.
+        family = product["product"].get("productFamily")
+        return product["product"]["attributes"] | own | ({"productFamily": family} if family else {})
 
     def get_products(self, _account, _region, request):
         filters = request.get("Filters", [])

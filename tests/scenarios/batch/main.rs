@@ -275,6 +275,7 @@ async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
                 .stop_facts(known, &inventory.schedulers(Provider::Aws, ACCOUNT, REGION), UNPROTECTED)
                 .unwrap(),
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
+            lent_ipv4: None,
             now: Timestamp::now(),
         };
         stop::propose(&input).err().map(|refused| refused.to_string()).unwrap_or_default()

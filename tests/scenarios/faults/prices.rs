@@ -2,7 +2,11 @@
 
 use super::{OTHER, REGION, Site};
 use jiff::Timestamp;
-use lab::aws::Fault;
+use lab::aws::{Call, Fault};
+use recommender::{
+    Proposal,
+    proposal::{Charge, ChargeCost, Saving},
+};
 use sea_orm::ConnectionTrait as _;
 use sweeper::findings::{Cost, Finding};
 
@@ -15,7 +19,9 @@ async fn a_price_that_cannot_be_read_today_is_told_as_of_its_day_and_changes_no_
         assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
         site.store.open_findings().await.unwrap().remove(0)
     };
-    let asked = async || site.moto.calls().await.iter().filter(|call| call.action == "GetProducts").count();
+    let is_of_machine =
+        |call: &&Call| call.action == "GetProducts" && call.parameters.to_string().contains("instanceType");
+    let asked = async || site.moto.calls().await.iter().filter(is_of_machine).count();
     let as_of = |finding: &Finding| match &finding.cost {
         Cost::Known { as_of, .. } => *as_of,
         Cost::Unknown { why } => panic!("{why}"),
@@ -57,5 +63,57 @@ async fn a_price_that_cannot_be_read_today_is_told_as_of_its_day_and_changes_no_
         unknown.cost
     );
     assert_ne!(hash(&unknown), hash(&planned), "a saving that is not known any more is told so");
+    site.sweeper.replays().await;
+}
+
+#[tokio::test]
+async fn what_goes_on_to_be_billed_has_its_price_and_one_that_is_missing_makes_no_new_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::with_prices(folder.path(), "api").await;
+    let planned = async || {
+        let (_, report) = site.sweeper.sweep().await;
+        assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
+        let finding = site.store.open_findings().await.unwrap().remove(0);
+        let charges: Vec<_> = finding.proposal.iter().flat_map(Proposal::charges).collect();
+        let volume = charges.iter().find(|(charge, _)| matches!(charge, Charge::Volume { .. })).unwrap().1;
+        (finding.proposal.clone().unwrap(), volume.unwrap().cost.clone(), finding.recorded.count)
+    };
+    let change = async |statement: &str| {
+        site.store.connection().execute_unprepared(statement).await.unwrap();
+    };
+    let (plan, volume, _) = planned().await;
+    let ChargeCost::Known { per_month, as_of: None } = volume else { panic!("{volume:?}") };
+    assert!(per_month.micros() > 0);
+    // $0.096 of the machine and $0.005 of the address that it gives back.
+    let Saving::Known { per_hour, basis, .. } = &plan.plan().net_saving else { panic!("{plan:?}") };
+    assert_eq!(per_hour.to_string(), "$0.101/h", "{basis}");
+    let explained = async || String::from_utf8(site.sweeper.run(&["explain", &site.finding]).await.stdout).unwrap();
+    let told = explained().await;
+    assert!(told.contains(&format!(": {} a month", per_month.in_cents())), "{told}");
+
+    let denied =
+        Fault { service: Some("pricing".into()), code: Some("AccessDeniedException".into()), ..Fault::default() };
+    site.moto.fail(std::slice::from_ref(&denied)).await;
+    change(&format!("UPDATE unit_prices SET read_unix_ms = read_unix_ms - {}", 2 * 86_400_000)).await;
+    let (dated, volume, recorded) = planned().await;
+    assert_eq!(dated.content_hash(), plan.content_hash());
+    assert!(
+        matches!(volume, ChargeCost::Known { as_of: Some(_), per_month: still } if still == per_month),
+        "{volume:?}"
+    );
+    assert!(explained().await.contains(" a month (price of "));
+
+    change("DELETE FROM unit_prices WHERE usage_type LIKE 'EBS:%'").await;
+    let (missing, volume, recorded_later) = planned().await;
+    assert_eq!((missing.content_hash(), recorded_later), (plan.content_hash(), recorded), "no new plan, and no news");
+    assert!(
+        matches!(&volume, ChargeCost::Unknown { why } if why.contains("pricing:GetProducts: denied")),
+        "{volume:?}"
+    );
+    assert!(explained().await.contains("its price is not known: "));
+
+    site.moto.fail(&[]).await;
+    let (again, volume, _) = planned().await;
+    assert_eq!((again.content_hash(), volume), (plan.content_hash(), ChargeCost::Known { per_month, as_of: None }));
     site.sweeper.replays().await;
 }

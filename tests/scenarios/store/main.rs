@@ -9,6 +9,7 @@ mod intervals;
 mod protection;
 mod rollups;
 mod steps;
+mod unit_prices;
 
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};

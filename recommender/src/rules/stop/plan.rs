@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::{HourlyRate, Usd};
 use serde_json::{Value, json};
 
 use super::{Ec2Facts, InstanceStore, Price, StopInput, VALID_FOR, refuse::Stoppable};
@@ -34,7 +35,7 @@ pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> Option<Plan> {
         ],
         lost: lost(stoppable),
         keeps_billing: keeps_billing(facts),
-        net_saving: saving(&input.price),
+        net_saving: saving(input, facts),
         expires_at: input.now.checked_add(VALID_FOR).ok()?,
     })
 }
@@ -97,17 +98,33 @@ fn keeps_billing(facts: &Ec2Facts) -> Vec<Charge> {
     volumes.chain(addresses).chain([Charge::CommitmentsUnknown]).collect()
 }
 
-/// What keeps billing is billed before and after, so it is no part of the difference: the instance's own rate is net of it.
-fn saving(price: &Price) -> Saving {
-    match price {
-        Price::OnDemand(rate) => Saving::Known {
-            per_hour: *rate,
-            per_month: rate.per_month(),
-            basis: "the on-demand list price of the instance alone, over 730 hours a month; volumes and elastic \
-                    addresses are billed as before; hours that a reservation or savings plan covers would save no \
-                    cash, and whether one does has not been read"
-                .to_owned(),
-        },
-        Price::Unknown(why) => Saving::Unknown { why: why.clone() },
+/// What keeps billing is billed before and after, so it is no part of the difference. The machine's own rate is net of it, and so is that of the
+/// addresses that it gives back.
+fn saving(input: &StopInput, facts: &Ec2Facts) -> Saving {
+    let rate = match &input.price {
+        Price::OnDemand(rate) => *rate,
+        Price::Unknown(why) => return Saving::Unknown { why: why.clone() },
+    };
+    let lent = facts.public_ipv4.iter().filter(|ip| ip.elastic == Some(false)).count();
+    let (per_hour, of, besides) = match &input.lent_ipv4 {
+        Some(Price::OnDemand(each)) if lent > 0 => {
+            let addresses = i64::try_from(lent).unwrap_or(i64::MAX).saturating_mul(each.per_hour().micros());
+            let sum = rate.per_hour().saturating_add(Usd::from_micros(addresses));
+            let of = if lent == 1 { "and of its public address" } else { "and of its public addresses" };
+            (HourlyRate::new(sum), of, "")
+        }
+        Some(Price::Unknown(_)) if lent > 0 => {
+            (rate, "alone", "what the public addresses cost that it gives back is not known, and saved besides; ")
+        }
+        _ => (rate, "alone", ""),
+    };
+    Saving::Known {
+        per_hour,
+        per_month: per_hour.per_month(),
+        basis: format!(
+            "the on-demand list price of the instance {of}, over 730 hours a month; {besides}volumes and elastic addresses \
+             are billed as before; hours that a reservation or savings plan covers would save no cash, and whether one does \
+             has not been read"
+        ),
     }
 }

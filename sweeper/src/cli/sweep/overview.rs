@@ -2,11 +2,11 @@
 
 use super::screen::{BOLD, WARN, bare_table, plain, trim_lines};
 use crate::{
-    sweep::{Left, MachineLine, Overview, RunRate, ScopeLine},
+    sweep::{AtMost, Left, MachineLine, Overview, RunRate, ScopeLine, WhyNot},
     verdict::words,
 };
 use comfy_table::CellAlignment;
-use model::ResourceKind;
+use model::{ResourceKind, Usd};
 use std::fmt::Write as _;
 
 /// More lines than these push the findings off the screen; JSON has them all.
@@ -20,7 +20,7 @@ pub(super) fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLin
         let is_partial = scopes.iter().any(|scope| scope.failed.is_some() && may_be_of(scope));
         if is_partial { " or more" } else { "" }
     };
-    let Overview { running, unpriced, unattached_volumes, unused_addresses, .. } = overview;
+    let Overview { running, unpriced, unattached_volumes, unused_addresses, unpriced_left, snapshots, .. } = overview;
     if running.machines > 0 {
         let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(ResourceKind::Instance)));
         out.push_str(&parts(overview));
@@ -30,9 +30,8 @@ pub(super) fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLin
         }
     }
     let left = |left: Left, kind: ResourceKind, one: &str, many: &str| {
-        let size = if left.gib > 0 { format!(" ({} GiB)", left.gib) } else { String::new() };
         let what = if left.count == 1 { one } else { many };
-        (left.count > 0).then(|| format!("{}{} {what}{size}", left.count, or_more(kind)))
+        (left.count > 0).then(|| format!("{}{} {what} ({})", left.count, or_more(kind), costs(left)))
     };
     let lying = [
         left(*unattached_volumes, ResourceKind::Volume, "volume attached to nothing", "volumes attached to nothing"),
@@ -42,7 +41,47 @@ pub(super) fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLin
     if !lying.is_empty() {
         let _ =
             writeln!(out, "\n{BOLD}Left lying about:{BOLD:#} {}. `sweeper inventory` lists each.", lying.join(", "));
+        for WhyNot { why, resources } in unpriced_left {
+            let _ = writeln!(out, "  {WARN}no price of {resources} of them:{WARN:#} {}", plain(why));
+        }
     }
+    held(out, *snapshots, or_more(ResourceKind::Snapshot));
+}
+
+/// `600 GiB, $48.00 a month besides 1 without a known price`
+fn costs(left: Left) -> String {
+    let size = (left.gib > 0).then(|| format!("{} GiB", left.gib));
+    let cost = if left.priced == 0 {
+        "price not known".to_owned()
+    } else {
+        let not_priced = left.count - left.priced;
+        let besides =
+            if not_priced > 0 { format!(" besides {not_priced} without a known price") } else { String::new() };
+        format!("{} a month{besides}", Usd::from_micros(left.micro_usd_per_month).in_cents())
+    };
+    [size, Some(cost)].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Snapshots, whose price nobody but the bill knows.
+fn held(out: &mut String, snapshots: AtMost, or_more: &str) {
+    let AtMost { count, bounded, micro_usd_per_month } = snapshots;
+    if count == 0 {
+        return;
+    }
+    let what = if count == 1 { "snapshot" } else { "snapshots" };
+    let most = if bounded == 0 {
+        String::new()
+    } else {
+        let of = if bounded < count { format!(" for {bounded} of them") } else { String::new() };
+        format!(
+            " At most {} a month{of}, as if each were a full copy.",
+            Usd::from_micros(micro_usd_per_month).in_cents()
+        )
+    };
+    let _ = writeln!(
+        out,
+        "{BOLD}{count}{or_more} {what}:{BOLD:#} what they cost is not known, since EC2 does not say how many bytes of each are stored.{most}"
+    );
 }
 
 fn burns(rate: RunRate, or_more: &str) -> String {

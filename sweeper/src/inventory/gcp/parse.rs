@@ -209,6 +209,7 @@ pub(super) fn address(project: &str, place: &str, record: model::Address) -> Res
         network_interface_owner: None,
         service_managed: purpose.clone().filter(|purpose| purpose != "GCE_ENDPOINT"),
         pool: None,
+        border_group: None,
         tags: record.labels.into_iter().collect(),
         google: Some(Box::new(GoogleAddress {
             number: record.id,

@@ -1,4 +1,5 @@
-//! `pricing:GetProducts`, one exact key at a time: usually one page with one row.
+//! `pricing:GetProducts`: one exact key of a machine at a time, usually one page with one row; or the few prices per unit of a region that one
+//! attribute tells.
 
 use std::{collections::HashSet, io::Cursor};
 
@@ -7,24 +8,61 @@ use aws_sdk_pricing::{
     types::{Filter, FilterType},
 };
 
-use super::list;
+use super::list::{self, Rows};
 use crate::{
     inventory::{Failure, FailureKind, aws::failure},
-    pricing::{PriceKey, Unpriced, table::Row},
+    pricing::{PriceKey, UnitKey, Unpriced},
 };
 
 const PAGE_SIZE: i32 = 100;
+/// Whose products instances are.
+const EC2: &str = "AmazonEC2";
 
-/// All rows for a key, over all pages.
-pub(in crate::pricing) async fn rows(client: &Client, key: &PriceKey) -> Result<Vec<Row>, Unpriced> {
-    let filters = filters(key)?;
-    let mut rows = Vec::new();
+/// What is asked about prices per unit: service, region, and the attribute that tells them, with its value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::pricing) struct UnitQuestion {
+    service: &'static str,
+    region: String,
+    asked_by: (&'static str, &'static str),
+}
+
+impl UnitQuestion {
+    /// The question that this key is an answer to.
+    pub(in crate::pricing) fn of(key: &UnitKey) -> Self {
+        let words = key.usage.words();
+        Self { service: words.service, region: key.region.clone(), asked_by: words.asked_by }
+    }
+}
+
+/// All rows for a machine's key.
+pub(in crate::pricing) async fn machine(client: &Client, key: &PriceKey) -> Result<Rows, Unpriced> {
+    let filters: [(&str, &str); 7] = [
+        ("regionCode", key.region.as_str()),
+        ("instanceType", &key.instance_type),
+        ("operatingSystem", &key.operating_system),
+        ("tenancy", &key.tenancy),
+        ("licenseModel", &key.license_model),
+        ("preInstalledSw", &key.preinstalled_software),
+        ("capacitystatus", &key.capacity_status),
+    ];
+    products(client, EC2, &filters).await
+}
+
+/// All rows for a question.
+pub(in crate::pricing) async fn units(client: &Client, question: &UnitQuestion) -> Result<Rows, Unpriced> {
+    products(client, question.service, &[("regionCode", question.region.as_str()), question.asked_by]).await
+}
+
+/// The rows of all products that these attributes fit, over all pages.
+async fn products(client: &Client, service: &str, attributes: &[(&str, &str)]) -> Result<Rows, Unpriced> {
+    let filters = filters(attributes)?;
+    let mut rows = Rows::default();
     let mut seen = HashSet::new();
     let mut token: Option<String> = None;
     loop {
         let page = client
             .get_products()
-            .service_code("AmazonEC2")
+            .service_code(service)
             .set_filters(Some(filters.clone()))
             .format_version("aws_v1")
             .max_results(PAGE_SIZE)
@@ -53,24 +91,10 @@ fn source(why: &Failure) -> Unpriced {
     Unpriced::Source(format!("pricing:GetProducts: {why}"))
 }
 
-fn filters(key: &PriceKey) -> Result<Vec<Filter>, Unpriced> {
-    [
-        ("regionCode", &key.region),
-        ("instanceType", &key.instance_type),
-        ("operatingSystem", &key.operating_system),
-        ("tenancy", &key.tenancy),
-        ("licenseModel", &key.license_model),
-        ("preInstalledSw", &key.preinstalled_software),
-        ("capacitystatus", &key.capacity_status),
-    ]
-    .into_iter()
-    .map(|(field, value)| {
-        Filter::builder()
-            .r#type(FilterType::TermMatch)
-            .field(field)
-            .value(value)
-            .build()
-            .map_err(|error| Unpriced::Source(error.to_string()))
-    })
-    .collect()
+fn filters(attributes: &[(&str, &str)]) -> Result<Vec<Filter>, Unpriced> {
+    let filter = |(field, value): &(&str, &str)| {
+        let filter = Filter::builder().r#type(FilterType::TermMatch).field(*field).value(*value);
+        filter.build().map_err(|error| Unpriced::Source(error.to_string()))
+    };
+    attributes.iter().map(filter).collect()
 }

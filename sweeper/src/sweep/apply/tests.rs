@@ -97,6 +97,8 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
 /// Judges one machine after the other, as sweeps would, and returns what is open in the end and all outcomes.
 async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
     let context = context().await;
+    let (inventory, prices) = (Inventory::default(), UnitPrices::of_today_only(at(0), []));
+    let bills = Bills::of(&inventory, &prices);
     let mut open = HashMap::new();
     let mut outcomes = Vec::new();
     for (second, mut judged) in (100..).zip(steps) {
@@ -105,7 +107,7 @@ async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
         judged.complete(&context.config, &Inventory::default());
         let mut outcome = Outcome::default();
         let mut before = open.clone();
-        judge_one(&context, at(second), &judged, &mut before, &mut outcome);
+        judge_one(&context, at(second), &judged, &bills, &mut before, &mut outcome);
         for Step { finding, .. } in &outcome.steps {
             let key = (finding.class, finding.resource.clone());
             match finding.status {

@@ -70,6 +70,7 @@ pub(in super::super) fn address(scope: &Scope, record: &types::Address) -> Resul
         network_interface_owner: said(record.network_interface_owner_id()),
         service_managed: said(record.service_managed().map(types::ServiceManaged::as_str)),
         pool: said(record.public_ipv4_pool()),
+        border_group: said(record.network_border_group()).filter(|group| *group != scope.region),
         tags: tags(record.tags()),
         google: None,
         allocation_id,

@@ -2,7 +2,7 @@ use model::Provider;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pricing::{PriceTable, Unpriced};
+use crate::pricing::{PriceTable, UnitTable, Unpriced};
 
 fn attributes(instance_type: &str) -> Value {
     json!({
@@ -50,7 +50,7 @@ fn key() -> PriceKey {
 
 fn price(text: &str) -> Result<String, Unpriced> {
     let mut table = PriceTable::default();
-    read(text.as_bytes()).expect("a price list").into_iter().for_each(|row| table.add(row));
+    read(text.as_bytes()).expect("a price list").machines.into_iter().for_each(|row| table.add(row));
     table.on_demand(&key()).map(|rate| rate.to_string())
 }
 
@@ -110,9 +110,9 @@ fn a_row_that_differs_in_any_part_of_the_key_is_not_the_row() {
     {
         let mut other = product("A", "0.096");
         other["product"]["attributes"][part] = json!("something else");
-        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(Box::new(key()))), "{part}");
+        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(key().to_string())), "{part}");
         at(&mut other, &format!("/product/attributes/{part}"));
-        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(Box::new(key()))), "no {part}");
+        assert_eq!(price(&other.to_string()), Err(Unpriced::NoRow(key().to_string())), "no {part}");
     }
 }
 
@@ -120,7 +120,7 @@ fn a_row_that_differs_in_any_part_of_the_key_is_not_the_row() {
 fn two_different_rows_are_ambiguous_and_the_same_row_twice_is_not() {
     let (one, two) = (product("A", "0.096"), product("B", "0.095"));
     assert_eq!(price(&format!("{one}{one}")).as_deref(), Ok("$0.096/h"));
-    assert_eq!(price(&format!("{one}{two}")), Err(Unpriced::Ambiguous { key: Box::new(key()), rows: 2 }));
+    assert_eq!(price(&format!("{one}{two}")), Err(Unpriced::Ambiguous { key: key().to_string(), rows: 2 }));
 }
 
 #[test]
@@ -149,5 +149,104 @@ fn what_is_not_a_price_list_is_an_error_not_an_empty_list() {
     for text in ["{}", "[]", "nothing", r#"{"product": 1}"#, r#"{"PriceList": ["{}"]}"#, r#"{"products": {"#] {
         assert!(read(text.as_bytes()).is_err(), "{text}");
     }
-    assert!(read(&b""[..]).is_ok_and(|rows| rows.is_empty()));
+    assert!(read(&b""[..]).is_ok_and(|rows| rows.machines.is_empty() && rows.units.is_empty()));
+}
+
+/// A row of a usage as the price list has it: its family, its attributes, its unit and its price.
+fn usage(usage_type: &str, family: Option<&str>, attributes: &Value, unit: &str, price: &str) -> Value {
+    let mut all = json!({
+        "regionCode": "eu-central-1", "location": "EU (Frankfurt)", "locationType": "AWS Region",
+        "servicecode": "AmazonEC2", "operation": "", "usagetype": usage_type
+    });
+    let said = attributes.as_object().expect("attributes").clone();
+    all.as_object_mut().expect("attributes").extend(said);
+    let mut product = json!({"sku": usage_type, "attributes": all});
+    if let Some(family) = family {
+        product["productFamily"] = json!(family);
+    }
+    json!({
+        "product": product, "serviceCode": all["servicecode"], "version": "1", "publicationDate": "2026-07-20T13:44:30Z",
+        "terms": {"OnDemand": terms(usage_type, unit, &json!({"USD": price}))}
+    })
+}
+
+fn gp3() -> Value {
+    let attributes = json!({"volumeApiName": "gp3", "volumeType": "General Purpose", "storageMedia": "SSD-backed"});
+    usage("EUC1-EBS:VolumeUsage.gp3", Some("Storage"), &attributes, "GB-Mo", "0.0952000000")
+}
+
+fn unit_price(usage: Usage, text: &str) -> Result<String, Unpriced> {
+    let mut table = UnitTable::default();
+    read(text.as_bytes()).expect("a price list").units.into_iter().for_each(|row| table.add(row));
+    table.on_demand(&unit_key(usage)).map(|price| price.to_string())
+}
+
+fn unit_key(usage: Usage) -> UnitKey {
+    UnitKey { provider: Provider::Aws, region: "eu-central-1".into(), usage }
+}
+
+#[test]
+fn prices_per_unit_are_read_as_each_product_states_them() {
+    let io2 = json!({"volumeApiName": "io2", "group": "EBS IOPS Tier 2"});
+    let address = json!({"servicecode": "AmazonVPC", "group": "VPCPublicIPv4Address"});
+    let of_gp3 = json!({"volumeApiName": "gp3"});
+    let throughput = Some("Provisioned Throughput");
+    let list = [
+        gp3(),
+        usage("EUC1-EBS:VolumeP-IOPS.io2.tier2", Some("System Operation"), &io2, "IOPS-Mo", "0.0518000000"),
+        usage("EUC1-EBS:VolumeP-Throughput.gp3", throughput, &of_gp3, "GiBps-mo", "48.7424000000"),
+        usage("EUC1-EBS:SnapshotUsage", Some("Storage Snapshot"), &json!({}), "GB-Mo", "0.0540000000"),
+        usage("EUC1-EBS:SnapshotArchiveStorage", Some("Storage Snapshot"), &json!({}), "GB-Mo", "0.0000000001"),
+        usage("EUC1-PublicIPv4:IdleAddress", None, &address, "Hrs", "0.0050000000"),
+    ];
+    let text: String = list.iter().map(Value::to_string).collect();
+    for (usage, price) in [
+        (Usage::Gp3, "$0.0952"),
+        (Usage::Io2IopsTier2, "$0.0518"),
+        (Usage::Gp3Throughput, "$48.7424"),
+        (Usage::Snapshot, "$0.054"),
+        (Usage::SnapshotArchive, "$0.0000000001"),
+        (Usage::AddressIdle, "$0.005"),
+    ] {
+        assert_eq!(unit_price(usage, &text).as_deref(), Ok(price));
+    }
+    assert_eq!(unit_price(Usage::Gp2, &text), Err(Unpriced::NoRow("EBS:VolumeUsage.gp2 in eu-central-1".into())));
+    // They are in a region's offer file, too.
+    let terms = terms("G", "GB-Mo", &json!({"USD": "0.1"}));
+    let mut offer = json!({"products": {"G": gp3()["product"]}, "terms": {"OnDemand": {"G": terms}}});
+    offer["products"]["G"]["sku"] = json!("G");
+    assert_eq!(unit_price(Usage::Gp3, &offer.to_string()).as_deref(), Ok("$0.10"));
+}
+
+#[test]
+fn a_row_that_differs_in_any_part_of_its_key_has_no_price_for_it() {
+    for part in ["regionCode", "servicecode", "usagetype", "volumeApiName"] {
+        let mut other = gp3();
+        other["product"]["attributes"][part] = json!("something else");
+        assert!(matches!(unit_price(Usage::Gp3, &other.to_string()), Err(Unpriced::NoRow(_))), "{part}");
+        at(&mut other, &format!("/product/attributes/{part}"));
+        assert!(matches!(unit_price(Usage::Gp3, &other.to_string()), Err(Unpriced::NoRow(_))), "no {part}");
+    }
+    let mut outposts = gp3();
+    outposts["product"]["attributes"]["locationType"] = json!("AWS Outposts");
+    assert!(matches!(unit_price(Usage::Gp3, &outposts.to_string()), Err(Unpriced::NoRow(_))));
+    let mut twice = gp3();
+    twice["product"]["sku"] = json!("another");
+    let both = format!("{}{twice}", gp3());
+    assert!(matches!(unit_price(Usage::Gp3, &both), Err(Unpriced::Ambiguous { rows: 2, .. })));
+}
+
+#[test]
+fn a_row_without_one_price_per_its_unit_says_why() {
+    let refused = |unit: &str, price: &str| {
+        let attributes = json!({"volumeApiName": "gp3"});
+        let row = usage("EUC1-EBS:VolumeUsage.gp3", Some("Storage"), &attributes, unit, price);
+        match unit_price(Usage::Gp3, &row.to_string()) {
+            Err(Unpriced::Row { why, .. }) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused("GB-Mo", "0.0000000000"), "its price is zero, so it is billed elsewhere");
+    assert!(refused("GB-Mo", "0.00000000001").contains("more than ten decimals"));
+    assert_eq!(refused("GB-Hrs", "0.1"), "its price is per `GB-Hrs`, not per `GB-Mo` or `GB-month`");
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod prices;
+
 use jiff::Timestamp;
 use lab::{
     aws::{ACCOUNT, Address, Fault, Group, Instance, Member, Moto, REGIONS, Snapshot, Volume},
@@ -272,6 +274,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
             verdict: Verdict::Idle,
             machine,
             price: stop::Price::OnDemand("0.096".parse().unwrap()),
+            lent_ipv4: None,
             now: Timestamp::now(),
         };
         stop::propose(&input).err().map(|refused| refused.to_string()).unwrap_or_default()

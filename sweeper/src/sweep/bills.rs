@@ -1,0 +1,122 @@
+//! What volumes, addresses and snapshots cost a month, by the prices per unit that are known. Pure.
+
+use super::prices::UnitPrices;
+use crate::{
+    inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, Volume},
+    pricing::{self, Part, UnitKey, Unpriced, Usage},
+};
+use jiff::Timestamp;
+use model::{HOURS_PER_MONTH, Provider, Quantity, Usd};
+use recommender::{
+    proposal::{Charge, ChargeCost, ChargePrice},
+    rules::stop,
+};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a month costs, and when the price list last said so where it cannot be read today; or why it is not known.
+pub(super) type Monthly = Result<(Usd, Option<Timestamp>), Unpriced>;
+
+/// The prices that an inventory asks for.
+pub(super) fn keys(inventory: &Inventory) -> BTreeSet<UnitKey> {
+    let volumes = inventory.volumes.iter().filter_map(|volume| pricing::volume(volume).ok()).flatten();
+    let snapshots = inventory.snapshots.iter().filter_map(|snapshot| pricing::snapshot_at_most(snapshot).ok());
+    let addresses = inventory.addresses.iter().filter_map(|address| pricing::address(address, Usage::AddressIdle).ok());
+    let lent = inventory.instances.iter().filter(|instance| lent_ipv4(instance).next().is_some());
+    let lent = lent.filter_map(|instance| pricing::lent_address(instance).ok());
+    volumes.chain(snapshots).map(|part| part.key).chain(addresses).chain(lent).collect()
+}
+
+/// The addresses that a stop gives back.
+fn lent_ipv4(instance: &Instance) -> impl Iterator<Item = &PublicIpv4> {
+    instance.public_ipv4.iter().filter(|ip| ip.elastic == Some(false))
+}
+
+/// What each thing of an inventory costs.
+pub(super) struct Bills<'a> {
+    prices: &'a UnitPrices,
+    /// By `vol-…`.
+    volumes: HashMap<&'a str, &'a Volume>,
+    /// By their numbers.
+    addresses: HashMap<&'a str, &'a Address>,
+}
+
+impl<'a> Bills<'a> {
+    pub(super) fn of(inventory: &'a Inventory, prices: &'a UnitPrices) -> Self {
+        let of_aws = |provider| provider == Provider::Aws;
+        let volumes = inventory.volumes.iter().filter(|volume| of_aws(volume.id.provider));
+        let addresses = inventory.addresses.iter().filter(|address| of_aws(address.id.provider));
+        Self {
+            prices,
+            volumes: volumes.map(|volume| (volume.id.id.as_str(), volume)).collect(),
+            addresses: addresses.filter_map(|address| Some((address.public_ipv4.as_deref()?, address))).collect(),
+        }
+    }
+
+    pub(super) fn volume(&self, volume: &Volume) -> Monthly {
+        self.month(&pricing::volume(volume)?)
+    }
+
+    /// An address that is tied to nothing, or to a machine that does not run.
+    pub(super) fn idle_address(&self, address: &Address) -> Monthly {
+        let key = pricing::address(address, Usage::AddressIdle)?;
+        let hours = Quantity::whole(HOURS_PER_MONTH.unsigned_abs());
+        self.month(&[Part { key, quantity: hours }])
+    }
+
+    /// The most that a snapshot may cost.
+    pub(super) fn snapshot_at_most(&self, snapshot: &Snapshot) -> Monthly {
+        self.month(&[pricing::snapshot_at_most(snapshot)?])
+    }
+
+    /// All parts or none; as of the oldest of their prices.
+    fn month(&self, parts: &[Part]) -> Monthly {
+        let (mut priced, mut oldest) = (Vec::with_capacity(parts.len()), None::<Timestamp>);
+        for Part { key, quantity } in parts {
+            let (price, as_of) = self.prices.of(key)?;
+            priced.push((price, *quantity));
+            oldest = [oldest, as_of].into_iter().flatten().min();
+        }
+        let total = model::UnitPrice::total(priced);
+        total.map(|total| (total, oldest)).ok_or(Unpriced::TooMuch)
+    }
+
+    /// What a stop saves by the hour for each address that it gives back.
+    pub(super) fn lent_address(&self, instance: &Instance) -> stop::Price {
+        let price = pricing::lent_address(instance).and_then(|key| {
+            let (price, _) = self.prices.of(&key)?;
+            price.per_hour().ok_or_else(|| Unpriced::Row {
+                sku: key.to_string(),
+                why: format!("{price} an hour does not fit whole micro-dollars"),
+            })
+        });
+        price.map_or_else(|why| stop::Price::Unknown(why.to_string()), stop::Price::OnDemand)
+    }
+
+    /// What something that a stop leaves costs a month; none for what has no price of its own.
+    pub(super) fn charge(&self, charge: &Charge) -> Option<ChargePrice> {
+        let (what, monthly) = match charge {
+            Charge::Volume { id } => match self.volumes.get(id.as_str()) {
+                Some(volume) => (described(volume), self.volume(volume)),
+                None => (None, Err(Unpriced::NotListed("volumes"))),
+            },
+            Charge::ElasticIpv4 { address, .. } => match self.addresses.get(address.as_str()) {
+                Some(address) => (None, self.idle_address(address)),
+                None => (None, Err(Unpriced::NotListed("addresses"))),
+            },
+            Charge::CommitmentsUnknown => return None,
+        };
+        let cost = match monthly {
+            Ok((per_month, as_of)) => ChargeCost::Known { per_month, as_of },
+            Err(why) => ChargeCost::Unknown { why: why.to_string() },
+        };
+        Some(ChargePrice { charge: charge.clone(), what, cost })
+    }
+}
+
+/// `100 GiB gp3`
+fn described(volume: &Volume) -> Option<String> {
+    Some(format!("{} GiB {}", volume.size_gib?, volume.volume_type.as_deref()?))
+}
+
+#[cfg(test)]
+mod tests;
