@@ -22,6 +22,7 @@ mod m0015_resource_key;
 mod m0016_prices;
 mod m0017_rollups;
 mod m0018_intervals;
+mod m0019_bundles;
 mod m0020_protection;
 mod m0021_unit_prices;
 mod m0022_replicas;
@@ -55,6 +56,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0016_prices::Migration),
             Box::new(m0017_rollups::Migration),
             Box::new(m0018_intervals::Migration),
+            Box::new(m0019_bundles::Migration),
             Box::new(m0020_protection::Migration),
             Box::new(m0021_unit_prices::Migration),
             Box::new(m0022_replicas::Migration),

@@ -27,9 +27,15 @@ pub enum SendError {
         /// What happened.
         why: String,
     },
-    /// No attempt with this configuration and message can succeed; `why` says what to change.
+    /// No attempt with this configuration can succeed; `why` says what to change.
     #[error("{why}")]
     Permanent {
+        /// What happened, and the remedy.
+        why: String,
+    },
+    /// This message will never be taken: too long, malformed, or against the server's policy. Another one may be.
+    #[error("{why}")]
+    Unfit {
         /// What happened, and the remedy.
         why: String,
     },

@@ -1,8 +1,8 @@
 //! Findings to Slack and email. Knows no database and no cloud.
 //!
-//! What a message says is decided once, in [`message`] (pure); [`slack`] and [`email`] render it
-//! and hand it to the one server each of them talks to. Each `send` is exactly one attempt: it
-//! never retries, never sleeps and keeps nothing. The caller owns the outbox, reads
+//! What a message says is decided once, in [`message`] and, of several findings together, in
+//! [`bundle`] (both pure); [`slack`] and [`email`] render it and hand it to the one server each of
+//! them talks to. Each `send`, `deliver` and `update` is exactly one attempt: it never retries, never sleeps and keeps nothing. The caller owns the outbox, reads
 //! [`SendError`] to learn whether another attempt makes sense, and asks [`retry`] when.
 //!
 //! Refused here: deciding who is told what, remembering what was sent, and links that carry
@@ -12,6 +12,7 @@
 //! the same idempotency key is recognisable: the email's `Message-ID` and the Slack message's
 //! metadata are derived from that key alone.
 
+pub mod bundle;
 pub mod email;
 pub mod message;
 pub mod retry;

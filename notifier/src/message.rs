@@ -9,6 +9,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use model::{HourlyRate, Usd};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -18,6 +19,29 @@ use crate::text::{clean, fit};
 const EVIDENCE_SHOWN: usize = 12;
 /// Longest single value, in UTF-16 units: an EC2 tag value may have 256.
 const VALUE_LIMIT: usize = 300;
+
+/// How waste ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The machine does work again, or runs no more.
+    Resolved,
+    /// Work was seen in between: another finding takes its place.
+    Interrupted,
+    /// The machine is no more.
+    Gone,
+}
+
+/// When waste ended, how, and by what it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// When a sweep saw it.
+    pub at: Timestamp,
+    /// How.
+    pub how: Ending,
+    /// What refuted it, in one sentence.
+    pub because: String,
+}
 
 /// One finding, in words, as the outbox stores it. Optional fields that are absent in stored JSON
 /// read as absent, so a notice written by an older version can still be sent.
@@ -38,11 +62,17 @@ pub struct FindingNotice {
     /// Where it is, for example `AWS account 123456789012, eu-central-1`.
     #[serde(default)]
     pub place: Option<String>,
+    /// Who is billed for it, for example `AWS account 123456789012`.
+    #[serde(default)]
+    pub account: Option<String>,
     /// Who owns it, by its tags.
     #[serde(default)]
     pub owner: Option<String>,
     /// The verdict's word: `idle`, `unknown`, …
     pub verdict: String,
+    /// What [`headline`] calls it, where that is not the verdict: `quiet`.
+    #[serde(default)]
+    pub state: Option<String>,
     /// How sure and why, in one sentence: coverage, and the signal that decided.
     #[serde(default)]
     pub certainty: Option<String>,
@@ -56,12 +86,21 @@ pub struct FindingNotice {
     /// For example `$0.384/h`.
     #[serde(default)]
     pub cost_per_hour: Option<String>,
+    /// The same as a number, for sums.
+    #[serde(default)]
+    pub rate: Option<HourlyRate>,
     /// For example `$1.02`.
     #[serde(default)]
     pub cost_so_far: Option<String>,
+    /// The same as a number, for sums.
+    #[serde(default)]
+    pub spent: Option<Usd>,
     /// What stopping would save after everything that keeps billing, for example `$0.371/h ($270.83 per month)`.
     #[serde(default)]
     pub net_saving: Option<String>,
+    /// What it would save an hour, as a number, for sums.
+    #[serde(default)]
+    pub saving: Option<HourlyRate>,
     /// Why a price is missing above.
     #[serde(default)]
     pub unknown_price_reason: Option<String>,
@@ -74,6 +113,9 @@ pub struct FindingNotice {
     /// A page that shows the evidence. It grants nothing to whoever opens it.
     #[serde(default)]
     pub page_url: Option<String>,
+    /// That it is over, in a notice that takes the place of an earlier one.
+    #[serde(default)]
+    pub ended: Option<Ended>,
 }
 
 impl FindingNotice {
@@ -94,19 +136,25 @@ impl FindingNotice {
             resource_name: None,
             resource_kind: None,
             place: None,
+            account: None,
             owner: None,
             verdict: verdict.into(),
+            state: None,
             certainty: None,
             since,
             as_of,
             evidence: Vec::new(),
             cost_per_hour: None,
+            rate: None,
             cost_so_far: None,
+            spent: None,
             net_saving: None,
+            saving: None,
             unknown_price_reason: None,
             keeps_billing: Vec::new(),
             proposal_summary: None,
             page_url: None,
+            ended: None,
         }
     }
 }
@@ -127,6 +175,33 @@ pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, c
     };
     let cost = cost_per_hour.map_or_else(String::new, |cost| format!(", at {}", clean(cost)));
     format!("{what} {state} for {}{cost}", how_long(since, as_of))
+}
+
+/// A headline for what is over: `training-7 is no longer idle: it was idle for 2 h 40 min, which cost $1.23`. `what` and
+/// `state` are those of [`headline`].
+#[must_use]
+pub fn end_headline(
+    what: &str,
+    state: &str,
+    how: Ending,
+    since: Timestamp,
+    until: Timestamp,
+    spent: Option<&str>,
+) -> String {
+    let what = fit(&clean(what), 60);
+    let state = match state {
+        "idle" => "idle",
+        "quiet" => "unused, as seen from outside,",
+        _ => "wasteful",
+    };
+    let lead = match how {
+        Ending::Resolved => format!("is no longer {}", state.trim_end_matches(',')),
+        Ending::Interrupted => "has worked in between".to_owned(),
+        Ending::Gone => "is there no more".to_owned(),
+    };
+    let cost =
+        spent.map_or_else(|| "at a cost that is not known".to_owned(), |spent| format!("which cost {}", clean(spent)));
+    format!("{what} {lead}: it was {state} for {}, {cost}", how_long(since, until))
 }
 
 /// A span in the two largest units that matter: `3 d 4 h`, `2 h 40 min`, `under a minute`.
@@ -154,6 +229,8 @@ pub(crate) enum Severity {
     Blind,
     /// Something is broken.
     Broken,
+    /// It was so, and is over.
+    Over,
 }
 
 /// A label and what there is to say under it.
@@ -168,7 +245,9 @@ pub(crate) struct Fact {
 pub(crate) enum Value {
     /// One clean line.
     Line(String),
-    /// A moment and how long ago it was: a channel that knows its reader's time zone may use it.
+    /// A moment: a channel that knows its reader's time zone may use it.
+    At(Timestamp),
+    /// A moment and how long ago it was, likewise.
     Since { at: Timestamp, lasted: String },
 }
 
@@ -176,11 +255,15 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(text) => f.write_str(text),
-            Self::Since { at, lasted } => {
-                write!(f, "{} ({lasted})", at.strftime("%Y-%m-%d %H:%M UTC"))
-            }
+            Self::At(at) => f.write_str(&moment(*at)),
+            Self::Since { at, lasted } => write!(f, "{} ({lasted})", moment(*at)),
         }
     }
+}
+
+/// A moment for those whose time zone is not known.
+pub(crate) fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// A notice made safe and put in order. Every text is one clean line of bounded length.
@@ -190,6 +273,8 @@ pub(crate) struct View {
     pub(crate) headline: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) certainty: Option<String>,
+    /// What ended it, in place of what shows it.
+    pub(crate) ended_by: Option<String>,
     pub(crate) evidence: Vec<String>,
     pub(crate) evidence_left_out: usize,
     pub(crate) proposal: Option<String>,
@@ -218,6 +303,9 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     }
     let lasted = how_long(notice.since, notice.as_of);
     fact("Since", Value::Since { at: notice.since, lasted });
+    if let Some(ended) = &notice.ended {
+        fact("Ended", Value::At(ended.at));
+    }
     let owner = told(&notice.owner).unwrap_or_else(|| "no owner tag".to_owned());
     fact("Owner", Value::Line(owner));
     // The reason stands where the first figure is missing, and only there.
@@ -229,8 +317,8 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
         };
         fact(label, Value::Line(told(text).unwrap_or_else(unknown)));
     };
-    money("Costs", &notice.cost_per_hour);
-    money("Spent since then", &notice.cost_so_far);
+    money(if notice.ended.is_some() { "Cost" } else { "Costs" }, &notice.cost_per_hour);
+    money(if notice.ended.is_some() { "Spent in that time" } else { "Spent since then" }, &notice.cost_so_far);
     if notice.proposal_summary.is_some() || notice.net_saving.is_some() {
         money("Stopping saves, net", &notice.net_saving);
     }
@@ -243,10 +331,11 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     let mut keeps_billing = lines(&notice.keeps_billing);
     keeps_billing.truncate(EVIDENCE_SHOWN);
     View {
-        severity: severity(&notice.verdict),
+        severity: severity(notice),
         headline: said_headline(notice),
         facts,
         certainty: told(&notice.certainty),
+        ended_by: notice.ended.as_ref().map(|ended| line(&ended.because)),
         evidence,
         evidence_left_out,
         proposal: told(&notice.proposal_summary),
@@ -269,8 +358,9 @@ fn said_headline(notice: &FindingNotice) -> String {
     fit(&headline(what, &notice.verdict, notice.since, notice.as_of, cost), 140)
 }
 
-fn severity(verdict: &str) -> Severity {
-    match verdict {
+pub(crate) fn severity(notice: &FindingNotice) -> Severity {
+    match notice.verdict.as_str() {
+        _ if notice.ended.is_some() => Severity::Over,
         "unknown" => Severity::Blind,
         "stuck" => Severity::Broken,
         _ => Severity::Waste,
@@ -278,7 +368,7 @@ fn severity(verdict: &str) -> Severity {
 }
 
 /// Only what a shell takes as one plain word.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
     text.chars().filter(plain).take(128).collect()
 }

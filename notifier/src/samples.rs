@@ -1,9 +1,13 @@
-//! Notices for tests: one with everything, one with nothing known, one meant to do harm.
+//! Notices for tests: one with everything, one with nothing known, one meant to do harm; and bundles of these.
 
 use jiff::Timestamp;
+use model::{HourlyRate, Usd};
 use proptest::prelude::*;
 
-use crate::message::{FindingNotice, headline};
+use crate::{
+    bundle::{Bundle, Member, News},
+    message::{Ended, Ending, FindingNotice, end_headline, headline},
+};
 
 const SINCE: &str = "2026-03-02T00:10:00Z";
 const AS_OF: &str = "2026-03-02T02:50:30Z";
@@ -28,14 +32,79 @@ pub(crate) fn idle() -> FindingNotice {
         "Processes started by workloads: none".into(),
         "Sessions of people: none with input since 2026-03-01 17:42 UTC".into(),
     ];
+    notice.account = Some("AWS account 123456789012".into());
     notice.cost_per_hour = Some("$0.461/h".into());
     notice.cost_so_far = Some("$1.23".into());
+    notice.rate = Some(HourlyRate::from_micros(461_000));
+    notice.spent = Some(Usd::from_micros(1_233_175));
+    notice.saving = Some(HourlyRate::from_micros(448_000));
     notice.net_saving = Some("$0.448/h ($326.97 per month)".into());
     notice.keeps_billing = vec!["EBS volume vol-0f00 (100 GiB gp3)".into(), "Elastic address 203.0.113.7".into()];
     notice.proposal_summary =
         Some("Stop the instance. Starting it again reverses this; its public address changes.".into());
     notice.page_url = Some("https://sweeper.example.org/findings/F-7K3QJ2?tab=evidence&from=mail".into());
     notice
+}
+
+/// The same instance once it works again.
+pub(crate) fn ended() -> FindingNotice {
+    let mut notice = idle();
+    (notice.as_of, notice.spent) = (at("2026-03-02T05:12:00Z"), Some(Usd::from_micros(2_320_367)));
+    notice.cost_so_far = Some("$2.32".into());
+    notice.headline =
+        end_headline("training-7", "idle", Ending::Resolved, notice.since, notice.as_of, notice.cost_so_far.as_deref());
+    (notice.proposal_summary, notice.net_saving, notice.saving) = (None, None, None);
+    notice.keeps_billing.clear();
+    let because = "Work runs on it: CPU time of workloads was 812 ms per second, above 2 ms per second".to_owned();
+    notice.ended = Some(Ended { at: at("2026-03-02T05:13:30Z"), how: Ending::Resolved, because });
+    notice
+}
+
+/// Three of one owner, one of them without a price.
+pub(crate) fn bundle() -> Bundle {
+    let mut bundle = bundle_of(2);
+    let mut unknown = idle();
+    (unknown.finding_id, unknown.owner) = ("F-9".into(), Some("ada".into()));
+    unknown.resource_name = None;
+    (unknown.rate, unknown.spent, unknown.saving) = (None, None, None);
+    bundle.members.push(Member { notice: unknown, end: None });
+    bundle
+}
+
+/// The same after the dearest one has ended.
+pub(crate) fn bundle_of_which_one_ended() -> Bundle {
+    let mut bundle = bundle();
+    let mut end = ended();
+    end.resource_name.clone_from(&bundle.members[1].notice.resource_name);
+    bundle.members[1].end = Some(end);
+    bundle
+}
+
+/// Plans for the same.
+pub(crate) fn plans() -> Bundle {
+    Bundle { news: News::Planned, ..bundle() }
+}
+
+/// So many of one owner; each costs a cent more than the one before.
+pub(crate) fn bundle_of(count: i64) -> Bundle {
+    let member = |number: i64| {
+        let mut notice = idle();
+        notice.finding_id = format!("F-{number}");
+        notice.resource_name = Some(format!("machine-{number}"));
+        notice.owner = Some("ada".into());
+        notice.rate = Some(HourlyRate::from_micros(10_000 + number * 10_000));
+        Member { notice, end: None }
+    };
+    Bundle { news: News::Opened, members: (0..count).map(member).collect() }
+}
+
+/// Hostile texts in every line, and in how one ended.
+pub(crate) fn hostile_bundle() -> Bundle {
+    let mut end = hostile();
+    let because = hostile().owner.unwrap_or_default() + &hostile().headline;
+    end.ended = Some(Ended { at: at(AS_OF), how: Ending::Gone, because });
+    let members = [None, Some(end), None].map(|end| Member { notice: hostile(), end });
+    Bundle { news: News::Opened, members: members.into() }
 }
 
 /// A blind spot without a price.
@@ -104,6 +173,23 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
             (notice.evidence, notice.keeps_billing) = lines;
             notice
         })
+}
+
+/// Any bundle at all.
+pub(crate) fn any_bundle() -> impl Strategy<Value = Bundle> {
+    let news = prop_oneof![Just(News::Opened), Just(News::Planned)];
+    let amount = || proptest::option::of(any::<i64>());
+    let member = (any_notice(), proptest::option::of(any_notice()), amount(), amount(), any::<String>());
+    let member = member.prop_map(|(mut notice, mut end, rate, spent, because)| {
+        notice.rate = rate.map(HourlyRate::from_micros);
+        notice.saving = notice.rate;
+        notice.spent = spent.map(Usd::from_micros);
+        if let Some(end) = &mut end {
+            end.ended = Some(Ended { at: end.as_of, how: Ending::Resolved, because });
+        }
+        Member { notice, end }
+    });
+    (news, proptest::collection::vec(member, 0..30)).prop_map(|(news, members)| Bundle { news, members })
 }
 
 fn second(second: i64) -> Timestamp {

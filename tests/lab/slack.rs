@@ -1,6 +1,6 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel and one method. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, one channel and two methods. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
@@ -129,6 +129,16 @@ impl Slack {
     #[must_use]
     pub fn messages(&self) -> Vec<Value> {
         self.read("messages.jsonl")
+    }
+
+    /// The updates of messages so far, as they were sent, each with the `ts` of the message that it changes.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn updates(&self) -> Vec<Value> {
+        self.read("updates.jsonl")
     }
 
     /// Every request so far: `at` (seconds since the epoch), `path`, `status`, `answer`.

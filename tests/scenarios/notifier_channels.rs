@@ -9,9 +9,10 @@ use lab::{
 use mail_parser::{MessageParser, MimeHeaders};
 use notifier::{
     Secret, SendError,
+    bundle::Notice,
     email::{EmailConfig, Login, Mailer, Tls},
-    message::FindingNotice,
-    slack::{Slack as Channel, SlackConfig},
+    message::{Ended, Ending, FindingNotice},
+    slack::{Slack as Channel, SlackConfig, Updated},
 };
 use std::time::{Duration, Instant};
 
@@ -81,7 +82,7 @@ fn retry(result: Result<notifier::Receipt, SendError>) -> (Option<Duration>, Str
 
 fn permanent(result: Result<notifier::Receipt, SendError>) -> String {
     match result {
-        Err(SendError::Permanent { why }) => why,
+        Err(SendError::Permanent { why } | SendError::Unfit { why }) => why,
         other => panic!("{other:?} instead of a permanent failure"),
     }
 }
@@ -315,4 +316,40 @@ async fn the_slack_stand_in_refuses_what_slack_refuses() {
         change(&mut message);
         assert_eq!(post(&message).await["error"], "invalid_blocks", "{what}");
     }
+}
+
+#[tokio::test]
+async fn a_message_in_slack_is_updated_and_one_that_is_gone_is_not() {
+    let server = Slack::start().await;
+    let channel = Channel::new(slack_config(&server)).unwrap();
+    let posted = channel.send(&notice(), "F-7K3QJ2/slack").await.unwrap().reference.unwrap();
+    let mut over = notice();
+    let because = "Work runs on it <!channel>".to_owned();
+    over.ended = Some(Ended { at: over.as_of, how: Ending::Resolved, because });
+    let updated = channel.update(&Notice::One(&over), "F-7K3QJ2/slack", &posted).await.unwrap();
+    assert!(matches!(&updated, Updated::Shown(receipt) if receipt.reference.as_ref() == Some(&posted)), "{updated:?}");
+    let updates = server.updates();
+    let [update] = updates.as_slice() else { panic!("{updates:?}") };
+    assert_eq!(update["ts"], server.messages()[0]["ts"]);
+    assert_eq!(update["metadata"], server.messages()[0]["metadata"]);
+    assert!(update.to_string().contains("What ended it") && server.messages().len() == 1, "{update}");
+    for gone in ["C0LABWASTE/1.2", "not of Slack's form"] {
+        let gone = channel.update(&Notice::One(&over), "k", gone).await.unwrap();
+        assert!(matches!(gone, Updated::Gone { .. }), "{gone:?}");
+    }
+    let elsewhere = channel.update(&Notice::One(&over), "k", "C0OTHER/1.2").await.unwrap_err();
+    assert!(matches!(&elsewhere, SendError::Permanent { why } if why.contains("channel_not_found")), "{elsewhere}");
+}
+
+#[tokio::test]
+async fn what_is_about_one_message_is_told_from_what_is_about_all() {
+    let server = Slack::start().await;
+    let channel = Channel::new(slack_config(&server)).unwrap();
+    server.fail_next(&[slack::Fault::Error("msg_too_long"), slack::Fault::Error("is_archived")]);
+    assert!(matches!(channel.send(&notice(), "k").await, Err(SendError::Unfit { .. })));
+    assert!(matches!(channel.send(&notice(), "k").await, Err(SendError::Permanent { .. })));
+    let server = Smtp::start().await;
+    server.fail_next(&[smtp::Fault::Reply("552 5.3.4 message too big")]);
+    let mailer = Mailer::new(email_config(&server, Tls::StartTls)).unwrap();
+    assert!(matches!(mailer.send(&notice(), "k").await, Err(SendError::Unfit { .. })));
 }

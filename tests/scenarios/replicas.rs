@@ -95,7 +95,7 @@ impl Site {
     async fn until_only_the_slow_one_is_left(&self) -> Value {
         wait::until("a replica that waits for the slow region", TIMEOUT, || async {
             let slow = self.slow_scope().await;
-            let told = self.openings().len() == REGIONS.len() - 1;
+            let told = self.told(&REGIONS) == REGIONS.len() - 1;
             (told && slow["swept_by"].is_string() && slow["swept_for"].is_null()).then_some(slow)
         })
         .await
@@ -105,6 +105,12 @@ impl Site {
     fn openings(&self) -> Vec<String> {
         let messages = self.slack.messages().into_iter();
         messages.filter(|message| message["thread_ts"].is_null()).map(|message| message.to_string()).collect()
+    }
+
+    /// How many of these names the messages have that begin a thread: one may tell of several findings.
+    fn told(&self, names: &[&str]) -> usize {
+        let openings = self.openings();
+        names.iter().filter(|name| openings.iter().any(|message| message.contains(**name))).count()
     }
 
     async fn until_all_is_swept(&self) {
@@ -137,13 +143,15 @@ impl Site {
         assert_eq!(names.iter().map(|finding| finding.name().unwrap()).collect::<Vec<_>>(), REGIONS);
         assert!(self.store.closed_findings(10).await.unwrap().is_empty());
         let said = self.openings();
-        assert_eq!(said.len(), REGIONS.len(), "{said:?}");
+        assert!((1..=REGIONS.len()).contains(&said.len()), "{said:?}");
         for finding in &names {
             let told = said.iter().filter(|message| message.contains(&finding.id.0)).count();
             assert_eq!(told, 1, "{}", finding.id);
             // And its plan, if it has one by now, once in the thread of that.
             let plans = self.slack.messages().into_iter().map(|message| message.to_string());
-            let plans = plans.filter(|message| message.contains(&finding.id.0) && message.contains("A plan would end"));
+            let is_plan =
+                |message: &String| message.contains("A plan would end") || message.contains("Plans would end");
+            let plans = plans.filter(|message| message.contains(&finding.id.0) && is_plan(message));
             assert_eq!(plans.count(), usize::from(finding.proposal.is_some()), "{}", finding.id);
         }
     }
@@ -169,6 +177,7 @@ fn config(url: &str, slack: &Slack, schedule: &str, aws: &str) -> String {
         [outbox]
         base_delay = "200ms"
         max_delay = "1s"
+        gather = "1s"
         "#,
         token = Slack::TOKEN,
         channel = Slack::CHANNEL,

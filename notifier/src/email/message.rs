@@ -1,4 +1,4 @@
-//! A finding as an email: headers, plain text and HTML that say the same. Pure.
+//! Findings as an email: headers, plain text and HTML that say the same. Pure.
 //!
 //! The HTML is one table of at most 600 px with inline styles, which is what mail programs agree
 //! on; dark mode through a media query that others ignore; no image, script, font or other fetch.
@@ -14,6 +14,7 @@ use lettre::message::{
 use sha2::{Digest, Sha256};
 
 use crate::{
+    bundle::{self, BundleView, Notice},
     message::{FindingNotice, Severity, View, view_of},
     text::{clean, fit},
 };
@@ -49,33 +50,74 @@ struct Text<'a> {
     view: &'a View,
 }
 
+#[derive(Template)]
+#[template(path = "bundle.html")]
+struct BundleHtml<'a> {
+    view: &'a BundleView,
+    look: Look,
+}
+
+#[derive(Template)]
+#[template(path = "bundle.txt", escape = "none")]
+struct BundleText<'a> {
+    view: &'a BundleView,
+}
+
 /// How a severity looks: a word, and a colour that is readable on white and on black.
 struct Look {
     word: &'static str,
     colour: &'static str,
 }
 
-/// Subject, plain text and HTML.
+impl Look {
+    fn of(severity: Severity) -> Self {
+        match severity {
+            Severity::Waste => Self { word: "Waste", colour: "#b45309" },
+            Severity::Blind => Self { word: "Blind spot", colour: "#4b5563" },
+            Severity::Broken => Self { word: "Stuck", colour: "#b91c1c" },
+            Severity::Over => Self { word: "Over", colour: "#15803d" },
+        }
+    }
+}
+
+/// Subject, plain text and HTML, and a header that says what it is about.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) subject: String,
     pub(super) text: String,
     pub(super) html: String,
+    about: HeaderValue,
 }
 
-/// What is written, without headers.
-pub(super) fn content(notice: &FindingNotice) -> Result<Content, askama::Error> {
+/// What is written, without the other headers.
+pub(super) fn content(notice: &Notice<'_>) -> Result<Content, askama::Error> {
+    match notice {
+        Notice::One(notice) => one(notice),
+        Notice::Several(bundle) => several(&bundle::view_of(bundle)),
+    }
+}
+
+fn one(notice: &FindingNotice) -> Result<Content, askama::Error> {
     let view = view_of(notice);
-    let look = match view.severity {
-        Severity::Waste => Look { word: "Waste", colour: "#b45309" },
-        Severity::Blind => Look { word: "Blind spot", colour: "#4b5563" },
-        Severity::Broken => Look { word: "Stuck", colour: "#b91c1c" },
-    };
     Ok(Content {
-        subject: fit(&format!("[Cloud Sweeper] {}", view.headline), SUBJECT_LIMIT),
+        subject: subject(&view.headline),
         text: Text { view: &view }.render()?,
-        html: Html { view: &view, look }.render()?,
+        html: Html { view: &view, look: Look::of(view.severity) }.render()?,
+        about: raw("X-Cloud-Sweeper-Finding", &view.finding_id),
     })
+}
+
+fn several(view: &BundleView) -> Result<Content, askama::Error> {
+    Ok(Content {
+        subject: subject(&view.headline),
+        text: BundleText { view }.render()?,
+        html: BundleHtml { view, look: Look::of(view.severity) }.render()?,
+        about: raw("X-Cloud-Sweeper-Findings", &view.findings.to_string()),
+    })
+}
+
+fn subject(headline: &str) -> String {
+    fit(&format!("[Cloud Sweeper] {headline}"), SUBJECT_LIMIT)
 }
 
 /// Which message it is, and which one it answers.
@@ -89,7 +131,7 @@ pub(super) struct Key<'a> {
 
 /// The whole message, ready for the wire.
 pub(super) fn render(
-    notice: &FindingNotice,
+    notice: &Notice<'_>,
     key: &Key<'_>,
     addresses: &Addresses,
     now: SystemTime,
@@ -102,7 +144,7 @@ pub(super) fn render(
         .message_id(Some(message_id(key.idempotency_key, &addresses.from)))
         // RFC 3834: no out-of-office replies, please.
         .raw_header(raw("Auto-Submitted", "auto-generated"))
-        .raw_header(raw("X-Cloud-Sweeper-Finding", &view_of(notice).finding_id));
+        .raw_header(content.about);
     // Only what is an id of ours goes into a header.
     if let Some(answered) = key.answers.filter(|id| id.starts_with('<') && id.ends_with('>') && id.len() <= 320) {
         let id = clean(answered);

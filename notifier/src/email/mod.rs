@@ -1,4 +1,4 @@
-//! Email: one message per finding, HTML with a plain text alternative, over SMTP.
+//! Email: a message per finding or bundle, HTML with a plain text alternative, over SMTP.
 //!
 //! Refused: links that do anything but show (mail scanners follow links), sending without TLS to
 //! anything but this very host, and accepting a certificate that does not verify. One connection

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Receipt, SendError,
+    bundle::Notice,
     message::FindingNotice,
     text::{clean, fit},
 };
@@ -69,16 +70,16 @@ impl Mailer {
     /// # Errors
     /// [`SendError`] says whether another attempt may help, and what to change if not.
     pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
-        self.reply(notice, idempotency_key, None).await
+        self.deliver(&Notice::One(notice), idempotency_key, None).await
     }
 
-    /// The same in reply to another message, which is named by its [`Receipt::reference`]: mail programs show both in one thread.
+    /// The same about one finding or several, by itself or in reply to another message, which is named by its [`Receipt::reference`]: mail programs show both in one thread.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn reply(
+    pub async fn deliver(
         &self,
-        notice: &FindingNotice,
+        notice: &Notice<'_>,
         idempotency_key: &str,
         answers: Option<&str>,
     ) -> Result<Receipt, SendError> {
@@ -110,8 +111,9 @@ impl Mailer {
             Some(530 | 534 | 535 | 538) => SendError::Permanent {
                 why: format!("{why}. Check the email user name and password, and that this user may send"),
             },
+            // Whether it is the content that is refused, or a recipient, no code tells for sure.
             Some(code) if code >= 500 => {
-                SendError::Permanent { why: format!("{why}. Check the sender and each recipient") }
+                SendError::Unfit { why: format!("{why}. Check the sender and each recipient") }
             }
             _ if said.contains("certificate") => SendError::retry(format!(
                 "{why}. If the server's certificate comes from a private authority, name its root certificate as `ca_file`"

@@ -10,9 +10,13 @@ use super::{
     EmailConfig, Login, Mailer, Tls,
     message::{Addresses, Key, content, render},
 };
-use crate::{Secret, message::FindingNotice, samples};
+use crate::{Secret, bundle::Notice, message::FindingNotice, samples};
 
 fn wire(notice: &FindingNotice, key: &str) -> String {
+    wire_of(&Notice::One(notice), key)
+}
+
+fn wire_of(notice: &Notice<'_>, key: &str) -> String {
     let addresses = Addresses {
         from: "Cloud Sweeper <sweeper@example.org>".parse().unwrap(),
         to: vec!["ops@example.org".parse().unwrap(), "Ann <ann@example.org>".parse().unwrap()],
@@ -32,7 +36,7 @@ fn headers(wire: &str) -> Vec<String> {
 
 #[test]
 fn an_idle_instance() {
-    let content = content(&samples::idle()).unwrap();
+    let content = content(&Notice::One(&samples::idle())).unwrap();
     insta::assert_snapshot!("idle_subject", content.subject);
     insta::assert_snapshot!("idle_text", content.text);
     insta::assert_snapshot!("idle_html", content.html);
@@ -40,8 +44,22 @@ fn an_idle_instance() {
 
 #[test]
 fn a_blind_spot_without_a_price() {
-    let content = content(&samples::blind()).unwrap();
+    let content = content(&Notice::One(&samples::blind())).unwrap();
     insta::assert_snapshot!("blind_text", content.text);
+}
+
+#[test]
+fn a_bundle_of_three() {
+    let content = content(&Notice::Several(&samples::bundle())).unwrap();
+    insta::assert_snapshot!("bundle_subject", content.subject);
+    insta::assert_snapshot!("bundle_text", content.text);
+    insta::assert_snapshot!("bundle_html", content.html);
+}
+
+#[test]
+fn plans_for_a_bundle() {
+    let content = content(&Notice::Several(&samples::plans())).unwrap();
+    insta::assert_snapshot!("plans_text", format!("{}\n\n{}", content.subject, content.text));
 }
 
 #[test]
@@ -65,6 +83,8 @@ fn headers_are_these_and_no_others() {
         ]
     );
     assert_eq!(names(&samples::hostile()), names(&samples::idle()));
+    let bundle = headers(&wire_of(&Notice::Several(&samples::hostile_bundle()), "b-1/email"));
+    assert!(bundle.len() == 9 && bundle.contains(&"X-Cloud-Sweeper-Findings: 3".to_owned()), "{bundle:?}");
 }
 
 #[test]
@@ -81,11 +101,14 @@ fn the_same_key_gives_the_same_message_id() {
 
 #[test]
 fn untrusted_text_is_only_ever_text() {
-    let content = content(&samples::hostile()).unwrap();
-    assert!(!content.html.contains("<script"));
-    assert!(!content.html.contains("javascript:") && !content.html.contains("href"));
-    assert!(!content.text.lines().any(|line| line.starts_with("Bcc:")));
-    assert!(!content.text.contains('\u{202E}') && !content.html.contains('\u{202E}'));
+    let (one, several) = (samples::hostile(), samples::hostile_bundle());
+    for notice in [Notice::One(&one), Notice::Several(&several)] {
+        let content = content(&notice).unwrap();
+        assert!(!content.html.contains("<script"));
+        assert!(!content.html.contains("javascript:") && !content.html.contains("href"));
+        assert!(!content.text.lines().any(|line| line.starts_with("Bcc:")));
+        assert!(!content.text.contains('\u{202E}') && !content.html.contains('\u{202E}'));
+    }
 }
 
 #[test]
@@ -128,5 +151,12 @@ proptest! {
         prop_assert_eq!(headers(&wire).len(), 9);
         prop_assert!(wire.len() < 200_000);
         prop_assert!(wire.split("\r\n").all(|line| line.len() <= 998));
+    }
+
+    #[test]
+    fn no_bundle_stops_a_message(bundle in samples::any_bundle(), key in any::<String>()) {
+        let wire = wire_of(&Notice::Several(&bundle), &key);
+        prop_assert_eq!(headers(&wire).len(), 9);
+        prop_assert!(wire.len() < 200_000);
     }
 }

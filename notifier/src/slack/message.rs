@@ -1,4 +1,4 @@
-//! A finding in Block Kit: heading, facts, evidence, proposal, where to look. Pure.
+//! Findings in Block Kit: heading, facts, evidence, proposal, where to look; of several, a line each. Pure.
 //!
 //! Untrusted text stands in `rich_text` and `plain_text` where possible, because both are literal;
 //! in mrkdwn it is escaped, and `verbatim` keeps Slack from making links and mentions of it.
@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use slack_morphism::prelude::{
     SlackBlock, SlackBlockMarkDownText, SlackBlockPlainTextOnly, SlackBlockText, SlackContextBlock,
     SlackContextBlockElement, SlackHeaderBlock, SlackMessageContent, SlackMessageMetadata, SlackRichTextBlock,
@@ -15,7 +16,8 @@ use slack_morphism::prelude::{
 };
 
 use crate::{
-    message::{FindingNotice, Severity, Value, View, view_of},
+    bundle::{self, Bundle, BundleView, Line, Notice},
+    message::{FindingNotice, Severity, Value, View, moment, view_of},
     text::{clean, fit, mrkdwn},
 };
 
@@ -25,23 +27,40 @@ const FIELD_LIMIT: usize = 2_000;
 /// Slack takes 40,000 and recommends 4,000; this is what a phone's lock screen shows of it.
 const TEXT_LIMIT: usize = 1_000;
 const METADATA_LIMIT: usize = 256;
+/// Lines of a bundle in one block: each has at most 500 characters.
+const LINES: usize = 6;
+
+const NOTHING_CHANGED: &str = "Nothing has been changed. Cloud Sweeper acts only after a person says yes.";
 
 /// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
-pub(super) fn render(notice: &FindingNotice, idempotency_key: &str) -> SlackMessageContent {
+pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str) -> SlackMessageContent {
+    match notice {
+        Notice::One(notice) => one(notice, idempotency_key),
+        Notice::Several(bundle) => several(bundle, idempotency_key),
+    }
+}
+
+fn one(notice: &FindingNotice, idempotency_key: &str) -> SlackMessageContent {
     let view = view_of(notice);
     SlackMessageContent::new()
-        .with_text(fallback(&view))
+        .with_text(fallback(&view.headline, &view.command))
         .with_blocks(blocks(&view))
-        .with_metadata(metadata(&view, idempotency_key))
+        .with_metadata(metadata("cloud_sweeper_finding", "finding_id", view.finding_id, idempotency_key))
+}
+
+fn several(bundle: &Bundle, idempotency_key: &str) -> SlackMessageContent {
+    let view = bundle::view_of(bundle);
+    SlackMessageContent::new()
+        .with_text(fallback(&view.headline, view.command))
+        .with_blocks(bundle_blocks(&view))
+        .with_metadata(metadata("cloud_sweeper_bundle", "findings", view.findings.to_string(), idempotency_key))
 }
 
 fn blocks(view: &View) -> Vec<SlackBlock> {
-    let heading = format!("{} {}", emoji(view.severity), view.headline);
-    let heading = SlackBlockPlainTextOnly::from(fit(&heading, HEADER_LIMIT));
-    let mut blocks: Vec<SlackBlock> = vec![SlackHeaderBlock::new(heading).into()];
+    let mut blocks: Vec<SlackBlock> = vec![heading(view.severity, &view.headline).into()];
     let fields = view.facts.iter().map(|fact| field(fact.label, &fact.value));
     blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
-    if let Some(reasons) = reasons(view) {
+    if let Some(reasons) = end(view).or_else(|| reasons(view)) {
         blocks.push(reasons.into());
     }
     if let Some(proposal) = proposal(view) {
@@ -52,17 +71,68 @@ fn blocks(view: &View) -> Vec<SlackBlock> {
     blocks
 }
 
+/// Heading, sums, a line for each of the dearest, and where to look.
+fn bundle_blocks(view: &BundleView) -> Vec<SlackBlock> {
+    let mut blocks: Vec<SlackBlock> = vec![heading(view.severity, &view.headline).into()];
+    let fields = view.facts.iter().map(|(label, value)| field(label, &Value::Line(value.clone())));
+    blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
+    for lines in view.lines.chunks(LINES) {
+        let elements = lines.iter().map(|line| bundle_line(line).into()).collect();
+        let list = SlackRichTextList::new(SlackRichTextListStyle::Bullet, elements);
+        blocks.push(SlackRichTextBlock::new(vec![list.into()]).into());
+    }
+    let more = match view.left_out {
+        0 => "*See the evidence of one:* `sweeper explain FINDING`".to_owned(),
+        more => format!("*and {more} more:* `{}`", view.command),
+    };
+    blocks.push(SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(more))).into());
+    let text = format!("{} findings · {NOTHING_CHANGED}", view.findings);
+    blocks.push(SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))]).into());
+    blocks
+}
+
+/// Literal text; struck through once it is over, and then followed by how it ended.
+fn bundle_line(line: &Line) -> SlackRichTextSection {
+    let over = line.ended.is_some();
+    let style = |bold: bool, code: bool| {
+        let mut style = SlackRichTextStyle::new();
+        (style.bold, style.code) = (bold.then_some(true), code.then_some(true));
+        style.strike = over.then_some(true);
+        style
+    };
+    let text = |text: String, style| SlackRichTextText::new(text).with_style(style);
+    let mut elements = vec![
+        text(line.name.clone(), style(true, false)).into(),
+        text(format!(", {}, ", line.details), style(false, false)).into(),
+        text(line.finding_id.clone(), style(false, true)).into(),
+    ];
+    if let Some(ended) = &line.ended {
+        elements.push(SlackRichTextText::new(format!(" {ended}")).into());
+    }
+    SlackRichTextSection::new(elements)
+}
+
+fn heading(severity: Severity, headline: &str) -> SlackHeaderBlock {
+    let heading = format!("{} {headline}", emoji(severity));
+    SlackHeaderBlock::new(SlackBlockPlainTextOnly::from(fit(&heading, HEADER_LIMIT)))
+}
+
 fn field(label: &str, value: &Value) -> SlackBlockText {
+    // Slack shows it in its reader's time zone.
+    let date = |at: &Timestamp| format!("<!date^{}^{{date_short_pretty}} at {{time}}|{}>", at.as_second(), moment(*at));
     let value = match value {
         Value::Line(text) => mrkdwn(text, FIELD_LIMIT - 100),
-        // Slack shows it in its reader's time zone.
-        Value::Since { at, lasted } => format!(
-            "<!date^{}^{{date_short_pretty}} at {{time}}|{}> ({lasted})",
-            at.as_second(),
-            at.strftime("%Y-%m-%d %H:%M UTC"),
-        ),
+        Value::At(at) => date(at),
+        Value::Since { at, lasted } => format!("{} ({lasted})", date(at)),
     };
     SlackBlockText::MarkDown(verbatim(format!("*{label}*\n{value}")))
+}
+
+/// What ended it, as literal text.
+fn end(view: &View) -> Option<SlackRichTextBlock> {
+    let because = view.ended_by.as_ref()?;
+    let lead = vec![bold("What ended it").into(), SlackRichTextText::new(format!("\n{because}")).into()];
+    Some(SlackRichTextBlock::new(vec![SlackRichTextSection::new(lead).into()]))
 }
 
 /// Why we say so, as literal text.
@@ -111,22 +181,19 @@ fn header(view: &View) -> SlackSectionBlock {
 }
 
 fn footer(view: &View) -> SlackContextBlock {
-    let text = format!(
-        "{} · finding {} · Nothing has been changed. Cloud Sweeper acts only after a person says yes.",
-        mrkdwn(&view.resource, SECTION_LIMIT / 2),
-        view.finding_id,
-    );
+    let text =
+        format!("{} · finding {} · {NOTHING_CHANGED}", mrkdwn(&view.resource, SECTION_LIMIT / 2), view.finding_id,);
     SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))])
 }
 
 /// What a notification shows, and what a screen reader reads out.
-fn fallback(view: &View) -> String {
-    mrkdwn(&format!("{} · {}", view.headline, view.command), TEXT_LIMIT)
+fn fallback(headline: &str, command: &str) -> String {
+    mrkdwn(&format!("{headline} · {command}"), TEXT_LIMIT)
 }
 
-fn metadata(view: &View, idempotency_key: &str) -> SlackMessageMetadata {
-    SlackMessageMetadata::new("cloud_sweeper_finding".to_owned()).with_event_payload(HashMap::from([
-        ("finding_id".to_owned(), view.finding_id.clone()),
+fn metadata(kind: &str, about: &str, value: String, idempotency_key: &str) -> SlackMessageMetadata {
+    SlackMessageMetadata::new(kind.to_owned()).with_event_payload(HashMap::from([
+        (about.to_owned(), value),
         ("idempotency_key".to_owned(), fit(&clean(idempotency_key), METADATA_LIMIT)),
     ]))
 }
@@ -136,6 +203,7 @@ fn emoji(severity: Severity) -> &'static str {
         Severity::Waste => "💤",
         Severity::Blind => "❔",
         Severity::Broken => "🛑",
+        Severity::Over => "✅",
     }
 }
 

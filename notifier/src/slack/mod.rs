@@ -1,4 +1,4 @@
-//! Slack: one message per finding, through the Web API's `chat.postMessage`.
+//! Slack: a message per finding or bundle, through the Web API's `chat.postMessage`; what has ended is shown in it by `chat.update`.
 //!
 //! Refused: incoming webhooks (they cannot say whether a message is a repetition), buttons (Slack
 //! expects an answer to every click, links included), and rate control of its own: a refusal is
@@ -12,4 +12,4 @@ mod service;
 mod tests;
 
 pub use config::{API_URL, ConfigError, SlackConfig};
-pub use service::Slack;
+pub use service::{Slack, Updated};

@@ -7,8 +7,8 @@ use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use slack_morphism::{
     errors::SlackClientError,
     prelude::{
-        SlackApiChatPostMessageRequest, SlackApiToken, SlackApiTokenValue, SlackClient, SlackClientHyperConnector,
-        SlackHyperClient, SlackMessageContent,
+        SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest, SlackApiToken, SlackApiTokenValue, SlackClient,
+        SlackClientHyperConnector, SlackHyperClient, SlackMessageContent,
     },
 };
 
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     Receipt, SendError,
+    bundle::Notice,
     message::FindingNotice,
     text::{clean, fit},
 };
@@ -63,17 +64,17 @@ impl Slack {
     /// # Errors
     /// [`SendError`] says whether another attempt may help, and what to change if not.
     pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
-        self.reply(notice, idempotency_key, None).await
+        self.deliver(&Notice::One(notice), idempotency_key, None).await
     }
 
-    /// The same in the thread of another message, which is named by its [`Receipt::reference`]; it stands in the channel as well, since not
+    /// The same about one finding or several, by itself or in the thread of another message, which is named by its [`Receipt::reference`]; it stands in the channel as well, since not
     /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn reply(
+    pub async fn deliver(
         &self,
-        notice: &FindingNotice,
+        notice: &Notice<'_>,
         idempotency_key: &str,
         answers: Option<&str>,
     ) -> Result<Receipt, SendError> {
@@ -85,6 +86,30 @@ impl Slack {
             }
         }
         self.post(content, None).await.map_err(|error| error.judge(&self.channel))
+    }
+
+    /// Puts a notice in the place of one that was posted, which is named by its [`Receipt::reference`]; exactly one attempt. Nobody is pinged.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn update(&self, notice: &Notice<'_>, idempotency_key: &str, posted: &str) -> Result<Updated, SendError> {
+        let Some((channel, ts)) = posted.split_once('/') else {
+            return Ok(Updated::Gone { why: "what names the message is not of Slack's form".to_owned() });
+        };
+        let content = message::render(notice, idempotency_key);
+        let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into());
+        let session = self.client.open_session(&self.token);
+        match tokio::time::timeout(self.timeout, session.chat_update(&request)).await {
+            Ok(Ok(updated)) => {
+                let said = plain(&format!("updated {}/{}", updated.channel.0, updated.ts.0));
+                Ok(Updated::Shown(Receipt { reference: Some(posted.to_owned()), in_thread: false, said }))
+            }
+            Ok(Err(SlackClientError::ApiError(api))) if is_gone(&api.code) => {
+                Ok(Updated::Gone { why: format!("Slack does not let the message be updated: {}", plain(&api.code)) })
+            }
+            Ok(Err(error)) => Err(judge(&error, channel)),
+            Err(_) => Err(Failed::Silent(self.timeout).judge(channel)),
+        }
     }
 
     /// The name of a message, if it is one of this channel as far as anybody can tell: a channel that is configured by its name has an id that is not known here.
@@ -114,6 +139,23 @@ impl Slack {
             Err(_) => Err(Failed::Silent(self.timeout)),
         }
     }
+}
+
+/// How an update ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Updated {
+    /// The message shows it.
+    Shown(Receipt),
+    /// The message is gone, or stays as it is for good: there is nothing to update.
+    Gone {
+        /// What Slack said.
+        why: String,
+    },
+}
+
+/// Codes by which no update of this message will ever succeed: <https://docs.slack.dev/reference/methods/chat.update#errors>.
+fn is_gone(code: &str) -> bool {
+    matches!(code, "message_not_found" | "cant_update_message" | "edit_window_closed")
 }
 
 /// Why one request was in vain.
@@ -190,6 +232,7 @@ fn judge(error: &SlackClientError, channel: &str) -> SendError {
                 why = format!("{why} ({})", plain(&details.join("; ")));
             }
             match remedy(&api.code) {
+                Some(remedy) if is_unfit(&api.code) => SendError::Unfit { why: format!("{why}. {remedy}") },
                 Some(remedy) => SendError::Permanent { why: format!("{why}. {remedy}") },
                 None => SendError::retry(why),
             }
@@ -215,6 +258,25 @@ fn judge(error: &SlackClientError, channel: &str) -> SendError {
     }
 }
 
+/// Codes that are about this one message and no other.
+fn is_unfit(code: &str) -> bool {
+    matches!(
+        code,
+        "invalid_blocks"
+            | "invalid_blocks_format"
+            | "msg_too_long"
+            | "msg_blocks_too_long"
+            | "no_text"
+            | "markdown_text_conflict"
+            | "metadata_too_large"
+            | "invalid_metadata_format"
+            | "invalid_arguments"
+            | "invalid_arg_name"
+            | "invalid_json"
+            | "json_not_object"
+    )
+}
+
 /// What to change, for the codes of <https://docs.slack.dev/reference/methods/chat.postMessage#errors>
 /// that no waiting heals.
 fn remedy(code: &str) -> Option<&'static str> {
@@ -229,7 +291,7 @@ fn remedy(code: &str) -> Option<&'static str> {
             "Name an existing channel, best by its id; to a private channel the app must be invited"
         }
         "not_in_channel" => "Invite the app to the channel (`/invite @app`)",
-        "is_archived" => "Unarchive the channel or name another one",
+        "is_archived" | "is_inactive" => "Unarchive the channel or name another one",
         "restricted_action"
         | "restricted_action_read_only_channel"
         | "access_denied"
@@ -241,17 +303,7 @@ fn remedy(code: &str) -> Option<&'static str> {
         | "restricted_action_thread_locked" => {
             "A workspace administrator must allow the app to post there, or name another channel"
         }
-        "invalid_blocks"
-        | "invalid_blocks_format"
-        | "msg_too_long"
-        | "no_text"
-        | "markdown_text_conflict"
-        | "metadata_too_large"
-        | "invalid_metadata_format"
-        | "invalid_arguments"
-        | "invalid_arg_name"
-        | "invalid_json"
-        | "json_not_object" => "This is a fault of Cloud Sweeper; please report it with this text",
+        code if is_unfit(code) => "This is a fault of Cloud Sweeper; please report it with this text",
         "unknown_method" | "method_deprecated" | "deprecated_endpoint" => "Check the configured Slack API address",
         _ => return None,
     })

@@ -6,10 +6,18 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::message::render;
-use crate::{message::FindingNotice, samples};
+use crate::{
+    bundle::{Bundle, Notice},
+    message::FindingNotice,
+    samples,
+};
 
 fn json(notice: &FindingNotice) -> Value {
-    serde_json::to_value(render(notice, "F-7K3QJ2/slack")).unwrap()
+    serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack")).unwrap()
+}
+
+fn bundled(bundle: &Bundle) -> Value {
+    serde_json::to_value(render(&Notice::Several(bundle), "b-0123456789ab/slack")).unwrap()
 }
 
 #[test]
@@ -23,10 +31,47 @@ fn a_blind_spot_without_a_price() {
 }
 
 #[test]
+fn an_instance_that_is_idle_no_longer() {
+    insta::assert_json_snapshot!(json(&samples::ended()));
+}
+
+#[test]
+fn a_bundle_of_three() {
+    insta::assert_json_snapshot!(bundled(&samples::bundle()));
+}
+
+#[test]
+fn a_bundle_of_which_one_is_idle_no_longer() {
+    insta::assert_json_snapshot!(bundled(&samples::bundle_of_which_one_ended()));
+}
+
+#[test]
+fn plans_for_a_bundle() {
+    insta::assert_json_snapshot!(bundled(&samples::plans()));
+}
+
+#[test]
+fn a_bundle_shows_the_dearest_and_counts_the_others() {
+    let message = bundled(&samples::bundle_of(300));
+    assert_limits(&message);
+    let said = message.to_string();
+    assert!(said.contains("300 idle machines of ada: $451.50/h"), "{said}");
+    assert!(said.contains("*and 280 more:* `sweeper findings`"), "{said}");
+    assert!(said.contains("machine-299,") || said.contains("machine-299\""), "{said}");
+    assert!(!said.contains("machine-279\""), "{said}");
+}
+
+#[test]
 fn untrusted_text_can_neither_mention_nor_link_nor_hide() {
-    let message = json(&samples::hostile());
+    for message in [json(&samples::hostile()), bundled(&samples::hostile_bundle())] {
+        assert_harmless(&message);
+    }
+    assert!(json(&samples::hostile()).to_string().contains("sweeper explain F-1rm-rf/"));
+}
+
+fn assert_harmless(message: &Value) {
     let mut mrkdwn = vec![message["text"].as_str().unwrap().to_owned()];
-    walk(&message, &mut |object| {
+    walk(message, &mut |object| {
         if object.get("type").and_then(Value::as_str) == Some("mrkdwn") {
             assert_eq!(object["verbatim"], true);
             mrkdwn.push(object["text"].as_str().unwrap().to_owned());
@@ -39,8 +84,8 @@ fn untrusted_text_can_neither_mention_nor_link_nor_hide() {
     }
     let all = message.to_string();
     assert!(!all.contains("javascript:"), "only web pages are linked");
-    assert!(all.contains("sweeper explain F-1rm-rf/"), "{all}");
-    assert_limits(&message);
+    assert!(!all.contains('\u{202E}') && !all.contains('\u{200B}'), "{all}");
+    assert_limits(message);
 }
 
 fn assert_limits(message: &Value) {
@@ -62,7 +107,14 @@ fn assert_limits(message: &Value) {
                 }
             }
             "context" => assert!((1..=10).contains(&block["elements"].as_array().unwrap().len())),
-            "rich_text" => {}
+            // Not documented for rich text; what holds for a section is kept here as well.
+            "rich_text" => {
+                let mut sum = 0;
+                walk(block, &mut |object| {
+                    sum += object.get("text").filter(|text| text.is_string()).map_or(0, units);
+                });
+                assert!(block["elements"][0]["type"] != "rich_text_list" || sum <= 3_000, "{sum}");
+            }
             other => panic!("a {other} block, whose limits no test knows"),
         }
     }
@@ -93,6 +145,11 @@ proptest! {
     #[test]
     fn no_input_exceeds_a_limit(notice in samples::any_notice()) {
         assert_limits(&json(&notice));
+    }
+
+    #[test]
+    fn no_bundle_exceeds_a_limit(bundle in samples::any_bundle()) {
+        assert_limits(&bundled(&bundle));
     }
 }
 

@@ -80,12 +80,17 @@ fn status(message: &Message) -> String {
     let time = |at: Option<Timestamp>| at.map_or_else(String::new, |at| words::time(at.as_millisecond()));
     let why = message.last_error.as_deref().map_or_else(String::new, |why| format!(": {}", screen::plain(why)));
     match message.state {
-        MessageState::Sent => format!("sent at {}", time(message.sent_at)),
+        MessageState::Sent if message.updates.is_some() => format!("updated at {}", time(message.sent_at)),
+        MessageState::Sent => match &message.bundle {
+            Some(bundle) => format!("sent at {} in bundle {bundle}", time(message.sent_at)),
+            None => format!("sent at {}", time(message.sent_at)),
+        },
         MessageState::Pending if message.attempts == 0 => "waits".to_owned(),
         MessageState::Pending => {
             format!("tried {} ×, next at {}{why}", message.attempts, time(message.next_attempt_at))
         }
         MessageState::Failed => format!("discarded after {} ×{why}", message.attempts),
+        MessageState::Withdrawn => format!("not needed{why}"),
     }
 }
 

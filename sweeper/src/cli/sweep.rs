@@ -42,6 +42,8 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
         Output::Table => screen::print(&table(&report)),
     }
     // A sweep may run where no `serve` does, from cron say: what is due is tried once, and stays in the outbox if it fails.
+    // All that this sweep finds has come together by now.
+    context.store.end_gathering(context.config.outbox.gather).await?;
     outbox::deliver_due(&context.store, &channels, &context.config.outbox).await?;
     Ok(if report.complete { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
 }

@@ -177,6 +177,9 @@ pub struct OutboxConfig {
     /// Upper bound of every delay.
     #[serde(with = "duration")]
     pub max_delay: Duration,
+    /// For so long a message waits for others that are told together with it.
+    #[serde(with = "duration")]
+    pub gather: Duration,
 }
 
 impl Default for OutboxConfig {
@@ -185,6 +188,7 @@ impl Default for OutboxConfig {
             discard_after: Duration::from_secs(72 * 3_600),
             base_delay: Duration::from_secs(2),
             max_delay: Duration::from_secs(900),
+            gather: Duration::from_secs(10),
         }
     }
 }

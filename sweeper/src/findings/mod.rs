@@ -3,9 +3,11 @@
 //! Pure. A finding says what decided and what people ask first. Every observation that a decision rests on is in its record ([`crate::reconcile::Record`]),
 //! which is written when something changes and not with each confirmation.
 
+mod audience;
 mod notice;
 
-pub use notice::{charge, notice, plan_notice};
+pub use audience::audience;
+pub use notice::{charge, end_notice, notice, plan_notice};
 
 use crate::{
     detectors::{Class, QuietCase},

@@ -1,12 +1,12 @@
 //! What people are told of a new finding.
 
-use super::{Cost, Finding};
+use super::{Cost, Finding, Status};
 use crate::{
     detectors::Class,
     verdict::{Decision, words},
 };
 use model::{Provider, ResourceKey};
-use notifier::message::{FindingNotice, headline};
+use notifier::message::{Ended, Ending, FindingNotice, end_headline, headline};
 use recommender::proposal::{Charge, ChargeCost, ChargePrice, Saving};
 
 /// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
@@ -17,13 +17,15 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     let as_of = finding.confirmed_until;
     let rate = finding.cost.rate().map(|rate| rate.to_string());
     let resource = finding.resource.to_string();
-    let state = if finding.class == Class::QuietInstance { "quiet" } else { judgement.verdict.as_str() };
+    let state = state(finding);
     let head = headline(finding.name().unwrap_or(&resource), state, finding.since, as_of, rate.as_deref());
     let mut notice =
         FindingNotice::new(&finding.id.0, head, &resource, judgement.verdict.as_str(), finding.since, as_of);
     notice.resource_name = finding.name().map(str::to_owned);
     notice.resource_kind = Some(kind(finding));
     notice.place = Some(place(&finding.resource));
+    notice.account = Some(account(&finding.resource));
+    notice.state = Some(state.to_owned());
     notice.owner = finding.evidence.machine.as_ref().and_then(|machine| machine.owner.clone());
     notice.certainty = Some(capitalised(&finding.why()));
     if let Decision::AllQuiet { total, .. } = &judgement.decision {
@@ -38,8 +40,10 @@ pub fn notice(finding: &Finding) -> FindingNotice {
                 Some(read_at) => format!("{rate} (price of {})", words::time(read_at.as_millisecond())),
                 None => rate,
             };
+            let spent = per_hour.over(as_of.duration_since(finding.since));
             notice.cost_per_hour = rate.map(dated);
-            notice.cost_so_far = Some(per_hour.over(as_of.duration_since(finding.since)).in_cents());
+            notice.cost_so_far = Some(spent.in_cents());
+            (notice.rate, notice.spent) = (Some(*per_hour), Some(spent));
         }
         Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
     }
@@ -50,6 +54,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         match &plan.net_saving {
             Saving::Known { per_hour, per_month, .. } => {
                 notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.in_cents()));
+                notice.saving = Some(*per_hour);
             }
             Saving::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
         }
@@ -72,6 +77,23 @@ pub fn plan_notice(finding: &Finding) -> FindingNotice {
     notice
 }
 
+/// The same once the finding is over: since when it was so, up to where the evidence reached, what that cost, and what ended it.
+#[must_use]
+pub fn end_notice(finding: &Finding, how: Ending) -> FindingNotice {
+    let mut notice = notice(finding);
+    let Status::Closed { at, because } = &finding.status else { return notice };
+    let resource = finding.resource.to_string();
+    let name = finding.name().unwrap_or(&resource);
+    let spent = notice.cost_so_far.as_deref();
+    notice.headline = end_headline(name, state(finding), how, finding.since, finding.confirmed_until, spent);
+    notice.ended = Some(Ended { at: *at, how, because: capitalised(because) });
+    notice
+}
+
+fn state(finding: &Finding) -> &'static str {
+    if finding.class == Class::QuietInstance { "quiet" } else { finding.evidence.judgement.verdict.as_str() }
+}
+
 fn kind(finding: &Finding) -> String {
     let machine = finding.evidence.machine.as_ref();
     match (finding.resource.provider, machine.and_then(|machine| machine.instance_type.as_deref())) {
@@ -84,6 +106,14 @@ fn kind(finding: &Finding) -> String {
             }
             None => "Linux host".to_owned(),
         },
+    }
+}
+
+fn account(ResourceKey { provider, account, .. }: &ResourceKey) -> String {
+    match provider {
+        Provider::Aws => format!("AWS account {account}"),
+        Provider::Gcp => format!("Google Cloud project {account}"),
+        Provider::OnPrem => "on premises".to_owned(),
     }
 }
 

@@ -19,6 +19,12 @@ impl EventId {
             _ => Self(format!("{finding}/{number}")),
         }
     }
+
+    /// Whether it is that a finding was opened.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        !self.0.contains('/')
+    }
 }
 
 impl fmt::Display for EventId {
@@ -90,6 +96,8 @@ mod tests {
         let finding = FindingId("f-0123456789ab".into());
         assert_eq!(EventId::new(&finding, 1, EventKind::Opened).0, "f-0123456789ab");
         assert_eq!(EventId::new(&finding, 2, EventKind::Planned).0, "f-0123456789ab/2");
+        assert!(EventId::new(&finding, 1, EventKind::Opened).is_opening());
+        assert!(!EventId::new(&finding, 2, EventKind::Planned).is_opening());
         assert!(EventKind::ALL.into_iter().all(|kind| EventKind::from_word(kind.as_str()) == Some(kind)));
         assert_eq!(EventKind::from_word("forgotten"), None);
     }

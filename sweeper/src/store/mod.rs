@@ -39,7 +39,7 @@ pub use heartbeats::StoredHeartbeat;
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::{Binding, Node, TokenHash};
-pub use outbox::{Answered, Claimed, Message, MessageState, OutboxCounts};
+pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, Told};
 pub use prices::KnownPrice;
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;

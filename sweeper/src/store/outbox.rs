@@ -1,17 +1,27 @@
 //! The outbox as rows: one per event and channel, for good.
+//!
+//! A row is the record of what was to be told, and what became of it. Which rows are told by one message is decided when they are claimed.
 
+mod claim;
 mod messages;
+mod outcome;
+mod thread;
+mod updates;
 
+pub use claim::{Claimed, Due, MAX_BUNDLE};
 pub use messages::{Message, MessageState};
+pub use updates::{ClaimedUpdate, Told};
+pub(crate) use updates::{put_update, withdraw};
 
 use super::{Doing as _, Store, StoreError, corrupt, database_now, from_unix_ms, to_unix_ms};
 use crate::{findings::FindingId, reconcile::EventId};
-use jiff::Timestamp;
-use notifier::{Receipt, message::FindingNotice};
+use jiff::{SignedDuration, Timestamp};
+use notifier::message::FindingNotice;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, PaginatorTrait as _,
-    QueryFilter as _, QueryOrder as _, sea_query::Expr,
+    QueryFilter as _, QueryOrder as _,
 };
+use std::time::Duration;
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -34,6 +44,10 @@ mod row {
         pub last_error: Option<String>,
         pub receipt: Option<String>,
         pub answers: Option<String>,
+        pub audience: Option<String>,
+        pub bundle: Option<String>,
+        pub updates: Option<String>,
+        pub withdrawn_unix_ms: Option<i64>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -45,29 +59,17 @@ mod row {
 const PENDING: &str = "pending";
 const SENT: &str = "sent";
 const FAILED: &str = "failed";
-/// Links of a thread that are followed up.
-const MAX_THREAD: usize = 100;
+/// Follows a channel's name in rows that change its messages. A sweeper of the version before claims no such channel.
+const UPDATE: &str = "_update";
 
 /// The setting that says until when a channel is paused.
 fn paused(channel: &str) -> String {
     format!("paused_until_unix_ms/{channel}")
 }
 
-/// A message that this sweeper has claimed, so that nobody else sends it meanwhile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
-    /// Of which event.
-    pub event_id: EventId,
-    /// By which channel.
-    pub channel: String,
-    /// What to say.
-    pub notice: FindingNotice,
-    /// The event whose message on the same channel this one answers.
-    pub answers: Option<EventId>,
-    /// How often it was tried before.
-    pub attempts: u32,
-    /// When it was written.
-    pub created_at: Timestamp,
+/// Where the updates of a channel's messages stand.
+fn updates_of(channel: &str) -> String {
+    format!("{channel}{UPDATE}")
 }
 
 /// How many messages are in which state.
@@ -79,6 +81,8 @@ pub struct OutboxCounts {
     pub sent: u64,
     /// Discarded, after a refusal for good or too many attempts.
     pub failed: u64,
+    /// Not told, because nobody needed it any more.
+    pub withdrawn: u64,
 }
 
 /// What a later message of this channel about a finding answers: that of its opening. None if nothing was said of it there.
@@ -97,17 +101,20 @@ pub(crate) async fn told_a_plan(
     finding: &FindingId,
     since: Timestamp,
 ) -> Result<bool, StoreError> {
-    let of_finding = Condition::any()
-        .add(row::Column::EventId.eq(&finding.0))
-        .add(row::Column::EventId.starts_with(format!("{finding}/")));
     let rows = row::Entity::find()
-        .filter(of_finding)
+        .filter(of_finding(finding))
         .filter(row::Column::CreatedUnixMs.gte(to_unix_ms(since)))
         .all(transaction)
         .await
         .doing("look what was said of a finding")?;
     let notices = rows.iter().map(notice).collect::<Result<Vec<_>, _>>()?;
     Ok(notices.iter().any(|notice| notice.proposal_summary.is_some()))
+}
+
+fn of_finding(finding: &FindingId) -> Condition {
+    Condition::any()
+        .add(row::Column::EventId.eq(&finding.0))
+        .add(row::Column::EventId.starts_with(format!("{finding}/")))
 }
 
 fn notice(row: &row::Model) -> Result<FindingNotice, StoreError> {
@@ -123,30 +130,54 @@ async fn find(
     row.one(connection).await.doing("look up a message")
 }
 
-/// Puts a message into the outbox, due at once, unless the event has one for this channel already. When it is due, and who has claimed it until when, is by the
+/// A message that is to be written.
+#[derive(Debug)]
+pub(crate) struct NewMessage<'a> {
+    /// Of which event.
+    pub(crate) event: &'a EventId,
+    /// By which channel.
+    pub(crate) channel: &'a str,
+    /// What to say.
+    pub(crate) notice: &'a FindingNotice,
+    /// The event whose message on the channel it answers.
+    pub(crate) answers: Option<EventId>,
+    /// With what it may be told by one message: what has the same word here. Alone if there is none.
+    pub(crate) audience: Option<String>,
+    /// When the event was.
+    pub(crate) created_at: Timestamp,
+    /// For so long it waits for company.
+    pub(crate) gather: Duration,
+}
+
+/// Puts a message into the outbox unless the event has one for this channel already. When it is due, and who has claimed it until when, is by the
 /// database's clock: whoever sends it need not agree with whoever wrote it on what time it is.
-pub(crate) async fn put(
+pub(crate) async fn put(transaction: &impl ConnectionTrait, message: NewMessage<'_>) -> Result<(), StoreError> {
+    insert(transaction, message, None).await
+}
+
+async fn insert(
     transaction: &impl ConnectionTrait,
-    event: &EventId,
-    channel: &str,
-    notice: &FindingNotice,
-    answers: Option<EventId>,
-    created_at: Timestamp,
+    message: NewMessage<'_>,
+    updates: Option<&EventId>,
 ) -> Result<(), StoreError> {
-    let now = database_now(transaction).await?;
+    let due = after(database_now(transaction).await?, message.gather);
     let row = row::ActiveModel {
-        event_id: Set(event.0.clone()),
-        channel: Set(channel.to_owned()),
-        notice: Set(serde_json::to_string(notice).map_err(|error| corrupt("a notice", error))?),
+        event_id: Set(message.event.0.clone()),
+        channel: Set(message.channel.to_owned()),
+        notice: Set(serde_json::to_string(message.notice).map_err(|error| corrupt("a notice", error))?),
         state: Set(PENDING.to_owned()),
         attempts: Set(0),
-        created_unix_ms: Set(to_unix_ms(created_at)),
-        next_attempt_unix_ms: Set(to_unix_ms(now)),
+        created_unix_ms: Set(to_unix_ms(message.created_at)),
+        next_attempt_unix_ms: Set(to_unix_ms(due)),
         claimed_until_unix_ms: Set(0),
         sent_unix_ms: Set(None),
         last_error: Set(None),
         receipt: Set(None),
-        answers: Set(answers.map(|event| event.0)),
+        answers: Set(message.answers.map(|event| event.0)),
+        audience: Set(message.audience),
+        bundle: Set(None),
+        updates: Set(updates.map(|event| event.0.clone())),
+        withdrawn_unix_ms: Set(None),
     };
     row::Entity::insert(row)
         .on_conflict_do_nothing()
@@ -156,142 +187,12 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// What has become of the message that another one answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answered {
-    /// It waits itself, until then at least.
-    Waits(Timestamp),
-    /// It was sent, and this names the thread that it stands in.
-    Sent(String),
-    /// It never will be, or nobody kept what names it.
-    Unnamed,
+fn after(time: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    time.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 impl Store {
-    /// Claims the message of this channel that has been due for longest, until `until`: a sweeper that dies with a claim
-    /// leaves the message to others after that. `None` if nothing is due that nobody else has claimed.
-    ///
-    /// # Errors
-    /// If the database does not answer or holds a notice of another version.
-    pub async fn claim_message(
-        &self,
-        channel: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let now_ms = to_unix_ms(now);
-        if now_ms < self.paused_until_unix_ms(channel).await? {
-            return Ok(None);
-        }
-        loop {
-            let due = row::Entity::find()
-                .filter(row::Column::State.eq(PENDING))
-                .filter(row::Column::Channel.eq(channel))
-                .filter(row::Column::NextAttemptUnixMs.lte(now_ms))
-                .filter(row::Column::ClaimedUntilUnixMs.lte(now_ms))
-                .order_by_asc(row::Column::NextAttemptUnixMs)
-                .order_by_asc(row::Column::EventId)
-                .one(self.connection())
-                .await
-                .doing("look for a message that is due")?;
-            let Some(message) = due else { return Ok(None) };
-            // Of several sweepers that saw the same row one wins; the others look for another one.
-            let won = row::Entity::update_many()
-                .col_expr(row::Column::ClaimedUntilUnixMs, Expr::value(to_unix_ms(until)))
-                .filter(row::Column::EventId.eq(&message.event_id))
-                .filter(row::Column::Channel.eq(channel))
-                .filter(row::Column::State.eq(PENDING))
-                .filter(row::Column::ClaimedUntilUnixMs.eq(message.claimed_until_unix_ms))
-                .exec(self.connection())
-                .await
-                .doing("claim a message")?;
-            if won.rows_affected == 1 {
-                return Ok(Some(Claimed {
-                    notice: notice(&message)?,
-                    event_id: EventId(message.event_id),
-                    answers: message.answers.map(EventId),
-                    channel: message.channel,
-                    attempts: message.attempts.unsigned_abs(),
-                    created_at: from_unix_ms(message.created_unix_ms)?,
-                }));
-            }
-        }
-    }
-
-    /// Notes that a message has been delivered, and what names it on its channel. One that stands in no thread begins one.
-    ///
-    /// # Errors
-    /// If the database does not answer; the message may then be sent once more.
-    pub async fn message_sent(&self, message: &Claimed, receipt: &Receipt, now: Timestamp) -> Result<(), StoreError> {
-        let answers = message.answers.as_ref().filter(|_| receipt.in_thread);
-        let update = row::ActiveModel {
-            state: Set(SENT.to_owned()),
-            attempts: Set(attempts(message)),
-            sent_unix_ms: Set(Some(to_unix_ms(now))),
-            claimed_until_unix_ms: Set(0),
-            last_error: Set(None),
-            receipt: Set(receipt.reference.clone()),
-            answers: Set(answers.map(|event| event.0.clone())),
-            ..Default::default()
-        };
-        self.update_message(message, update).await
-    }
-
-    /// Notes that an attempt failed: to be tried again then, or never.
-    ///
-    /// # Errors
-    /// If the database does not answer; the message is then tried again when the claim ends.
-    pub async fn message_failed(
-        &self,
-        message: &Claimed,
-        why: &str,
-        next_attempt: Option<Timestamp>,
-    ) -> Result<(), StoreError> {
-        let update = row::ActiveModel {
-            state: Set(if next_attempt.is_some() { PENDING } else { FAILED }.to_owned()),
-            attempts: Set(attempts(message)),
-            next_attempt_unix_ms: Set(next_attempt.map_or(0, to_unix_ms)),
-            claimed_until_unix_ms: Set(0),
-            last_error: Set(Some(why.to_owned())),
-            ..Default::default()
-        };
-        self.update_message(message, update).await
-    }
-
-    /// What has become of the message of this event on this channel, which another one answers.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn answered(&self, event: &EventId, channel: &str) -> Result<Answered, StoreError> {
-        let Some(mut row) = find(self.connection(), event, channel).await? else { return Ok(Answered::Unnamed) };
-        if row.state == PENDING {
-            let until = row.next_attempt_unix_ms.max(row.claimed_until_unix_ms);
-            return Ok(Answered::Waits(from_unix_ms(until)?));
-        }
-        // Up to the message that began the thread: each link was in it when it was sent. A finding that comes and goes for a day makes a few.
-        for _ in 0..MAX_THREAD {
-            let Some(above) = row.answers.take() else { break };
-            match find(self.connection(), &EventId(above), channel).await? {
-                Some(above) if above.receipt.is_some() => row = above,
-                _ => break,
-            }
-        }
-        Ok(row.receipt.map_or(Answered::Unnamed, Answered::Sent))
-    }
-
-    /// Leaves a claimed message until then, without having tried it.
-    ///
-    /// # Errors
-    /// If the database does not answer; the message is then left until its claim ends.
-    pub async fn postpone_message(&self, message: &Claimed, until: Timestamp) -> Result<(), StoreError> {
-        let update = row::ActiveModel {
-            next_attempt_unix_ms: Set(to_unix_ms(until)),
-            claimed_until_unix_ms: Set(0),
-            ..Default::default()
-        };
-        self.update_message(message, update).await
-    }
-
     /// Sends nothing on a channel before then: its server asked for it.
     ///
     /// # Errors
@@ -306,18 +207,7 @@ impl Store {
         Ok(until.and_then(|until| until.parse().ok()).unwrap_or(0))
     }
 
-    async fn update_message(&self, message: &Claimed, update: row::ActiveModel) -> Result<(), StoreError> {
-        row::Entity::update_many()
-            .set(update)
-            .filter(row::Column::EventId.eq(&message.event_id.0))
-            .filter(row::Column::Channel.eq(&message.channel))
-            .exec(self.connection())
-            .await
-            .doing("write what became of a message")?;
-        Ok(())
-    }
-
-    /// When the next pending message of these channels can be claimed.
+    /// When the next pending message or update of these channels can be claimed.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -326,7 +216,7 @@ impl Store {
         for channel in channels {
             let first = row::Entity::find()
                 .filter(row::Column::State.eq(PENDING))
-                .filter(row::Column::Channel.eq(*channel))
+                .filter(row::Column::Channel.is_in([(*channel).to_owned(), updates_of(channel)]))
                 .order_by_asc(row::Column::NextAttemptUnixMs)
                 .one(self.connection())
                 .await
@@ -344,14 +234,15 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn outbox_counts(&self) -> Result<OutboxCounts, StoreError> {
-        let count = async |state: &str| {
-            let rows = row::Entity::find().filter(row::Column::State.eq(state));
+        let count = async |state: MessageState| {
+            let rows = row::Entity::find().filter(state.condition());
             rows.count(self.connection()).await.doing("count the messages")
         };
-        Ok(OutboxCounts { pending: count(PENDING).await?, sent: count(SENT).await?, failed: count(FAILED).await? })
+        Ok(OutboxCounts {
+            pending: count(MessageState::Pending).await?,
+            sent: count(MessageState::Sent).await?,
+            failed: count(MessageState::Failed).await?,
+            withdrawn: count(MessageState::Withdrawn).await?,
+        })
     }
-}
-
-fn attempts(message: &Claimed) -> i32 {
-    i32::try_from(message.attempts.saturating_add(1)).unwrap_or(i32::MAX)
 }

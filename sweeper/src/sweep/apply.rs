@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     detectors::{Class, Coverage},
-    findings::{Finding, Machine, Status, notice, plan_notice},
+    findings::{Finding, Machine, Status, audience, end_notice, notice, plan_notice},
     inventory::{Inventory, Listing, Outcome as Listed},
+    outbox::can_update,
     reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
     store::{Finished, FinishedSweep, Lease, StoreError, events, evidence, findings, history, outbox, scopes, sweeps},
     verdict::words,
@@ -19,6 +20,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{Provider, ResourceKey, Verdict};
+use notifier::message::Ending;
 use recommender::{proposal::Proposal, rules::stop};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
@@ -144,7 +146,7 @@ fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Fini
 /// Whatever opens anew so soon continues the thread of before, and a plan that is made anew so soon is no news.
 const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
 
-/// Writes the messages that an event is told by, if it is told.
+/// Writes the messages that an event is told by, if it is told, or the updates by which messages show that a finding has ended.
 async fn enqueue(
     context: &Context,
     transaction: &DatabaseTransaction,
@@ -157,16 +159,52 @@ async fn enqueue(
         EventKind::Planned if !outbox::told_a_plan(transaction, &finding.id, recently).await? => {
             (plan_notice(finding), Some(finding.id.clone()))
         }
-        EventKind::Planned | EventKind::Changed | EventKind::Interrupted | EventKind::Resolved | EventKind::Gone => {
-            return Ok(());
-        }
+        EventKind::Planned | EventKind::Changed => return Ok(()),
+        EventKind::Interrupted => return end(context, transaction, finding, event, Ending::Interrupted).await,
+        EventKind::Resolved => return end(context, transaction, finding, event, Ending::Resolved).await,
+        EventKind::Gone => return end(context, transaction, finding, event, Ending::Gone).await,
     };
+    let audience = format!("{}|{}", event.kind.as_str(), audience(finding));
     for channel in &context.channels {
         let answers = match &before {
             Some(finding) => outbox::answered_by_later(transaction, &EventId(finding.0.clone()), channel).await?,
             None => None,
         };
-        outbox::put(transaction, &event.id, channel, &notice, answers, event.at).await?;
+        let message = outbox::NewMessage {
+            event: &event.id,
+            channel,
+            notice: &notice,
+            answers,
+            audience: Some(audience.clone()),
+            created_at: event.at,
+            gather: context.config.outbox.gather,
+        };
+        outbox::put(transaction, message).await?;
+    }
+    Ok(())
+}
+
+/// What was not told yet of a finding that has ended is not told any more; where its opening was, that is changed.
+async fn end(
+    context: &Context,
+    transaction: &DatabaseTransaction,
+    finding: &Finding,
+    event: &Event,
+    how: Ending,
+) -> Result<(), SweepError> {
+    outbox::withdraw(transaction, &finding.id).await?;
+    let (notice, opening) = (end_notice(finding, how), EventId(finding.id.0.clone()));
+    for channel in context.channels.iter().copied().filter(|channel| can_update(channel)) {
+        let message = outbox::NewMessage {
+            event: &event.id,
+            channel,
+            notice: &notice,
+            answers: None,
+            audience: None,
+            created_at: event.at,
+            gather: context.config.outbox.gather,
+        };
+        outbox::put_update(transaction, &opening, message).await?;
     }
     Ok(())
 }

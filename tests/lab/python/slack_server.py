@@ -1,4 +1,4 @@
-"""A local stand-in for Slack's Web API: `chat.postMessage` and nothing else.
+"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update` and nothing else.
 
 Usage: slack_server.py PORT FOLDER http|https
 
@@ -9,6 +9,7 @@ lengths, the second takes unknown types. The answers have the shape of Slack's o
 With `https`, the root certificate to trust lies in FOLDER/ca.pem.
 
 FOLDER/messages.jsonl  accepted messages, one JSON object a line
+FOLDER/updates.jsonl   accepted updates, likewise, with the `ts` of the message that each changes
 FOLDER/requests.jsonl  every request, with what it was answered
 FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
                        {"status": 429, "retry_after": 1} | {"error": "not_in_channel"} | {"stall_s": 8}
@@ -28,6 +29,8 @@ from slack_sdk.models.blocks import Block
 TOKEN = "xoxb-lab-1-secret"
 CHANNEL = "C0LABWASTE"
 CHANNEL_NAME = "#waste"
+# What chat.postMessage takes and chat.update does not: https://docs.slack.dev/reference/methods/chat.update#arguments
+NOT_IN_UPDATES = {"thread_ts", "unfurl_links", "unfurl_media"}
 
 PORT, FOLDER = int(sys.argv[1]), Path(sys.argv[2])
 SCHEMA = jsonschema.Draft7Validator(json.loads(Path(__file__).with_name("slack_message.schema.json").read_text()))
@@ -130,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
             return fault["status"], {"ok": False, "error": "internal_error"}, {}
         if fault.get("error"):
             return 200, {"ok": False, "error": fault["error"]}, {}
-        if self.path != "/api/chat.postMessage":
+        if self.path not in ("/api/chat.postMessage", "/api/chat.update"):
             return 200, {"ok": False, "error": "unknown_method"}, {}
         authorization = self.headers.get("authorization")
         if not authorization:
@@ -140,6 +143,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("content-type") != "application/json; charset=utf-8":
             return 200, {"ok": False, "error": "invalid_post_type"}, {}
         message = json.loads(body)
+        if self.path == "/api/chat.update":
+            return self.update(message)
         if message.get("channel") not in (CHANNEL, CHANNEL_NAME):
             return 200, {"ok": False, "error": "channel_not_found"}, {}
         fault = judge(message)
@@ -154,6 +159,21 @@ class Handler(BaseHTTPRequestHandler):
         append("messages.jsonl", {"ts": ts, **message})
         posted = {"type": "message", "subtype": "bot_message", "text": message["text"], "ts": ts, "bot_id": "B0LAB", "blocks": message["blocks"]}
         return 200, {"ok": True, "channel": CHANNEL, "ts": ts, "message": posted}, {}
+
+    def update(self, message):
+        """Judged as a message is; the channel must be named by its id, and the message be there."""
+        if message.get("channel") != CHANNEL:
+            return 200, {"ok": False, "error": "channel_not_found"}, {}
+        ts = message.pop("ts", None)
+        unknown = NOT_IN_UPDATES & message.keys()
+        fault = ("invalid_arguments", f"{unknown}") if unknown else judge(message)
+        if fault:
+            return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
+        if ts not in posted_at():
+            return 200, {"ok": False, "error": "message_not_found"}, {}
+        append("updates.jsonl", {"ts": ts, **message})
+        updated = {"text": message["text"], "user": "U0LAB", "blocks": message["blocks"]}
+        return 200, {"ok": True, "channel": CHANNEL, "ts": ts, "text": message["text"], "message": updated}, {}
 
 
 SERVER = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)

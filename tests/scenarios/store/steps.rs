@@ -9,6 +9,7 @@ use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 lab::on_both_databases! {
     findings_of_before_have_the_keys_of_their_resources_in_columns,
     heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_store_them,
+    messages_of_before_are_told_by_themselves,
 }
 
 /// The step that gave findings the keys of their resources.
@@ -112,4 +113,31 @@ async fn heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_s
     assert_eq!(dropped > 0, is_postgres);
     let left = everything(&store, &sample::node(1)).await.len();
     assert_eq!(left, if is_postgres { 0 } else { 902 });
+}
+
+async fn messages_of_before_are_told_by_themselves(url: String) {
+    let store = open(&url).await;
+    let connection = store.connection();
+    let steps = Migrator::migrations();
+    let at = steps.iter().position(|step| step.name() == "m0019_bundles").unwrap();
+    Migrator::down(connection, Some(u32::try_from(steps.len() - at).unwrap())).await.unwrap();
+    let notice = r#"{"finding_id":"f-1","headline":"h","resource":"r","verdict":"idle","since":"2026-05-01T12:00:00Z","as_of":"2026-05-01T12:00:00Z"}"#;
+    // As a sweeper of the version before writes them, which may run beside this one.
+    let write = async |number: u32| {
+        let insert = format!(
+            "INSERT INTO outbox (finding_id, channel, notice, state, attempts, created_unix_ms, next_attempt_unix_ms, claimed_until_unix_ms) \
+             VALUES ('f-{number}', 'slack', '{notice}', 'pending', 0, 1, {number}, 0)"
+        );
+        connection.execute_unprepared(&insert).await.unwrap();
+    };
+    write(1).await;
+    Migrator::up(connection, None).await.unwrap();
+    write(2).await;
+    let now = store.now().await.unwrap();
+    for event in ["f-1", "f-2"] {
+        let claimed =
+            store.claim_message("slack", now, now + jiff::SignedDuration::from_mins(1)).await.unwrap().unwrap();
+        assert_eq!((claimed.key(), claimed.bundle.as_deref()), (format!("{event}/slack"), None));
+    }
+    assert_eq!(store.messages(None, 10).await.unwrap().len(), 2);
 }

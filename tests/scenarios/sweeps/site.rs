@@ -39,6 +39,7 @@ impl Site {
         config.pricing.source = PricingSource::None;
         config.verdict.idle_after = Duration::from_secs(300);
         config.onprem.hourly_usd.insert("default".into(), "0.25".into());
+        config.outbox.gather = Duration::ZERO;
         let request = heartbeat::api::JoinRequest {
             node_id: node.clone(),
             boot_id: BOOT,

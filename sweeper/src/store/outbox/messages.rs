@@ -1,14 +1,14 @@
 //! What `sweeper messages` lists, and a new start for what was discarded.
 
-use super::{FAILED, PENDING, SENT, notice, row};
+use super::{FAILED, PENDING, SENT, UPDATE, notice, row};
 use crate::{
     reconcile::EventId,
     store::{Doing as _, Store, StoreError, corrupt, findings, from_unix_ms, to_unix_ms},
 };
 use jiff::Timestamp;
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
-    QueryTrait as _,
+    ActiveValue::Set, ColumnTrait as _, Condition, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _, QueryTrait as _,
 };
 
 /// In which state a message is.
@@ -21,16 +21,19 @@ pub enum MessageState {
     Sent,
     /// Discarded: refused for good, or for too long.
     Failed,
+    /// Not told, because nobody needed it any more: its finding ended first, or the message that it would change is gone.
+    Withdrawn,
 }
 
 impl MessageState {
-    /// The word for it, everywhere.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+    /// The rows in it. What is withdrawn has the state of what was discarded, because a sweeper of the version before knows no other one.
+    pub(super) fn condition(self) -> Condition {
+        let state = |state: &str| Condition::all().add(row::Column::State.eq(state));
         match self {
-            Self::Pending => PENDING,
-            Self::Sent => SENT,
-            Self::Failed => FAILED,
+            Self::Pending => state(PENDING),
+            Self::Sent => state(SENT),
+            Self::Failed => state(FAILED).add(row::Column::WithdrawnUnixMs.is_null()),
+            Self::Withdrawn => state(FAILED).add(row::Column::WithdrawnUnixMs.is_not_null()),
         }
     }
 }
@@ -62,6 +65,10 @@ pub struct Message {
     pub receipt: Option<String>,
     /// The event whose message it answers.
     pub answers: Option<EventId>,
+    /// The event whose message it changes.
+    pub updates: Option<EventId>,
+    /// What names all that is told by the same message, if it is more than this.
+    pub bundle: Option<String>,
 }
 
 fn message(row: row::Model) -> Result<Message, StoreError> {
@@ -69,6 +76,7 @@ fn message(row: row::Model) -> Result<Message, StoreError> {
     let state = match row.state.as_str() {
         PENDING => MessageState::Pending,
         SENT => MessageState::Sent,
+        FAILED if row.withdrawn_unix_ms.is_some() => MessageState::Withdrawn,
         FAILED => MessageState::Failed,
         other => return Err(corrupt(format!("the message of {}", row.event_id), format!("state `{other}`"))),
     };
@@ -84,8 +92,10 @@ fn message(row: row::Model) -> Result<Message, StoreError> {
         last_error: row.last_error,
         receipt: row.receipt,
         answers: row.answers.map(EventId),
+        updates: row.updates.map(EventId),
+        bundle: row.bundle,
         event: EventId(row.event_id),
-        channel: row.channel,
+        channel: row.channel.strip_suffix(UPDATE).unwrap_or(&row.channel).to_owned(),
     })
 }
 
@@ -96,7 +106,7 @@ impl Store {
     /// If the database does not answer or holds a notice of another version.
     pub async fn messages(&self, state: Option<MessageState>, most: u64) -> Result<Vec<Message>, StoreError> {
         let rows = row::Entity::find()
-            .apply_if(state, |messages, state| messages.filter(row::Column::State.eq(state.as_str())))
+            .apply_if(state, |messages, state| messages.filter(state.condition()))
             .order_by_desc(row::Column::CreatedUnixMs)
             .order_by_asc(row::Column::EventId)
             .order_by_asc(row::Column::Channel)
@@ -107,8 +117,8 @@ impl Store {
         rows.into_iter().map(message).collect()
     }
 
-    /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events; or without any, all whose findings are
-    /// open. Says how many, and how many were left because their findings have ended.
+    /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events, withdrawn ones as well; or without any, all
+    /// updates and all whose findings are open. What was a bundle gathers anew. Says how many, and how many were left because their findings have ended.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -125,6 +135,8 @@ impl Store {
                     created_unix_ms: Set(to_unix_ms(now)),
                     next_attempt_unix_ms: Set(to_unix_ms(now)),
                     claimed_until_unix_ms: Set(0),
+                    bundle: Set(None),
+                    withdrawn_unix_ms: Set(None),
                     ..Default::default()
                 })
                 .filter(row::Column::State.eq(FAILED))
@@ -137,19 +149,25 @@ impl Store {
         Ok((requeued, ended))
     }
 
-    /// The events whose messages were discarded and whose findings are open, and how many messages are about others.
+    /// The events whose messages were discarded and whose findings are open, and those of updates; and how many messages are about others.
     async fn discarded_by_finding(&self) -> Result<(Vec<String>, u64), StoreError> {
-        let events: Vec<String> = row::Entity::find()
+        let discarded: Vec<(String, Option<String>)> = row::Entity::find()
             .select_only()
             .column(row::Column::EventId)
-            .filter(row::Column::State.eq(FAILED))
+            .column(row::Column::Updates)
+            .filter(MessageState::Failed.condition())
             .into_tuple()
             .all(self.connection())
             .await
             .doing("list the messages that were discarded")?;
+        let (updates, messages): (Vec<_>, Vec<_>) = discarded.into_iter().partition(|(_, updates)| updates.is_some());
+        let event = |(event, _): (String, Option<String>)| event;
+        let events: Vec<String> = messages.into_iter().map(event).collect();
         let finding = |event: &String| event.split('/').next().unwrap_or_default().to_owned();
         let open = findings::open_among(self.connection(), events.iter().map(finding).collect()).await?;
-        let (wanted, others): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| open.contains(&finding(event)));
+        let (mut wanted, others): (Vec<_>, Vec<_>) =
+            events.into_iter().partition(|event| open.contains(&finding(event)));
+        wanted.extend(updates.into_iter().map(event));
         Ok((wanted, u64::try_from(others.len()).unwrap_or(u64::MAX)))
     }
 }

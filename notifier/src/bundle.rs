@@ -1,0 +1,249 @@
+//! Several findings that are told by one message: a first sweep that finds 300 idle machines is a handful of messages. Pure.
+//!
+//! The dearest are shown, a line each; the rest is counted, and one command away. A price that is not known is counted as
+//! that: a sum never takes it for zero. Every text is one clean line of bounded length, as in [`crate::message`].
+
+use model::{HourlyRate, Usd};
+
+use crate::{
+    message::{FindingNotice, Severity, how_long, moment, severity, word},
+    text::{clean, fit},
+};
+
+/// Findings that a message shows: as many as a person reads.
+const SHOWN: usize = 20;
+/// Longest name, kind or place in a line, in UTF-16 units.
+const PART_LIMIT: usize = 60;
+/// Longest owner or account in a headline, so that what follows it is not cut off.
+const OWNER_LIMIT: usize = 40;
+/// Longest finding id; real ones have fourteen.
+const ID_LIMIT: usize = 32;
+/// Longest headline: what Slack takes as a header, with its emoji.
+const HEADLINE_LIMIT: usize = 140;
+/// Lists what is left out.
+const COMMAND: &str = "sweeper findings";
+
+/// What happened to the findings of a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// They were found.
+    Opened,
+    /// Plans were made that would end them.
+    Planned,
+}
+
+/// One finding of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// What is told of it.
+    pub notice: FindingNotice,
+    /// The same as of its end, if it is over.
+    pub end: Option<FindingNotice>,
+}
+
+/// Findings of one owner, or of one account, and of one class of waste.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// What happened to them.
+    pub news: News,
+    /// All of them, in any order.
+    pub members: Vec<Member>,
+}
+
+/// What one message says.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// One finding.
+    One(&'a FindingNotice),
+    /// Several.
+    Several(&'a Bundle),
+}
+
+/// One finding in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) details: String,
+    pub(crate) finding_id: String,
+    /// How it ended.
+    pub(crate) ended: Option<String>,
+}
+
+/// A bundle made safe and put in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BundleView {
+    pub(crate) severity: Severity,
+    pub(crate) headline: String,
+    pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) left_out: usize,
+    /// Lists what is left out.
+    pub(crate) command: &'static str,
+    pub(crate) findings: usize,
+}
+
+/// Puts a bundle into words.
+pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
+    let mut members: Vec<&Member> = bundle.members.iter().collect();
+    // By what was said at first, so that no line moves when the message is updated; what is not known comes last.
+    let weight = |notice: &FindingNotice| match bundle.news {
+        News::Opened => notice.rate,
+        News::Planned => notice.saving,
+    };
+    members.sort_by(|a, b| {
+        let by_weight = weight(&b.notice).cmp(&weight(&a.notice));
+        by_weight.then_with(|| a.notice.finding_id.cmp(&b.notice.finding_id))
+    });
+    let left: Vec<&FindingNotice> =
+        members.iter().filter(|member| member.end.is_none()).map(|member| &member.notice).collect();
+    let first = members.first().map(|member| &member.notice);
+    BundleView {
+        severity: match (left.is_empty(), first) {
+            (false, Some(first)) => severity(first),
+            _ => Severity::Over,
+        },
+        headline: fit(&headline(bundle, &left, first), HEADLINE_LIMIT),
+        facts: facts(bundle, &left),
+        lines: members.iter().take(SHOWN).map(|member| line(bundle.news, member)).collect(),
+        left_out: members.len().saturating_sub(SHOWN),
+        command: COMMAND,
+        findings: members.len(),
+    }
+}
+
+/// `12 idle machines of ada: $4.61/h`, and once some have ended, `9 of 12 idle machines of ada are left: $3.20/h`.
+fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNotice>) -> String {
+    let count = bundle.members.len();
+    let state = first.map(|first| first.state.as_deref().unwrap_or(&first.verdict));
+    let (adjective, clause) = match state {
+        Some("idle") => ("idle ", ""),
+        Some("quiet") => ("", " that look unused from outside"),
+        _ => ("wasteful ", ""),
+    };
+    let whose = whose(first);
+    let each = format!("{adjective}machines{clause}{whose}");
+    match (bundle.news, left.len()) {
+        (News::Planned, _) => {
+            let savings = Sum::of(left.iter().map(|notice| notice.saving.map(HourlyRate::per_hour)));
+            format!("Plans would end the waste on {count} machines{whose}: {}", savings.as_saving())
+        }
+        (News::Opened, 0) => format!("None of {count} {each} is left"),
+        (News::Opened, open) => {
+            let costs = together(left);
+            match open {
+                _ if open == count => format!("{count} {each}: {costs}"),
+                1 => format!("1 of {count} {each} is left: {costs}"),
+                _ => format!("{open} of {count} {each} are left: {costs}"),
+            }
+        }
+    }
+}
+
+/// What these cost together.
+fn together(notices: &[&FindingNotice]) -> String {
+    Sum::of(notices.iter().map(|notice| notice.rate.map(HourlyRate::per_hour))).as_cost("/h")
+}
+
+fn whose(first: Option<&FindingNotice>) -> String {
+    let fitting = |text: &str| fit(&clean(text), OWNER_LIMIT);
+    let told = |text: &Option<String>| text.as_deref().map(fitting).filter(|text| !text.is_empty());
+    match (first.and_then(|first| told(&first.owner)), first.and_then(|first| told(&first.account))) {
+        (Some(owner), _) => format!(" of {owner}"),
+        (None, Some(account)) => format!(" without an owner tag ({account})"),
+        (None, None) => " without an owner tag".to_owned(),
+    }
+}
+
+/// What the headline does not say.
+fn facts(bundle: &Bundle, left: &[&FindingNotice]) -> Vec<(&'static str, String)> {
+    let latest = |member: &Member| member.end.as_ref().map_or(member.notice.spent, |end| end.spent);
+    let spent = Sum::of(bundle.members.iter().map(latest)).as_cost("");
+    match bundle.news {
+        News::Opened => vec![("Spent so far", spent)],
+        News::Planned => vec![("Cost together", together(left)), ("Spent so far", spent)],
+    }
+}
+
+/// Amounts, and how many there are that nobody knows.
+struct Sum {
+    known: Usd,
+    count: usize,
+    unknown: usize,
+}
+
+impl Sum {
+    fn of(amounts: impl Iterator<Item = Option<Usd>>) -> Self {
+        let mut sum = Self { known: Usd::from_micros(0), count: 0, unknown: 0 };
+        for amount in amounts {
+            match amount {
+                Some(amount) => {
+                    sum.known = sum.known.saturating_add(amount);
+                    sum.count += 1;
+                }
+                None => sum.unknown += 1,
+            }
+        }
+        sum
+    }
+
+    /// `$4.61/h, and 2 without a known price`.
+    fn as_cost(&self, unit: &str) -> String {
+        match (self.count, self.unknown) {
+            (0, _) => "no price is known".to_owned(),
+            (_, 0) => format!("{}{unit}", self.known.in_cents()),
+            (_, unknown) => format!("{}{unit}, and {unknown} without a known price", self.known.in_cents()),
+        }
+    }
+
+    /// `they would save $4.10/h, and 2 an unknown amount`.
+    fn as_saving(&self) -> String {
+        let known = self.known.in_cents();
+        match (self.count, self.unknown) {
+            (0, _) => "what they would save is not known".to_owned(),
+            (_, 0) => format!("they would save {known}/h"),
+            (_, unknown) => format!("they would save {known}/h, and {unknown} an unknown amount"),
+        }
+    }
+}
+
+fn line(news: News, Member { notice, end }: &Member) -> Line {
+    let told = |text: &Option<String>| text.as_deref().map(part).filter(|text| !text.is_empty());
+    let or_unknown = |text: Option<String>, what: &str| text.unwrap_or_else(|| format!("{what} not known"));
+    // Slack takes no empty text.
+    let named = |text: String| if text.is_empty() { "not named".to_owned() } else { text };
+    let name = told(&notice.resource_name).unwrap_or_else(|| named(part(&notice.resource)));
+    let mut details: Vec<String> = [told(&notice.resource_kind), told(&notice.place)].into_iter().flatten().collect();
+    match news {
+        News::Opened => {
+            details.push(format!("since {} ({})", moment(notice.since), how_long(notice.since, notice.as_of)));
+            details.push(or_unknown(notice.rate.map(|rate| rate.to_string()), "price"));
+        }
+        News::Planned => {
+            details.extend(told(&notice.proposal_summary));
+            let saves = notice.saving.map(|saving| format!("saves {saving}"));
+            details.push(or_unknown(saves, "saving"));
+        }
+    }
+    let ended = end.as_ref().map(ended);
+    Line { name, details: details.join(", "), finding_id: named(fit(&word(&notice.finding_id), ID_LIMIT)), ended }
+}
+
+/// `ended 2026-03-02 05:10 UTC after 5 h, $2.31: work ran on it`.
+fn ended(end: &FindingNotice) -> String {
+    let lasted = how_long(end.since, end.as_of);
+    let spent = end.spent.map_or_else(|| "cost not known".to_owned(), Usd::in_cents);
+    match &end.ended {
+        Some(ended) => {
+            format!(
+                "ended {} after {lasted}, {spent}: {}",
+                moment(ended.at),
+                fit(&clean(&ended.because), PART_LIMIT * 2)
+            )
+        }
+        None => format!("ended after {lasted}, {spent}"),
+    }
+}
+
+fn part(text: &str) -> String {
+    fit(&clean(text), PART_LIMIT)
+}

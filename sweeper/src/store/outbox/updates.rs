@@ -1,0 +1,206 @@
+//! Updates: that a finding has ended, shown in the message that told its opening.
+//!
+//! An update is a row of the end's event. It waits until the opening has been sent, and is withdrawn if that never was. Of updates of one message all that are
+//! due are made by one call, which shows everything that has ended, and one sweeper at a time makes them: an older state never comes after a newer one.
+
+use super::{
+    Claimed, Due, FAILED, NewMessage, PENDING, SENT, claim,
+    claim::{Found, due},
+    find, insert, notice, of_finding, row, updates_of,
+};
+use crate::{
+    findings::FindingId,
+    reconcile::EventId,
+    store::{Doing as _, Store, StoreError, database_now, to_unix_ms},
+};
+use jiff::{SignedDuration, Timestamp};
+use notifier::message::FindingNotice;
+use sea_orm::{
+    ColumnTrait as _, ConnectionTrait, DatabaseTransaction, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _, sea_query::Expr,
+};
+use std::collections::HashMap;
+
+/// Why what is not told of an ended finding is not.
+const ENDED_FIRST: &str = "its finding ended before it was told";
+/// Why an update has nothing to show itself in.
+const NOT_TOLD: &str = "there is no message to update: the opening was not told, or nobody kept what names its message";
+/// An update that another one is in the way of is looked at again after so long.
+const AGAIN: SignedDuration = SignedDuration::from_secs(2);
+
+/// Updates of one message that this sweeper has claimed, with all that the message is to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedUpdate {
+    /// The updates.
+    pub claimed: Claimed,
+    /// What names the message.
+    pub posted: String,
+    /// The key under which it was sent.
+    pub key: String,
+    /// The openings that the message tells, at least one.
+    pub told: Vec<Told>,
+}
+
+/// A finding that a message tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Its opening.
+    pub opening: FindingNotice,
+    /// Its end, if it has ended.
+    pub end: Option<FindingNotice>,
+}
+
+/// Withdraws what was to be told of a finding that has ended: nobody needs to learn of it now. What a sweeper has claimed may be with a server already; it
+/// is left to that sweeper.
+pub(crate) async fn withdraw(transaction: &impl ConnectionTrait, finding: &FindingId) -> Result<(), StoreError> {
+    let now = to_unix_ms(database_now(transaction).await?);
+    row::Entity::update_many()
+        .col_expr(row::Column::State, Expr::value(FAILED))
+        .col_expr(row::Column::WithdrawnUnixMs, Expr::value(now))
+        .col_expr(row::Column::LastError, Expr::value(ENDED_FIRST))
+        .filter(of_finding(finding))
+        .filter(row::Column::State.eq(PENDING))
+        .filter(row::Column::ClaimedUntilUnixMs.lte(now))
+        .exec(transaction)
+        .await
+        .doing("withdraw messages")?;
+    Ok(())
+}
+
+/// Puts an update of the message that told this opening on the channel into the outbox, if there is one or may be one soon.
+pub(crate) async fn put_update(
+    transaction: &impl ConnectionTrait,
+    opening: &EventId,
+    end: NewMessage<'_>,
+) -> Result<(), StoreError> {
+    let told = find(transaction, opening, end.channel).await?;
+    let may_be_there = |row: &row::Model| row.state == PENDING || (row.state == SENT && row.receipt.is_some());
+    if told.as_ref().is_some_and(may_be_there) {
+        let channel = updates_of(end.channel);
+        insert(transaction, NewMessage { channel: &channel, ..end }, Some(opening)).await?;
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Claims the update of a message of this channel that has been due for longest, with all others of the same message that are due, until `until`. `None` if
+    /// nothing is due that nobody else has claimed.
+    ///
+    /// # Errors
+    /// If the database does not answer or holds a notice of another version.
+    pub async fn claim_update(
+        &self,
+        channel: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<ClaimedUpdate>, StoreError> {
+        if to_unix_ms(now) < self.paused_until_unix_ms(channel).await? {
+            return Ok(None);
+        }
+        while self.is_due(&updates_of(channel), now).await? {
+            let transaction = self.begin_claim().await?;
+            let found = claim_first(&transaction, channel, now, until).await?;
+            transaction.commit().await.doing("commit a claim")?;
+            match found {
+                Found::Nothing => break,
+                Found::PutAside => {}
+                Found::Claimed(claimed) => return Ok(Some(claimed)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+async fn claim_first(
+    transaction: &DatabaseTransaction,
+    channel: &str,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Found<ClaimedUpdate>, StoreError> {
+    let (updates, now_ms) = (updates_of(channel), to_unix_ms(now));
+    let Some(head) = claim::first(transaction, &updates, now).await? else { return Ok(Found::Nothing) };
+    let opening = match &head.updates {
+        Some(opening) => find(transaction, &EventId(opening.clone()), channel).await?,
+        None => None,
+    };
+    let postpone = |to: i64| change(&updates, &head.event_id).col_expr(row::Column::NextAttemptUnixMs, Expr::value(to));
+    let soon = to_unix_ms(now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
+    let opening = match opening {
+        Some(opening) if opening.state == PENDING => {
+            // Who has claimed it needs a second of the claim's length, as a rule.
+            postpone(opening.next_attempt_unix_ms.max(soon)).exec(transaction).await.doing("postpone an update")?;
+            return Ok(Found::PutAside);
+        }
+        opening => opening.filter(|opening| opening.state == SENT),
+    };
+    let Some((opening, posted)) = opening.and_then(|opening| opening.receipt.clone().map(|posted| (opening, posted)))
+    else {
+        change(&updates, &head.event_id)
+            .col_expr(row::Column::State, Expr::value(FAILED))
+            .col_expr(row::Column::WithdrawnUnixMs, Expr::value(now_ms))
+            .col_expr(row::Column::LastError, Expr::value(NOT_TOLD))
+            .exec(transaction)
+            .await
+            .doing("withdraw an update")?;
+        return Ok(Found::PutAside);
+    };
+    let openings = told_by(transaction, &opening, &posted).await?;
+    let of_these = row::Column::Updates.is_in(openings.iter().map(|opening| opening.event_id.as_str()));
+    let ends = row::Entity::find()
+        .filter(row::Column::Channel.eq(&updates))
+        .filter(of_these.clone())
+        .all(transaction)
+        .await
+        .doing("look which findings of a message have ended")?;
+    if ends.iter().any(|end| end.state == PENDING && end.claimed_until_unix_ms > now_ms) {
+        row::Entity::update_many()
+            .col_expr(row::Column::NextAttemptUnixMs, Expr::value(soon))
+            .filter(row::Column::Channel.eq(&updates))
+            .filter(of_these)
+            .filter(row::Column::NextAttemptUnixMs.lte(now_ms))
+            .exec(transaction)
+            .await
+            .doing("postpone updates")?;
+        return Ok(Found::PutAside);
+    }
+    let due = due(&updates, now_ms).filter(of_these).lock_exclusive().all(transaction);
+    let due = due.await.doing("look for updates of the same message")?;
+    row::Entity::update_many()
+        .col_expr(row::Column::ClaimedUntilUnixMs, Expr::value(to_unix_ms(until)))
+        .filter(row::Column::Channel.eq(&updates))
+        .filter(row::Column::EventId.is_in(due.iter().map(|row| row.event_id.as_str())))
+        .exec(transaction)
+        .await
+        .doing("claim updates")?;
+    let ends = ends.iter().filter_map(|end| Some((end.updates.clone()?, notice(end))));
+    let mut ends: HashMap<String, Result<FindingNotice, StoreError>> = ends.collect();
+    let told = openings
+        .iter()
+        .map(|opening| Ok(Told { opening: notice(opening)?, end: ends.remove(&opening.event_id).transpose()? }));
+    let key = format!("{}/{channel}", opening.bundle.as_ref().unwrap_or(&opening.event_id));
+    let told = told.collect::<Result<_, StoreError>>()?;
+    let messages = due.into_iter().map(Due::of).collect::<Result<_, _>>()?;
+    let claimed = Claimed { channel: updates, messages, bundle: None, thread: None };
+    Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, told }))
+}
+
+/// The openings that a message told: this one, and those of its bundle. What a sweeper of the version before told of a bundle has a message of its own.
+async fn told_by(
+    transaction: &DatabaseTransaction,
+    opening: &row::Model,
+    posted: &str,
+) -> Result<Vec<row::Model>, StoreError> {
+    let Some(bundle) = &opening.bundle else { return Ok(vec![opening.clone()]) };
+    row::Entity::find()
+        .filter(row::Column::Channel.eq(&opening.channel))
+        .filter(row::Column::Bundle.eq(bundle))
+        .filter(row::Column::Receipt.eq(posted))
+        .order_by_asc(row::Column::EventId)
+        .all(transaction)
+        .await
+        .doing("look what a message told")
+}
+
+fn change(channel: &str, event: &str) -> sea_orm::UpdateMany<row::Entity> {
+    row::Entity::update_many().filter(row::Column::Channel.eq(channel)).filter(row::Column::EventId.eq(event))
+}
