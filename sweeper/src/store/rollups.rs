@@ -18,7 +18,7 @@ use crate::rollup::{Adding, Period, Rollup, Tier};
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};
 use notes::{end_notes, find_due, note};
-use sea_orm::{ConnectionTrait as _, DatabaseTransaction, Statement, TransactionTrait as _};
+use sea_orm::{ConnectionTrait as _, DatabaseTransaction, QueryResult, Statement, TransactionTrait as _};
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
@@ -57,6 +57,8 @@ type Place = (String, String, i64);
 struct Found {
     /// Length of its packed message.
     bytes: usize,
+    /// The end of its interval, by which PostgreSQL finds its day.
+    end_unix_ms: i64,
     /// Whether it is only what the next one is counted from.
     is_earlier: bool,
 }
@@ -231,7 +233,7 @@ async fn of_places(
         });
         let few: Vec<_> = few.cloned().collect();
         at += few.len();
-        let mut messages = messages(transaction, few.iter().map(|(place, _)| place.clone())).await?;
+        let mut messages = messages(transaction, &few).await?;
         for (place, found) in few {
             let Some(message) = messages.remove(&place) else { continue };
             let (node, boot, sequence) = place;
@@ -257,7 +259,7 @@ async fn ended_within(
     keys: &[Key],
 ) -> Result<BTreeMap<Key, BTreeMap<Place, Found>>, StoreError> {
     let body = format!(
-        "SELECT * FROM (SELECT heartbeats.node_id AS node_id, given.start AS start, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, \
+        "SELECT * FROM (SELECT heartbeats.node_id AS node_id, given.start AS start, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, heartbeats.end_unix_ms AS end_unix_ms, \
          CAST(LENGTH(heartbeats.message) AS BIGINT) AS bytes, ROW_NUMBER() OVER (PARTITION BY heartbeats.node_id, given.start \
          ORDER BY heartbeats.end_unix_ms DESC, heartbeats.sequence DESC, heartbeats.boot_id) AS number \
          FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.end_unix_ms > given.start \
@@ -267,11 +269,8 @@ async fn ended_within(
     for row in query(transaction, periods_given(keys), &body, "find the heartbeats of periods").await? {
         let node: String = get(&row, "node_id")?;
         let key = (node.clone(), Period { tier: Tier::FiveMinutes, start_unix_ms: get(&row, "start")? });
-        let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
-        places
-            .entry(key)
-            .or_default()
-            .insert((node, get(&row, "boot_id")?, get(&row, "sequence")?), Found { bytes, is_earlier: false });
+        let found = found(&row, false)?;
+        places.entry(key).or_default().insert((node, get(&row, "boot_id")?, get(&row, "sequence")?), found);
     }
     Ok(places)
 }
@@ -290,7 +289,7 @@ async fn add_earlier(
             }
         }
     }
-    let body = "SELECT given.node_id AS node_id, given.boot_id AS boot_id, given.sequence AS later, heartbeats.sequence AS sequence, \
+    let body = "SELECT given.node_id AS node_id, given.boot_id AS boot_id, given.sequence AS later, heartbeats.sequence AS sequence, heartbeats.end_unix_ms AS end_unix_ms, \
                 CAST(LENGTH(heartbeats.message) AS BIGINT) AS bytes FROM given JOIN heartbeats \
                 ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id \
                 AND heartbeats.sequence = (SELECT MAX(earlier.sequence) FROM heartbeats earlier WHERE earlier.node_id = given.node_id \
@@ -299,28 +298,31 @@ async fn add_earlier(
     for few in wanted.chunks(MAX_ROWS) {
         for row in query(transaction, places_given(few.iter().cloned()), body, "find earlier heartbeats").await? {
             let (node, boot): (String, String) = (get(&row, "node_id")?, get(&row, "boot_id")?);
-            let bytes = usize::try_from(get::<i64>(&row, "bytes")?).unwrap_or(0);
+            let found = found(&row, true)?;
             let earlier = (node.clone(), boot.clone(), get(&row, "sequence")?);
             for key in asked.get(&(node, boot, get(&row, "later")?)).into_iter().flatten() {
-                places
-                    .entry(key.clone())
-                    .or_default()
-                    .entry(earlier.clone())
-                    .or_insert(Found { bytes, is_earlier: true });
+                places.entry(key.clone()).or_default().entry(earlier.clone()).or_insert(found);
             }
         }
     }
     Ok(())
 }
 
+fn found(row: &QueryResult, is_earlier: bool) -> Result<Found, StoreError> {
+    let bytes = usize::try_from(get::<i64>(row, "bytes")?).unwrap_or(0);
+    Ok(Found { bytes, end_unix_ms: get(row, "end_unix_ms")?, is_earlier })
+}
+
 async fn messages(
     transaction: &DatabaseTransaction,
-    places: impl Iterator<Item = Place>,
+    places: &[(Place, Found)],
 ) -> Result<BTreeMap<Place, Vec<u8>>, StoreError> {
     let body = "SELECT heartbeats.node_id AS node_id, heartbeats.boot_id AS boot_id, heartbeats.sequence AS sequence, message \
                 FROM given JOIN heartbeats ON heartbeats.node_id = given.node_id AND heartbeats.boot_id = given.boot_id \
-                AND heartbeats.sequence = given.sequence";
-    let rows = query(transaction, places_given(places), body, "read heartbeats of a period").await?;
+                AND heartbeats.sequence = given.sequence AND heartbeats.end_unix_ms = given.end_unix_ms";
+    let mut columns = places_given(places.iter().map(|(place, _)| place.clone()));
+    columns.push(("end_unix_ms", Column::Integer(places.iter().map(|(_, found)| found.end_unix_ms).collect())));
+    let rows = query(transaction, columns, body, "read heartbeats of a period").await?;
     rows.iter()
         .map(|row| Ok(((get(row, "node_id")?, get(row, "boot_id")?, get(row, "sequence")?), get(row, "message")?)))
         .collect()
