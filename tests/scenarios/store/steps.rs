@@ -135,8 +135,7 @@ async fn messages_of_before_are_told_by_themselves(url: String) {
     write(2).await;
     let now = store.now().await.unwrap();
     for event in ["f-1", "f-2"] {
-        let claimed =
-            store.claim_message("slack", now, now + jiff::SignedDuration::from_mins(1)).await.unwrap().unwrap();
+        let claimed = store.claim_message("slack", now, now + SignedDuration::from_mins(1)).await.unwrap().unwrap();
         assert_eq!((claimed.key(), claimed.bundle.as_deref()), (format!("{event}/slack"), None));
     }
     assert_eq!(store.messages(None, 10).await.unwrap().len(), 2);
