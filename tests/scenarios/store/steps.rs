@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use lab::sample;
 use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
+use sweeper::store::Store;
 
 lab::on_both_databases! {
     findings_of_before_have_the_keys_of_their_resources_in_columns,
@@ -58,9 +59,19 @@ async fn findings_of_before_have_the_keys_of_their_resources_in_columns(url: Str
     }
 }
 
-/// How a sweeper of the version before that step stores heartbeats, and deletes those that are old.
-fn of_before(is_postgres: bool, from_sequence: u64, to_sequence: u64) -> [String; 2] {
-    let columns = "start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, counters_since_boottime_ns, collector, received_at_unix_ms, message";
+/// The columns of heartbeats that are not of their key.
+async fn columns(store: &Store) -> String {
+    let is_postgres = store.connection().get_database_backend() == DbBackend::Postgres;
+    let all = if is_postgres {
+        "SELECT column_name::text AS line FROM information_schema.columns WHERE table_name = 'heartbeats' ORDER BY ordinal_position"
+    } else {
+        "SELECT name AS line FROM pragma_table_info('heartbeats') ORDER BY cid"
+    };
+    lines(store, all).await.split_off(3).join(", ")
+}
+
+/// How a sweeper that knows these columns stores heartbeats, and deletes those that are old.
+fn of_before(is_postgres: bool, columns: &str, from_sequence: u64, to_sequence: u64) -> [String; 2] {
     let insert = format!(
         "WITH given AS (SELECT * FROM heartbeats WHERE sequence = {from_sequence}) \
          INSERT INTO heartbeats (node_id, boot_id, sequence, {columns}) \
@@ -90,6 +101,7 @@ async fn heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_s
     let all = "SELECT CAST(sequence AS TEXT) || ' ' || CAST(end_unix_ms AS TEXT) || ' ' || CAST(LENGTH(message) AS TEXT) AS line FROM heartbeats ORDER BY sequence";
     let before = lines(&store, all).await;
     Migrator::down(connection, steps_from(INTERVALS)).await.unwrap();
+    let columns = columns(&store).await;
     assert_eq!(lines(&store, all).await, before, "in one table, as the version before has them");
     Migrator::up(connection, None).await.unwrap();
     assert_eq!(lines(&store, all).await, before);
@@ -97,7 +109,7 @@ async fn heartbeats_of_before_are_carried_over_and_sweepers_of_before_go_on_to_s
     assert_eq!(send_at(&store, boot, &[903, 904], 1, now + day).await, answer(1, 1, 904, 0));
 
     // A replica of the version before stores what is new, once, and deletes none that it does not mean.
-    let [insert, delete] = of_before(is_postgres, 904, 905);
+    let [insert, delete] = of_before(is_postgres, &columns, 904, 905);
     assert_eq!(lines(&store, &insert).await, ["905"]);
     assert_eq!(lines(&store, &insert).await, [""; 0]);
     let unknown = "SELECT CAST(sequence AS TEXT) AS line FROM heartbeats WHERE sequence > 903 AND cpu_busy_ns IS NULL";
