@@ -269,7 +269,7 @@ impl Site {
 /// Ten minutes of heartbeats, up to now, from a node on which nothing happens.
 async fn rest(store: &Store, node: &NodeId) {
     let (boot, now) = (sample::boot(7), Timestamp::now());
-    store.join_node(&sample::join(node, boot), &TokenHash::of("token"), now).await.unwrap();
+    store.join_node(&sample::join(node, boot), &TokenHash::of(&node.to_string()), now).await.unwrap();
     store.store_heartbeats(&sample::checked(&sample::rest(node, boot, now)), now).await.unwrap();
 }
 
