@@ -193,10 +193,11 @@ async fn planned(folder: &Path, sweeps: u32) -> (Moto, Stage, String) {
     (moto, stage, instance)
 }
 
-/// The plan is withdrawn while the instance is protected, and made anew afterwards.
+/// The plan is withdrawn while the instance is exempt, and made anew afterwards.
 async fn withdraw_and_make_anew(moto: &Moto, stage: &Stage, instance: &str) {
-    for (stop, is_planned) in [(true, false), (false, true)] {
-        let change = Instance { disable_api_stop: Some(stop), ..Instance::default() };
+    for (exempt, is_planned) in [("true", false), ("false", true)] {
+        let tag = ("cloud-sweeper:exempt".to_owned(), exempt.to_owned());
+        let change = Instance { tags: [tag].into(), ..Instance::default() };
         moto.change_in(ACCOUNT, REGION, instance, &change).await;
         assert_eq!(stage.sweep().await["findings"][0]["proposal"].is_string(), is_planned);
     }
