@@ -115,13 +115,14 @@ pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
 fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNotice>) -> String {
     let count = bundle.members.len();
     let state = first.map(|first| first.state.as_deref().unwrap_or(&first.verdict));
-    let (adjective, clause) = match state {
-        Some("idle") => ("idle ", ""),
-        Some("quiet") => ("", " that look unused from outside"),
-        _ => ("wasteful ", ""),
+    let adjective = match state {
+        Some("idle") => "idle",
+        // As seen from outside.
+        Some("quiet") => "seemingly unused",
+        _ => "wasteful",
     };
     let whose = whose(first);
-    let each = format!("{adjective}machines{clause}{whose}");
+    let each = format!("{adjective} machines{whose}");
     match (bundle.news, left.len()) {
         (News::Planned, _) => {
             let savings = Sum::of(left.iter().map(|notice| notice.saving.map(HourlyRate::per_hour)));

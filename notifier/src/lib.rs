@@ -18,6 +18,8 @@ pub mod message;
 pub mod retry;
 pub mod slack;
 
+#[cfg(test)]
+mod bundle_tests;
 mod error;
 #[cfg(test)]
 mod samples;

@@ -191,11 +191,12 @@ pub fn end_headline(
     let what = fit(&clean(what), 60);
     let state = match state {
         "idle" => "idle",
-        "quiet" => "unused, as seen from outside,",
+        // As seen from outside.
+        "quiet" => "seemingly unused",
         _ => "wasteful",
     };
     let lead = match how {
-        Ending::Resolved => format!("is no longer {}", state.trim_end_matches(',')),
+        Ending::Resolved => format!("is no longer {state}"),
         Ending::Interrupted => "has worked in between".to_owned(),
         Ending::Gone => "is there no more".to_owned(),
     };

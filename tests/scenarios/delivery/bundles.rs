@@ -8,6 +8,7 @@ use lab::{
     aws::{ACCOUNT, Instance, Moto},
     quiet, slack, smtp, wait,
 };
+use serde_json::Value;
 use std::{collections::BTreeSet, time::Duration};
 use sweeper::store::{MAX_BUNDLE, MessageState};
 
@@ -166,16 +167,20 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
         environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), 2, &environment).await;
     stage.sweep().await;
+    let mut ids = Vec::new();
     for (name, owner) in [("a-1", Some("ada")), ("a-2", Some("Ada ")), ("b-1", Some("bob")), ("n-1", None)] {
         let mut instance = Instance::named("m5.large", name);
         instance.tags.extend(owner.map(|owner| ("Owner".to_owned(), owner.to_owned())));
         let id = moto.run(REGION, &[instance]).await.remove(0);
         quiet::report_as(&stage.sweeper, &format!("aws:{ACCOUNT}:{REGION}:{id}"), name, |_| {}).await;
+        ids.push(id);
     }
     stage.sweep().await;
     stage.delivered(3).await;
     let mut posts = stage.slack.messages();
-    let both = posts.iter().find(|post| heading(post).contains("2 idle machines of ada")).expect("a bundle").clone();
+    // Whichever of the two ways of writing her name comes first.
+    let says = |message: &Value, part: &str| heading(message).to_lowercase().contains(part);
+    let both = posts.iter().find(|post| says(post, "2 idle machines of ada")).expect("a bundle").clone();
     for (name, is_there) in [("a-1", true), ("a-2", true), ("b-1", false), ("n-1", false)] {
         assert_eq!(both.to_string().contains(name), is_there, "{name}: {both}");
     }
@@ -186,13 +191,31 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
     let plans: Vec<_> = posts.iter().filter(|post| post["thread_ts"] == both["ts"]).collect();
     let [plans] = plans.as_slice() else { panic!("one reply to a bundle: {plans:?}") };
     let said = plans.to_string();
-    assert!(heading(plans).contains("Plans would end the waste on 2 machines of ada"), "{said}");
+    assert!(says(plans, "plans would end the waste on 2 machines of ada"), "{said}");
     for part in ["a-1", "a-2", "Stop the idle m5.large instance"] {
         assert!(said.contains(part), "`{part}` is not in {said}");
     }
     let messages = stage.sweeper.json(&["messages"]).await;
     let told = messages.as_array().expect("a list").iter().filter(|message| message["state"] == "sent").count();
     assert_eq!(told, 16, "four openings and four plans on each channel: {messages:#}");
+
+    // Bob's machine is terminated, and one of Ada's.
+    let terminated = Instance { state: Some("terminated".into()), ..Instance::default() };
+    for id in [&ids[0], &ids[2]] {
+        moto.change_in(ACCOUNT, REGION, id, &terminated).await;
+    }
+    stage.sweep().await;
+    let updates = wait::until("two updates", Duration::from_secs(60), || async {
+        Some(stage.slack.updates()).filter(|updates| updates.len() == 2)
+    })
+    .await;
+    for said in ["b-1 is no longer idle: it was idle for 1 h", "1 of 2 idle machines of ada is left"] {
+        assert!(updates.iter().any(|update| says(update, said)), "`{said}` is not in {updates:?}");
+    }
+    stage.delivered(6).await;
     let table = stage.sweeper.run(&["messages"]).await;
-    assert!(String::from_utf8_lossy(&table.stdout).contains(" in bundle b-"), "{table:?}");
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    for part in [" in bundle b-", "updated at ", "b-1 is no longer idle"] {
+        assert!(table.contains(part), "`{part}` is not in:\n{table}");
+    }
 }
