@@ -168,7 +168,7 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
     let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), 2, &environment).await;
     stage.sweep().await;
     let mut ids = Vec::new();
-    for (name, owner) in [("a-1", Some("ada")), ("a-2", Some("Ada ")), ("b-1", Some("bob")), ("n-1", None)] {
+    for (name, owner) in [("ada-1", Some("ada")), ("ada-2", Some("Ada ")), ("bob-1", Some("bob")), ("none-1", None)] {
         let mut instance = Instance::named("m5.large", name);
         instance.tags.extend(owner.map(|owner| ("Owner".to_owned(), owner.to_owned())));
         let id = moto.run(REGION, &[instance]).await.remove(0);
@@ -181,7 +181,7 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
     // Whichever of the two ways of writing her name comes first.
     let says = |message: &Value, part: &str| heading(message).to_lowercase().contains(part);
     let both = posts.iter().find(|post| says(post, "2 idle machines of ada")).expect("a bundle").clone();
-    for (name, is_there) in [("a-1", true), ("a-2", true), ("b-1", false), ("n-1", false)] {
+    for (name, is_there) in [("ada-1", true), ("ada-2", true), ("bob-1", false), ("none-1", false)] {
         assert_eq!(both.to_string().contains(name), is_there, "{name}: {both}");
     }
 
@@ -192,7 +192,7 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
     let [plans] = plans.as_slice() else { panic!("one reply to a bundle: {plans:?}") };
     let said = plans.to_string();
     assert!(says(plans, "plans would end the waste on 2 machines of ada"), "{said}");
-    for part in ["a-1", "a-2", "Stop the idle m5.large instance"] {
+    for part in ["ada-1", "ada-2", "Stop the idle m5.large instance"] {
         assert!(said.contains(part), "`{part}` is not in {said}");
     }
     let messages = stage.sweeper.json(&["messages"]).await;
@@ -209,13 +209,13 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
         Some(stage.slack.updates()).filter(|updates| updates.len() == 2)
     })
     .await;
-    for said in ["b-1 is no longer idle: it was idle for 1 h", "1 of 2 idle machines of ada is left"] {
+    for said in ["bob-1 is no longer idle: it was idle for 1 h", "1 of 2 idle machines of ada is left"] {
         assert!(updates.iter().any(|update| says(update, said)), "`{said}` is not in {updates:?}");
     }
     stage.delivered(6).await;
     let table = stage.sweeper.run(&["messages"]).await;
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
-    for part in [" in bundle b-", "updated at ", "b-1 is no longer idle"] {
+    for part in [" in bundle b-", "updated at ", "bob-1 is no longer idle"] {
         assert!(table.contains(part), "`{part}` is not in:\n{table}");
     }
 }
