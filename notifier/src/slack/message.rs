@@ -100,7 +100,10 @@ fn bundle_line(line: &Line) -> SlackRichTextSection {
         style.strike = over.then_some(true);
         style
     };
-    let text = |text: String, style| SlackRichTextText::new(text).with_style(style);
+    let text = |text: String, style: SlackRichTextStyle| {
+        let text = SlackRichTextText::new(text);
+        if style == SlackRichTextStyle::new() { text } else { text.with_style(style) }
+    };
     let mut elements = vec![
         text(line.name.clone(), style(true, false)).into(),
         text(format!(", {}, ", line.details), style(false, false)).into(),
