@@ -44,7 +44,7 @@ impl Sweeper {
     ///
     /// When it does not become ready.
     pub async fn start_build(program: PathBuf, folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
-        let mut sweeper = Self { program, ..Self::prepare(folder, config, environment) };
+        let mut sweeper = Self::prepare_build(program, folder, config, environment);
         sweeper.start_again().await;
         sweeper
     }
@@ -71,11 +71,14 @@ impl Sweeper {
     /// When the folder cannot be made.
     #[must_use]
     pub fn prepare(folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
+        Self::prepare_build(binaries::sweeper(), folder, config, environment)
+    }
+
+    fn prepare_build(program: PathBuf, folder: &Path, config: &str, environment: &[(&str, &str)]) -> Self {
         fs::create_dir_all(folder).expect("the sweeper's folder can be made");
         fs::write(folder.join("sweeper.toml"), config).expect("the configuration can be written");
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let (folder, program) = (folder.to_owned(), binaries::sweeper());
-        Self { folder, port: port::free(), environment, program, authority: None, process: None }
+        Self { folder: folder.to_owned(), port: port::free(), environment, program, authority: None, process: None }
     }
 
     /// A client that trusts what it shows, and tells what that was. Each request has a connection of its own.
