@@ -1,7 +1,7 @@
 //! Which replicas serve, as rows, by the database's clock.
 //!
 //! A replica says once a minute that it serves, and at each work unit that it takes. One that says nothing for [`LIVE_FOR`] is not counted any more; until then
-//! what would be its share waits at most until another replica has finished one of its own.
+//! the others leave its share to it for two seconds each time.
 
 use super::{Doing as _, Store, StoreError, clock};
 use sea_orm::{ConnectionTrait as _, Statement};

@@ -1,8 +1,8 @@
 //! What a replica sweeps next: whenever it can take one more, the work unit that has waited longest.
 //!
 //! The order is that of the database's rows, so that all replicas go by one queue, and whoever is free takes its head, but no more at a time than its
-//! share: what is due, divided by the replicas that serve. Nothing waits for the slowest: a tick that comes while a work unit is still being swept makes
-//! the others due at once.
+//! share: what is due, divided by the replicas that serve. What is beyond it is left to the others for two seconds and taken then, so nothing waits for the slowest:
+//! a tick that comes while a work unit is still being swept makes the others due at once.
 
 use super::{
     Context,
@@ -11,11 +11,16 @@ use super::{
 };
 use crate::store::{Held, Lease, StoreError, WorkUnitState, WorkUnits};
 use jiff::Timestamp;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::sync::watch;
 
 /// Where nothing could be taken it is not tried again sooner than this.
 const PAUSE: Duration = Duration::from_secs(1);
+/// So long what is beyond its share is left to other replicas, each time: one that was killed is still counted, and one with another schedule may not look.
+const COURTESY: Duration = Duration::from_secs(2);
 
 /// A work unit that was claimed, to be swept now. It counts as being swept until it is dropped.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub(super) struct Queue<'a> {
     /// So many work units that were taken from here are being swept.
     swept: watch::Sender<usize>,
     wait: Option<Duration>,
+    /// Since when it has left to others what is free.
+    at_share_since: Option<Instant>,
 }
 
 impl<'a> Queue<'a> {
@@ -72,7 +79,8 @@ impl<'a> Queue<'a> {
         ticks: watch::Receiver<Ticks>,
         discovered_for: &'a mut Option<Ticks>,
     ) -> Self {
-        Self { context, owner, ticks, discovered_for, discovery: None, swept: watch::Sender::new(0), wait: None }
+        let swept = watch::Sender::new(0);
+        Self { context, owner, ticks, discovered_for, discovery: None, swept, wait: None, at_share_since: None }
     }
 
     /// Once [`Self::next`] has given none: after how long there may be something again, `None` if not before the next tick.
@@ -133,9 +141,11 @@ impl<'a> Queue<'a> {
                 Arc::clone(self.discovery.insert(discovery))
             }
         };
-        if self.has_its_share(ticks).await? {
+        if self.has_its_share(ticks).await? && self.at_share_since.get_or_insert_with(Instant::now).elapsed() < COURTESY
+        {
             return Ok(Next::After(Some(PAUSE)));
         }
+        self.at_share_since = None;
         match store.claim_longest_unswept(|unit| ticks.of(unit), self.owner, lease).await? {
             Some(lease) => {
                 let (tick, swept) = (ticks.of(&lease.unit), Swept::new(&self.swept));
@@ -149,7 +159,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether it sweeps as many work units as are due for each replica that serves. Others have fewer then, and take what is free.
+    /// Whether it sweeps as many work units as are due for each replica that serves. Others have fewer then, and are to take what is free.
     async fn has_its_share(&self, ticks: &Ticks) -> Result<bool, StoreError> {
         let store = &self.context.store;
         let replicas = store.note_replica(self.owner).await?;
