@@ -19,7 +19,7 @@ use tokio::time::Instant;
 /// An answer is not asked for again for so long. A proposal is a text, and whoever acts reads again: an hour late is early enough for a text, and
 /// keeps up to 14,400 idle machines of a scope as fresh as that with half of EC2's bucket.
 const FRESH_FOR: SignedDuration = SignedDuration::from_hours(1);
-/// An older answer counts for so long: as long as a proposal that rests on it may be approved.
+/// An older answer counts for so long, as long as a proposal that rests on it may be approved, where its turn to be read again has not come.
 const GOOD_FOR: SignedDuration = stop::VALID_FOR;
 /// What was not to be asked about for so long is kept no longer: nothing rests on it any more.
 pub const PROTECTION_KEPT: Duration = Duration::from_hours(48);
@@ -121,14 +121,13 @@ struct Tried {
 }
 
 impl Tried {
-    /// What is known of a machine. An answer that is still good counts even where it could not be read again.
+    /// What is known of a machine. What could not be read again may have changed, whatever was answered before: then it is not known.
     fn fact(&self, id: &str, kept: Option<&KeptProtection>, now: Timestamp) -> stop::Protection {
-        let answer = kept.and_then(|kept| kept.answer).filter(|(read_at, _)| now.duration_since(*read_at) <= GOOD_FOR);
-        match answer {
-            Some((_, read)) => read.into(),
-            None if self.is_over || self.failed.contains(id) => stop::Protection::Unknown,
-            None => stop::Protection::NotYet,
+        if self.is_over || self.failed.contains(id) {
+            return stop::Protection::Unknown;
         }
+        let answer = kept.and_then(|kept| kept.answer).filter(|(read_at, _)| now.duration_since(*read_at) <= GOOD_FOR);
+        answer.map_or(stop::Protection::NotYet, |(_, read)| read.into())
     }
 }
 
@@ -186,12 +185,13 @@ mod tests {
         assert_eq!(fact(&none, Some(read(24 * 60 + 1))), stop::Protection::NotYet);
         let failed = Tried { failed: ["i-1".to_owned()].into(), ..Tried::default() };
         assert_eq!(fact(&failed, None), stop::Protection::Unknown);
+        assert_eq!(fact(&failed, Some(read(90))), stop::Protection::Unknown, "it may be protected by now");
         let other = Tried { failed: ["i-2".to_owned()].into(), ..Tried::default() };
         assert_eq!(fact(&other, None), stop::Protection::NotYet);
         let why = Failure { kind: FailureKind::Denied, message: String::new() };
         let denied = Tried { is_over: true, why: Some(why), ..Tried::default() };
         assert_eq!(fact(&denied, None), stop::Protection::Unknown);
-        assert_eq!(fact(&denied, Some(read(30))), stop::Protection::Off, "it was read within a day");
+        assert_eq!(fact(&denied, Some(read(30))), stop::Protection::Unknown, "nobody may look any more");
         let silent = KeptProtection { queued_at: NOW, answer: Some((NOW, Protection::default())) };
         assert_eq!(fact(&none, Some(silent)), stop::Protection::Unknown, "EC2 did not say");
     }
