@@ -111,6 +111,8 @@ pub enum SweepError {
 /// A subject with what was found out about it.
 struct Judged {
     subject: Subject,
+    /// If this sweep confirms it idle, a plan may be made: it was confirmed often enough before.
+    may_be_planned: bool,
     inputs: Inputs,
     judgement: Judgement,
     cost: Cost,
@@ -193,8 +195,12 @@ async fn judge_all(
     now: Timestamp,
 ) -> Result<Vec<Judged>, SweepError> {
     let state_policy = Arc::new(StatePolicy::new(policy(config)));
+    let after_sweeps = config.sweep.proposal_after_sweeps;
+    let is_near = |finding: &&Finding| finding.confirmed_sweeps.saturating_add(1) >= after_sweeps;
+    let near: HashSet<&ResourceKey> = open.iter().filter(is_near).map(|finding| &finding.resource).collect();
     let open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     let judged = subjects.into_iter().map(|subject| {
+        let may_be_planned = after_sweeps <= 1 || near.contains(&subject.id);
         // What a finding rests on, or may end by, is judged from a whole window.
         let node = subject.node.as_ref().filter(|_| !open.contains(&subject.id));
         let by_state = node.and_then(|node| {
@@ -209,7 +215,8 @@ async fn judge_all(
             };
             let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
-            Ok::<_, SweepError>(Judged { subject, inputs, judgement, cost, provider: ProviderFacts::default() })
+            let provider = ProviderFacts::default();
+            Ok::<_, SweepError>(Judged { subject, may_be_planned, inputs, judgement, cost, provider })
         }
     });
     stream::iter(judged).buffered(JUDGED_AT_ONCE).try_collect().await

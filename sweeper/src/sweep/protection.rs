@@ -72,9 +72,11 @@ pub(super) async fn read(
     Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
 }
 
-/// The instance id of an idle machine that nothing larger is known to have: of others no stop is proposed, whatever protects them.
+/// The instance id of an idle machine that nothing larger is known to have, and whose finding is confirmed often enough with this sweep: of others no stop is
+/// proposed, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
 fn stoppable(judged: &Judged) -> Option<String> {
-    let instance = judged.subject.running().filter(|_| judged.judgement.verdict == Verdict::Idle)?;
+    let is_idle = judged.judgement.verdict == Verdict::Idle && judged.may_be_planned;
+    let instance = judged.subject.running().filter(|_| is_idle)?;
     let id = &instance.id.id;
     let is_alone = instance.autoscaling_group.is_none()
         && judged.subject.groups_are_known

@@ -56,7 +56,11 @@ async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
         assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
         (code, finding.proposal.is_some(), finding.not_proposed.unwrap_or_default())
     };
-    // An answer that is fresh is not asked for again: of machines at work nobody asks it, of one finding two attributes.
+    // Of machines at work nobody asks it, nor of one that was just found; of one finding two attributes.
+    assert_eq!(site.asked_about().await, Vec::<String>::new());
+    assert_eq!(proposed().await, (0, true, String::new()));
+    assert_eq!(site.asked_about().await, vec![site.instance.clone(); 2]);
+    // An answer that is fresh is not asked for again.
     protect(true, false).await;
     site.protection_ages(55).await;
     assert_eq!(proposed().await, (0, true, String::new()));
@@ -100,7 +104,11 @@ async fn more_idle_machines_than_a_sweep_may_ask_about_are_known_after_a_few_and
     }
     let all: BTreeSet<String> = idle.into_iter().chain([site.instance.clone()]).collect();
     site.moto.fail(&[Fault { delay_s: Some(LISTING_TIMEOUT_S / 3), ..attribute("") }]).await;
+    // Nobody is asked about what is found for the first time: no plan is made of it yet.
+    let (code, report) = site.sweeper.sweep().await;
+    assert_eq!((code, report["counts"]["idle"].as_u64()), (0, Some(u64::from(IDLE) + 1)), "{report:#}");
     let mut known = site.kept().await;
+    assert_eq!(known, [site.instance.clone()].into(), "the one that was found before");
     for _ in 0..2 {
         let (code, report) = site.sweeper.sweep().await;
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "{report:#}");

@@ -88,6 +88,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
             failed: Vec::new(),
         },
         subject,
+        may_be_planned: true,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
         provider: ProviderFacts { protection: stop::Protection::Off, ..ProviderFacts::default() },
