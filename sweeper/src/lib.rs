@@ -14,6 +14,7 @@ pub mod pricing;
 pub mod reconcile;
 pub mod rollup;
 pub mod rules;
+pub mod snapshot;
 pub mod store;
 pub mod sweep;
 pub mod telemetry;

@@ -73,7 +73,7 @@ impl TestApp {
         serde_json::from_slice(&body).unwrap()
     }
 
-    async fn node(&self, node: &str) -> crate::store::Node {
+    async fn node(&self, node: &str) -> crate::identity::Node {
         self.store.node(&node.parse().unwrap()).await.unwrap().unwrap()
     }
 

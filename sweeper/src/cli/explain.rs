@@ -3,9 +3,11 @@
 use super::{FAILED, Output, open_existing, plan, replay, screen};
 use crate::{
     config::Config,
-    detectors::{Class, Inputs},
-    findings::{Cost, Finding, Status, charge},
+    detectors::Class,
+    findings::{Finding, Status, charge},
+    pricing::Cost,
     reconcile::{Change, Record},
+    snapshot::Inputs,
     store::{Store, StoreError},
     verdict::{Case, Decision, Judgement, NodeFacts, words},
 };

@@ -3,8 +3,8 @@
 use super::{FAILED, Output, explain, nodes::Line, open_existing, screen};
 use crate::{
     config::Config,
+    identity::Node,
     inventory::key_of,
-    store::Node,
     sweep::judge_node,
     verdict::{Case, DecidingRow, Judgement, words},
 };

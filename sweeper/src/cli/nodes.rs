@@ -7,8 +7,8 @@ use super::{
 use crate::{
     api,
     config::{Config, duration},
-    identity::{Attestation, PublicKey},
-    store::{Node, TokenHash},
+    identity::{Attestation, Node, PublicKey},
+    store::TokenHash,
     verdict::words,
 };
 use anyhow::Context as _;

@@ -5,9 +5,10 @@ mod overview;
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
-    detectors::{Class, Seen},
+    detectors::Class,
     inventory::Kind,
     outbox,
+    snapshot::Seen,
     sweep::{self, Context, Counts, FindingLine, MachineLine, NotAsked, Report, ScopeLine},
     verdict::words,
 };

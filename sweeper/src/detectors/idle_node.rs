@@ -4,26 +4,29 @@
 //! Work that the node's agent saw refutes it, whatever else is known. Instances without an agent are no idle nodes: they are blind spots of the
 //! sweep's report, and may be quiet instances.
 
-use super::{Class, Detection, Detector, Inputs, SnapshotPart, Work};
-use crate::verdict::{Case, Decision, Judgement, last_work, words};
+use super::{Answer, Class, Detector, Work};
+use crate::{
+    snapshot::{Inputs, SnapshotPart},
+    verdict::{Case, Decision, Judgement, last_work, words},
+};
 use jiff::Timestamp;
 use model::Verdict;
 
 pub(super) const DETECTOR: Detector =
-    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], detect };
+    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], answer };
 
-fn detect(inputs: &Inputs, judgement: &Judgement) -> Detection {
+fn answer(inputs: &Inputs, judgement: &Judgement) -> Answer {
     let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
     let case = &inputs.case;
     match (judgement.verdict, &judgement.decision) {
         (Verdict::Idle, Decision::AllQuiet { total, .. }) => {
             match (judgement.since_unix_ms.and_then(time), time(total.end_unix_ms)) {
-                (Some(since), Some(until)) => Detection::Confirmed { since, until, work: work(case) },
-                _ => Detection::NotKnown,
+                (Some(since), Some(until)) => Answer::Confirmed { since, until, work: work(case) },
+                _ => Answer::NotKnown,
             }
         }
-        (Verdict::Active, _) => Detection::Refuted { because: words::decision(judgement, case) },
-        (Verdict::Idle | Verdict::Waiting | Verdict::Stuck | Verdict::Unknown, _) => Detection::NotKnown,
+        (Verdict::Active, _) => Answer::Refuted { because: words::decision(judgement, case) },
+        (Verdict::Idle | Verdict::Waiting | Verdict::Stuck | Verdict::Unknown, _) => Answer::NotKnown,
     }
 }
 

@@ -1,8 +1,8 @@
-//! Detectors: for each class of waste a pure function from what one sweep knows of a machine to a [`Detection`].
+//! Detectors: from a [`Snapshot`] to a [`Detection`] for each class of waste and each machine. Pure.
 //!
-//! What all of them have in common is decided here: a machine that is not there, or that does not run, is no waste of any class, and where a part
-//! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that a detection depends on, as data: the same inputs
-//! give the same detection, always.
+//! What all classes have in common is decided here: a machine that is not there, or that does not run, is no waste of any class, and where a part
+//! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that an
+//! answer depends on, as data: the same inputs give the same answer, always.
 
 mod class;
 mod idle_node;
@@ -10,42 +10,27 @@ mod presence;
 mod quiet_instance;
 
 pub use class::Class;
-pub use presence::{Coverage, Presence};
-pub use quiet_instance::{QuietCase, QuietPolicy, Quietness, Seen};
 
-use crate::verdict::{Case, Judgement, judge};
+use crate::{
+    snapshot::{Inputs, Machine, Snapshot, SnapshotPart},
+    verdict::{Judgement, judge},
+};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-/// A part of what a sweep reads. Each may fail by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotPart {
-    /// The provider's list of machines.
-    Inventory,
-    /// What the provider itself measured of a machine that no agent reports from.
-    ProviderMetrics,
+/// What one sweep saw of one class of waste on one machine.
+#[derive(Debug)]
+pub struct Detection<'a> {
+    /// Which waste.
+    pub class: Class,
+    /// On what.
+    pub machine: &'a Machine,
+    /// Whether it is so.
+    pub answer: Answer,
 }
 
-/// Everything that a detection on one machine depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inputs {
-    /// Whether it is there and runs.
-    pub presence: Presence,
-    /// What its agent reports.
-    pub case: Case,
-    /// What its provider measured, and what that is held against; none if nobody asked, or it could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<QuietCase>,
-    /// What could not be read of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<SnapshotPart>,
-}
-
-/// What one sweep saw of one class of waste on one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "detection", rename_all = "snake_case")]
-pub enum Detection {
+/// Whether something is waste of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
     /// It is so.
     Confirmed {
         /// Begin of the window that shows it.
@@ -70,7 +55,7 @@ pub enum Detection {
 }
 
 /// Work that was seen before the window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// When it was over.
     pub until: Timestamp,
@@ -85,7 +70,7 @@ struct Detector {
     version: i32,
     rests_on: &'static [SnapshotPart],
     /// Of a machine that is there and runs, as far as anybody knows.
-    detect: fn(&Inputs, &Judgement) -> Detection,
+    answer: fn(&Inputs, &Judgement) -> Answer,
 }
 
 const DETECTORS: [Detector; 2] = [idle_node::DETECTOR, quiet_instance::DETECTOR];
@@ -103,25 +88,37 @@ impl Class {
     }
 }
 
-/// Detects one class. `judgement` is that of the inputs' case, which is judged once for all classes.
-#[must_use]
-pub fn detect(class: Class, inputs: &Inputs, judgement: &Judgement) -> Detection {
-    let Detector { rests_on, detect, .. } = class.detector();
-    if let Some(detection) = inputs.presence.refutes(inputs.case.now_unix_ms) {
-        return detection;
+/// The classes in the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
+const ORDER: [Class; 2] = [Class::QuietInstance, Class::IdleNode];
+
+/// Detects every class of waste: machine by machine, in the order of their keys.
+pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
+    snapshot.machines.iter().flat_map(|machine| {
+        ORDER.into_iter().map(move |class| {
+            let answer = answer(class, &machine.inputs, &machine.judgement);
+            Detection { class, machine, answer }
+        })
+    })
+}
+
+/// What one class's detector says. `judgement` is that of the inputs' case, which is judged once for all classes.
+fn answer(class: Class, inputs: &Inputs, judgement: &Judgement) -> Answer {
+    let Detector { rests_on, answer, .. } = class.detector();
+    if let Some(refuted) = presence::refutes(&inputs.presence, inputs.case.now_unix_ms) {
+        return refuted;
     }
     let lacks_a_part = inputs.failed.iter().any(|part| rests_on.contains(part));
-    match detect(inputs, judgement) {
+    match answer(inputs, judgement) {
         // Work that was seen was seen, whatever else could not be read; nothing is confirmed on half of what it rests on.
-        Detection::Confirmed { .. } if lacks_a_part => Detection::NotKnown,
-        detection => detection,
+        Answer::Confirmed { .. } if lacks_a_part => Answer::NotKnown,
+        answer => answer,
     }
 }
 
-/// Detects one class anew, from nothing but the inputs.
+/// What one class's detector says anew, from nothing but the inputs.
 #[must_use]
-pub fn replay(class: Class, inputs: &Inputs) -> Detection {
-    detect(class, inputs, &judge(&inputs.case))
+pub fn replay(class: Class, inputs: &Inputs) -> Answer {
+    answer(class, inputs, &judge(&inputs.case))
 }
 
 #[cfg(test)]

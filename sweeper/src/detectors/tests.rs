@@ -3,7 +3,8 @@
 use super::*;
 use crate::{
     inventory::{InstanceState, UsageSource},
-    verdict::{Decision, Observation, Policy, Signal, Unknown},
+    snapshot::{Coverage, Presence, QuietCase, QuietPolicy, Seen},
+    verdict::{Case, Decision, Observation, Policy, Signal, Unknown},
 };
 use jiff::SignedDuration;
 use model::Verdict;
@@ -62,9 +63,11 @@ fn blind() -> Judgement {
 
 #[test]
 fn every_class_has_one_detector_of_its_own_and_its_word_leads_back_to_it() {
-    assert_eq!(DETECTORS.len(), Class::ALL.len());
+    assert_eq!((DETECTORS.len(), ORDER.len()), (Class::ALL.len(), Class::ALL.len()));
     for class in Class::ALL {
         assert_eq!(class.detector().class, class);
+        let turn = |class| ORDER.iter().position(|other| *other == class);
+        assert!(class.yields_to().is_none_or(|other| turn(class) < turn(other)), "{class:?}");
         assert_eq!(Class::from_word(class.as_str()), Some(class));
         assert!(class.version() > 0);
     }
@@ -79,11 +82,11 @@ fn what_is_not_there_or_does_not_run_is_no_waste_of_any_class() {
     ] {
         for class in Class::ALL {
             let because = because.to_owned();
-            let expected = if is_gone { Detection::Gone { because } } else { Detection::Refuted { because } };
+            let expected = if is_gone { Answer::Gone { because } } else { Answer::Refuted { because } };
             let mut inputs = inputs(presence(listed.clone(), coverage));
             inputs.metrics = metrics(10_000);
-            assert_eq!(detect(class, &inputs, &idle()), expected, "{class:?}");
-            assert_eq!(detect(class, &inputs, &blind()), expected, "{class:?}");
+            assert_eq!(answer(class, &inputs, &idle()), expected, "{class:?}");
+            assert_eq!(answer(class, &inputs, &blind()), expected, "{class:?}");
         }
     }
 }
@@ -93,7 +96,7 @@ fn a_host_that_no_inventory_covers_is_gone_when_it_has_been_silent_for_long_enou
     let silent = |seconds: i64, coverage| {
         let mut inputs = inputs(presence(None, coverage));
         inputs.case.now_unix_ms = at(seconds).as_millisecond();
-        matches!(detect(Class::IdleNode, &inputs, &blind()), Detection::Gone { .. })
+        matches!(answer(Class::IdleNode, &inputs, &blind()), Answer::Gone { .. })
     };
     let after = 7 * 86_400;
     assert!(!silent(after - 1, Coverage::NotAsked));
@@ -102,7 +105,7 @@ fn a_host_that_no_inventory_covers_is_gone_when_it_has_been_silent_for_long_enou
     assert!(!silent(-after, Coverage::NotAsked), "heard in the future: a clock is off");
     let mut never = inputs(Presence { last_heard: None, ..presence(None, Coverage::NotAsked) });
     never.case.now_unix_ms = i64::MAX;
-    assert_eq!(detect(Class::IdleNode, &never, &blind()), Detection::NotKnown);
+    assert_eq!(answer(Class::IdleNode, &never, &blind()), Answer::NotKnown);
 }
 
 #[test]
@@ -115,48 +118,48 @@ fn a_part_that_failed_makes_not_known_what_rests_on_it_and_nothing_else() {
     ] {
         let mut inputs = running();
         inputs.metrics = metrics(10_000);
-        assert!(matches!(detect(class, &inputs, &judgement), Detection::Confirmed { .. }), "{class:?}");
+        assert!(matches!(answer(class, &inputs, &judgement), Answer::Confirmed { .. }), "{class:?}");
         inputs.failed = vec![part];
-        let is_known = detect(class, &inputs, &judgement) != Detection::NotKnown;
+        let is_known = answer(class, &inputs, &judgement) != Answer::NotKnown;
         assert_eq!(is_known, !rests_on_it, "{class:?} {part:?}");
     }
     // Work that was seen was seen.
     let above = Decision::Above { signal: Signal::WorkloadCpu, observation: observation() };
     let unread = Inputs { failed: vec![SnapshotPart::Inventory], ..inputs(presence(None, Coverage::Failed)) };
-    let works = detect(Class::IdleNode, &unread, &judgement(Verdict::Active, above));
-    assert!(matches!(works, Detection::Refuted { .. }), "{works:?}");
+    let works = answer(Class::IdleNode, &unread, &judgement(Verdict::Active, above));
+    assert!(matches!(works, Answer::Refuted { .. }), "{works:?}");
 }
 
 #[test]
 fn an_idle_node_is_one_whose_verdict_is_idle() {
-    let of = |judgement| detect(Class::IdleNode, &running(), &judgement);
-    assert_eq!(of(idle()), Detection::Confirmed { since: at(0), until: at(30), work: None });
+    let of = |judgement| answer(Class::IdleNode, &running(), &judgement);
+    assert_eq!(of(idle()), Answer::Confirmed { since: at(0), until: at(30), work: None });
     let above = Decision::Above { signal: Signal::WorkloadCpu, observation: observation() };
-    assert!(matches!(of(judgement(Verdict::Active, above)), Detection::Refuted { .. }));
-    assert_eq!(of(judgement(Verdict::Unknown, Decision::Unknown(Unknown::GpuNotMeasured))), Detection::NotKnown);
-    assert_eq!(of(blind()), Detection::NotKnown);
+    assert!(matches!(of(judgement(Verdict::Active, above)), Answer::Refuted { .. }));
+    assert_eq!(of(judgement(Verdict::Unknown, Decision::Unknown(Unknown::GpuNotMeasured))), Answer::NotKnown);
+    assert_eq!(of(blind()), Answer::NotKnown);
     let endless = Judgement { since_unix_ms: None, ..idle() };
-    assert_eq!(of(endless), Detection::NotKnown, "an idle verdict without a begin proves nothing");
+    assert_eq!(of(endless), Answer::NotKnown, "an idle verdict without a begin proves nothing");
     let on_premises = inputs(presence(None, Coverage::NotAsked));
-    assert!(matches!(detect(Class::IdleNode, &on_premises, &idle()), Detection::Confirmed { .. }));
+    assert!(matches!(answer(Class::IdleNode, &on_premises, &idle()), Answer::Confirmed { .. }));
 }
 
 #[test]
 fn a_quiet_instance_is_one_that_runs_without_an_agent_and_was_seen_quiet() {
-    let of = |inputs: &Inputs, judgement| detect(Class::QuietInstance, inputs, &judgement);
+    let of = |inputs: &Inputs, judgement| answer(Class::QuietInstance, inputs, &judgement);
     let quiet = Inputs { metrics: metrics(20_000), ..running() };
     let since = at(0) - SignedDuration::from_hours(24 * 14);
-    assert_eq!(of(&quiet, blind()), Detection::Confirmed { since, until: at(0), work: None });
+    assert_eq!(of(&quiet, blind()), Answer::Confirmed { since, until: at(0), work: None });
     let busy = Inputs { metrics: metrics(20_001), ..running() };
-    assert!(matches!(of(&busy, blind()), Detection::Refuted { because } if because.starts_with("busy: CPU")));
-    assert!(matches!(of(&quiet, idle()), Detection::Refuted { because } if because.starts_with("an agent reports")));
-    assert_eq!(of(&running(), blind()), Detection::NotKnown, "nothing was measured");
+    assert!(matches!(of(&busy, blind()), Answer::Refuted { because } if because.starts_with("busy: CPU")));
+    assert!(matches!(of(&quiet, idle()), Answer::Refuted { because } if because.starts_with("an agent reports")));
+    assert_eq!(of(&running(), blind()), Answer::NotKnown, "nothing was measured");
     let not_listed = Inputs { presence: presence(None, Coverage::NotAsked), ..quiet };
-    assert_eq!(of(&not_listed, blind()), Detection::NotKnown, "its provider alone says that it runs");
+    assert_eq!(of(&not_listed, blind()), Answer::NotKnown, "its provider alone says that it runs");
 }
 
 #[test]
-fn inputs_come_back_from_their_kept_form_and_give_the_same_detection() {
+fn inputs_come_back_from_their_kept_form_and_give_the_same_answer() {
     let states = [
         InstanceState::Running,
         InstanceState::Other("hibernating".into()),

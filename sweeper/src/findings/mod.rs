@@ -10,12 +10,14 @@ pub use audience::audience;
 pub use notice::{charge, end_notice, notice, plan_notice};
 
 use crate::{
-    detectors::{Class, QuietCase},
+    detectors::Class,
     inventory::{Instance, LaunchedBy},
+    pricing::Cost,
+    snapshot::QuietCase,
     verdict::{Case, Judgement, words},
 };
 use jiff::Timestamp;
-use model::{HourlyRate, ResourceKey};
+use model::ResourceKey;
 use recommender::proposal::Proposal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -99,36 +101,6 @@ pub enum Status {
         /// What refuted it.
         because: String,
     },
-}
-
-/// What a finding costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "cost", rename_all = "snake_case")]
-pub enum Cost {
-    /// The price is known.
-    Known {
-        /// On-demand list price.
-        per_hour: HourlyRate,
-        /// When the price list last said so, where it could not be read today.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        as_of: Option<Timestamp>,
-    },
-    /// It is not, which is not zero.
-    Unknown {
-        /// Why.
-        why: String,
-    },
-}
-
-impl Cost {
-    /// The rate, if it is known.
-    #[must_use]
-    pub fn rate(&self) -> Option<HourlyRate> {
-        match self {
-            Self::Known { per_hour, .. } => Some(*per_hour),
-            Self::Unknown { .. } => None,
-        }
-    }
 }
 
 /// What a verdict rests on, without the single observations.

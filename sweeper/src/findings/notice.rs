@@ -1,8 +1,9 @@
 //! What people are told of a new finding.
 
-use super::{Cost, Finding, Status};
+use super::{Finding, Status};
 use crate::{
     detectors::Class,
+    pricing::Cost,
     verdict::{Decision, words},
 };
 use model::{Provider, ResourceKey};

@@ -10,7 +10,9 @@ mod attestation;
 pub mod challenge;
 pub mod evidence;
 mod key;
+mod node;
 
 pub use admission::{Decision, Held, Secret, decide};
 pub use attestation::{Attestation, Identity};
 pub use key::{KeyError, PublicKey};
+pub use node::{Binding, Node};

@@ -7,14 +7,18 @@
 //! capacity blocks, dedicated hosts).
 
 mod aws;
+mod cost;
 mod key;
 mod load;
 mod table;
+mod units;
 mod usage;
 
+pub use cost::Cost;
 pub use key::PriceKey;
 pub use load::{Options, Source, UnitTable, load, unavailable};
 pub use table::PriceTable;
+pub use units::{UnitPriced, UnitPrices};
 pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, volume};
 
 /// Why a price is not known.

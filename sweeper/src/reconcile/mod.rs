@@ -12,29 +12,21 @@ pub use next::{Before, Change, next};
 pub use record::{Record, Replayed};
 
 use crate::{
-    detectors::{Class, Inputs, detect},
-    findings::{Cost, Evidence, Finding, FindingId, Machine, Recorded, Status},
-    verdict::{Case, Judgement},
+    detectors::Detection,
+    findings::{Evidence, Finding, FindingId, Machine, Recorded, Status},
+    snapshot,
+    verdict::Case,
 };
 use jiff::{SignedDuration, Timestamp};
-use model::ResourceKey;
 use recommender::{proposal::Proposal, rules::stop::StopInput};
 
-/// What a sweep knows of one machine, with regard to one class of waste.
+/// What a sweep saw of one class of waste on one machine, and what is made of it.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// Which waste.
-    pub class: Class,
-    /// On what.
-    pub resource: &'a ResourceKey,
-    /// What the detection depends on.
-    pub inputs: &'a Inputs,
-    /// The verdict on the inputs' case.
-    pub judgement: &'a Judgement,
-    /// What the provider says of the machine.
+    /// What the detector says, and of which machine.
+    pub detection: &'a Detection<'a>,
+    /// What a finding shows of the machine, as its provider says it.
     pub machine: Option<&'a Machine>,
-    /// What it costs.
-    pub cost: &'a Cost,
     /// Whether, and how, a plan is made to end it.
     pub planning: Planning<'a>,
 }
@@ -85,8 +77,8 @@ pub struct Step {
 #[must_use]
 pub fn reconcile(now: Timestamp, open: Option<Finding>, seen: &Seen<'_>) -> Vec<Step> {
     let before = open.as_ref().map(Before::of);
-    let detection = detect(seen.class, seen.inputs, seen.judgement);
-    let change = next(before.as_ref(), &detection, seen.inputs.presence.was_asked());
+    let Detection { machine, answer, .. } = seen.detection;
+    let change = next(before.as_ref(), answer, machine.inputs.presence.was_asked());
     let decided = Decided { now, seen, before, change: &change };
     match (&change, open) {
         (&Change::Open { since, until }, _) => vec![decided.opened(since, until)],
@@ -129,28 +121,29 @@ struct Decided<'a> {
 
 impl Decided<'_> {
     fn evidence(&self) -> Evidence {
-        let Seen { inputs, judgement, machine, .. } = self.seen;
+        let snapshot::Machine { inputs, judgement, .. } = self.seen.detection.machine;
         Evidence {
             case: inputs.case.summary(),
-            judgement: (*judgement).clone(),
-            machine: machine.cloned(),
+            judgement: judgement.clone(),
+            machine: self.seen.machine.cloned(),
             metrics: inputs.metrics.clone(),
         }
     }
 
     fn opened(&self, since: Timestamp, until: Timestamp) -> Step {
-        let Seen { class, resource, cost, .. } = self.seen;
+        let Detection { class, machine, .. } = self.seen.detection;
+        let resource = &machine.subject.id;
         let mut finding = Finding {
             id: FindingId::new(*class, resource, self.now),
             class: *class,
-            resource: (*resource).clone(),
+            resource: resource.clone(),
             status: Status::Open,
             since,
             opened_at: self.now,
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: 1,
-            cost: (*cost).clone(),
+            cost: machine.cost.clone(),
             evidence: self.evidence(),
             recorded: Recorded::default(),
             proposal: None,
@@ -168,7 +161,7 @@ impl Decided<'_> {
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: before.confirmed_sweeps.saturating_add(1),
-            cost: self.seen.cost.clone(),
+            cost: self.seen.detection.machine.cost.clone(),
             evidence: self.evidence(),
             id: before.id.clone(),
             class: before.class,
@@ -223,7 +216,7 @@ impl Decided<'_> {
             at: Some(self.now),
             until: Some(finding.confirmed_until),
         };
-        let Seen { class, inputs, cost, .. } = self.seen;
+        let Detection { class, machine, .. } = self.seen.detection;
         let record = Record {
             finding: finding.id.clone(),
             number: finding.recorded.count,
@@ -231,9 +224,9 @@ impl Decided<'_> {
             event,
             class: *class,
             version: class.version(),
-            inputs: (*inputs).clone(),
+            inputs: machine.inputs.clone(),
             before: self.before,
-            cost: (*cost).clone(),
+            cost: machine.cost.clone(),
             change: self.change.clone(),
             proposal: plan.as_ref().and(finding.proposal.as_ref()).map(|proposal| proposal.content_hash().clone()),
             plan,
@@ -280,7 +273,7 @@ impl Decided<'_> {
     /// Whether a confirmation says something that no record does: of the finding, the machine, its agent; or of a time twice as long as the last record
     /// tells of, or a day later. So a finding of a month has some forty records, and most of what it claims is covered by one.
     fn is_news(&self, before: &Finding, now: &Finding) -> bool {
-        let Seen { inputs, machine, .. } = self.seen;
+        let Seen { detection, machine, .. } = self.seen;
         let agent = |case: &Case| {
             let node = case.node.as_ref()?;
             Some((node.boot_id, node.agent_version.clone(), node.rules_version.clone(), node.gpu, node.identity))
@@ -297,7 +290,7 @@ impl Decided<'_> {
             || before.not_proposed != now.not_proposed
             || hash(before) != hash(now)
             || before.evidence.machine.as_ref() != *machine
-            || agent(&before.evidence.case) != agent(&inputs.case)
+            || agent(&before.evidence.case) != agent(&detection.machine.inputs.case)
             || now.confirmed_until.duration_since(now.since) >= told.saturating_mul(2)
             || self.now.duration_since(recorded_at) >= RECORDED_EACH
     }

@@ -1,10 +1,10 @@
-//! What a sweep's detection does to a finding.
+//! What a detector's answer does to a finding.
 //!
 //! A finding opens when it is confirmed, stays open while nothing is known, and closes only when it is refuted. Work that was seen in
 //! between ends one finding and begins another, so that `since` never reaches back over work. A time that nobody saw (the agent was restarted, the
 //! rules changed, the sweep before was long ago) shows no work: the finding goes on, and `since` begins anew behind it.
 
-use crate::{detectors::Detection, verdict::words};
+use crate::{detectors::Answer, verdict::words};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -95,12 +95,12 @@ impl Change {
 /// What becomes of a finding. `was_asked` says whether a provider was asked about the machine this time: if not (credentials that were there before
 /// may be missing for a moment), what one said before is neither confirmed nor forgotten, and only work on the machine can end the finding.
 #[must_use]
-pub fn next(before: Option<&Before>, detection: &Detection, was_asked: bool) -> Change {
-    match (before, detection) {
-        (None, &Detection::Confirmed { since, until, .. }) => Change::Open { since, until },
+pub fn next(before: Option<&Before>, answer: &Answer, was_asked: bool) -> Change {
+    match (before, answer) {
+        (None, &Answer::Confirmed { since, until, .. }) => Change::Open { since, until },
         (None, _) => Change::Nothing,
-        (Some(before), Detection::Confirmed { .. }) if before.listed && !was_asked => Change::Unconfirmed,
-        (Some(before), &Detection::Confirmed { since, until, ref work }) => {
+        (Some(before), Answer::Confirmed { .. }) if before.listed && !was_asked => Change::Unconfirmed,
+        (Some(before), &Answer::Confirmed { since, until, ref work }) => {
             let in_between = work.as_ref().filter(|work| before.confirmed_until < work.until);
             match in_between {
                 Some(work) => {
@@ -114,9 +114,9 @@ pub fn next(before: Option<&Before>, detection: &Detection, was_asked: bool) -> 
                 None => Change::Confirm { since, until },
             }
         }
-        (Some(_), Detection::Refuted { because }) => Change::Resolve { because: because.clone() },
-        (Some(_), Detection::Gone { because }) => Change::Gone { because: because.clone() },
-        (Some(_), Detection::NotKnown) => Change::Unconfirmed,
+        (Some(_), Answer::Refuted { because }) => Change::Resolve { because: because.clone() },
+        (Some(_), Answer::Gone { because }) => Change::Gone { because: because.clone() },
+        (Some(_), Answer::NotKnown) => Change::Unconfirmed,
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
         Timestamp::from_second(second).unwrap_or_default()
     }
 
-    fn confirmed(since: i64, until: i64, worked_until: Option<i64>) -> Detection {
+    fn confirmed(since: i64, until: i64, worked_until: Option<i64>) -> Answer {
         let work = worked_until.map(|until| Work { until: at(until), what: "CPU".into() });
-        Detection::Confirmed { since: at(since), until: at(until), work }
+        Answer::Confirmed { since: at(since), until: at(until), work }
     }
 
     fn confirm(since: i64, until: i64) -> Change {
@@ -141,8 +141,8 @@ mod tests {
     const BEFORE: Before =
         Before { since: Timestamp::constant(100, 0), confirmed_until: Timestamp::constant(200, 0), listed: true };
 
-    fn of(detection: &Detection) -> Change {
-        next(Some(&BEFORE), detection, true)
+    fn of(answer: &Answer) -> Change {
+        next(Some(&BEFORE), answer, true)
     }
 
     #[test]
@@ -150,9 +150,8 @@ mod tests {
         let open = Change::Open { since: at(5), until: at(9) };
         assert_eq!(next(None, &confirmed(5, 9, None), true), open);
         assert_eq!(next(None, &confirmed(5, 9, Some(4)), false), open);
-        assert_eq!(next(None, &Detection::NotKnown, true), Change::Nothing);
-        for ended in
-            [Detection::Refuted { because: "it works".into() }, Detection::Gone { because: "it is no more".into() }]
+        assert_eq!(next(None, &Answer::NotKnown, true), Change::Nothing);
+        for ended in [Answer::Refuted { because: "it works".into() }, Answer::Gone { because: "it is no more".into() }]
         {
             assert_eq!(next(None, &ended, true), Change::Nothing);
         }
@@ -181,7 +180,7 @@ mod tests {
 
     #[test]
     fn silence_never_closes_a_finding() {
-        assert_eq!(of(&Detection::NotKnown), Change::Unconfirmed);
+        assert_eq!(of(&Answer::NotKnown), Change::Unconfirmed);
     }
 
     #[test]
@@ -189,15 +188,15 @@ mod tests {
         assert_eq!(next(Some(&BEFORE), &confirmed(150, 250, None), false), Change::Unconfirmed);
         let unlisted = Before { listed: false, ..BEFORE };
         assert_eq!(next(Some(&unlisted), &confirmed(150, 250, None), false), confirm(100, 250));
-        let works = Detection::Refuted { because: "it works".into() };
+        let works = Answer::Refuted { because: "it works".into() };
         assert_eq!(next(Some(&BEFORE), &works, false), Change::Resolve { because: "it works".into() });
     }
 
     #[test]
     fn a_refutation_and_an_absence_close_it_with_their_reasons() {
-        let refuted = Detection::Refuted { because: "stopped".into() };
+        let refuted = Answer::Refuted { because: "stopped".into() };
         assert_eq!(of(&refuted), Change::Resolve { because: "stopped".into() });
-        let gone = Detection::Gone { because: "listed no more".into() };
+        let gone = Answer::Gone { because: "listed no more".into() };
         assert_eq!(of(&gone), Change::Gone { because: "listed no more".into() });
     }
 }

@@ -2,8 +2,10 @@
 
 use super::{Before, Change, Event, EventId, EventKind, next};
 use crate::{
-    detectors::{Class, Inputs, replay},
-    findings::{Cost, FindingId},
+    detectors::{Class, replay},
+    findings::FindingId,
+    pricing::Cost,
+    snapshot::Inputs,
 };
 use jiff::Timestamp;
 use recommender::{
@@ -58,8 +60,8 @@ impl Record {
     /// Decides anew, from nothing but the record.
     #[must_use]
     pub fn replay(&self) -> Replayed {
-        let detection = replay(self.class, &self.inputs);
-        let change = next(self.before.as_ref(), &detection, self.inputs.presence.was_asked());
+        let answer = replay(self.class, &self.inputs);
+        let change = next(self.before.as_ref(), &answer, self.inputs.presence.was_asked());
         let proposal = self.plan.as_ref().and_then(|input| stop::propose(input).ok());
         let proposal = proposal.map(|proposal| proposal.content_hash().clone());
         let is_same_in_words = change == self.change;

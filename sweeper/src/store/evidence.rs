@@ -2,9 +2,11 @@
 
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
-    detectors::{Class, Inputs},
-    findings::{Cost, FindingId},
+    detectors::Class,
+    findings::FindingId,
+    pricing::Cost,
     reconcile::{Before, Change, EventKind, Record},
+    snapshot::Inputs,
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{

@@ -3,8 +3,9 @@
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
     detectors::Class,
-    findings::{Cost, Evidence, Finding, FindingId, Recorded, Status},
+    findings::{Evidence, Finding, FindingId, Recorded, Status},
     inventory::Scope,
+    pricing::Cost,
     work_unit::WorkUnit,
 };
 use jiff::Timestamp;

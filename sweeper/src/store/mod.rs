@@ -38,7 +38,7 @@ pub(crate) use error::{Doing, corrupt};
 pub use heartbeats::StoredHeartbeat;
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
-pub use nodes::{Binding, Node, TokenHash};
+pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, Told};
 pub use prices::KnownPrice;
 #[cfg(test)]

@@ -4,17 +4,15 @@
 //! ours. What is open, and which resources are this work unit's, is read behind that lock: another work unit's sweep may have
 //! opened a finding here, or a scope may have been found, since this one was read.
 
-use super::{
-    Context, Counts, FindingLine, Judged, MachineLine, Moment, Overview, Report, ScopeLine, SweepError, bills::Bills,
-    prices::UnitPrices, provider_metrics::is_blind, report, subject::Subject,
-};
+use super::{Context, Counts, FindingLine, MachineLine, Overview, Report, ScopeLine, SweepError, bills::Bills, report};
 use crate::{
-    detectors::{Class, Coverage},
-    findings::{Finding, Machine, Status, audience, end_notice, notice, plan_notice},
+    detectors::{Answer, Class, Detection, detect},
+    findings::{self, Finding, Status, audience, end_notice, notice, plan_notice},
     inventory::{Inventory, Listing, Outcome as Listed},
     outbox::can_update,
     reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
-    store::{Finished, FinishedSweep, Lease, StoreError, events, evidence, findings, history, outbox, scopes, sweeps},
+    snapshot::{Coverage, Machine, Snapshot, Subject},
+    store::{self, Finished, FinishedSweep, Lease, StoreError, events, evidence, history, outbox, scopes, sweeps},
     verdict::words,
     work_unit::WorkUnit,
 };
@@ -37,46 +35,43 @@ struct Outcome {
 pub(super) async fn apply(
     context: &Context,
     lease: &Lease,
-    moment: Moment,
-    inventory: &Inventory,
-    mut judged: Vec<Judged>,
-    prices: &UnitPrices,
+    tick: Timestamp,
+    mut snapshot: Snapshot,
 ) -> Result<Report, SweepError> {
-    let Moment { tick, now } = moment;
     let Lease { unit, .. } = lease;
-    let lines = scope_lines(inventory);
+    let now = snapshot.at;
+    let lines = scope_lines(&snapshot.inventory);
     let transaction = context.store.begin_leased(context.config.sweep.lease).await?;
-    if !scopes::finish(&transaction, lease, &finished(tick, inventory, &lines)).await? {
+    if !scopes::finish(&transaction, lease, &finished(tick, &snapshot.inventory, &lines)).await? {
         roll_back(transaction).await?;
         return Err(SweepError::LeaseLost { unit: unit.clone() });
     }
     let known = scopes::known(&transaction).await?;
-    judged.retain(|judged| WorkUnit::home(&judged.subject.id, &known) == *unit);
+    snapshot.machines.retain(|machine| WorkUnit::home(&machine.subject.id, &known) == *unit);
+    let snapshot = &snapshot;
+    let inventory = &snapshot.inventory;
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
-        let mut open = findings::open_in(&transaction, Some(unit)).await?;
+        let mut open = store::findings::open_in(&transaction, Some(unit)).await?;
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
         Ok(open)
     };
     let open = still_open().await?.into_iter();
-    let mut open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
-    let bills = Bills::of(inventory, prices);
-    let overview = Overview::of(inventory, &judged, &bills);
-    let mut outcome = Outcome::default();
-    for judged in &judged {
-        judge_one(context, now, judged, &bills, &mut open, &mut outcome);
-    }
+    let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
+    let bills = Bills::of(inventory, &snapshot.prices);
+    let overview = Overview::of(snapshot, &bills);
+    let mut outcome = decide(context, snapshot, &bills, open);
 
     let mut opened = Vec::new();
     // An end is written before what takes its place.
     for Step { finding, was_confirmed_at, record } in &outcome.steps {
         match was_confirmed_at {
-            Some(at) if !findings::update(&transaction, finding, *at).await? => {
+            Some(at) if !store::findings::update(&transaction, finding, *at).await? => {
                 roll_back(transaction).await?;
                 return Err(SweepError::Overtaken { unit: unit.clone(), finding: finding.id.clone() });
             }
             Some(_) => {}
             // Somebody else has opened one meanwhile.
-            None if !findings::open(&transaction, finding).await? => continue,
+            None if !store::findings::open(&transaction, finding).await? => continue,
             None => opened.push(finding.id.0.clone()),
         }
         if let Some(record) = record {
@@ -155,7 +150,7 @@ async fn enqueue(
 ) -> Result<(), SweepError> {
     let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
     let (notice, before) = match event.kind {
-        EventKind::Opened => (notice(finding), findings::closed_since(transaction, finding, recently).await?),
+        EventKind::Opened => (notice(finding), store::findings::closed_since(transaction, finding, recently).await?),
         EventKind::Planned if !outbox::told_a_plan(transaction, &finding.id, recently).await? => {
             (plan_notice(finding), Some(finding.id.clone()))
         }
@@ -213,45 +208,44 @@ async fn end(
 const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
                     an agent on the machine would tell";
 
-/// The classes, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const ORDER: [Class; 2] = [Class::QuietInstance, Class::IdleNode];
-
-fn judge_one(
+/// Decides what becomes of each finding, and counts the machines.
+fn decide(
     context: &Context,
-    now: Timestamp,
-    judged: &Judged,
+    snapshot: &Snapshot,
     bills: &Bills<'_>,
-    open: &mut HashMap<(Class, ResourceKey), Finding>,
-    outcome: &mut Outcome,
-) {
-    count(judged, outcome);
-    let id = &judged.subject.id;
-    let machine = judged
-        .subject
-        .instance
-        .as_ref()
-        .map(|instance| Machine { launched_by: judged.provider.launched_by.clone(), ..Machine::of(instance) });
-    let plan = |finding: &Finding| plan(finding, judged, bills, now);
-    for class in ORDER {
+    mut open: HashMap<(Class, ResourceKey), Finding>,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    snapshot.machines.iter().for_each(|machine| count(machine, &mut outcome));
+    for detection in detect(snapshot) {
+        let Detection { class, machine, .. } = detection;
+        let id = &machine.subject.id;
         let existing = open.remove(&(class, id.clone()));
         let yields = class.yields_to().is_some_and(|other| open.contains_key(&(other, id.clone())));
-        if existing.is_none() && yields {
+        // Where nothing was found and nothing is, there is nothing to reconcile.
+        let is_found = matches!(detection.answer, Answer::Confirmed { .. }) && !yields;
+        if existing.is_none() && !is_found {
             continue;
         }
+        let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
         let planning = match class {
             Class::IdleNode => {
                 Planning::After { sweeps: context.config.sweep.proposal_after_sweeps.max(1), plan: &plan }
             }
             Class::QuietInstance => Planning::Never(WEAK),
         };
-        let Judged { inputs, judgement, cost, .. } = judged;
-        let seen = Seen { class, resource: id, inputs, judgement, machine: machine.as_ref(), cost, planning };
-        outcome.steps.extend(reconcile(now, existing, &seen));
+        let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
+            launched_by: machine.provider.launched_by.clone(),
+            ..findings::Machine::of(instance)
+        });
+        let seen = Seen { detection: &detection, machine: shown.as_ref(), planning };
+        outcome.steps.extend(reconcile(snapshot.at, existing, &seen));
     }
+    outcome
 }
 
-fn count(judged: &Judged, outcome: &mut Outcome) {
-    let Subject { instance, coverage, node, .. } = &judged.subject;
+fn count(machine: &Machine, outcome: &mut Outcome) {
+    let Subject { instance, coverage, node, .. } = &machine.subject;
     match (instance, coverage) {
         (Some(instance), _) if instance.state.runs() == Some(false) => {
             outcome.counts.not_running += 1;
@@ -262,23 +256,23 @@ fn count(judged: &Judged, outcome: &mut Outcome) {
         (None, _) if node.is_none() => return,
         _ => {}
     }
-    match judged.judgement.verdict {
+    match machine.judgement.verdict {
         // The engine gives neither of the two that stand beside these.
         Verdict::Active | Verdict::Waiting => outcome.counts.active += 1,
         Verdict::Idle => outcome.counts.idle += 1,
         Verdict::Stuck | Verdict::Unknown => {
             outcome.counts.unknown += 1;
-            let lines = if is_blind(judged) { &mut outcome.blind_spots } else { &mut outcome.unknown };
-            lines.push(line(judged));
+            let lines = if machine.is_blind() { &mut outcome.blind_spots } else { &mut outcome.unknown };
+            lines.push(line(machine));
         }
     }
 }
 
 /// What decided, and of a machine whose agent is not heard, why that is, as far as it is known.
-fn why(judged: &Judged) -> String {
-    let decided = words::decision(&judged.judgement, &judged.inputs.case);
-    match judged.subject.node.as_ref().and_then(|node| node.refused.as_ref()) {
-        Some((at, because)) if is_blind(judged) => {
+fn why(machine: &Machine) -> String {
+    let decided = words::decision(&machine.judgement, &machine.inputs.case);
+    match machine.subject.node.as_ref().and_then(|node| node.refused.as_ref()) {
+        Some((at, because)) if machine.is_blind() => {
             let at = words::time(at.as_millisecond());
             format!("its agent's heartbeats are refused, last at {at}: {because}")
         }
@@ -286,34 +280,34 @@ fn why(judged: &Judged) -> String {
     }
 }
 
-fn line(judged: &Judged) -> MachineLine {
-    let (cost_micro_usd_per_hour, cost_per_hour, cost_unknown_because) = report::cost(&judged.cost);
+fn line(machine: &Machine) -> MachineLine {
+    let (cost_micro_usd_per_hour, cost_per_hour, cost_unknown_because) = report::cost(&machine.cost);
     MachineLine {
-        resource: judged.subject.id.to_string(),
-        name: judged.subject.name(),
-        instance_type: judged.subject.instance.as_ref().and_then(|instance| instance.instance_type.clone()),
-        verdict: judged.judgement.verdict.as_str().to_owned(),
-        why: why(judged),
+        resource: machine.subject.id.to_string(),
+        name: machine.subject.name(),
+        instance_type: machine.subject.instance.as_ref().and_then(|instance| instance.instance_type.clone()),
+        verdict: machine.judgement.verdict.as_str().to_owned(),
+        why: why(machine),
         cost_micro_usd_per_hour,
         cost_per_hour,
         cost_unknown_because,
-        usage: judged.provider.usage.clone(),
-        launched_by: judged.provider.launched_by.clone(),
+        usage: machine.provider.usage.clone(),
+        launched_by: machine.provider.launched_by.clone(),
     }
 }
 
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
-fn stop_facts(judged: &Judged) -> Option<stop::Machine> {
-    let Subject { instance, groups_are_known, schedulers, .. } = &judged.subject;
-    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, judged.provider.protection.clone())
+fn stop_facts(machine: &Machine) -> Option<stop::Machine> {
+    let Subject { instance, groups_are_known, schedulers, .. } = &machine.subject;
+    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, machine.provider.protection.clone())
 }
 
-fn plan(finding: &Finding, judged: &Judged, bills: &Bills<'_>, now: Timestamp) -> Planned {
+fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp) -> Planned {
     let input = stop::StopInput {
         finding: finding.id.0.clone(),
         resource: finding.resource.clone(),
-        verdict: judged.judgement.verdict,
-        machine: stop_facts(judged).unwrap_or_else(|| match judged.subject.id.provider {
+        verdict: machine.judgement.verdict,
+        machine: stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
             Provider::Gcp => stop::Machine::NotKnown("Google Cloud".to_owned()),
             Provider::Aws | Provider::OnPrem => stop::Machine::OnPrem,
         }),
@@ -321,7 +315,7 @@ fn plan(finding: &Finding, judged: &Judged, bills: &Bills<'_>, now: Timestamp) -
             Some(rate) => stop::Price::OnDemand(rate),
             None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
         },
-        lent_ipv4: judged.subject.instance.as_ref().map(|instance| bills.lent_address(instance)),
+        lent_ipv4: machine.subject.instance.as_ref().map(|instance| bills.lent_address(instance)),
         now,
     };
     let priced = |proposal: Proposal| {

@@ -1,9 +1,8 @@
 //! What volumes, addresses and snapshots cost a month, by the prices per unit that are known. Pure.
 
-use super::prices::UnitPrices;
 use crate::{
     inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, Volume},
-    pricing::{self, Part, UnitKey, Unpriced, Usage},
+    pricing::{self, Part, UnitKey, UnitPrices, Unpriced, Usage},
 };
 use jiff::Timestamp;
 use model::{HOURS_PER_MONTH, Provider, Quantity, Usd};

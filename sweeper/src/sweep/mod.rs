@@ -18,7 +18,6 @@ mod report;
 mod run;
 mod schedule;
 mod status;
-mod subject;
 mod timetable;
 
 pub use lease::owner;
@@ -32,10 +31,14 @@ pub use timetable::{Ticks, Timetable};
 
 use crate::{
     config::Config,
-    detectors::{Inputs, Presence, QuietCase, QuietPolicy, SnapshotPart},
-    findings::{Cost, Finding, FindingId},
+    findings::{Finding, FindingId},
+    identity::Node,
     inventory::{self, Inventory, key_of},
-    store::{self, Lease, Node, Store, StoreError},
+    pricing::Cost,
+    snapshot::{
+        Inputs, Machine, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject, join,
+    },
+    store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
     work_unit::WorkUnit,
 };
@@ -44,14 +47,12 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
-use prices::UnitPrices;
-use provider_metrics::{ProviderFacts, is_blind};
+use protection::Plannable;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
-use subject::Subject;
 
 /// Heartbeats whose clock runs ahead are read too, up to so much; ingest refuses more than its `clock_skew`.
 const CLOCK_AHEAD: SignedDuration = SignedDuration::from_hours(1);
@@ -108,17 +109,6 @@ pub enum SweepError {
     },
 }
 
-/// A subject with what was found out about it.
-struct Judged {
-    subject: Subject,
-    /// If this sweep confirms it idle, a plan may be made: it was confirmed often enough before.
-    may_be_planned: bool,
-    inputs: Inputs,
-    judgement: Judgement,
-    cost: Cost,
-    provider: ProviderFacts,
-}
-
 /// What one work unit is swept for, and as of when.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
@@ -138,8 +128,8 @@ async fn sweep_unit(
 ) -> Result<Report, SweepError> {
     let work = read_and_judge(context, discovery, &lease.unit, moment.now, progress);
     // The writing is not part of it: it is one transaction, which looks at the lease itself.
-    let (inventory, judged, prices) = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
-    apply::apply(context, lease, moment, &inventory, judged, &prices).await
+    let snapshot = lease::held(&context.store, lease, context.config.sweep.lease, work).await?;
+    apply::apply(context, lease, moment.tick, snapshot).await
 }
 
 /// Reads and judges, and writes nothing.
@@ -149,7 +139,7 @@ async fn read_and_judge(
     unit: &WorkUnit,
     now: Timestamp,
     progress: &dyn Progress,
-) -> Result<(Inventory, Vec<Judged>, UnitPrices), SweepError> {
+) -> Result<Snapshot, SweepError> {
     let Context { store, config, .. } = context;
     let mut inventory = discovery.inventory(unit, progress).await;
     let known = store::scopes::known(store.connection()).await?;
@@ -160,17 +150,18 @@ async fn read_and_judge(
     open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
     let has_open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     nodes.retain(|node| !is_retired(config, node, now) || has_open.contains(&key_of(&node.node_id)));
-    let subjects = subject::join(&inventory, nodes, &open);
+    let subjects = join(&inventory, nodes, open.iter().map(|finding| &finding.resource));
 
     progress.machines(subjects.len());
     let states = store.node_states(prefix.as_deref()).await?;
-    let mut judged = judge_all(store, config, subjects, states, &open, now).await?;
-    provider_metrics::read(context, discovery, unit, now, &mut inventory, &mut judged, progress).await?;
-    for judged in &mut judged {
-        judged.complete(config, &inventory);
+    let mut machines = judge_all(store, config, subjects, states, &open, now).await?;
+    let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
+    provider_metrics::read(context, discovery, unit, now, &mut inventory, &mut machines, &plannable, progress).await?;
+    for machine in &mut machines {
+        complete(machine, config, &inventory);
     }
-    let prices = prices::price(context, now, &bills::keys(&inventory), &mut judged).await?;
-    Ok((inventory, judged, prices))
+    let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
+    Ok(Snapshot { at: now, inventory, machines, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a
@@ -193,14 +184,10 @@ async fn judge_all(
     mut states: HashMap<NodeId, NodeState>,
     open: &[Finding],
     now: Timestamp,
-) -> Result<Vec<Judged>, SweepError> {
+) -> Result<Vec<Machine>, SweepError> {
     let state_policy = Arc::new(StatePolicy::new(policy(config)));
-    let after_sweeps = config.sweep.proposal_after_sweeps;
-    let is_near = |finding: &&Finding| finding.confirmed_sweeps.saturating_add(1) >= after_sweeps;
-    let near: HashSet<&ResourceKey> = open.iter().filter(is_near).map(|finding| &finding.resource).collect();
     let open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     let judged = subjects.into_iter().map(|subject| {
-        let may_be_planned = after_sweeps <= 1 || near.contains(&subject.id);
         // What a finding rests on, or may end by, is judged from a whole window.
         let node = subject.node.as_ref().filter(|_| !open.contains(&subject.id));
         let by_state = node.and_then(|node| {
@@ -216,7 +203,7 @@ async fn judge_all(
             let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
             let provider = ProviderFacts::default();
-            Ok::<_, SweepError>(Judged { subject, may_be_planned, inputs, judgement, cost, provider })
+            Ok::<_, SweepError>(Machine { subject, inputs, judgement, cost, provider })
         }
     });
     stream::iter(judged).buffered(JUDGED_AT_ONCE).try_collect().await
@@ -253,23 +240,21 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
     }
 }
 
-impl Judged {
-    /// Takes up what was learnt from its provider after the machine was judged.
-    fn complete(&mut self, config: &Config, inventory: &Inventory) {
-        let verdict = &config.verdict;
-        let policy = QuietPolicy {
-            after_s: verdict.quiet_after.as_secs(),
-            cpu_millionths: verdict.quiet_cpu_threshold_millionths,
-            network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
-        };
-        self.inputs.metrics = self.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
-        if self.inputs.presence.is_unread() {
-            self.inputs.failed.push(SnapshotPart::Inventory);
-        }
-        let id = self.subject.running().filter(|_| is_blind(self)).map(|instance| &instance.id);
-        if self.inputs.metrics.is_none() && id.is_some_and(|id| inventory.usage_failed(id)) {
-            self.inputs.failed.push(SnapshotPart::ProviderMetrics);
-        }
+/// Takes up what was learnt from its provider after the machine was judged.
+fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory) {
+    let verdict = &config.verdict;
+    let policy = QuietPolicy {
+        after_s: verdict.quiet_after.as_secs(),
+        cpu_millionths: verdict.quiet_cpu_threshold_millionths,
+        network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
+    };
+    machine.inputs.metrics = machine.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
+    if machine.inputs.presence.is_unread() {
+        machine.inputs.failed.push(SnapshotPart::Inventory);
+    }
+    let id = machine.subject.running().filter(|_| machine.is_blind()).map(|instance| &instance.id);
+    if machine.inputs.metrics.is_none() && id.is_some_and(|id| inventory.usage_failed(id)) {
+        machine.inputs.failed.push(SnapshotPart::ProviderMetrics);
     }
 }
 

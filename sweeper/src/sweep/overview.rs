@@ -4,13 +4,13 @@
 //! zero.
 
 use super::{
-    Judged,
     bills::{Bills, Monthly},
     report::Report,
 };
 use crate::{
-    findings::Cost,
-    inventory::{Address, Inventory, Volume},
+    inventory::{Address, Volume},
+    pricing::Cost,
+    snapshot::Snapshot,
 };
 use model::{HourlyRate, Provider, ResourceKey};
 use serde::Serialize;
@@ -145,19 +145,20 @@ impl AtMost {
 
 impl Overview {
     /// That of one work unit.
-    pub(super) fn of(inventory: &Inventory, judged: &[Judged], bills: &Bills<'_>) -> Self {
+    pub(super) fn of(snapshot: &Snapshot, bills: &Bills<'_>) -> Self {
+        let inventory = &snapshot.inventory;
         let mut overview = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for judged in judged {
-            let Some(instance) = judged.subject.running() else { continue };
-            let micros = judged.cost.rate().map(|rate| rate.per_hour().micros());
+        for machine in &snapshot.machines {
+            let Some(instance) = machine.subject.running() else { continue };
+            let micros = machine.cost.rate().map(|rate| rate.per_hour().micros());
             let rate =
                 RunRate { machines: 1, priced: usize::from(micros.is_some()), micro_usd_per_hour: micros.unwrap_or(0) };
             overview.running.add(rate);
             regions.entry(place(&instance.id)).or_insert_with(RunRate::default).add(rate);
             let owner = crate::findings::Machine::of(instance).owner;
             owners.entry(owner).or_insert_with(RunRate::default).add(rate);
-            if let Cost::Unknown { why } = &judged.cost {
+            if let Cost::Unknown { why } = &machine.cost {
                 *reasons.entry(why.clone()).or_insert(0) += 1;
             }
         }

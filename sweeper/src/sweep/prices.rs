@@ -1,11 +1,11 @@
 //! What machines cost, and what is billed by its amount costs per unit: asked for once a day, and as it was last read where it cannot be read today.
 
-use super::{Context, Judged, SweepError};
+use super::{Context, SweepError};
 use crate::{
     config::{Config, PricingSource},
-    findings::Cost,
     inventory::aws,
-    pricing::{self, PriceKey, PriceTable, UnitKey, UnitTable, Unpriced},
+    pricing::{self, Cost, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced},
+    snapshot::Machine,
     store::KnownPrice,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -21,30 +21,27 @@ const ASKED_EACH: SignedDuration = SignedDuration::from_hours(24);
 /// A price that was last read longer ago than this is not known any more.
 const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// Prices per unit.
-pub(super) type UnitPrices = Prices<UnitKey, UnitPrice>;
-
 /// Looks up the prices of all that runs, each kind of machine once, and those per unit of these keys.
 pub(super) async fn price(
     context: &Context,
     now: Timestamp,
     units: &BTreeSet<UnitKey>,
-    judged: &mut [Judged],
+    machines: &mut [Machine],
 ) -> Result<UnitPrices, SweepError> {
-    let keys = judged.iter().filter_map(|judged| PriceKey::of(judged.subject.running()?).ok()).collect();
-    let (machines, units) = read(context, now, &keys, units).await?;
-    for judged in judged {
-        judged.cost = match judged.subject.running().map(PriceKey::of) {
-            Some(Ok(key)) => machines.cost(&key),
+    let keys = machines.iter().filter_map(|machine| PriceKey::of(machine.subject.running()?).ok()).collect();
+    let (per_hour, per_unit) = read(context, now, &keys, units).await?;
+    for machine in machines {
+        machine.cost = match machine.subject.running().map(PriceKey::of) {
+            Some(Ok(key)) => per_hour.cost(&key),
             Some(Err(why)) => Cost::Unknown { why: why.to_string() },
-            None => onprem_cost(&context.config, &judged.subject.id),
+            None => onprem_cost(&context.config, &machine.subject.id),
         };
     }
-    Ok(units)
+    Ok(units.iter().map(|key| (key.clone(), per_unit.of(key))).collect())
 }
 
 /// What was read today, and what was read before.
-pub(super) struct Prices<K, P> {
+struct Prices<K, P> {
     source: PricingSource,
     now: Timestamp,
     known: HashMap<K, KnownPrice<P>>,
@@ -56,7 +53,7 @@ async fn read(
     now: Timestamp,
     machines: &BTreeSet<PriceKey>,
     units: &BTreeSet<UnitKey>,
-) -> Result<(Prices<PriceKey, HourlyRate>, UnitPrices), SweepError> {
+) -> Result<(Prices<PriceKey, HourlyRate>, Prices<UnitKey, UnitPrice>), SweepError> {
     let Context { store, config, .. } = context;
     let source = config.pricing.source;
     let (of_machines, of_units) = pricing::unavailable(Unpriced::Off);
@@ -102,7 +99,7 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
     ///
     /// # Errors
     /// The reason why it is not known.
-    pub(super) fn of(&self, key: &K) -> Result<(P, Option<Timestamp>), Unpriced> {
+    fn of(&self, key: &K) -> Result<(P, Option<Timestamp>), Unpriced> {
         if let Some(known) = self.of_today(key) {
             return Ok((known.price, None));
         }
@@ -132,16 +129,6 @@ impl Prices<PriceKey, HourlyRate> {
             Ok((per_hour, as_of)) => Cost::Known { per_hour, as_of },
             Err(why) => Cost::Unknown { why: why.to_string() },
         }
-    }
-}
-
-#[cfg(test)]
-impl UnitPrices {
-    /// These prices, read today.
-    pub(super) fn of_today_only(now: Timestamp, prices: impl IntoIterator<Item = (UnitKey, UnitPrice)>) -> Self {
-        let known = |price| KnownPrice { price, effective_from: now, read_at: now };
-        let known = prices.into_iter().map(|(key, price)| (key, known(price))).collect();
-        Self { source: PricingSource::Api, now, known, table: UnitTable::default() }
     }
 }
 

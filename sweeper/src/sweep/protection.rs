@@ -4,10 +4,14 @@
 //! begins no new machine after `aws.listing_timeout` (5 minutes: 2,400 machines); 50,000 are known after 21 sweeps. What the share did not reach is
 //! *not known yet*, which is no failure of the sweep; a refusal is one. Nothing starves: see [`queue`].
 
-use super::{Context, Judged, Progress, SweepError};
-use crate::inventory::{Failure, Inventory, KeptProtection, Kind, Listing, Scope, aws};
+use super::{Context, Progress, SweepError, provider_metrics::At};
+use crate::{
+    findings::Finding,
+    inventory::{Failure, Inventory, KeptProtection, Kind, Listing, aws},
+    snapshot::Machine,
+};
 use jiff::{SignedDuration, Timestamp};
-use model::Verdict;
+use model::{ResourceKey, Verdict};
 use recommender::rules::stop::{self, Scheduler};
 use std::{
     cmp::Reverse,
@@ -31,15 +35,14 @@ const KEPT_AT_ONCE: usize = 100;
 /// Asks about the idle machines whose turn it is, and takes up what is known of all of them. None if there are none.
 pub(super) async fn read(
     context: &Context,
-    accounts: &aws::Accounts,
-    scope: &Scope,
-    now: Timestamp,
+    at: &At<'_>,
     inventory: &Inventory,
-    judged: &mut [Judged],
+    machines: &mut [Machine],
+    plannable: &Plannable,
     progress: &dyn Progress,
 ) -> Result<Option<Listing>, SweepError> {
-    let store = &context.store;
-    let idle: BTreeSet<String> = judged.iter().filter_map(stoppable).collect();
+    let (store, At { accounts, scope, now }) = (&context.store, *at);
+    let idle: BTreeSet<String> = machines.iter().filter_map(|machine| plannable.stoppable(machine)).collect();
     if idle.is_empty() {
         return Ok(None);
     }
@@ -48,11 +51,11 @@ pub(super) async fn read(
     let gone = kept.keys().filter(|id| !listed.contains(id.as_str())).cloned().collect();
     let mut tried = Tried::default();
     let until = Instant::now() + context.config.aws.listing_timeout;
-    for machines in queue(&idle, &kept, now).chunks(KEPT_AT_ONCE) {
+    for asked_now in queue(&idle, &kept, now).chunks(KEPT_AT_ONCE) {
         if Instant::now() >= until || tried.is_over {
             break;
         }
-        let asked = aws::protection(accounts, scope, machines, until, progress).await;
+        let asked = aws::protection(accounts, scope, asked_now, until, progress).await;
         store.put_protection(scope, &asked.answered, &asked.failed, now).await?;
         let answered = asked.answered.into_iter();
         kept.extend(answered.map(|(id, read)| (id, KeptProtection { queued_at: now, answer: Some((now, read)) })));
@@ -63,25 +66,48 @@ pub(super) async fn read(
     let new = idle.iter().filter(|id| !kept.contains_key(*id) && !tried.failed.contains(*id)).cloned().collect();
     store.queue_protection(scope, &new, &gone, now).await?;
     let mut known = 0;
-    for judged in judged.iter_mut() {
-        let Some(id) = stoppable(judged) else { continue };
+    for machine in machines.iter_mut() {
+        let Some(id) = plannable.stoppable(machine) else { continue };
         let fact = tried.fact(&id, kept.get(&id), now);
         known += usize::from(matches!(fact, stop::Protection::On { .. } | stop::Protection::Off));
-        judged.provider.protection = fact;
+        machine.provider.protection = fact;
     }
     Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
 }
 
-/// The instance id of an idle machine that nothing larger is known to have, and whose finding is confirmed often enough with this sweep: of others no stop is
-/// proposed, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
-fn stoppable(judged: &Judged) -> Option<String> {
-    let is_idle = judged.judgement.verdict == Verdict::Idle && judged.may_be_planned;
-    let instance = judged.subject.running().filter(|_| is_idle)?;
-    let id = &instance.id.id;
-    let is_alone = instance.autoscaling_group.is_none()
-        && judged.subject.groups_are_known
-        && judged.subject.schedulers.of(id) == Scheduler::NotListed;
-    is_alone.then(|| id.clone())
+/// The machines of which a plan may be made if this sweep confirms them: those that were confirmed often enough before.
+#[derive(Debug)]
+pub(super) enum Plannable {
+    /// One sweep is enough.
+    All,
+    /// These.
+    Only(HashSet<ResourceKey>),
+}
+
+impl Plannable {
+    pub(super) fn of(open: &[Finding], after_sweeps: u32) -> Self {
+        if after_sweeps <= 1 {
+            return Self::All;
+        }
+        let is_near = |finding: &&Finding| finding.confirmed_sweeps.saturating_add(1) >= after_sweeps;
+        Self::Only(open.iter().filter(is_near).map(|finding| finding.resource.clone()).collect())
+    }
+
+    /// The instance id of an idle machine that nothing larger is known to have, and whose finding is confirmed often enough with this sweep: of others
+    /// no stop is proposed, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
+    fn stoppable(&self, machine: &Machine) -> Option<String> {
+        let may_be_planned = match self {
+            Self::All => true,
+            Self::Only(near) => near.contains(&machine.subject.id),
+        };
+        let is_idle = machine.judgement.verdict == Verdict::Idle && may_be_planned;
+        let instance = machine.subject.running().filter(|_| is_idle)?;
+        let id = &instance.id.id;
+        let is_alone = instance.autoscaling_group.is_none()
+            && machine.subject.groups_are_known
+            && machine.subject.schedulers.of(id) == Scheduler::NotListed;
+        is_alone.then(|| id.clone())
+    }
 }
 
 /// Who is to be asked about, in this order. Of each four the first three have no answer (any more), as long as there are such, and the fourth has one

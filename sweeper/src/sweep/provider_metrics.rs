@@ -4,35 +4,23 @@
 //! Asked of a scope after its machines are listed and judged, since the former is asked of some of them only: it is billed. What was answered
 //! is kept at once and not with the sweep: it is a fact of the past whoever ends the sweep, and it was paid for.
 
-use super::{Context, Judged, Progress, SweepError, discover::Discovery, protection};
+use super::{
+    Context, Progress, SweepError,
+    discover::Discovery,
+    protection::{self, Plannable},
+};
 use crate::{
-    inventory::{Inventory, Kind, LaunchedBy, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow, aws},
+    inventory::{Inventory, Kind, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow, aws},
+    snapshot::Machine,
     store::Store,
     work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
-use recommender::rules::stop;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
 };
-
-/// What was told of one machine.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ProviderFacts {
-    /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
-    pub(super) usage: Option<Usage>,
-    /// What protects it, as far as it was asked for and could be read.
-    pub(super) protection: stop::Protection,
-    /// Who started it; none if nobody asked, or no event that was read says so.
-    pub(super) launched_by: Option<LaunchedBy>,
-}
-
-/// Whether no agent reports from a machine: none ever did, or it is silent.
-pub(super) fn is_blind(judged: &Judged) -> bool {
-    judged.judgement.is_blind()
-}
 
 /// Asks what is to be asked of a work unit's machines, and says in the inventory's listings how it went.
 pub(super) async fn read(
@@ -41,14 +29,15 @@ pub(super) async fn read(
     unit: &WorkUnit,
     now: Timestamp,
     inventory: &mut Inventory,
-    judged: &mut [Judged],
+    machines: &mut [Machine],
+    plannable: &Plannable,
     progress: &dyn Progress,
 ) -> Result<(), SweepError> {
     // Google's is read for a project as a whole, with its inventory.
     let read: HashMap<&ResourceKey, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
-    for judged in judged.iter_mut().filter(|judged| is_blind(judged)) {
-        let id = judged.subject.running().map(|instance| &instance.id);
-        judged.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
+    for machine in machines.iter_mut().filter(|machine| machine.is_blind()) {
+        let id = machine.subject.running().map(|instance| &instance.id);
+        machine.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
     }
     let Some((accounts, scope)) = discovery.aws(unit) else { return Ok(()) };
     // Without the list of machines there is nothing to ask about.
@@ -56,25 +45,26 @@ pub(super) async fn read(
         return Ok(());
     }
     let at = At { accounts, scope, now };
-    if let Some(read) = protection::read(context, accounts, scope, now, inventory, judged, progress).await? {
+    if let Some(read) = protection::read(context, &at, inventory, machines, plannable, progress).await? {
         inventory.listings.push(read);
     }
     if context.config.aws.cloudtrail {
-        let read = launches(context, &at, inventory, judged, progress).await?;
+        let read = launches(context, &at, inventory, machines, progress).await?;
         inventory.listings.push(read);
     }
     if context.config.aws.cloudwatch {
-        let read = usage(context, &at, judged, progress).await?;
+        let read = usage(context, &at, machines, progress).await?;
         inventory.listings.push(read);
     }
     Ok(())
 }
 
 /// Where is asked, and when.
-struct At<'a> {
-    accounts: &'a aws::Accounts,
-    scope: &'a Scope,
-    now: Timestamp,
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) accounts: &'a aws::Accounts,
+    pub(super) scope: &'a Scope,
+    pub(super) now: Timestamp,
 }
 
 fn before(now: Timestamp, length: Duration, times: i32) -> Timestamp {
@@ -86,16 +76,16 @@ fn before(now: Timestamp, length: Duration, times: i32) -> Timestamp {
 async fn usage(
     context: &Context,
     at: &At<'_>,
-    judged: &mut [Judged],
+    machines: &mut [Machine],
     progress: &dyn Progress,
 ) -> Result<Listing, SweepError> {
     let Context { store, config, .. } = context;
     let At { accounts, scope, now } = *at;
     let every = config.aws.cloudwatch_every;
-    let blind = |judged: &Judged| Some(judged.subject.running().filter(|_| is_blind(judged))?.id.clone());
-    let machines: Vec<ResourceKey> = judged.iter().filter_map(blind).collect();
+    let blind = |machine: &Machine| Some(machine.subject.running().filter(|_| machine.is_blind())?.id.clone());
+    let of_blind: Vec<ResourceKey> = machines.iter().filter_map(blind).collect();
     let mut known = kept(store, scope, before(now, every, 1)).await?;
-    let missing: Vec<ResourceKey> = machines.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
+    let missing: Vec<ResourceKey> = of_blind.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
     let lookback = SignedDuration::try_from(config.aws.cloudwatch_lookback).unwrap_or(SignedDuration::MAX);
     let window = UsageWindow::hours_before(now, lookback);
     let measured = aws::usage(accounts, scope, &missing, &window, now, progress).await;
@@ -104,9 +94,9 @@ async fn usage(
     }
     known.extend(measured.answers.iter().map(|answer| (answer.id.clone(), answer.clone())));
     let mut listed = HashSet::new();
-    for judged in judged.iter_mut() {
-        let Some(answer) = blind(judged).and_then(|id| known.get(&id)) else { continue };
-        judged.provider.usage.clone_from(&answer.usage);
+    for machine in machines.iter_mut() {
+        let Some(answer) = blind(machine).and_then(|id| known.get(&id)) else { continue };
+        machine.provider.usage.clone_from(&answer.usage);
         if answer.usage.is_some() {
             listed.insert(&answer.id);
         }
@@ -128,12 +118,11 @@ async fn launches(
     context: &Context,
     at: &At<'_>,
     inventory: &Inventory,
-    judged: &mut [Judged],
+    machines: &mut [Machine],
     progress: &dyn Progress,
 ) -> Result<Listing, SweepError> {
     let At { accounts, scope, now } = *at;
-    let machines = inventory.instances.iter().map(|instance| instance.id.id.clone());
-    let listed: HashSet<String> = machines.collect();
+    let listed: HashSet<String> = inventory.instances.iter().map(|instance| instance.id.id.clone()).collect();
     let (mut known, trail) = context.store.launches(scope).await?;
     let missing: HashSet<String> = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
     let read = if missing.is_empty() {
@@ -155,9 +144,9 @@ async fn launches(
         Err(why) => Outcome::Failed { what: aws::LOOKUP.to_owned(), why },
     };
     // What was read once stays so, whether or not more can be read now.
-    for judged in judged {
-        let instance = judged.subject.instance.as_ref();
-        judged.provider.launched_by = instance.and_then(|instance| known.get(&instance.id.id).cloned());
+    for machine in machines {
+        let instance = machine.subject.instance.as_ref();
+        machine.provider.launched_by = instance.and_then(|instance| known.get(&instance.id.id).cloned());
     }
     Ok(Listing::of(scope, Kind::Launch, outcome))
 }

@@ -2,8 +2,9 @@
 
 use super::Overview;
 use crate::{
-    findings::{Cost, Finding},
+    findings::Finding,
     inventory::{Kind, LaunchedBy, Usage},
+    pricing::Cost,
     store::Held,
     work_unit::WorkUnit,
 };

@@ -8,7 +8,7 @@ use recommender::{
     proposal::{Charge, ChargeCost, Saving},
 };
 use sea_orm::ConnectionTrait as _;
-use sweeper::findings::{Cost, Finding};
+use sweeper::{findings::Finding, pricing::Cost};
 
 #[tokio::test]
 async fn a_price_that_cannot_be_read_today_is_told_as_of_its_day_and_changes_no_plan() {

@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use lab::{quiet, sweeper::Sweeper};
 use sea_orm::ConnectionTrait as _;
 use sweeper::{
-    findings::{Cost, FindingId},
+    findings::FindingId,
+    pricing::Cost,
     reconcile::{Change, EventKind},
     store::Store,
 };

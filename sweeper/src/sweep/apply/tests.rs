@@ -3,12 +3,13 @@
 use super::*;
 use crate::{
     config::Config,
-    detectors::Inputs,
-    findings::{Cost, FindingId},
-    identity::Attestation,
+    findings::FindingId,
+    identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
-    store::{Node, Store},
-    sweep::{presence, provider_metrics::ProviderFacts},
+    pricing::{Cost, UnitPrices},
+    snapshot::{Inputs, ProviderFacts},
+    store::Store,
+    sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
@@ -58,7 +59,7 @@ fn idle_since(second: i64) -> Judgement {
     }
 }
 
-fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
+fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
     let id = sample::instance().id;
     let node = Node {
         node_id: id.to_string().parse().expect("a node id"),
@@ -80,7 +81,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
         groups_are_known: true,
         schedulers: Arc::new(Schedulers::of_no_machine()),
     };
-    Judged {
+    Machine {
         inputs: Inputs {
             presence: presence(&Config::default(), &subject),
             case: Case::new(0, Policy::default(), Vec::new()),
@@ -88,7 +89,6 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
             failed: Vec::new(),
         },
         subject,
-        may_be_planned: true,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
         provider: ProviderFacts { protection: stop::Protection::Off, ..ProviderFacts::default() },
@@ -96,19 +96,18 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Judged {
 }
 
 /// Judges one machine after the other, as sweeps would, and returns what is open in the end and all outcomes.
-async fn sweeps(steps: Vec<Judged>) -> (Vec<Class>, Vec<Outcome>) {
+async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
     let context = context().await;
-    let (inventory, prices) = (Inventory::default(), UnitPrices::of_today_only(at(0), []));
-    let bills = Bills::of(&inventory, &prices);
     let mut open = HashMap::new();
     let mut outcomes = Vec::new();
-    for (second, mut judged) in (100..).zip(steps) {
-        judged.inputs.presence = presence(&context.config, &judged.subject);
-        judged.inputs.case.now_unix_ms = at(second).as_millisecond();
-        judged.complete(&context.config, &Inventory::default());
-        let mut outcome = Outcome::default();
-        let mut before = open.clone();
-        judge_one(&context, at(second), &judged, &bills, &mut before, &mut outcome);
+    for (second, mut machine) in (100..).zip(steps) {
+        machine.inputs.presence = presence(&context.config, &machine.subject);
+        machine.inputs.case.now_unix_ms = at(second).as_millisecond();
+        complete(&mut machine, &context.config, &Inventory::default());
+        let (inventory, prices) = (Inventory::default(), UnitPrices::default());
+        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], prices };
+        let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
+        let outcome = decide(&context, &snapshot, &bills, open.clone());
         for Step { finding, .. } in &outcome.steps {
             let key = (finding.class, finding.resource.clone());
             match finding.status {
@@ -208,7 +207,7 @@ async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
         since_unix_ms: None,
         decision: Decision::Unknown(Unknown::GpuNotMeasured),
     };
-    let (open, outcomes) = sweeps(vec![idle(), idle(), Judged { judgement: unknown, ..idle() }]).await;
+    let (open, outcomes) = sweeps(vec![idle(), idle(), Machine { judgement: unknown, ..idle() }]).await;
     assert_eq!(open, [Class::IdleNode]);
     let confirmed = outcomes[1].updated()[0];
     assert!(confirmed.proposal.is_some(), "{:?}", confirmed.not_proposed);
@@ -223,15 +222,15 @@ async fn an_id_that_is_another_findings_is_told_and_not_taken_for_the_same_findi
     let found = outcomes[0].opened()[0].clone();
     let store = context().await.store;
     store.migrate().await.expect("a schema");
-    assert!(matches!(findings::open(store.connection(), &found).await, Ok(true)));
-    assert!(matches!(findings::open(store.connection(), &found).await, Ok(false)), "it is open already");
+    assert!(matches!(store::findings::open(store.connection(), &found).await, Ok(true)));
+    assert!(matches!(store::findings::open(store.connection(), &found).await, Ok(false)), "it is open already");
     let later = Finding { id: FindingId("f-000000000000".into()), ..found.clone() };
-    assert!(matches!(findings::open(store.connection(), &later).await, Ok(false)), "one on a machine");
+    assert!(matches!(store::findings::open(store.connection(), &later).await, Ok(false)), "one on a machine");
     let resource = "aws:123456789012:eu-central-1:i-00000000000000001".parse().expect("a node id");
-    let other = findings::open(store.connection(), &Finding { resource, ..found.clone() }).await;
+    let other = store::findings::open(store.connection(), &Finding { resource, ..found.clone() }).await;
     assert!(matches!(other, Err(StoreError::Collision { .. })), "{other:?}");
     assert!(
-        matches!(findings::update(store.connection(), &found, at(0)).await, Ok(false)),
+        matches!(store::findings::update(store.connection(), &found, at(0)).await, Ok(false)),
         "confirmed later than that"
     );
 }
@@ -279,7 +278,7 @@ async fn a_host_whose_heartbeats_are_refused_is_not_gone() {
 }
 
 /// A machine that no agent reports from, and whose provider saw this much CPU, in millionths.
-fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Judged {
+fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Machine {
     let from = at(0);
     let usage = cpu.map(|cpu| Usage {
         id: sample::instance().id,
@@ -295,7 +294,7 @@ fn blind(instance: Option<Instance>, coverage: Coverage, cpu: Option<u32>) -> Ju
         Judgement { verdict: Verdict::Unknown, since_unix_ms: None, decision: Decision::Unknown(Unknown::NoAgent) };
     let known = judged(instance, coverage);
     let subject = Subject { node: None, ..known.subject };
-    Judged { subject, judgement, provider: ProviderFacts { usage, ..ProviderFacts::default() }, ..known }
+    Machine { subject, judgement, provider: ProviderFacts { usage, ..ProviderFacts::default() }, ..known }
 }
 
 const QUIET: Option<u32> = Some(10_000);

@@ -2,8 +2,6 @@ use super::*;
 use crate::inventory::sample;
 use model::UnitPrice;
 
-const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
-
 fn volume(id: &str, volume_type: &str) -> Volume {
     Volume {
         id: format!("aws:123456789012:eu-central-1:{id}").parse().expect("a key"),
@@ -26,7 +24,7 @@ fn volume(id: &str, volume_type: &str) -> Volume {
 fn prices(known: &[(Usage, &str)]) -> UnitPrices {
     let key = |usage| UnitKey { provider: Provider::Aws, region: "eu-central-1".into(), usage };
     let price = |text: &str| text.parse::<UnitPrice>().expect("a price");
-    UnitPrices::of_today_only(NOW, known.iter().map(|(usage, text)| (key(*usage), price(text))))
+    known.iter().map(|(usage, text)| (key(*usage), Ok((price(text), None)))).collect()
 }
 
 fn inventory() -> Inventory {

@@ -1,43 +1,159 @@
-//! What a sweep judges: instances joined with nodes by their resource key, and what open findings are about.
+//! A machine: its instance joined with its node by their resource key, and what is known of both.
 
+use super::QuietCase;
 use crate::{
-    detectors::Coverage,
-    findings::Finding,
-    inventory::{Instance, Inventory, Outcome, Schedulers, key_of},
-    store::Node,
+    identity::Node,
+    inventory::{Instance, InstanceState, Inventory, LaunchedBy, Outcome, Schedulers, Usage, key_of},
+    pricing::Cost,
+    verdict::{Case, Judgement},
 };
+use jiff::Timestamp;
 use model::{Provider, ResourceKey, ResourceKind};
+use recommender::rules::stop;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
+
+/// A machine with what was found out about it.
+#[derive(Debug)]
+pub struct Machine {
+    /// Which one, and who says so.
+    pub subject: Subject,
+    /// What detectors decide from.
+    pub inputs: Inputs,
+    /// The verdict on the inputs' case, which is judged once for all classes.
+    pub judgement: Judgement,
+    /// What it costs.
+    pub cost: Cost,
+    /// What else its provider says of it.
+    pub provider: ProviderFacts,
+}
+
+impl Machine {
+    /// Whether no agent tells what it does.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        self.judgement.is_blind()
+    }
+}
+
+/// A part of what a sweep reads. Each may fail by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotPart {
+    /// The provider's list of machines.
+    Inventory,
+    /// What the provider itself measured of a machine that no agent reports from.
+    ProviderMetrics,
+}
+
+/// Everything that a detection on one machine depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// Whether it is there and runs.
+    pub presence: Presence,
+    /// What its agent reports.
+    pub case: Case,
+    /// What its provider measured, and what that is held against; none if nobody asked, or it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<QuietCase>,
+    /// What could not be read of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<SnapshotPart>,
+}
+
+/// What a provider says of a machine beyond its record.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderFacts {
+    /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
+    pub usage: Option<Usage>,
+    /// What protects it, as far as it was asked for and could be read.
+    pub protection: stop::Protection,
+    /// Who started it; none if nobody asked, or no event that was read says so.
+    pub launched_by: Option<LaunchedBy>,
+}
 
 /// One machine, seen by a provider, by an agent, by both, or only by an earlier finding.
 #[derive(Debug)]
-pub(super) struct Subject {
-    pub(super) id: ResourceKey,
-    pub(super) instance: Option<Instance>,
-    pub(super) node: Option<Node>,
-    pub(super) coverage: Coverage,
+pub struct Subject {
+    /// Its key.
+    pub id: ResourceKey,
+    /// As its provider lists it.
+    pub instance: Option<Instance>,
+    /// As it joined.
+    pub node: Option<Node>,
+    /// Whether its provider would list it.
+    pub coverage: Coverage,
     /// See [`Inventory::groups_are_known`].
-    pub(super) groups_are_known: bool,
+    pub groups_are_known: bool,
     /// See [`Inventory::schedulers`].
-    pub(super) schedulers: Arc<Schedulers>,
+    pub schedulers: Arc<Schedulers>,
 }
 
 impl Subject {
     /// The instance, if the provider says that it runs.
-    pub(super) fn running(&self) -> Option<&Instance> {
+    #[must_use]
+    pub fn running(&self) -> Option<&Instance> {
         self.instance.as_ref().filter(|instance| instance.state.runs() == Some(true))
     }
 
     /// What people call it.
-    pub(super) fn name(&self) -> Option<String> {
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
         let tag = self.instance.as_ref().and_then(|instance| instance.name.clone());
         tag.or_else(|| self.node.as_ref().map(|node| node.hostname.clone())).filter(|name| !name.is_empty())
     }
 }
 
-/// Joins what providers list with what agents report. Resources of open findings that neither lists any more are subjects too, so that their
-/// findings can end.
-pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) -> Vec<Subject> {
+/// How much the inventory knows of the place where a resource would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// The inventory of that account and region is complete: what it lacks is not there.
+    Complete,
+    /// It was asked for and failed: nothing can be said.
+    Failed,
+    /// Nobody asked: on premises, or an account that the sweeper does not read.
+    NotAsked,
+}
+
+/// What is known of a machine's being there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// The state in which the provider lists it; none if it does not list it.
+    pub listed: Option<InstanceState>,
+    /// Whether the provider would list it.
+    pub coverage: Coverage,
+    /// When its agent was last heard, if it has one.
+    pub last_heard: Option<Timestamp>,
+    /// A host that no inventory covers is gone when nothing has been heard of it for so long, in seconds.
+    pub gone_after_s: u64,
+}
+
+impl Presence {
+    /// Whether a provider was asked about it at all.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        self.listed.is_some() || self.coverage != Coverage::NotAsked
+    }
+
+    /// Whether the provider was asked and did not say whether the machine runs.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        match &self.listed {
+            Some(state) => state.runs().is_none(),
+            None => self.coverage == Coverage::Failed,
+        }
+    }
+}
+
+/// Joins what providers list with what agents report. Resources that open findings name are subjects too, though neither lists them any more, so that
+/// their findings can end.
+#[must_use]
+pub fn join<'a>(
+    inventory: &Inventory,
+    nodes: Vec<Node>,
+    named: impl IntoIterator<Item = &'a ResourceKey>,
+) -> Vec<Subject> {
     let mut subjects: BTreeMap<ResourceKey, Subject> = BTreeMap::new();
     let mut schedulers_in: BTreeMap<(String, String), Arc<Schedulers>> = BTreeMap::new();
     let not_asked = Arc::new(Schedulers::not_asked());
@@ -61,8 +177,8 @@ pub(super) fn join(inventory: &Inventory, nodes: Vec<Node>, open: &[Finding]) ->
     for node in nodes {
         at(&key_of(&node.node_id), &mut |subject| subject.node = Some(node.clone()));
     }
-    for finding in open {
-        at(&finding.resource, &mut |_| {});
+    for key in named {
+        at(key, &mut |_| {});
     }
     subjects.into_values().collect()
 }
@@ -171,7 +287,7 @@ mod tests {
             let id: ResourceKey = "aws:123456789012:eu-central-1:i-1".parse().expect("a key");
             let instance = Instance { id, ..sample::instance() };
             let inventory = Inventory { instances: vec![instance], ..inventory };
-            join(&inventory, Vec::new(), &[]).remove(0).groups_are_known
+            join(&inventory, Vec::new(), []).remove(0).groups_are_known
         };
         assert!(known(vec![groups(true)], vec![group(Some(Vec::new()))]));
         assert!(known(vec![groups(true)], Vec::new()));
