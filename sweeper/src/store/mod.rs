@@ -148,6 +148,11 @@ impl Store {
         self.connection.begin_with_options(options).await.doing("begin a transaction")
     }
 
+    /// Whether all that write wait for each other, whatever they write: on SQLite.
+    pub(crate) fn has_one_writer(&self) -> bool {
+        self.connection.get_database_backend() == DbBackend::Sqlite
+    }
+
     /// The database's clock, by which tokens and challenges expire.
     ///
     /// # Errors

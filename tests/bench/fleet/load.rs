@@ -92,7 +92,8 @@ fn packed(nodes: &[Node], sequence: u64) -> Vec<Bytes> {
 }
 
 /// Each node sends one heartbeat of this sequence, when it is due or as fast as they are answered over so many connections. What is sent that fast
-/// was packed before the clock starts: making heartbeats up is no part of taking them in.
+/// was packed before the clock starts: making heartbeats up is no part of taking them in. So were the connections opened, one after the other: of a thousand
+/// at once the kernel drops some, which try again a second later.
 pub(crate) async fn send(
     address: &str,
     nodes: &Arc<Vec<Node>>,
@@ -102,13 +103,16 @@ pub(crate) async fn send(
 ) -> Answers {
     let next = Arc::new(AtomicUsize::new(0));
     let packed = Arc::new(if due.is_none() { packed(nodes, sequence) } else { Vec::new() });
+    let mut clients = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        clients.push(Client::connect(address).await);
+    }
     let began = Instant::now();
     let mut workers = tokio::task::JoinSet::new();
-    for _ in 0..connections {
+    for mut client in clients {
         let (next, nodes, packed) = (Arc::clone(&next), Arc::clone(nodes), Arc::clone(&packed));
-        let address = address.to_owned();
         workers.spawn(async move {
-            let (mut client, mut packer) = (Client::connect(&address).await, Packer::new());
+            let mut packer = Packer::new();
             let (mut ms, mut statuses) = (Vec::new(), BTreeMap::new());
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
