@@ -115,18 +115,20 @@ pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
 fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNotice>) -> String {
     let count = bundle.members.len();
     let state = first.map(|first| first.state.as_deref().unwrap_or(&first.verdict));
-    let adjective = match state {
-        Some("idle") => "idle",
+    let (adjective, what) = match state {
+        Some("idle") => ("idle", "machines"),
         // As seen from outside.
-        Some("quiet") => "seemingly unused",
-        _ => "wasteful",
+        Some("quiet") => ("seemingly unused", "machines"),
+        Some("unattached") => ("unattached", "volumes"),
+        Some("unused") => ("unused", "addresses"),
+        _ => ("wasteful", "machines"),
     };
     let whose = whose(first);
-    let each = format!("{adjective} machines{whose}");
+    let each = format!("{adjective} {what}{whose}");
     match (bundle.news, left.len()) {
         (News::Planned, _) => {
             let savings = Sum::of(left.iter().map(|notice| notice.saving.map(HourlyRate::per_hour)));
-            format!("Plans would end the waste on {count} machines{whose}: {}", savings.as_saving())
+            format!("Plans would end the waste on {count} {what}{whose}: {}", savings.as_saving())
         }
         (News::Opened, 0) => format!("None of {count} {each} is left"),
         (News::Opened, open) => {

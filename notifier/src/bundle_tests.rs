@@ -25,6 +25,10 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
     assert_eq!(each(|one| one.notice.owner = Some(" \u{200B}".into())), account);
     let quiet = "3 seemingly unused machines of ada: $0.03/h, and 1 without a known price";
     assert_eq!(each(|one| one.notice.state = Some("quiet".into())), quiet);
+    for (state, what) in [("unattached", "unattached volumes"), ("unused", "unused addresses")] {
+        let told = format!("3 {what} of ada: $0.03/h, and 1 without a known price");
+        assert_eq!(each(|one| one.notice.state = Some(state.into())), told);
+    }
     assert_eq!(headline(|bundle| drop(bundle.members.pop())), "2 idle machines of ada: $0.03/h");
 }
 
@@ -66,4 +70,7 @@ fn each_end_has_words_of_its_own() {
     assert_eq!(ended("idle", Ending::Interrupted, Some("$1.23")), worked);
     let used = "web 1 is no longer seemingly unused: it was seemingly unused for 2 h 40 min, which cost $1.23";
     assert_eq!(ended("quiet", Ending::Resolved, Some("$1.23")), used);
+    let attached =
+        "web 1 is no longer attached to nothing: it was attached to nothing for 2 h 40 min, which cost $1.23";
+    assert_eq!(ended("unattached", Ending::Resolved, Some("$1.23")), attached);
 }

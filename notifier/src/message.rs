@@ -68,7 +68,7 @@ pub struct FindingNotice {
     /// Who owns it, by its tags.
     #[serde(default)]
     pub owner: Option<String>,
-    /// The verdict's word: `idle`, `unknown`, …
+    /// The verdict's word: `idle`, `unknown`, …; of what is no machine the state that it is in: `unattached`, `unused`.
     pub verdict: String,
     /// What [`headline`] calls it, where that is not the verdict: `quiet`.
     #[serde(default)]
@@ -168,6 +168,8 @@ pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, c
         "unknown" => "has been a blind spot",
         "idle" => "has been idle",
         "quiet" => "has looked unused from outside",
+        "unattached" => "has been attached to nothing",
+        "unused" => "has been tied to nothing",
         "stuck" => "has been stuck",
         "waiting" => "has been waiting",
         "active" => "has been active",
@@ -193,6 +195,8 @@ pub fn end_headline(
         "idle" => "idle",
         // As seen from outside.
         "quiet" => "seemingly unused",
+        "unattached" => "attached to nothing",
+        "unused" => "tied to nothing",
         _ => "wasteful",
     };
     let lead = match how {

@@ -374,7 +374,7 @@ async fn findings_pass_to_the_scopes_of_their_machines_and_outlive_credentials_t
     let replica = site.replica("replica", YEARLY).await;
     site.until_all_is_swept().await;
     let open = site.store.open_findings().await.unwrap();
-    assert!(open.iter().all(|finding| finding.class.as_str() == "idle_node" && finding.evidence.machine.is_some()));
+    assert!(open.iter().all(|finding| finding.class.as_str() == "idle_node" && finding.evidence.machine().is_some()));
     assert_eq!(open.into_iter().map(|finding| finding.id.0).collect::<Vec<_>>(), opened, "the same, told once");
     assert_eq!(site.store.closed_findings(10).await.unwrap().len(), 0);
 

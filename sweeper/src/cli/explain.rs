@@ -4,7 +4,7 @@ use super::{FAILED, Output, open_existing, plan, replay, screen};
 use crate::{
     config::Config,
     detectors::Class,
-    findings::{Finding, Status, charge},
+    findings::{Evidence, Finding, LeftoverEvidence, MachineEvidence, Status, charge},
     pricing::Cost,
     reconcile::{Change, Record},
     snapshot::Inputs,
@@ -120,8 +120,17 @@ fn head(out: &mut String, finding: &Finding) {
     let lasted = until.duration_since(finding.since);
     let span = words::span(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX));
     let name = finding.name().map_or_else(String::new, |name| format!("{} ", plain(name)));
-    let state =
-        if finding.class == Class::QuietInstance { "has looked unused from outside for" } else { "has been idle for" };
+    let state = match finding.class {
+        Class::IdleNode => "has been idle for",
+        Class::QuietInstance => "has looked unused from outside for",
+        Class::UnattachedVolume => "has been attached to nothing for",
+        Class::UnusedAddress => "has been tied to nothing for",
+    };
+    let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
+        format!("{} ", plain(&finding.resource.to_string()))
+    } else {
+        name
+    };
     let _ = writeln!(out, "{BOLD}{name}{state} {span}{BOLD:#}");
     let mut fact = |label: &str, value: String| {
         let _ = writeln!(out, "  {label:<10}{value}");
@@ -134,13 +143,21 @@ fn head(out: &mut String, finding: &Finding) {
     if let Some(link) = finding.resource.self_link() {
         fact("self-link", plain(&link));
     }
-    if let Some(machine) = &finding.evidence.machine {
+    let owner = |owner: Option<&str>| owner.map_or_else(|| "no owner tag".to_owned(), plain);
+    if let Some(machine) = finding.evidence.machine() {
         fact("type", plain(machine.instance_type.as_deref().unwrap_or("not known")));
-        fact("owner", machine.owner.as_deref().map_or_else(|| "no owner tag".to_owned(), plain));
+        fact("owner", owner(machine.owner.as_deref()));
         let started = machine.launched_at.map(Timestamp::as_millisecond);
         fact("started", started.map_or_else(|| "not known".to_owned(), words::time));
         if let Some(by) = &machine.launched_by {
             fact("launched", format!("by {}", plain(&by.to_string())));
+        }
+    }
+    if let Evidence::Leftover(LeftoverEvidence { thing: Some(thing), .. }) = &finding.evidence {
+        fact("what", plain(thing.what.as_deref().unwrap_or("not known")));
+        fact("owner", owner(thing.owner.as_deref()));
+        if let Some(created_at) = thing.created_at {
+            fact("made", words::time(created_at.as_millisecond()));
         }
     }
     fact("since", words::time(finding.since.as_millisecond()));
@@ -163,14 +180,21 @@ fn head(out: &mut String, finding: &Finding) {
 }
 
 fn why(out: &mut String, finding: &Finding, replays: bool) {
-    let (case, judgement) = (&finding.evidence.case, &finding.evidence.judgement);
-    let metrics = finding.evidence.metrics.as_ref();
-    heading(out, &format!("Why {}", metrics.map_or(judgement.verdict.as_str(), |_| "quiet")));
-    list(out, &[finding.why()]);
-    if let Some(metrics) = metrics {
-        list(out, &metrics.thresholds());
+    match &finding.evidence {
+        Evidence::Machine(machine) => {
+            let MachineEvidence { case, judgement, metrics, .. } = machine.as_ref();
+            heading(out, &format!("Why {}", metrics.as_ref().map_or(judgement.verdict.as_str(), |_| "quiet")));
+            list(out, &[finding.why()]);
+            if let Some(metrics) = metrics {
+                list(out, &metrics.thresholds());
+            }
+            evidence(out, case, judgement);
+        }
+        Evidence::Leftover(_) => {
+            heading(out, "Why left over");
+            list(out, &[finding.why()]);
+        }
     }
-    evidence(out, case, judgement);
     if replays {
         let _ = writeln!(out, "  {DIM}decided again from the kept evidence just now: the same{DIM:#}");
     } else {
@@ -220,7 +244,8 @@ pub(super) fn evidence(out: &mut String, case: &Case, judgement: &Judgement) {
 }
 
 fn present(out: &mut String, finding: &Finding) {
-    let Some(node) = finding.evidence.case.node.as_ref().filter(|_| finding.evidence.metrics.is_none()) else { return };
+    let machine = finding.evidence.of_machine().filter(|machine| machine.metrics.is_none());
+    let Some(node) = machine.and_then(|machine| machine.case.node.as_ref()) else { return };
     heading(out, "Workloads that were there, below every threshold");
     workloads(out, node);
 }

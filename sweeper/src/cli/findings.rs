@@ -30,12 +30,11 @@ pub(super) async fn list(config: &Config, closed: bool, output: Output) -> anyho
         }
         Output::Table => {
             let lines: Vec<_> = found.iter().map(FindingLine::from).collect();
-            let (quiet, idle): (Vec<_>, Vec<_>) = lines.into_iter().partition(sweep::is_quiet);
-            if !idle.is_empty() {
-                screen::print(&sweep::findings(&idle));
-            }
-            if !quiet.is_empty() {
-                screen::print(&format!("{}\n{}", sweep::QUIET, sweep::findings(&quiet)));
+            for (heading, lines) in sweep::groups(&lines) {
+                if let Some(heading) = heading {
+                    screen::print(heading);
+                }
+                screen::print(&sweep::findings(&lines));
             }
         }
     }

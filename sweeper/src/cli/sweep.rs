@@ -68,15 +68,23 @@ fn table(report: &Report) -> String {
         not_asked(&mut out, report);
         return out;
     }
-    let (quiet, idle): (Vec<_>, Vec<_>) = report.findings.iter().cloned().partition(is_quiet);
-    if idle.is_empty() {
+    let groups = groups(&report.findings);
+    if groups.iter().all(|(heading, _)| heading.is_some()) {
         let _ = writeln!(out, "{BOLD}No idle machines found.{BOLD:#}");
-    } else {
-        let _ = writeln!(out, "{}", findings(&idle));
-        let _ = writeln!(out, "{}", total(&idle));
     }
-    if !quiet.is_empty() {
-        let _ = writeln!(out, "\n{BOLD}{QUIET}{BOLD:#}\n{}", findings(&quiet));
+    for (heading, lines) in &groups {
+        if let Some(heading) = heading {
+            let _ = writeln!(out, "\n{BOLD}{heading}{BOLD:#}");
+        }
+        // Machines are all shown, however many: they are what the sweep is for.
+        let shown = if *heading == Some(LEFT) { &lines[..lines.len().min(SHOWN)] } else { &lines[..] };
+        let _ = writeln!(out, "{}", findings(shown));
+        if lines.len() > shown.len() {
+            let _ = writeln!(out, "{DIM}and {} more: sweeper findings{DIM:#}", lines.len() - shown.len());
+        }
+        if !lines.iter().all(is_quiet) {
+            let _ = writeln!(out, "{}", total(lines));
+        }
     }
     overview(&mut out, &report.overview, &report.scopes);
     section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
@@ -139,16 +147,42 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
 }
 
 /// Above those that provider metrics alone show.
-pub(super) const QUIET: &str =
-    "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
+const QUIET: &str = "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
+/// Above what outlives machines.
+const LEFT: &str = "Left over: billed, and used by no machine";
 
-pub(super) fn is_quiet(finding: &FindingLine) -> bool {
-    finding.class == Class::QuietInstance.as_str()
+/// Findings as they are shown together: idle machines, without a heading; quiet ones; what is left over. None of these is empty.
+pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
+    let of = |heading: Option<&'static str>| {
+        let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
+        if heading == Some(LEFT) {
+            // Of many that cost little the dearest matter.
+            lines.sort_by_key(|line| std::cmp::Reverse(line.cost_micro_usd_per_hour));
+        }
+        (!lines.is_empty()).then_some((heading, lines))
+    };
+    [None, Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
 }
 
-/// A table of findings, all of them quiet or none. Time and cost end where the evidence does.
+fn heading_of(finding: &FindingLine) -> Option<&'static str> {
+    match Class::from_word(&finding.class) {
+        Some(Class::QuietInstance) => Some(QUIET),
+        Some(Class::UnattachedVolume | Class::UnusedAddress) => Some(LEFT),
+        Some(Class::IdleNode) | None => None,
+    }
+}
+
+fn is_quiet(finding: &FindingLine) -> bool {
+    heading_of(finding) == Some(QUIET)
+}
+
+/// A table of findings of one group. Time and cost end where the evidence does.
 pub(super) fn findings(findings: &[FindingLine]) -> String {
-    let lasts = if findings.iter().all(is_quiet) { "QUIET FOR" } else { "IDLE FOR" };
+    let lasts = match findings.first().and_then(heading_of) {
+        Some(QUIET) => "QUIET FOR",
+        Some(_) => "UNUSED FOR",
+        None => "IDLE FOR",
+    };
     let mut table = bare_table(["FINDING", lasts, "COSTS", "SO FAR", "NAME", "TYPE", "RESOURCE"]);
     for finding in findings {
         let lasted = finding.confirmed_until.duration_since(finding.since);
@@ -159,7 +193,7 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
             finding.cost_per_hour.clone().unwrap_or_else(|| "not known".to_owned()),
             so_far.map_or_else(|| "not known".to_owned(), |rate| rate.over(lasted).in_cents()),
             plain(finding.name.as_deref().unwrap_or("-")),
-            plain(finding.instance_type.as_deref().unwrap_or("-")),
+            plain(finding.described.as_deref().unwrap_or("-")),
             plain(&finding.resource),
         ]);
     }
@@ -186,9 +220,10 @@ fn total(findings: &[FindingLine]) -> String {
     text.trim_start().to_owned()
 }
 
+/// More lines would push the findings off the screen; JSON has them all.
+const SHOWN: usize = 20;
+
 fn section(out: &mut String, title: &str, machines: &[MachineLine]) {
-    /// More lines would push the findings off the screen; JSON has them all.
-    const SHOWN: usize = 20;
     if machines.is_empty() {
         return;
     }
@@ -286,7 +321,8 @@ mod tests {
             resource: "host:1".into(),
             name: None,
             instance_type: None,
-            verdict: "idle".into(),
+            described: None,
+            verdict: Some("idle".into()),
             since: at(1),
             confirmed_at: at(4),
             confirmed_until: at(3),
@@ -297,6 +333,10 @@ mod tests {
             proposal: None,
             launched_by: None,
         };
+        let left = FindingLine { class: Class::UnusedAddress.as_str().into(), ..line.clone() };
+        let headings: Vec<_> = groups(&[left.clone(), line.clone()]).into_iter().map(|(heading, _)| heading).collect();
+        assert_eq!(headings, [None, Some(LEFT)], "what is idle comes first");
+        assert!(findings(&[left]).contains("UNUSED FOR"));
         let table = findings(&[line]);
         assert_eq!(table.lines().count(), 2, "{table}");
         assert!(table.contains(" 2 h ") && table.contains(" $0.50 "), "{table}");

@@ -10,17 +10,21 @@ pub enum Class {
     IdleNode,
     /// An instance without an agent that its provider saw do nothing. Weak evidence, never a proposal.
     QuietInstance,
+    /// A volume that is attached to nothing.
+    UnattachedVolume,
+    /// A public address that is tied to nothing.
+    UnusedAddress,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::IdleNode, Self::QuietInstance];
+    pub const ALL: [Self; 4] = [Self::IdleNode, Self::QuietInstance, Self::UnattachedVolume, Self::UnusedAddress];
 
     /// The class that says more of the same resource: while a finding of it is open, none of this class opens.
     #[must_use]
     pub fn yields_to(self) -> Option<Self> {
         match self {
-            Self::IdleNode => None,
+            Self::IdleNode | Self::UnattachedVolume | Self::UnusedAddress => None,
             // What its agent proved before it fell silent stands.
             Self::QuietInstance => Some(Self::IdleNode),
         }
@@ -32,6 +36,8 @@ impl Class {
         match self {
             Self::IdleNode => "idle_node",
             Self::QuietInstance => "quiet_instance",
+            Self::UnattachedVolume => "unattached_volume",
+            Self::UnusedAddress => "unused_address",
         }
     }
 

@@ -4,18 +4,18 @@
 //! Work that the node's agent saw refutes it, whatever else is known. Instances without an agent are no idle nodes: they are blind spots of the
 //! sweep's report, and may be quiet instances.
 
-use super::{Answer, Class, Detector, Work};
+use super::{Answer, Class, Detector, Of, Work};
 use crate::{
-    snapshot::{Inputs, SnapshotPart},
+    snapshot::{MachineInputs, SnapshotPart},
     verdict::{Case, Decision, Judgement, last_work, words},
 };
 use jiff::Timestamp;
 use model::Verdict;
 
 pub(super) const DETECTOR: Detector =
-    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], answer };
+    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], answer: Of::Machine(answer) };
 
-fn answer(inputs: &Inputs, judgement: &Judgement) -> Answer {
+fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
     let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
     let case = &inputs.case;
     match (judgement.verdict, &judgement.decision) {

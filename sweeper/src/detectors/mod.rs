@@ -1,31 +1,83 @@
-//! Detectors: from a [`Snapshot`] to a [`Detection`] for each class of waste and each machine. Pure.
+//! Detectors: from a [`Snapshot`] to a [`Detection`] for each class of waste and each resource that may be of it. Pure.
 //!
-//! What all classes have in common is decided here: a machine that is not there, or that does not run, is no waste of any class, and where a part
+//! What all classes have in common is decided here: a resource that is not there, and a machine that does not run, is no waste of any class, and where a part
 //! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that an
 //! answer depends on, as data: the same inputs give the same answer, always.
 
 mod class;
 mod idle_node;
+mod leftover;
 mod presence;
 mod quiet_instance;
+mod unattached_volume;
+mod unused_address;
 
 pub use class::Class;
 
 use crate::{
-    snapshot::{Inputs, Machine, Snapshot, SnapshotPart},
+    pricing::Cost,
+    snapshot::{Inputs, Leftover, LeftoverInputs, Machine, MachineInputs, Snapshot, SnapshotPart},
     verdict::{Judgement, judge},
 };
 use jiff::Timestamp;
+use model::{ResourceKey, ResourceKind};
 
-/// What one sweep saw of one class of waste on one machine.
+/// What one sweep saw of one class of waste on one resource.
 #[derive(Debug)]
 pub struct Detection<'a> {
     /// Which waste.
     pub class: Class,
     /// On what.
-    pub machine: &'a Machine,
+    pub on: On<'a>,
     /// Whether it is so.
     pub answer: Answer,
+}
+
+/// What may be waste.
+#[derive(Clone, Copy, Debug)]
+pub enum On<'a> {
+    /// A machine.
+    Machine(&'a Machine),
+    /// What outlives machines.
+    Leftover(&'a Leftover),
+}
+
+impl<'a> On<'a> {
+    /// Its key.
+    #[must_use]
+    pub fn resource(self) -> &'a ResourceKey {
+        match self {
+            Self::Machine(machine) => &machine.subject.id,
+            Self::Leftover(leftover) => &leftover.id,
+        }
+    }
+
+    /// What it costs.
+    #[must_use]
+    pub fn cost(self) -> &'a Cost {
+        match self {
+            Self::Machine(machine) => &machine.cost,
+            Self::Leftover(leftover) => &leftover.cost,
+        }
+    }
+
+    /// What the answer depends on.
+    #[must_use]
+    pub fn inputs(self) -> Inputs {
+        match self {
+            Self::Machine(machine) => Inputs::Machine(Box::new(machine.inputs.clone())),
+            Self::Leftover(leftover) => Inputs::Leftover(leftover.inputs.clone()),
+        }
+    }
+
+    /// Whether a provider was asked about it at all.
+    #[must_use]
+    pub fn was_asked(self) -> bool {
+        match self {
+            Self::Machine(machine) => machine.inputs.presence.was_asked(),
+            Self::Leftover(leftover) => leftover.inputs.was_asked(),
+        }
+    }
 }
 
 /// Whether something is waste of one class.
@@ -69,11 +121,21 @@ struct Detector {
     /// Raised whenever the same inputs may give another answer than before.
     version: i32,
     rests_on: &'static [SnapshotPart],
-    /// Of a machine that is there and runs, as far as anybody knows.
-    answer: fn(&Inputs, &Judgement) -> Answer,
+    answer: Of,
 }
 
-const DETECTORS: [Detector; 2] = [idle_node::DETECTOR, quiet_instance::DETECTOR];
+/// What a class is found on, and what its detector says of a resource that is there, as far as anybody knows.
+#[derive(Clone, Copy)]
+enum Of {
+    /// Machines that run.
+    Machine(fn(&MachineInputs, &Judgement) -> Answer),
+    /// What outlives machines, of one kind.
+    Leftover(ResourceKind, fn(&LeftoverInputs) -> Answer),
+}
+
+/// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
+const DETECTORS: [Detector; 4] =
+    [quiet_instance::DETECTOR, idle_node::DETECTOR, unattached_volume::DETECTOR, unused_address::DETECTOR];
 
 impl Class {
     fn detector(self) -> &'static Detector {
@@ -88,37 +150,63 @@ impl Class {
     }
 }
 
-/// The classes in the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const ORDER: [Class; 2] = [Class::QuietInstance, Class::IdleNode];
-
-/// Detects every class of waste: machine by machine, in the order of their keys.
+/// Detects every class of waste: resource by resource, machines first, in the order of their keys.
 pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
-    snapshot.machines.iter().flat_map(|machine| {
-        ORDER.into_iter().map(move |class| {
-            let answer = answer(class, &machine.inputs, &machine.judgement);
-            Detection { class, machine, answer }
+    let machines = snapshot.machines.iter().flat_map(|machine| {
+        DETECTORS.iter().filter_map(move |detector| {
+            let Of::Machine(decide) = detector.answer else { return None };
+            let answer = of_machine(detector, decide, &machine.inputs, &machine.judgement);
+            Some(Detection { class: detector.class, on: On::Machine(machine), answer })
         })
-    })
+    });
+    let leftovers = snapshot.leftovers.iter().flat_map(|leftover| {
+        DETECTORS.iter().filter_map(move |detector| {
+            let Of::Leftover(kind, decide) = detector.answer else { return None };
+            let answer = of_leftover(detector, decide, &leftover.inputs);
+            let detection = Detection { class: detector.class, on: On::Leftover(leftover), answer };
+            (kind == leftover.id.kind).then_some(detection)
+        })
+    });
+    machines.chain(leftovers)
 }
 
-/// What one class's detector says. `judgement` is that of the inputs' case, which is judged once for all classes.
-fn answer(class: Class, inputs: &Inputs, judgement: &Judgement) -> Answer {
-    let Detector { rests_on, answer, .. } = class.detector();
-    if let Some(refuted) = presence::refutes(&inputs.presence, inputs.case.now_unix_ms) {
-        return refuted;
-    }
-    let lacks_a_part = inputs.failed.iter().any(|part| rests_on.contains(part));
-    match answer(inputs, judgement) {
-        // Work that was seen was seen, whatever else could not be read; nothing is confirmed on half of what it rests on.
-        Answer::Confirmed { .. } if lacks_a_part => Answer::NotKnown,
-        answer => answer,
+/// What one class's detector says of a machine. `judgement` is that of the inputs' case, which is judged once for all classes.
+fn of_machine(
+    detector: &Detector,
+    decide: fn(&MachineInputs, &Judgement) -> Answer,
+    inputs: &MachineInputs,
+    judgement: &Judgement,
+) -> Answer {
+    let refuted = presence::refutes(&inputs.presence, inputs.case.now_unix_ms);
+    refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs, judgement)))
+}
+
+fn of_leftover(detector: &Detector, decide: fn(&LeftoverInputs) -> Answer, inputs: &LeftoverInputs) -> Answer {
+    let refuted = leftover::refutes(inputs);
+    refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
+}
+
+impl Detector {
+    /// Work that was seen was seen, whatever else could not be read; nothing is confirmed on half of what it rests on.
+    fn unless_it_lacks(&self, failed: &[SnapshotPart], answer: Answer) -> Answer {
+        let lacks_a_part = failed.iter().any(|part| self.rests_on.contains(part));
+        match answer {
+            Answer::Confirmed { .. } if lacks_a_part => Answer::NotKnown,
+            answer => answer,
+        }
     }
 }
 
 /// What one class's detector says anew, from nothing but the inputs.
 #[must_use]
 pub fn replay(class: Class, inputs: &Inputs) -> Answer {
-    answer(class, inputs, &judge(&inputs.case))
+    let detector = class.detector();
+    match (detector.answer, inputs) {
+        (Of::Machine(decide), Inputs::Machine(inputs)) => of_machine(detector, decide, inputs, &judge(&inputs.case)),
+        (Of::Leftover(_, decide), Inputs::Leftover(inputs)) => of_leftover(detector, decide, inputs),
+        // No class has inputs of another kind.
+        _ => Answer::NotKnown,
+    }
 }
 
 #[cfg(test)]

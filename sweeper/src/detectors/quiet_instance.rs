@@ -8,9 +8,9 @@
 //! raises a finding and never an action: no rule is asked for a proposal. An instance that an agent reports from is judged by that
 //! alone, and is an idle instance or none.
 
-use super::{Answer, Class, Detector};
+use super::{Answer, Class, Detector, Of};
 use crate::{
-    snapshot::{Inputs, QuietCase, SnapshotPart},
+    snapshot::{MachineInputs, QuietCase, SnapshotPart},
     verdict::Judgement,
 };
 
@@ -18,10 +18,10 @@ pub(super) const DETECTOR: Detector = Detector {
     class: Class::QuietInstance,
     version: 1,
     rests_on: &[SnapshotPart::Inventory, SnapshotPart::ProviderMetrics],
-    answer,
+    answer: Of::Machine(answer),
 };
 
-fn answer(inputs: &Inputs, judgement: &Judgement) -> Answer {
+fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
     if !judgement.is_blind() {
         return Answer::Refuted { because: "an agent reports from it: its own word counts from now on".to_owned() };
     }

@@ -1,12 +1,11 @@
-//! What is told together: findings of one class whose machines have one owner, or have none and are billed to one account.
+//! What is told together: findings of one class whose resources have one owner, or have none and are billed to one account.
 
 use super::Finding;
 
 /// The word that findings have in common which may be told by one message.
 #[must_use]
 pub fn audience(finding: &Finding) -> String {
-    let machine = finding.evidence.machine.as_ref();
-    let owner = machine.and_then(|machine| machine.owner.as_deref()).map(|owner| owner.trim().to_lowercase());
+    let owner = finding.evidence.owner().map(|owner| owner.trim().to_lowercase());
     let class = finding.class.as_str();
     match owner.filter(|owner| !owner.is_empty()) {
         Some(owner) => format!("{class}|owner|{owner}"),

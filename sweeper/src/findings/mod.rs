@@ -11,9 +11,9 @@ pub use notice::{charge, end_notice, notice, plan_notice};
 
 use crate::{
     detectors::Class,
-    inventory::{Instance, LaunchedBy},
+    inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::QuietCase,
+    snapshot::{LeftoverInputs, QuietCase, Thing},
     verdict::{Case, Judgement, words},
 };
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ use model::ResourceKey;
 use recommender::proposal::Proposal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 /// Names one finding: `f-` and twelve hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -103,9 +103,19 @@ pub enum Status {
     },
 }
 
-/// What a verdict rests on, without the single observations.
+/// What a finding rests on, without the single observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+#[serde(untagged)]
+pub enum Evidence {
+    /// On a machine.
+    Machine(Box<MachineEvidence>),
+    /// On what outlives machines.
+    Leftover(LeftoverEvidence),
+}
+
+/// What the verdict on a machine rests on, without the single observations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineEvidence {
     /// What the judgement depends on, without its observations ([`Case::summary`]); in a finding that a version before wrote last, with them.
     pub case: Case,
     /// The judgement.
@@ -115,6 +125,15 @@ pub struct Evidence {
     /// What a quiet instance rests on; none for every other class.
     #[serde(rename = "outside", default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<QuietCase>,
+}
+
+/// What is listed of something that is left over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftoverEvidence {
+    /// What it is, and whose; none if its provider lists it no more.
+    pub thing: Option<Thing>,
+    /// How it was listed, and for how long so.
+    pub listed: LeftoverInputs,
 }
 
 /// What a provider said of a machine, as far as people want to read it in a finding.
@@ -128,7 +147,7 @@ pub struct Machine {
     pub state: Option<String>,
     /// Its last start.
     pub launched_at: Option<Timestamp>,
-    /// Who owns it, by the first of the tags [`Machine::OWNER_TAGS`] that it has.
+    /// Who owns it, by its tags.
     pub owner: Option<String>,
     /// Who started it for the first time, as far as the provider's trail was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,9 +155,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Tags that name an owner, in the order in which they are believed; compared without case.
-    pub const OWNER_TAGS: [&'static str; 5] = ["owner", "created-by", "createdby", "user", "team"];
-
     /// Picks what a finding shows of an instance.
     #[must_use]
     pub fn of(instance: &Instance) -> Self {
@@ -153,22 +169,62 @@ impl Machine {
     }
 }
 
-fn owner(tags: &BTreeMap<String, String>) -> Option<String> {
-    Machine::OWNER_TAGS.iter().find_map(|wanted| {
-        let (_, value) =
-            tags.iter().find(|(key, value)| key.eq_ignore_ascii_case(wanted) && !value.trim().is_empty())?;
-        Some(value.clone())
-    })
-}
-
 impl Evidence {
+    /// That on a machine; none for what is none.
+    #[must_use]
+    pub fn of_machine(&self) -> Option<&MachineEvidence> {
+        match self {
+            Self::Machine(evidence) => Some(evidence),
+            Self::Leftover(_) => None,
+        }
+    }
+
+    /// What the provider said of a machine; none for what is none, and for a node that no provider vouches for.
+    #[must_use]
+    pub fn machine(&self) -> Option<&Machine> {
+        self.of_machine()?.machine.as_ref()
+    }
+
+    fn thing(&self) -> Option<&Thing> {
+        match self {
+            Self::Machine(_) => None,
+            Self::Leftover(evidence) => evidence.thing.as_ref(),
+        }
+    }
+
     /// End of the window that it shows, if it shows one.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
-        if let Some(metrics) = &self.metrics {
-            return Some(metrics.seen.until);
+        match self {
+            Self::Machine(evidence) => match &evidence.metrics {
+                Some(metrics) => Some(metrics.seen.until),
+                None => Timestamp::from_millisecond(evidence.case.node.as_ref()?.last_heartbeat_unix_ms).ok(),
+            },
+            Self::Leftover(_) => None,
         }
-        Timestamp::from_millisecond(self.case.node.as_ref()?.last_heartbeat_unix_ms).ok()
+    }
+
+    /// Whether a provider vouched for the resource.
+    #[must_use]
+    pub fn was_listed(&self) -> bool {
+        match self {
+            Self::Machine(evidence) => evidence.machine.is_some(),
+            Self::Leftover(_) => true,
+        }
+    }
+
+    /// Who owns the resource, by its tags.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        let of_thing = || self.thing().and_then(|thing| thing.owner.as_deref());
+        self.machine().and_then(|machine| machine.owner.as_deref()).or_else(of_thing)
+    }
+
+    /// What it is: the type of a machine, or `100 GiB gp3`.
+    #[must_use]
+    pub fn described(&self) -> Option<&str> {
+        let of_thing = || self.thing().and_then(|thing| thing.what.as_deref());
+        self.machine().and_then(|machine| machine.instance_type.as_deref()).or_else(of_thing)
     }
 }
 
@@ -176,18 +232,34 @@ impl Finding {
     /// What decided, in one sentence.
     #[must_use]
     pub fn why(&self) -> String {
-        let Evidence { case, judgement, metrics, .. } = &self.evidence;
-        match metrics {
-            Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
-            None => words::decision(judgement, case),
+        match &self.evidence {
+            Evidence::Machine(evidence) => match &evidence.metrics {
+                Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
+                None => words::decision(&evidence.judgement, &evidence.case),
+            },
+            Evidence::Leftover(evidence) => {
+                let tied = if self.class == Class::UnusedAddress { "tied" } else { "attached" };
+                match evidence.listed.since {
+                    Some(since) => {
+                        let since = words::time(since.as_millisecond());
+                        format!("{tied} to nothing in every list since {since}")
+                    }
+                    None => format!("{tied} to nothing when it was last listed so"),
+                }
+            }
         }
     }
 
     /// What people call the resource.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        let machine = self.evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
-        let host = || self.evidence.case.node.as_ref().map(|node| node.hostname.as_str());
-        machine.or_else(host).filter(|name| !name.is_empty())
+        let name = match &self.evidence {
+            Evidence::Machine(evidence) => {
+                let machine = evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
+                machine.or_else(|| evidence.case.node.as_ref().map(|node| node.hostname.as_str()))
+            }
+            Evidence::Leftover(evidence) => evidence.thing.as_ref().and_then(|thing| thing.name.as_deref()),
+        };
+        name.filter(|name| !name.is_empty())
     }
 }

@@ -1,6 +1,6 @@
 //! What people are told of a new finding.
 
-use super::{Finding, Status};
+use super::{Evidence, Finding, Status};
 use crate::{
     detectors::Class,
     pricing::Cost,
@@ -13,28 +13,20 @@ use recommender::proposal::{Charge, ChargeCost, ChargePrice, Saving};
 /// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
 #[must_use]
 pub fn notice(finding: &Finding) -> FindingNotice {
-    let case = &finding.evidence.case;
-    let judgement = &finding.evidence.judgement;
     let as_of = finding.confirmed_until;
     let rate = finding.cost.rate().map(|rate| rate.to_string());
     let resource = finding.resource.to_string();
     let state = state(finding);
     let head = headline(finding.name().unwrap_or(&resource), state, finding.since, as_of, rate.as_deref());
-    let mut notice =
-        FindingNotice::new(&finding.id.0, head, &resource, judgement.verdict.as_str(), finding.since, as_of);
+    let mut notice = FindingNotice::new(&finding.id.0, head, &resource, verdict(finding), finding.since, as_of);
     notice.resource_name = finding.name().map(str::to_owned);
     notice.resource_kind = Some(kind(finding));
     notice.place = Some(place(&finding.resource));
     notice.account = Some(account(&finding.resource));
     notice.state = Some(state.to_owned());
-    notice.owner = finding.evidence.machine.as_ref().and_then(|machine| machine.owner.clone());
+    notice.owner = finding.evidence.owner().map(str::to_owned);
     notice.certainty = Some(capitalised(&finding.why()));
-    if let Decision::AllQuiet { total, .. } = &judgement.decision {
-        notice.evidence = words::counters(total, case);
-    }
-    if let Some(metrics) = &finding.evidence.metrics {
-        notice.evidence = metrics.thresholds();
-    }
+    notice.evidence = evidence(&finding.evidence);
     match &finding.cost {
         Cost::Known { per_hour, as_of: read_at } => {
             let dated = |rate: String| match read_at {
@@ -91,17 +83,49 @@ pub fn end_notice(finding: &Finding, how: Ending) -> FindingNotice {
     notice
 }
 
+/// The counters that decided, a line each.
+fn evidence(evidence: &Evidence) -> Vec<String> {
+    match evidence {
+        Evidence::Machine(machine) => match (&machine.metrics, &machine.judgement.decision) {
+            (Some(metrics), _) => metrics.thresholds(),
+            (None, Decision::AllQuiet { total, .. }) => words::counters(total, &machine.case),
+            (None, _) => Vec::new(),
+        },
+        Evidence::Leftover(_) => Vec::new(),
+    }
+}
+
+/// The verdict on a machine; of what is none, the state that it is in.
+fn verdict(finding: &Finding) -> &'static str {
+    finding.evidence.of_machine().map_or_else(|| state(finding), |machine| machine.judgement.verdict.as_str())
+}
+
 fn state(finding: &Finding) -> &'static str {
-    if finding.class == Class::QuietInstance { "quiet" } else { finding.evidence.judgement.verdict.as_str() }
+    match finding.class {
+        Class::IdleNode => verdict(finding),
+        Class::QuietInstance => "quiet",
+        Class::UnattachedVolume => "unattached",
+        Class::UnusedAddress => "unused",
+    }
 }
 
 fn kind(finding: &Finding) -> String {
-    let machine = finding.evidence.machine.as_ref();
-    match (finding.resource.provider, machine.and_then(|machine| machine.instance_type.as_deref())) {
-        (Provider::Aws, Some(instance_type)) => format!("EC2 instance, {instance_type}"),
-        (Provider::Aws, None) => "EC2 instance".to_owned(),
-        (Provider::Gcp, _) => "Compute Engine instance".to_owned(),
-        (Provider::OnPrem, _) => match finding.evidence.case.node.as_ref() {
+    let described = |what: &str| match finding.evidence.described() {
+        Some(described) => format!("{what}, {described}"),
+        None => what.to_owned(),
+    };
+    let Evidence::Machine(evidence) = &finding.evidence else {
+        return described(match (finding.class, finding.resource.provider) {
+            (Class::UnusedAddress, Provider::Aws) => "Elastic IP address",
+            (Class::UnusedAddress, _) => "public address",
+            (_, Provider::Gcp) => "disk",
+            (_, _) => "EBS volume",
+        });
+    };
+    match finding.resource.provider {
+        Provider::Aws => described("EC2 instance"),
+        Provider::Gcp => "Compute Engine instance".to_owned(),
+        Provider::OnPrem => match evidence.case.node.as_ref() {
             Some(node) => {
                 format!("Linux host with {}, kernel {}", words::count(node.cpus, "CPU", "CPUs"), node.kernel_release)
             }

@@ -3,14 +3,14 @@
 use model::ResourceKey;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::GoogleAddress;
 
 /// What EC2 says of one Elastic IP address. A fact that EC2 left out is `None`; for what an address is tied to that is its
 /// only way to say *to nothing*.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Address.html>
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// The resource key; it ends in `eipalloc-…` or, for an address from before networks were the customer's own, in the
     /// address itself.
@@ -32,12 +32,12 @@ pub struct Address {
     /// `amazon`, or the customer's own range of addresses, which AWS does not bill.
     pub pool: Option<String>,
     /// The zone that it can be used in alone, such as `us-west-2-lax-1`, which has prices of its own; none for a whole region.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub border_group: Option<String>,
     /// All tags; EC2 returns them with the address or not the address at all.
     pub tags: BTreeMap<String, String>,
     /// What only Google says of an address; none for one of EC2's. Where it is there, it alone tells whether the address is tied to
     /// something.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub google: Option<Box<GoogleAddress>>,
 }

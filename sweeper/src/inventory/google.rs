@@ -1,7 +1,7 @@
 //! Facts that only Google Cloud tells. A fact that it left out is `None`, never a default.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What only Google says of an instance.
 /// <https://cloud.google.com/compute/docs/reference/rest/v1/instances>
@@ -58,7 +58,7 @@ pub struct Accelerators {
 
 /// What only Google says of a disk.
 /// <https://cloud.google.com/compute/docs/reference/rest/v1/disks>
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleDisk {
     /// Its number: a name comes again, a number does not.
     pub number: Option<u64>,
@@ -72,7 +72,7 @@ pub struct GoogleDisk {
 
 /// What only Google says of an address.
 /// <https://cloud.google.com/compute/docs/reference/rest/v1/addresses>
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleAddress {
     /// Its number: a name comes again, a number does not.
     pub number: Option<u64>,

@@ -22,6 +22,8 @@ pub(crate) mod sample;
 mod scaling;
 mod scheduler;
 mod snapshot;
+pub(crate) mod tags;
+mod tie;
 mod usage;
 mod volume;
 mod words;
@@ -48,6 +50,8 @@ pub use resource::key_of;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
+pub use tags::owner;
+pub use tie::Tie;
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
 pub use volume::{Volume, VolumeAttachment, VolumeState};
 

@@ -1,8 +1,11 @@
-//! An ordinary instance for tests to change.
+//! Ordinary resources for tests to change.
 
 use jiff::Timestamp;
 
-use super::{AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy};
+use super::{
+    Address, AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy,
+    Volume, VolumeState,
+};
 
 /// Running, on demand, EBS root, nothing special.
 pub(crate) fn instance() -> Instance {
@@ -36,6 +39,44 @@ pub(crate) fn instance() -> Instance {
         operator: None,
         hibernation_configured: Some(false),
         instance_profile: None,
+        google: None,
+    }
+}
+
+/// 100 GiB, attached to nothing, nothing special.
+pub(crate) fn volume() -> Volume {
+    Volume {
+        id: "aws:123456789012:eu-central-1:vol-0123456789abcdef0".parse().expect("a key"),
+        volume_type: Some("gp3".into()),
+        size_gib: Some(100),
+        iops: Some(3_000),
+        throughput_mib_per_s: Some(125),
+        state: Some(VolumeState::Available),
+        created_at: Some(Timestamp::UNIX_EPOCH),
+        availability_zone: Some("eu-central-1a".into()),
+        attachments: Some(Vec::new()),
+        snapshot_id: None,
+        operator: None,
+        on_outpost: false,
+        tags: [("Name".to_owned(), "scratch".to_owned()), ("owner".to_owned(), "genomics".to_owned())].into(),
+        google: None,
+    }
+}
+
+/// Of Amazon's own range, tied to nothing.
+pub(crate) fn address() -> Address {
+    Address {
+        id: "aws:123456789012:eu-central-1:eipalloc-0123456789abcdef0".parse().expect("a key"),
+        allocation_id: Some("eipalloc-0123456789abcdef0".into()),
+        public_ipv4: Some("203.0.113.8".into()),
+        association_id: None,
+        instance_id: None,
+        network_interface_id: None,
+        network_interface_owner: None,
+        service_managed: None,
+        pool: Some("amazon".into()),
+        border_group: None,
+        tags: [].into(),
         google: None,
     }
 }

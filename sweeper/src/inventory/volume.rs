@@ -4,14 +4,14 @@ use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{GoogleDisk, words::open_words};
 
 /// What its provider says of one disk; EC2's words stand for those of others where they mean the same. A fact that the provider
 /// left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Volume.html>
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// The resource key; it ends in `vol-…`, or in the name of a Google disk.
     pub id: ResourceKey,
@@ -40,12 +40,12 @@ pub struct Volume {
     /// All tags; EC2 returns them with the volume or not the volume at all.
     pub tags: BTreeMap<String, String>,
     /// What only Google says of a disk; none for one of EC2's.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub google: Option<Box<GoogleDisk>>,
 }
 
 /// A volume's tie to one machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// `i-…`; none where a service attached it to a machine of its own.
     pub instance_id: Option<String>,

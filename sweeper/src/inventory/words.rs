@@ -37,6 +37,13 @@ macro_rules! open_words {
             }
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word: std::borrow::Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
+                Ok(Self::from(word.as_ref()))
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.word())

@@ -12,20 +12,19 @@ pub use next::{Before, Change, next};
 pub use record::{Record, Replayed};
 
 use crate::{
-    detectors::Detection,
-    findings::{Evidence, Finding, FindingId, Machine, Recorded, Status},
-    snapshot,
+    detectors::{Detection, On},
+    findings::{Evidence, Finding, FindingId, LeftoverEvidence, Machine, MachineEvidence, Recorded, Status},
     verdict::Case,
 };
 use jiff::{SignedDuration, Timestamp};
 use recommender::{proposal::Proposal, rules::stop::StopInput};
 
-/// What a sweep saw of one class of waste on one machine, and what is made of it.
+/// What a sweep saw of one class of waste on one resource, and what is made of it.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// What the detector says, and of which machine.
+    /// What the detector says, and of what.
     pub detection: &'a Detection<'a>,
-    /// What a finding shows of the machine, as its provider says it.
+    /// What a finding shows of a machine, as its provider says it; none for what is no machine.
     pub machine: Option<&'a Machine>,
     /// Whether, and how, a plan is made to end it.
     pub planning: Planning<'a>,
@@ -73,12 +72,12 @@ pub struct Step {
     pub record: Option<Record>,
 }
 
-/// What becomes of one class of waste on one machine: nothing, one step, or an end and a begin.
+/// What becomes of one class of waste on one resource: nothing, one step, or an end and a begin.
 #[must_use]
 pub fn reconcile(now: Timestamp, open: Option<Finding>, seen: &Seen<'_>) -> Vec<Step> {
     let before = open.as_ref().map(Before::of);
-    let Detection { machine, answer, .. } = seen.detection;
-    let change = next(before.as_ref(), answer, machine.inputs.presence.was_asked());
+    let Detection { on, answer, .. } = seen.detection;
+    let change = next(before.as_ref(), answer, on.was_asked());
     let decided = Decided { now, seen, before, change: &change };
     match (&change, open) {
         (&Change::Open { since, until }, _) => vec![decided.opened(since, until)],
@@ -102,11 +101,7 @@ pub fn reconcile(now: Timestamp, open: Option<Finding>, seen: &Seen<'_>) -> Vec<
 
 impl Before {
     fn of(finding: &Finding) -> Self {
-        Self {
-            since: finding.since,
-            confirmed_until: finding.confirmed_until,
-            listed: finding.evidence.machine.is_some(),
-        }
+        Self { since: finding.since, confirmed_until: finding.confirmed_until, listed: finding.evidence.was_listed() }
     }
 }
 
@@ -121,18 +116,22 @@ struct Decided<'a> {
 
 impl Decided<'_> {
     fn evidence(&self) -> Evidence {
-        let snapshot::Machine { inputs, judgement, .. } = self.seen.detection.machine;
-        Evidence {
-            case: inputs.case.summary(),
-            judgement: judgement.clone(),
-            machine: self.seen.machine.cloned(),
-            metrics: inputs.metrics.clone(),
+        match self.seen.detection.on {
+            On::Machine(machine) => Evidence::Machine(Box::new(MachineEvidence {
+                case: machine.inputs.case.summary(),
+                judgement: machine.judgement.clone(),
+                machine: self.seen.machine.cloned(),
+                metrics: machine.inputs.metrics.clone(),
+            })),
+            On::Leftover(leftover) => {
+                Evidence::Leftover(LeftoverEvidence { thing: leftover.thing.clone(), listed: leftover.inputs.clone() })
+            }
         }
     }
 
     fn opened(&self, since: Timestamp, until: Timestamp) -> Step {
-        let Detection { class, machine, .. } = self.seen.detection;
-        let resource = &machine.subject.id;
+        let Detection { class, on, .. } = self.seen.detection;
+        let resource = on.resource();
         let mut finding = Finding {
             id: FindingId::new(*class, resource, self.now),
             class: *class,
@@ -143,7 +142,7 @@ impl Decided<'_> {
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: 1,
-            cost: machine.cost.clone(),
+            cost: on.cost().clone(),
             evidence: self.evidence(),
             recorded: Recorded::default(),
             proposal: None,
@@ -161,7 +160,7 @@ impl Decided<'_> {
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: before.confirmed_sweeps.saturating_add(1),
-            cost: self.seen.detection.machine.cost.clone(),
+            cost: self.seen.detection.on.cost().clone(),
             evidence: self.evidence(),
             id: before.id.clone(),
             class: before.class,
@@ -216,7 +215,7 @@ impl Decided<'_> {
             at: Some(self.now),
             until: Some(finding.confirmed_until),
         };
-        let Detection { class, machine, .. } = self.seen.detection;
+        let Detection { class, on, .. } = self.seen.detection;
         let record = Record {
             finding: finding.id.clone(),
             number: finding.recorded.count,
@@ -224,9 +223,9 @@ impl Decided<'_> {
             event,
             class: *class,
             version: class.version(),
-            inputs: machine.inputs.clone(),
+            inputs: on.inputs(),
             before: self.before,
-            cost: machine.cost.clone(),
+            cost: on.cost().clone(),
             change: self.change.clone(),
             proposal: plan.as_ref().and(finding.proposal.as_ref()).map(|proposal| proposal.content_hash().clone()),
             plan,
@@ -273,10 +272,16 @@ impl Decided<'_> {
     /// Whether a confirmation says something that no record does: of the finding, the machine, its agent; or of a time twice as long as the last record
     /// tells of, or a day later. So a finding of a month has some forty records, and most of what it claims is covered by one.
     fn is_news(&self, before: &Finding, now: &Finding) -> bool {
-        let Seen { detection, machine, .. } = self.seen;
         let agent = |case: &Case| {
             let node = case.node.as_ref()?;
             Some((node.boot_id, node.agent_version.clone(), node.rules_version.clone(), node.gpu, node.identity))
+        };
+        let is_told_otherwise = match (&before.evidence, &now.evidence) {
+            (Evidence::Machine(before), Evidence::Machine(now)) => {
+                before.machine != now.machine || agent(&before.case) != agent(&now.case)
+            }
+            (Evidence::Leftover(before), Evidence::Leftover(now)) => before.thing != now.thing,
+            _ => true,
         };
         let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());
         let Recorded { count, at: Some(recorded_at), until: Some(recorded_until) } = before.recorded else {
@@ -289,8 +294,7 @@ impl Decided<'_> {
             || before.cost != now.cost
             || before.not_proposed != now.not_proposed
             || hash(before) != hash(now)
-            || before.evidence.machine.as_ref() != *machine
-            || agent(&before.evidence.case) != agent(&detection.machine.inputs.case)
+            || is_told_otherwise
             || now.confirmed_until.duration_since(now.since) >= told.saturating_mul(2)
             || self.now.duration_since(recorded_at) >= RECORDED_EACH
     }

@@ -61,7 +61,7 @@ impl Record {
     #[must_use]
     pub fn replay(&self) -> Replayed {
         let answer = replay(self.class, &self.inputs);
-        let change = next(self.before.as_ref(), &answer, self.inputs.presence.was_asked());
+        let change = next(self.before.as_ref(), &answer, self.inputs.was_asked());
         let proposal = self.plan.as_ref().and_then(|input| stop::propose(input).ok());
         let proposal = proposal.map(|proposal| proposal.content_hash().clone());
         let is_same_in_words = change == self.change;

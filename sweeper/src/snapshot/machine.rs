@@ -1,14 +1,14 @@
 //! A machine: its instance joined with its node by their resource key, and what is known of both.
 
-use super::QuietCase;
+use super::{Coverage, QuietCase, SnapshotPart, coverage};
 use crate::{
     identity::Node,
-    inventory::{Instance, InstanceState, Inventory, LaunchedBy, Outcome, Schedulers, Usage, key_of},
+    inventory::{Instance, InstanceState, Inventory, LaunchedBy, Schedulers, Usage, key_of},
     pricing::Cost,
     verdict::{Case, Judgement},
 };
 use jiff::Timestamp;
-use model::{Provider, ResourceKey, ResourceKind};
+use model::{Provider, ResourceKey};
 use recommender::rules::stop;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
@@ -19,7 +19,7 @@ pub struct Machine {
     /// Which one, and who says so.
     pub subject: Subject,
     /// What detectors decide from.
-    pub inputs: Inputs,
+    pub inputs: MachineInputs,
     /// The verdict on the inputs' case, which is judged once for all classes.
     pub judgement: Judgement,
     /// What it costs.
@@ -36,19 +36,9 @@ impl Machine {
     }
 }
 
-/// A part of what a sweep reads. Each may fail by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotPart {
-    /// The provider's list of machines.
-    Inventory,
-    /// What the provider itself measured of a machine that no agent reports from.
-    ProviderMetrics,
-}
-
 /// Everything that a detection on one machine depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inputs {
+pub struct MachineInputs {
     /// Whether it is there and runs.
     pub presence: Presence,
     /// What its agent reports.
@@ -102,18 +92,6 @@ impl Subject {
         let tag = self.instance.as_ref().and_then(|instance| instance.name.clone());
         tag.or_else(|| self.node.as_ref().map(|node| node.hostname.clone())).filter(|name| !name.is_empty())
     }
-}
-
-/// How much the inventory knows of the place where a resource would be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Coverage {
-    /// The inventory of that account and region is complete: what it lacks is not there.
-    Complete,
-    /// It was asked for and failed: nothing can be said.
-    Failed,
-    /// Nobody asked: on premises, or an account that the sweeper does not read.
-    NotAsked,
 }
 
 /// What is known of a machine's being there.
@@ -183,26 +161,11 @@ pub fn join<'a>(
     subjects.into_values().collect()
 }
 
-fn coverage(inventory: &Inventory, id: &ResourceKey) -> Coverage {
-    let ResourceKey { provider, account, location, .. } = id;
-    let mut covered = Coverage::NotAsked;
-    for listing in &inventory.listings {
-        if listing.may_speak_of(*provider, account, location, ResourceKind::Instance) {
-            match &listing.outcome {
-                Outcome::Failed { .. } if listing.is_of_a_part() => return Coverage::Failed,
-                Outcome::Complete { .. } => covered = Coverage::Complete,
-                Outcome::Failed { .. } if covered != Coverage::Complete => covered = Coverage::Failed,
-                Outcome::Failed { .. } => {}
-            }
-        }
-    }
-    covered
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, sample};
+    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, Outcome, sample};
+    use model::ResourceKind;
 
     fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
         Listing {
@@ -219,44 +182,6 @@ mod tests {
                 }
             },
         }
-    }
-
-    #[test]
-    fn a_failed_region_is_unknown_and_never_empty() {
-        let id: ResourceKey = "aws:123456789012:eu-central-1:i-1".parse().expect("a key");
-        let host: ResourceKey = "host:0123456789abcdef0123456789abcdef".parse().expect("a key");
-        let of = |listings: Vec<Listing>, id| coverage(&Inventory { listings, ..Inventory::default() }, id);
-        let account = Some("123456789012");
-        assert_eq!(of(vec![], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![listing(account, Some("eu-central-1"), true)], &id), Coverage::Complete);
-        assert_eq!(of(vec![listing(account, Some("eu-central-1"), false)], &id), Coverage::Failed);
-        assert_eq!(of(vec![listing(account, Some("us-east-1"), true)], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![listing(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
-        assert_eq!(of(vec![listing(None, None, false)], &id), Coverage::Failed, "it may have been that account");
-        assert_eq!(of(vec![listing(None, None, false)], &host), Coverage::NotAsked);
-        let volumes =
-            Listing { kind: Some(ResourceKind::Volume.into()), ..listing(account, Some("eu-central-1"), false) };
-        let instances = listing(account, Some("eu-central-1"), true);
-        assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
-    }
-
-    #[test]
-    fn a_zone_that_failed_is_unknown_although_the_rest_of_its_project_is_known() {
-        let of = |listings: &[(&str, bool)], id: &str| {
-            let google = |(region, complete): &(&str, bool)| Listing {
-                provider: Provider::Gcp,
-                ..listing(Some("omics"), Some(region), *complete)
-            };
-            let listings = listings.iter().map(google).collect();
-            coverage(&Inventory { listings, ..Inventory::default() }, &id.parse().expect("a key"))
-        };
-        let (here, there) = ("gcp:omics:europe-west3-a:1", "gcp:omics:europe-west3-b:1");
-        let parts = [("all", true), ("europe-west3-b", false)];
-        assert_eq!(of(&parts, here), Coverage::Complete);
-        assert_eq!(of(&parts, there), Coverage::Failed);
-        assert_eq!(of(&[parts[1], parts[0]], there), Coverage::Failed, "in any order");
-        assert_eq!(of(&[("all", false)], here), Coverage::Failed);
-        assert_eq!(of(&parts, "gcp:other:europe-west3-a:1"), Coverage::NotAsked);
     }
 
     #[test]

@@ -1,17 +1,24 @@
 //! What one sweep of one work unit knows, at one moment: what detectors decide from, and all that they decide from. Pure.
 //!
 //! A part that could not be read is there as its failure: in the inventory's listings, in the [coverage](Coverage) of each machine, in
-//! [`Inputs::failed`], and as the reason why a price is not known. Each fact stands beside the policy that it is held against, so that whatever is decided
+//! [`MachineInputs::failed`], and as the reason why a price is not known. Each fact stands beside the policy that it is held against, so that whatever is decided
 //! from it can be decided again.
 
+mod leftover;
 mod machine;
 mod metrics;
 
-pub use machine::{Coverage, Inputs, Machine, Presence, ProviderFacts, SnapshotPart, Subject, join};
+pub use leftover::{Leftover, LeftoverInputs, Thing, leftovers};
+pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 
-use crate::{inventory::Inventory, pricing::UnitPrices};
+use crate::{
+    inventory::{Inventory, Outcome},
+    pricing::UnitPrices,
+};
 use jiff::Timestamp;
+use model::{ResourceKey, ResourceKind};
+use serde::{Deserialize, Serialize};
 
 /// Everything that one sweep of one work unit knows.
 #[derive(Debug)]
@@ -22,6 +29,132 @@ pub struct Snapshot {
     pub inventory: Inventory,
     /// Its machines joined with their nodes, each judged and priced, in the order of their keys.
     pub machines: Vec<Machine>,
+    /// What outlives machines and may be used by none, priced, in the order of their keys.
+    pub leftovers: Vec<Leftover>,
     /// Prices of what is billed by its amount, or why they are not known.
     pub prices: UnitPrices,
+}
+
+/// A part of what a sweep reads. Each may fail by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotPart {
+    /// The provider's list of what the resource is one of.
+    Inventory,
+    /// What the provider itself measured of a machine that no agent reports from.
+    ProviderMetrics,
+}
+
+/// How much the inventory knows of the place where a resource would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// The inventory of that account and region is complete: what it lacks is not there.
+    Complete,
+    /// It was asked for and failed: nothing can be said.
+    Failed,
+    /// Nobody asked: on premises, or an account that the sweeper does not read.
+    NotAsked,
+}
+
+/// Everything that one detection depends on, as data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Inputs {
+    /// On a machine.
+    Machine(Box<MachineInputs>),
+    /// On what outlives machines.
+    Leftover(LeftoverInputs),
+}
+
+impl Inputs {
+    /// Whether a provider was asked about the resource at all.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        match self {
+            Self::Machine(inputs) => inputs.presence.was_asked(),
+            Self::Leftover(inputs) => inputs.was_asked(),
+        }
+    }
+}
+
+/// How much the inventory knows of the place where a resource would be.
+fn coverage(inventory: &Inventory, id: &ResourceKey) -> Coverage {
+    let ResourceKey { provider, account, location, kind, .. } = id;
+    // Whether a node's host is there, the list of machines would say.
+    let kind = if *kind == ResourceKind::Node { ResourceKind::Instance } else { *kind };
+    let mut covered = Coverage::NotAsked;
+    for listing in &inventory.listings {
+        if listing.may_speak_of(*provider, account, location, kind) {
+            match &listing.outcome {
+                Outcome::Failed { .. } if listing.is_of_a_part() => return Coverage::Failed,
+                Outcome::Complete { .. } => covered = Coverage::Complete,
+                Outcome::Failed { .. } if covered != Coverage::Complete => covered = Coverage::Failed,
+                Outcome::Failed { .. } => {}
+            }
+        }
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{Failure, FailureKind, Listing};
+    use model::Provider;
+
+    fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
+        Listing {
+            provider: Provider::Aws,
+            account: account.map(str::to_owned),
+            region: region.map(str::to_owned),
+            kind: region.map(|_| ResourceKind::Instance.into()),
+            outcome: if complete {
+                Outcome::Complete { listed: 0 }
+            } else {
+                Outcome::Failed {
+                    what: "ec2:DescribeInstances".into(),
+                    why: Failure { kind: FailureKind::Throttled, message: String::new() },
+                }
+            },
+        }
+    }
+
+    #[test]
+    fn a_failed_region_is_unknown_and_never_empty() {
+        let id: ResourceKey = "aws:123456789012:eu-central-1:i-1".parse().expect("a key");
+        let host: ResourceKey = "host:0123456789abcdef0123456789abcdef".parse().expect("a key");
+        let of = |listings: Vec<Listing>, id| coverage(&Inventory { listings, ..Inventory::default() }, id);
+        let account = Some("123456789012");
+        assert_eq!(of(vec![], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(account, Some("eu-central-1"), true)], &id), Coverage::Complete);
+        assert_eq!(of(vec![listing(account, Some("eu-central-1"), false)], &id), Coverage::Failed);
+        assert_eq!(of(vec![listing(account, Some("us-east-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(Some("999999999999"), Some("eu-central-1"), true)], &id), Coverage::NotAsked);
+        assert_eq!(of(vec![listing(None, None, false)], &id), Coverage::Failed, "it may have been that account");
+        assert_eq!(of(vec![listing(None, None, false)], &host), Coverage::NotAsked);
+        let volumes =
+            Listing { kind: Some(ResourceKind::Volume.into()), ..listing(account, Some("eu-central-1"), false) };
+        let instances = listing(account, Some("eu-central-1"), true);
+        assert_eq!(of(vec![volumes, instances], &id), Coverage::Complete, "what else was not listed is another matter");
+    }
+
+    #[test]
+    fn a_zone_that_failed_is_unknown_although_the_rest_of_its_project_is_known() {
+        let of = |listings: &[(&str, bool)], id: &str| {
+            let google = |(region, complete): &(&str, bool)| Listing {
+                provider: Provider::Gcp,
+                ..listing(Some("omics"), Some(region), *complete)
+            };
+            let listings = listings.iter().map(google).collect();
+            coverage(&Inventory { listings, ..Inventory::default() }, &id.parse().expect("a key"))
+        };
+        let (here, there) = ("gcp:omics:europe-west3-a:1", "gcp:omics:europe-west3-b:1");
+        let parts = [("all", true), ("europe-west3-b", false)];
+        assert_eq!(of(&parts, here), Coverage::Complete);
+        assert_eq!(of(&parts, there), Coverage::Failed);
+        assert_eq!(of(&[parts[1], parts[0]], there), Coverage::Failed, "in any order");
+        assert_eq!(of(&[("all", false)], here), Coverage::Failed);
+        assert_eq!(of(&parts, "gcp:other:europe-west3-a:1"), Coverage::NotAsked);
+    }
 }

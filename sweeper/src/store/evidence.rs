@@ -6,7 +6,7 @@ use crate::{
     findings::FindingId,
     pricing::Cost,
     reconcile::{Before, Change, EventKind, Record},
-    snapshot::Inputs,
+    snapshot::{Inputs, LeftoverInputs, MachineInputs},
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{
@@ -48,11 +48,16 @@ const COMPRESSION_LEVEL: i32 = 3;
 enum Form {
     MachineV1 {
         #[serde(flatten)]
-        inputs: Inputs,
+        inputs: Box<MachineInputs>,
         before: Option<Before>,
         #[serde(flatten)]
         cost: Cost,
         plan: Option<StopInput>,
+    },
+    LeftoverV1 {
+        inputs: LeftoverInputs,
+        before: Option<Before>,
+        cost: Cost,
     },
 }
 
@@ -66,11 +71,10 @@ struct Conclusion {
 /// Appends what one decision rested on.
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
-    let form = Form::MachineV1 {
-        inputs: record.inputs.clone(),
-        before: record.before,
-        cost: record.cost.clone(),
-        plan: record.plan.clone(),
+    let (before, cost, plan) = (record.before, record.cost.clone(), record.plan.clone());
+    let form = match record.inputs.clone() {
+        Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
+        Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
     };
     let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
     let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
@@ -94,7 +98,10 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     // What this database holds a sweeper wrote, as long as its look-back made it.
     let inputs = zstd::decode_all(row.inputs.as_slice()).map_err(|error| unreadable(error.to_string()))?;
     let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
-    let Form::MachineV1 { inputs, before, cost, plan } = form;
+    let (inputs, before, cost, plan) = match form {
+        Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
+        Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
+    };
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
     let Conclusion { change, proposal } = conclusion;
     Ok(Record {

@@ -6,7 +6,7 @@
 
 use super::{Context, Counts, FindingLine, MachineLine, Overview, Report, ScopeLine, SweepError, bills::Bills, report};
 use crate::{
-    detectors::{Answer, Class, Detection, detect},
+    detectors::{Answer, Class, Detection, On, detect},
     findings::{self, Finding, Status, audience, end_notice, notice, plan_notice},
     inventory::{Inventory, Listing, Outcome as Listed},
     outbox::can_update,
@@ -48,6 +48,7 @@ pub(super) async fn apply(
     }
     let known = scopes::known(&transaction).await?;
     snapshot.machines.retain(|machine| WorkUnit::home(&machine.subject.id, &known) == *unit);
+    snapshot.leftovers.retain(|leftover| WorkUnit::home(&leftover.id, &known) == *unit);
     let snapshot = &snapshot;
     let inventory = &snapshot.inventory;
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
@@ -208,6 +209,9 @@ async fn end(
 const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
                     an agent on the machine would tell";
 
+/// Why no plan is made of what nothing uses.
+const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
+
 /// Decides what becomes of each finding, and counts the machines.
 fn decide(
     context: &Context,
@@ -218,8 +222,8 @@ fn decide(
     let mut outcome = Outcome::default();
     snapshot.machines.iter().for_each(|machine| count(machine, &mut outcome));
     for detection in detect(snapshot) {
-        let Detection { class, machine, .. } = detection;
-        let id = &machine.subject.id;
+        let Detection { class, on, .. } = detection;
+        let id = on.resource();
         let existing = open.remove(&(class, id.clone()));
         let yields = class.yields_to().is_some_and(|other| open.contains_key(&(other, id.clone())));
         // Where nothing was found and nothing is, there is nothing to reconcile.
@@ -227,19 +231,26 @@ fn decide(
         if existing.is_none() && !is_found {
             continue;
         }
-        let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-        let planning = match class {
-            Class::IdleNode => {
-                Planning::After { sweeps: context.config.sweep.proposal_after_sweeps.max(1), plan: &plan }
+        let steps = match on {
+            On::Machine(machine) => {
+                let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
+                let sweeps = context.config.sweep.proposal_after_sweeps.max(1);
+                let planning = match class {
+                    Class::IdleNode => Planning::After { sweeps, plan: &plan },
+                    _ => Planning::Never(WEAK),
+                };
+                let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
+                    launched_by: machine.provider.launched_by.clone(),
+                    ..findings::Machine::of(instance)
+                });
+                reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
             }
-            Class::QuietInstance => Planning::Never(WEAK),
+            On::Leftover(_) => {
+                let planning = Planning::Never(LEFT);
+                reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning })
+            }
         };
-        let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
-            launched_by: machine.provider.launched_by.clone(),
-            ..findings::Machine::of(instance)
-        });
-        let seen = Seen { detection: &detection, machine: shown.as_ref(), planning };
-        outcome.steps.extend(reconcile(snapshot.at, existing, &seen));
+        outcome.steps.extend(steps);
     }
     outcome
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, Volume},
-    pricing::{self, Part, UnitKey, UnitPrices, Unpriced, Usage},
+    pricing::{self, Cost, Part, UnitKey, UnitPrices, Unpriced, Usage},
 };
 use jiff::Timestamp;
-use model::{HOURS_PER_MONTH, Provider, Quantity, Usd};
+use model::{HOURS_PER_MONTH, HourlyRate, Provider, Quantity, ResourceKey, Usd};
 use recommender::{
     proposal::{Charge, ChargeCost, ChargePrice},
     rules::stop,
@@ -37,6 +37,14 @@ pub(super) struct Bills<'a> {
     volumes: HashMap<&'a str, &'a Volume>,
     /// By their numbers.
     addresses: HashMap<&'a str, &'a Address>,
+    /// What of both may be left over, of any provider.
+    left: HashMap<&'a ResourceKey, Left<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Left<'a> {
+    Volume(&'a Volume),
+    Address(&'a Address),
 }
 
 impl<'a> Bills<'a> {
@@ -44,7 +52,10 @@ impl<'a> Bills<'a> {
         let of_aws = |provider| provider == Provider::Aws;
         let volumes = inventory.volumes.iter().filter(|volume| of_aws(volume.id.provider));
         let addresses = inventory.addresses.iter().filter(|address| of_aws(address.id.provider));
+        let left = inventory.volumes.iter().map(|volume| (&volume.id, Left::Volume(volume)));
+        let left = left.chain(inventory.addresses.iter().map(|address| (&address.id, Left::Address(address))));
         Self {
+            left: left.collect(),
             prices,
             volumes: volumes.map(|volume| (volume.id.id.as_str(), volume)).collect(),
             addresses: addresses.filter_map(|address| Some((address.public_ipv4.as_deref()?, address))).collect(),
@@ -60,6 +71,23 @@ impl<'a> Bills<'a> {
         let key = pricing::address(address, Usage::AddressIdle)?;
         let hours = Quantity::whole(HOURS_PER_MONTH.unsigned_abs());
         self.month(&[Part { key, quantity: hours }])
+    }
+
+    /// What something that nothing uses costs by the hour.
+    pub(super) fn leftover(&self, id: &ResourceKey) -> Cost {
+        let monthly = match self.left.get(id) {
+            Some(Left::Volume(volume)) => self.volume(volume),
+            Some(Left::Address(address)) => self.idle_address(address),
+            None => Err(Unpriced::NotListed(id.kind.names().1)),
+        };
+        match monthly {
+            // To the nearest micro-dollar.
+            Ok((month, as_of)) => {
+                let micros = month.micros().saturating_add(HOURS_PER_MONTH / 2) / HOURS_PER_MONTH;
+                Cost::Known { per_hour: HourlyRate::from_micros(micros), as_of }
+            }
+            Err(why) => Cost::Unknown { why: why.to_string() },
+        }
     }
 
     /// The most that a snapshot may cost.

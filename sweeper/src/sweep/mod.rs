@@ -9,6 +9,7 @@ mod apply;
 mod bills;
 mod discover;
 mod lease;
+mod leftovers;
 mod overview;
 mod prices;
 mod protection;
@@ -36,18 +37,20 @@ use crate::{
     inventory::{self, Inventory, key_of},
     pricing::Cost,
     snapshot::{
-        Inputs, Machine, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject, join,
+        Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject, join,
     },
     store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
     work_unit::WorkUnit,
 };
+use bills::Bills;
 use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
 use protection::Plannable;
+use provider_metrics::At;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -156,12 +159,14 @@ async fn read_and_judge(
     let states = store.node_states(prefix.as_deref()).await?;
     let mut machines = judge_all(store, config, subjects, states, &open, now).await?;
     let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
-    provider_metrics::read(context, discovery, unit, now, &mut inventory, &mut machines, &plannable, progress).await?;
+    let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
+    provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
     for machine in &mut machines {
         complete(machine, config, &inventory);
     }
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
-    Ok(Snapshot { at: now, inventory, machines, prices })
+    let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
+    Ok(Snapshot { at: now, inventory, machines, leftovers, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a
@@ -200,7 +205,8 @@ async fn judge_all(
                 Some(judged) => judged,
                 None => judge_window(store, subject.node.as_ref(), &state_policy, config.verdict.lookback, now).await?,
             };
-            let inputs = Inputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
+            let inputs =
+                MachineInputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
             let provider = ProviderFacts::default();
             Ok::<_, SweepError>(Machine { subject, inputs, judgement, cost, provider })

@@ -8,7 +8,7 @@ use super::{
     report::Report,
 };
 use crate::{
-    inventory::{Address, Volume},
+    inventory::{Tie, owner},
     pricing::Cost,
     snapshot::Snapshot,
 };
@@ -156,8 +156,7 @@ impl Overview {
                 RunRate { machines: 1, priced: usize::from(micros.is_some()), micro_usd_per_hour: micros.unwrap_or(0) };
             overview.running.add(rate);
             regions.entry(place(&instance.id)).or_insert_with(RunRate::default).add(rate);
-            let owner = crate::findings::Machine::of(instance).owner;
-            owners.entry(owner).or_insert_with(RunRate::default).add(rate);
+            owners.entry(owner(&instance.tags)).or_insert_with(RunRate::default).add(rate);
             if let Cost::Unknown { why } = &machine.cost {
                 *reasons.entry(why.clone()).or_insert(0) += 1;
             }
@@ -166,10 +165,10 @@ impl Overview {
         let mut note = |why: Option<String>| {
             why.into_iter().for_each(|why| *left.entry(why).or_insert(0) += 1);
         };
-        for volume in inventory.volumes.iter().filter(|volume| is_unattached(volume)) {
+        for volume in inventory.volumes.iter().filter(|volume| volume.tie() == Tie::Nothing) {
             note(overview.unattached_volumes.take(volume.size_gib, bills.volume(volume)));
         }
-        for address in inventory.addresses.iter().filter(|address| is_unused(address)) {
+        for address in inventory.addresses.iter().filter(|address| address.tie() == Tie::Nothing) {
             note(overview.unused_addresses.take(None, bills.idle_address(address)));
         }
         for snapshot in &inventory.snapshots {
@@ -234,23 +233,6 @@ fn why_not(reasons: BTreeMap<String, usize>) -> Vec<WhyNot> {
     let mut reasons: Vec<WhyNot> = reasons.into_iter().map(|(why, resources)| WhyNot { why, resources }).collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.resources));
     reasons
-}
-
-/// What the provider did not say is no leftover.
-fn is_unattached(volume: &Volume) -> bool {
-    volume.attachments.as_ref().is_some_and(Vec::is_empty)
-}
-
-fn is_unused(address: &Address) -> bool {
-    match &address.google {
-        Some(google) => google.status.as_deref() == Some("RESERVED"),
-        None => {
-            address.association_id.is_none()
-                && address.instance_id.is_none()
-                && address.network_interface_id.is_none()
-                && address.service_managed.is_none()
-        }
-    }
 }
 
 #[cfg(test)]

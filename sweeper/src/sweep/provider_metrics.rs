@@ -6,14 +6,12 @@
 
 use super::{
     Context, Progress, SweepError,
-    discover::Discovery,
     protection::{self, Plannable},
 };
 use crate::{
     inventory::{Inventory, Kind, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow, aws},
     snapshot::Machine,
     store::Store,
-    work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
@@ -25,9 +23,7 @@ use std::{
 /// Asks what is to be asked of a work unit's machines, and says in the inventory's listings how it went.
 pub(super) async fn read(
     context: &Context,
-    discovery: &Discovery,
-    unit: &WorkUnit,
-    now: Timestamp,
+    at: Option<At<'_>>,
     inventory: &mut Inventory,
     machines: &mut [Machine],
     plannable: &Plannable,
@@ -39,12 +35,12 @@ pub(super) async fn read(
         let id = machine.subject.running().map(|instance| &instance.id);
         machine.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
     }
-    let Some((accounts, scope)) = discovery.aws(unit) else { return Ok(()) };
+    let Some(at) = at else { return Ok(()) };
+    let scope = at.scope;
     // Without the list of machines there is nothing to ask about.
     if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {
         return Ok(());
     }
-    let at = At { accounts, scope, now };
     if let Some(read) = protection::read(context, &at, inventory, machines, plannable, progress).await? {
         inventory.listings.push(read);
     }

@@ -93,10 +93,12 @@ pub struct FindingLine {
     pub resource: String,
     /// What people call it.
     pub name: Option<String>,
-    /// Type of the instance.
+    /// Type of the instance; none for what is no machine.
     pub instance_type: Option<String>,
-    /// The verdict when it was last confirmed.
-    pub verdict: String,
+    /// What it is: the type of an instance, or `100 GiB gp3`.
+    pub described: Option<String>,
+    /// The verdict on a machine when it was last confirmed; none for what is no machine.
+    pub verdict: Option<String>,
     /// Since when it lasts.
     pub since: Timestamp,
     /// When it was last confirmed.
@@ -248,8 +250,9 @@ impl From<&Finding> for FindingLine {
             class: finding.class.as_str().to_owned(),
             resource: finding.resource.to_string(),
             name: finding.name().map(str::to_owned),
-            instance_type: evidence.machine.as_ref().and_then(|machine| machine.instance_type.clone()),
-            verdict: evidence.judgement.verdict.as_str().to_owned(),
+            instance_type: evidence.machine().and_then(|machine| machine.instance_type.clone()),
+            described: evidence.described().map(str::to_owned),
+            verdict: evidence.of_machine().map(|machine| machine.judgement.verdict.as_str().to_owned()),
             since: finding.since,
             confirmed_at: finding.confirmed_at,
             confirmed_until: finding.confirmed_until,
@@ -258,7 +261,7 @@ impl From<&Finding> for FindingLine {
             cost_unknown_because,
             why: finding.why(),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
-            launched_by: evidence.machine.as_ref().and_then(|machine| machine.launched_by.clone()),
+            launched_by: evidence.machine().and_then(|machine| machine.launched_by.clone()),
         }
     }
 }

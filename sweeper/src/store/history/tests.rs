@@ -166,3 +166,31 @@ async fn more_rows_than_one_statement_takes_are_written_and_ended() {
         assert!(then.iter().all(|version| version.record["state"] == word));
     }
 }
+
+#[tokio::test]
+async fn what_has_been_so_is_told_across_versions_and_since_the_last_interruption() {
+    let tagged = || Instance { tags: [("team".to_owned(), "x".to_owned())].into(), ..stopped() };
+    let key: ResourceKey = KEY.parse().expect("a key");
+    let since = async |sweeps: &[(i64, Inventory)]| {
+        let store = after(sweeps).await;
+        let is_stopped = |record: &str| record.contains(r#""state":"stopped""#);
+        let kind = Kind::from(ResourceKind::Instance);
+        let asked = [key.clone(), "aws:123456789012:eu-central-1:i-1".parse().expect("a key")];
+        let lasting = store.lasting_since(kind, &asked, is_stopped).await.expect("an answer");
+        assert!(lasting.len() <= 1, "of what was never listed nothing is known");
+        lasting.get(&key).copied()
+    };
+    let of = |instance: Instance| listed(vec![instance]);
+    assert_eq!(since(&[(0, of(sample::instance()))]).await, None);
+    assert_eq!(since(&[(0, of(sample::instance())), (10, of(stopped())), (20, of(tagged()))]).await, Some(at(10)));
+    assert_eq!(since(&[(0, of(stopped())), (10, denied()), (20, of(tagged()))]).await, Some(at(0)), "nobody looked");
+    let interrupted = [(0, of(stopped())), (10, of(sample::instance())), (20, of(stopped())), (30, of(tagged()))];
+    assert_eq!(since(&interrupted).await, Some(at(20)));
+    assert_eq!(
+        since(&[(0, of(stopped())), (10, listed(vec![])), (20, of(stopped()))]).await,
+        Some(at(20)),
+        "it was away"
+    );
+    assert_eq!(since(&[(0, of(stopped())), (10, listed(vec![]))]).await, None, "it is gone");
+    assert_eq!(since(&[(0, of(stopped())), (10, of(sample::instance()))]).await, None);
+}

@@ -7,7 +7,7 @@ use crate::{
     identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     pricing::{Cost, UnitPrices},
-    snapshot::{Inputs, ProviderFacts},
+    snapshot::{MachineInputs, ProviderFacts},
     store::Store,
     sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -82,7 +82,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
         schedulers: Arc::new(Schedulers::of_no_machine()),
     };
     Machine {
-        inputs: Inputs {
+        inputs: MachineInputs {
             presence: presence(&Config::default(), &subject),
             case: Case::new(0, Policy::default(), Vec::new()),
             metrics: None,
@@ -105,7 +105,7 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
         complete(&mut machine, &context.config, &Inventory::default());
         let (inventory, prices) = (Inventory::default(), UnitPrices::default());
-        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], prices };
+        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers: Vec::new(), prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
         let outcome = decide(&context, &snapshot, &bills, open.clone());
         for Step { finding, .. } in &outcome.steps {
@@ -181,7 +181,7 @@ async fn a_node_that_an_inventory_covers_from_now_on_keeps_its_finding_and_since
     let [same] = updated.as_slice() else { panic!("{updated:?}") };
     assert!(outcomes[1].opened().is_empty());
     assert_eq!((&same.id, same.since, same.confirmed_sweeps), (&found.id, found.since, 2));
-    assert!(same.evidence.machine.is_some());
+    assert!(same.evidence.machine().is_some());
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ fn an_hour_of_a_lent_address_is_told_in_whole_micro_dollars_or_not_at_all() {
         let prices = prices(&[(Usage::AddressInUse, price)]);
         Bills::of(&inventory, &prices).lent_address(&inventory.instances[0])
     };
-    assert_eq!(of("0.005"), stop::Price::OnDemand(model::HourlyRate::from_micros(5_000)));
+    assert_eq!(of("0.005"), stop::Price::OnDemand(HourlyRate::from_micros(5_000)));
     assert!(matches!(of("0.0000005"), stop::Price::Unknown(why) if why.contains("micro-dollars")));
 }
 

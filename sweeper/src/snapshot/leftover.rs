@@ -1,0 +1,186 @@
+//! What outlives machines, and goes on to be billed when no machine uses it.
+
+use super::{Coverage, SnapshotPart, coverage};
+use crate::{
+    inventory::{Address, Inventory, Tie, Volume, owner, tags},
+    pricing::Cost,
+};
+use jiff::Timestamp;
+use model::{ResourceKey, ResourceKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A resource that nothing uses, or of which that was found once.
+#[derive(Clone, Debug)]
+pub struct Leftover {
+    /// Its key.
+    pub id: ResourceKey,
+    /// What detectors decide from.
+    pub inputs: LeftoverInputs,
+    /// What its provider says of it; none if it does not list it.
+    pub thing: Option<Thing>,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// Everything that a detection on what outlives machines depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftoverInputs {
+    /// As of when.
+    pub at: Timestamp,
+    /// What it is tied to, as its provider lists it; none if it does not list it.
+    pub tie: Option<Tie>,
+    /// Whether its provider would list it.
+    pub coverage: Coverage,
+    /// Since when every list has shown it tied to nothing; none if this one is the first, or shows otherwise.
+    pub since: Option<Timestamp>,
+    /// It is left over once that has been so for so long, in seconds.
+    pub after_s: u64,
+    /// What could not be read of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<SnapshotPart>,
+}
+
+impl LeftoverInputs {
+    /// Whether its provider was asked about it at all.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        self.coverage != Coverage::NotAsked
+    }
+}
+
+/// What a provider said of a resource that is no machine, as far as people want to read it in a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thing {
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it is: `100 GiB gp3`, `203.0.113.8`.
+    pub what: Option<String>,
+    /// Who owns it, by its tags.
+    pub owner: Option<String>,
+    /// When it was made, as far as its provider tells.
+    pub created_at: Option<Timestamp>,
+}
+
+impl Thing {
+    fn of(what: Option<String>, tags: &BTreeMap<String, String>, created_at: Option<Timestamp>) -> Self {
+        Self { name: tags::name(tags), what, owner: owner(tags), created_at }
+    }
+}
+
+/// What is listed of one resource.
+struct Listed {
+    tie: Tie,
+    thing: Thing,
+    /// Since when its provider itself says that it is tied to nothing.
+    since: Option<Timestamp>,
+}
+
+impl From<&Volume> for Listed {
+    fn from(volume: &Volume) -> Self {
+        let described = volume.size_gib.zip(volume.volume_type.as_deref());
+        let described = described.map(|(size, volume_type)| format!("{size} GiB {volume_type}"));
+        let since = volume.google.as_ref().and_then(|google| match google.last_attached_at {
+            // It was never attached.
+            None => volume.created_at,
+            Some(_) => google.last_detached_at,
+        });
+        Self { tie: volume.tie(), thing: Thing::of(described, &volume.tags, volume.created_at), since }
+    }
+}
+
+impl From<&Address> for Listed {
+    fn from(address: &Address) -> Self {
+        let created_at = address.google.as_ref().and_then(|google| google.created_at);
+        let thing = Thing::of(address.public_ipv4.clone(), &address.tags, created_at);
+        Self { tie: address.tie(), thing, since: None }
+    }
+}
+
+/// What is tied to nothing, and what open findings name, in the order of their keys. `since` tells since when every list has shown a resource so, `after_s`
+/// for how long that must be. What they cost is not known yet.
+#[must_use]
+pub fn leftovers<'a>(
+    inventory: &Inventory,
+    named: impl IntoIterator<Item = &'a ResourceKey>,
+    since: impl Fn(&ResourceKey) -> Option<Timestamp>,
+    at: Timestamp,
+    after_s: u64,
+) -> Vec<Leftover> {
+    let mut listed: BTreeMap<&ResourceKey, Listed> = BTreeMap::new();
+    listed.extend(inventory.volumes.iter().map(|volume| (&volume.id, volume.into())));
+    listed.extend(inventory.addresses.iter().map(|address| (&address.id, address.into())));
+    let is_one = |key: &ResourceKey| matches!(key.kind, ResourceKind::Volume | ResourceKind::Address);
+    let named: BTreeMap<&ResourceKey, Option<Listed>> =
+        named.into_iter().filter(|key| is_one(key)).map(|key| (key, listed.remove(key))).collect();
+    let unused = listed.into_iter().filter(|(_, listed)| listed.tie == Tie::Nothing);
+    let mut all: BTreeMap<&ResourceKey, Option<Listed>> = unused.map(|(key, listed)| (key, Some(listed))).collect();
+    all.extend(named);
+    let leftover = |(key, listed): (&ResourceKey, Option<Listed>)| {
+        let is_unused = listed.as_ref().is_some_and(|listed| listed.tie == Tie::Nothing);
+        let told = listed.as_ref().and_then(|listed| listed.since);
+        let coverage = coverage(inventory, key);
+        let inputs = LeftoverInputs {
+            at,
+            tie: listed.as_ref().map(|listed| listed.tie.clone()),
+            coverage,
+            since: if is_unused { told.or_else(|| since(key)) } else { None },
+            after_s,
+            failed: if coverage == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() },
+        };
+        let cost = Cost::Unknown { why: "not looked up".to_owned() };
+        Leftover { id: key.clone(), inputs, thing: listed.map(|listed| listed.thing), cost }
+    };
+    all.into_iter().map(leftover).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{GoogleDisk, sample};
+    use jiff::SignedDuration;
+
+    const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
+
+    fn of(inventory: &Inventory, named: &[ResourceKey]) -> Vec<Leftover> {
+        leftovers(inventory, named, |_| Some(Timestamp::UNIX_EPOCH), NOW, 3_600)
+    }
+
+    #[test]
+    fn what_is_used_is_none_unless_a_finding_names_it() {
+        let mut used = sample::volume();
+        used.state = Some(crate::inventory::VolumeState::InUse);
+        used.attachments = serde_json::from_str(
+            r#"[{"instance_id": "i-1", "device": null, "state": null, "delete_on_termination": null, "attached_at": null}]"#,
+        )
+        .expect("attachments");
+        let inventory =
+            Inventory { volumes: vec![used.clone()], addresses: vec![sample::address()], ..Inventory::default() };
+        let ids = |found: &[Leftover]| found.iter().map(|left| left.id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&of(&inventory, &[])), [sample::address().id]);
+        let gone: ResourceKey = "aws:123456789012:eu-central-1:vol-gone".parse().expect("a key");
+        let machine = sample::instance().id;
+        let found = of(&inventory, &[used.id.clone(), gone.clone(), machine]);
+        let mut expected = [sample::address().id, used.id.clone(), gone.clone()];
+        expected.sort();
+        assert_eq!(ids(&found), expected);
+        let tie = |id: &ResourceKey| found.iter().find(|left| left.id == *id).map(|left| left.inputs.tie.clone());
+        assert_eq!(tie(&used.id), Some(Some(Tie::Something { what: "i-1".into() })));
+        assert_eq!(tie(&gone), Some(None), "it is listed no more");
+        let since = |id: &ResourceKey| found.iter().find(|left| left.id == *id).and_then(|left| left.inputs.since);
+        assert_eq!((since(&used.id), since(&gone)), (None, None));
+        assert_eq!(since(&sample::address().id), Some(Timestamp::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn what_google_says_of_a_disk_itself_comes_before_what_lists_showed() {
+        let ago = |hours| NOW - SignedDuration::from_hours(hours);
+        let since = |attached, detached| {
+            let google = GoogleDisk { last_attached_at: attached, last_detached_at: detached, ..GoogleDisk::default() };
+            let volume = Volume { google: Some(Box::new(google)), created_at: Some(ago(9)), ..sample::volume() };
+            of(&Inventory { volumes: vec![volume], ..Inventory::default() }, &[])[0].inputs.since
+        };
+        assert_eq!(since(None, None), Some(ago(9)), "it was never attached");
+        assert_eq!(since(Some(ago(8)), Some(ago(5))), Some(ago(5)));
+    }
+}

@@ -1,0 +1,142 @@
+//! What is left over is found once, with its price, and is gone when the state is.
+
+use jiff::Timestamp;
+use lab::{
+    aws::{Address, Fault, Instance, Moto, Volume},
+    sweeper::Sweeper,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, time::Duration};
+
+lab::on_both_databases! {
+    what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_given_up,
+}
+
+const REGION: &str = "us-east-1";
+/// What the sweeper waits for; a sweep takes less.
+const LEFT_AFTER: Duration = Duration::from_secs(3);
+
+fn by_resource(report: &Value) -> BTreeMap<String, Value> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.map(|finding| (finding["resource"].as_str().unwrap().to_owned(), finding.clone())).collect()
+}
+
+async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_given_up(url: String) {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(&folder.path().join("aws")).await;
+    let machine = moto.run(REGION, &[Instance::default()]).await.remove(0);
+    let tags = |name: &str| [("Name".to_owned(), name.to_owned()), ("owner".to_owned(), "genomics".to_owned())].into();
+    let volume = |name| Volume {
+        size_gib: Some(100),
+        iops: Some(3_000),
+        throughput: Some(125),
+        tags: tags(name),
+        ..Volume::default()
+    };
+    let volumes = [volume("scratch"), volume("reads"), Volume { state: Some("error".into()), ..volume("broken") }];
+    let volumes = moto.volumes(REGION, &volumes).await;
+    let addresses = [Address::default(), Address { service_managed: Some("alb".into()), ..Address::default() }];
+    let addresses = moto.addresses(REGION, &addresses).await;
+    let seconds = LEFT_AFTER.as_secs();
+    let config = format!(
+        "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[verdict]\nleftover_after = \"{seconds}s\"\n"
+    );
+    let environment = moto.environment();
+    let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &environment);
+    let began = Timestamp::now();
+
+    // One list tells what is, and not for how long.
+    let (code, report) = sweeper.sweep().await;
+    assert_eq!((code, &report["findings"]), (0, &json!([])), "{report:#}");
+    tokio::time::sleep(LEFT_AFTER).await;
+    let (_, report) = sweeper.sweep().await;
+    let found = by_resource(&report);
+    let key = |id: &str| format!("aws:{}:{REGION}:{id}", lab::aws::ACCOUNT);
+    let [scratch, reads, address] = [&volumes[0], &volumes[1], &addresses[0]].map(|id| key(id));
+    assert_eq!(found.keys().collect::<Vec<_>>(), {
+        let mut expected = vec![&scratch, &reads, &address];
+        expected.sort();
+        expected
+    });
+    let one = &found[&scratch];
+    // 100 GiB at $0.08 a month of 730 hours, and $0.005 an hour.
+    let told = [&one["class"], &one["described"], &one["name"], &one["cost_micro_usd_per_hour"], &one["verdict"]];
+    assert_eq!(
+        told,
+        [&json!("unattached_volume"), &json!("100 GiB gp3"), &json!("scratch"), &json!(10_959), &Value::Null]
+    );
+    let other = &found[&address];
+    assert_eq!([&other["class"], &other["cost_micro_usd_per_hour"]], [&json!("unused_address"), &json!(5_000)]);
+    let since = |finding: &Value| finding["since"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let first = since(one);
+    assert!(
+        began <= first && first < Timestamp::now() - jiff::SignedDuration::try_from(LEFT_AFTER).unwrap(),
+        "{first}"
+    );
+
+    // A tag makes another version of it, and no other story. A list that fails ends nothing, and confirms nothing.
+    let tag = [("Action", "CreateTags"), ("ResourceId.1", &volumes[0]), ("Tag.1.Key", "team"), ("Tag.1.Value", "x")];
+    moto.query("ec2", REGION, &tag).await;
+    let (_, report) = sweeper.sweep().await;
+    assert_eq!(since(&by_resource(&report)[&scratch]), first);
+    let denied = Fault {
+        service: Some("ec2".into()),
+        action: Some("DescribeVolumes".into()),
+        code: Some("UnauthorizedOperation".into()),
+        ..Fault::default()
+    };
+    moto.fail(&[denied]).await;
+    let until = by_resource(&report)[&scratch]["confirmed_until"].clone();
+    let (code, report) = sweeper.sweep().await;
+    let kept = by_resource(&report);
+    assert_eq!((code, kept.len()), (3, 3), "{report:#}");
+    assert_eq!(
+        (&kept[&scratch]["confirmed_until"], since(&kept[&scratch])),
+        (&until, first),
+        "its cost runs on no further"
+    );
+    assert!(kept[&address]["confirmed_until"].as_str() > until.as_str(), "addresses were listed");
+    moto.fail(&[]).await;
+
+    let (_, report) = sweeper.sweep().await;
+    assert_eq!((report["opened"].as_array().unwrap().len(), by_resource(&report).len()), (0, 3), "each is found once");
+    let id = one["id"].as_str().unwrap();
+    let text = String::from_utf8(sweeper.run(&["explain", id]).await.stdout).unwrap();
+    for part in [
+        "scratch has been attached to nothing for",
+        "what      100 GiB gp3",
+        "owner     genomics",
+        "Why left over\n  attached to nothing in every list since",
+        "decided again from the kept evidence just now: the same",
+        "no plan deletes or releases anything yet",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    let table = String::from_utf8(sweeper.run(&["sweep"]).await.stdout).unwrap();
+    for part in
+        ["No idle machines found.", "Left over: billed, and used by no machine", "UNUSED FOR", "Together $0.026918/h"]
+    {
+        assert!(table.contains(part), "`{part}` is not in:\n{table}");
+    }
+
+    let attach =
+        [("Action", "AttachVolume"), ("VolumeId", &volumes[0]), ("InstanceId", &machine), ("Device", "/dev/xvdf")];
+    moto.query("ec2", REGION, &attach).await;
+    moto.query("ec2", REGION, &[("Action", "DeleteVolume"), ("VolumeId", &volumes[1])]).await;
+    moto.query("ec2", REGION, &[("Action", "ReleaseAddress"), ("AllocationId", &addresses[0])]).await;
+    let (_, report) = sweeper.sweep().await;
+    assert_eq!(report["findings"], json!([]), "{report:#}");
+    let closed = sweeper.json(&["findings", "--closed"]).await;
+    let because: BTreeMap<_, _> = closed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| (finding["resource"].as_str().unwrap(), finding["status"]["because"].as_str().unwrap()))
+        .collect();
+    let attached = format!("it is attached to {machine}");
+    let gone = "the provider lists it no more";
+    assert_eq!(because, [(&*scratch, &*attached), (&*reads, gone), (&*address, gone)].into());
+    let (decisions, plans) = sweeper.replays().await;
+    assert!(decisions >= 6 && plans == 0, "{decisions}");
+}
