@@ -121,6 +121,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("quiet") => ("seemingly unused", "machines"),
         Some("unattached") => ("unattached", "volumes"),
         Some("unused") => ("unused", "addresses"),
+        Some("stopped") => ("stopped", "machines"),
         _ => ("wasteful", "machines"),
     };
     let whose = whose(first);

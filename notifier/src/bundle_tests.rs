@@ -25,7 +25,9 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
     assert_eq!(each(|one| one.notice.owner = Some(" \u{200B}".into())), account);
     let quiet = "3 seemingly unused machines of ada: $0.03/h, and 1 without a known price";
     assert_eq!(each(|one| one.notice.state = Some("quiet".into())), quiet);
-    for (state, what) in [("unattached", "unattached volumes"), ("unused", "unused addresses")] {
+    for (state, what) in
+        [("unattached", "unattached volumes"), ("unused", "unused addresses"), ("stopped", "stopped machines")]
+    {
         let told = format!("3 {what} of ada: $0.03/h, and 1 without a known price");
         assert_eq!(each(|one| one.notice.state = Some(state.into())), told);
     }

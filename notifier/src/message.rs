@@ -68,7 +68,7 @@ pub struct FindingNotice {
     /// Who owns it, by its tags.
     #[serde(default)]
     pub owner: Option<String>,
-    /// The verdict's word: `idle`, `unknown`, …; of what is no machine the state that it is in: `unattached`, `unused`.
+    /// The verdict's word: `idle`, `unknown`, …; of what is no machine the state that it is in: `unattached`, `unused`, `stopped`.
     pub verdict: String,
     /// What [`headline`] calls it, where that is not the verdict: `quiet`.
     #[serde(default)]
@@ -170,6 +170,7 @@ pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, c
         "quiet" => "has looked unused from outside",
         "unattached" => "has been attached to nothing",
         "unused" => "has been tied to nothing",
+        "stopped" => "has been stopped",
         "stuck" => "has been stuck",
         "waiting" => "has been waiting",
         "active" => "has been active",
@@ -197,6 +198,7 @@ pub fn end_headline(
         "quiet" => "seemingly unused",
         "unattached" => "attached to nothing",
         "unused" => "tied to nothing",
+        "stopped" => "stopped",
         _ => "wasteful",
     };
     let lead = match how {

@@ -125,6 +125,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::QuietInstance => "has looked unused from outside for",
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
+        Class::StoppedInstance => "has been stopped for",
     };
     let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
         format!("{} ", plain(&finding.resource.to_string()))

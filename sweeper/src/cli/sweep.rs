@@ -148,8 +148,8 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
 
 /// Above those that provider metrics alone show.
 const QUIET: &str = "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
-/// Above what outlives machines.
-const LEFT: &str = "Left over: billed, and used by no machine";
+/// Above what is billed though nobody uses it.
+const LEFT: &str = "Left over: billed, and used by nobody";
 
 /// Findings as they are shown together: idle machines, without a heading; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
@@ -167,8 +167,8 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
     match Class::from_word(&finding.class) {
         Some(Class::QuietInstance) => Some(QUIET),
-        Some(Class::UnattachedVolume | Class::UnusedAddress) => Some(LEFT),
-        Some(Class::IdleNode) | None => None,
+        Some(class) if class.is_left_over() => Some(LEFT),
+        _ => None,
     }
 }
 

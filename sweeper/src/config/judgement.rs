@@ -204,6 +204,9 @@ pub struct VerdictConfig {
     /// A volume or an address that has been tied to nothing for so long is left over.
     #[serde(with = "duration")]
     pub leftover_after: Duration,
+    /// An instance that has been stopped for so long is left over: what it keeps is billed.
+    #[serde(with = "duration")]
+    pub stopped_after: Duration,
 }
 
 impl Default for VerdictConfig {
@@ -229,6 +232,7 @@ impl Default for VerdictConfig {
             quiet_cpu_threshold_millionths: 20_000,
             quiet_network_threshold_bytes_per_s: 5_000,
             leftover_after: Duration::from_secs(3_600),
+            stopped_after: Duration::from_secs(7 * 86_400),
         }
     }
 }

@@ -14,19 +14,31 @@ pub enum Class {
     UnattachedVolume,
     /// A public address that is tied to nothing.
     UnusedAddress,
+    /// An instance that is stopped, and whose volumes and addresses are billed on.
+    StoppedInstance,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::IdleNode, Self::QuietInstance, Self::UnattachedVolume, Self::UnusedAddress];
+    pub const ALL: [Self; 5] =
+        [Self::IdleNode, Self::QuietInstance, Self::UnattachedVolume, Self::UnusedAddress, Self::StoppedInstance];
 
     /// The class that says more of the same resource: while a finding of it is open, none of this class opens.
     #[must_use]
     pub fn yields_to(self) -> Option<Self> {
         match self {
-            Self::IdleNode | Self::UnattachedVolume | Self::UnusedAddress => None,
+            Self::IdleNode | Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => None,
             // What its agent proved before it fell silent stands.
             Self::QuietInstance => Some(Self::IdleNode),
+        }
+    }
+
+    /// Whether it is found on what is billed though nobody uses it, and not on machines that run.
+    #[must_use]
+    pub fn is_left_over(self) -> bool {
+        match self {
+            Self::IdleNode | Self::QuietInstance => false,
+            Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => true,
         }
     }
 
@@ -38,6 +50,7 @@ impl Class {
             Self::QuietInstance => "quiet_instance",
             Self::UnattachedVolume => "unattached_volume",
             Self::UnusedAddress => "unused_address",
+            Self::StoppedInstance => "stopped_instance",
         }
     }
 

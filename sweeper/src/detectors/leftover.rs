@@ -2,32 +2,32 @@
 
 use super::Answer;
 use crate::{
-    inventory::Tie,
+    inventory::UsedBy,
     snapshot::{Coverage, LeftoverInputs},
 };
 use jiff::SignedDuration;
 
 /// What refutes every class of leftovers; none if nothing of where it is listed does.
 pub(super) fn refutes(inputs: &LeftoverInputs) -> Option<Answer> {
-    match (&inputs.tie, inputs.coverage) {
+    match (&inputs.used_by, inputs.coverage) {
         (None, Coverage::Complete) => Some(Answer::Gone { because: "the provider lists it no more".to_owned() }),
         (None, Coverage::Failed | Coverage::NotAsked) => Some(Answer::NotKnown),
         (Some(_), _) => None,
     }
 }
 
-/// Confirmed once every list of the policy's time has shown it tied to nothing. `tied` says the contrary: `attached to`.
-pub(super) fn answer(inputs: &LeftoverInputs, tied: &str) -> Answer {
-    match (&inputs.tie, inputs.since) {
-        (Some(Tie::Something { what }), _) => Answer::Refuted { because: format!("it is {tied} {what}") },
-        (Some(Tie::Managed { by }), _) => Answer::Refuted { because: format!("{by} keeps it for itself") },
-        (Some(Tie::Nothing), Some(since)) => {
+/// Confirmed once every list of the policy's time has shown it unused. `lead` says the contrary: `it is attached to`.
+pub(super) fn answer(inputs: &LeftoverInputs, lead: &str) -> Answer {
+    match (&inputs.used_by, inputs.since) {
+        (Some(UsedBy::Something { what }), _) => Answer::Refuted { because: format!("{lead} {what}") },
+        (Some(UsedBy::Managed { by }), _) => Answer::Refuted { because: format!("{by} keeps it for itself") },
+        (Some(UsedBy::Nothing), Some(since)) => {
             let after = SignedDuration::from_secs(i64::try_from(inputs.after_s).unwrap_or(i64::MAX));
             if inputs.at.duration_since(since) < after {
                 return Answer::NotKnown;
             }
             Answer::Confirmed { since, until: inputs.at, work: None }
         }
-        (Some(Tie::Nothing | Tie::NotTold) | None, _) => Answer::NotKnown,
+        (Some(UsedBy::Nothing | UsedBy::NotTold) | None, _) => Answer::NotKnown,
     }
 }

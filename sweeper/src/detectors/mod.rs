@@ -9,6 +9,7 @@ mod idle_node;
 mod leftover;
 mod presence;
 mod quiet_instance;
+mod stopped_instance;
 mod unattached_volume;
 mod unused_address;
 
@@ -38,7 +39,7 @@ pub struct Detection<'a> {
 pub enum On<'a> {
     /// A machine.
     Machine(&'a Machine),
-    /// What outlives machines.
+    /// What nobody may use.
     Leftover(&'a Leftover),
 }
 
@@ -129,13 +130,18 @@ struct Detector {
 enum Of {
     /// Machines that run.
     Machine(fn(&MachineInputs, &Judgement) -> Answer),
-    /// What outlives machines, of one kind.
+    /// What is billed though nobody uses it, of one kind.
     Leftover(ResourceKind, fn(&LeftoverInputs) -> Answer),
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 4] =
-    [quiet_instance::DETECTOR, idle_node::DETECTOR, unattached_volume::DETECTOR, unused_address::DETECTOR];
+const DETECTORS: [Detector; 5] = [
+    quiet_instance::DETECTOR,
+    idle_node::DETECTOR,
+    unattached_volume::DETECTOR,
+    unused_address::DETECTOR,
+    stopped_instance::DETECTOR,
+];
 
 impl Class {
     fn detector(self) -> &'static Detector {

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::{
-    inventory::{InstanceState, Tie, UsageSource},
+    inventory::{InstanceState, UsageSource, UsedBy},
     snapshot::{Coverage, Presence, QuietCase, QuietPolicy, Seen},
     verdict::{Case, Decision, Observation, Policy, Signal, Unknown},
 };
 use jiff::SignedDuration;
 use model::Verdict;
+use proptest::prelude::*;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -188,7 +189,7 @@ fn inputs_come_back_from_their_kept_form_and_give_the_same_answer() {
 fn left(class: Class, since: Option<i64>, change: impl FnOnce(&mut LeftoverInputs)) -> Answer {
     let mut inputs = LeftoverInputs {
         at: at(0),
-        tie: Some(Tie::Nothing),
+        used_by: Some(UsedBy::Nothing),
         coverage: Coverage::Complete,
         since: since.map(|seconds| at(-seconds)),
         after_s: 3_600,
@@ -202,25 +203,61 @@ fn left(class: Class, since: Option<i64>, change: impl FnOnce(&mut LeftoverInput
 
 #[test]
 fn what_is_left_over_is_tied_to_nothing_for_long_enough_and_listed_so() {
-    for (class, tied) in
-        [(Class::UnattachedVolume, "it is attached to i-1"), (Class::UnusedAddress, "it is tied to i-1")]
-    {
+    for (class, tied) in [
+        (Class::UnattachedVolume, "it is attached to i-1"),
+        (Class::UnusedAddress, "it is tied to i-1"),
+        (Class::StoppedInstance, "the instance is i-1"),
+    ] {
         let confirmed = Answer::Confirmed { since: at(-3_600), until: at(0), work: None };
         assert_eq!(left(class, Some(3_600), |_| {}), confirmed);
         assert_eq!(left(class, Some(3_599), |_| {}), Answer::NotKnown, "not for long enough");
         assert_eq!(left(class, None, |_| {}), Answer::NotKnown, "this list is the first");
         assert_eq!(left(class, Some(-60), |_| {}), Answer::NotKnown, "a clock is off");
-        let tie = |tie: Tie| left(class, Some(7_200), |inputs| inputs.tie = Some(tie));
-        assert_eq!(tie(Tie::Something { what: "i-1".into() }), Answer::Refuted { because: tied.into() });
+        let used = |used_by: UsedBy| left(class, Some(7_200), |inputs| inputs.used_by = Some(used_by));
+        assert_eq!(used(UsedBy::Something { what: "i-1".into() }), Answer::Refuted { because: tied.into() });
         let managed = Answer::Refuted { because: "alb keeps it for itself".into() };
-        assert_eq!(tie(Tie::Managed { by: "alb".into() }), managed);
-        assert_eq!(tie(Tie::NotTold), Answer::NotKnown);
-        let unlisted = |coverage| left(class, Some(7_200), |inputs| (inputs.tie, inputs.coverage) = (None, coverage));
+        assert_eq!(used(UsedBy::Managed { by: "alb".into() }), managed);
+        assert_eq!(used(UsedBy::NotTold), Answer::NotKnown);
+        let unlisted =
+            |coverage| left(class, Some(7_200), |inputs| (inputs.used_by, inputs.coverage) = (None, coverage));
         assert_eq!(unlisted(Coverage::Complete), Answer::Gone { because: "the provider lists it no more".into() });
         assert_eq!(unlisted(Coverage::Failed), Answer::NotKnown);
         assert_eq!(unlisted(Coverage::NotAsked), Answer::NotKnown);
         let failed = left(class, Some(7_200), |inputs| inputs.failed = vec![SnapshotPart::Inventory]);
         assert_eq!(failed, Answer::NotKnown);
         assert_eq!(replay(class, &Inputs::Machine(Box::new(running()))), Answer::NotKnown, "inputs of another kind");
+    }
+}
+
+proptest! {
+    /// Of anything that is listed, or not, and read, or not: left over is what is unused for long enough, and nothing that could not be read.
+    #[test]
+    fn what_is_left_over_was_read_listed_unused_and_is_so_for_long_enough(
+        used_by in prop::sample::select(vec![
+            None,
+            Some(UsedBy::Nothing),
+            Some(UsedBy::NotTold),
+            Some(UsedBy::Something { what: "i-1".into() }),
+            Some(UsedBy::Managed { by: "alb".into() }),
+        ]),
+        coverage in prop::sample::select(vec![Coverage::Complete, Coverage::Failed, Coverage::NotAsked]),
+        since in prop::option::of(-100_i64..10_000),
+        after_s in 0_u64..10_000,
+        failed in any::<bool>(),
+    ) {
+        for class in Class::ALL.into_iter().filter(|class| class.is_left_over()) {
+            let answer = left(class, since, |inputs| {
+                inputs.used_by.clone_from(&used_by);
+                (inputs.coverage, inputs.after_s) = (coverage, after_s);
+                inputs.failed = if failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
+            });
+            let is_unused = used_by == Some(UsedBy::Nothing);
+            let for_long = since.is_some_and(|seconds| seconds >= after_s.cast_signed());
+            let is_confirmed = matches!(answer, Answer::Confirmed { .. });
+            prop_assert_eq!(is_confirmed, is_unused && for_long && !failed, "{:?}", answer);
+            let is_over = matches!(answer, Answer::Refuted { .. } | Answer::Gone { .. });
+            let is_used = matches!(used_by, Some(UsedBy::Something { .. } | UsedBy::Managed { .. }));
+            prop_assert_eq!(is_over, is_used || used_by.is_none() && coverage == Coverage::Complete);
+        }
     }
 }

@@ -15,5 +15,5 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 fn answer(inputs: &LeftoverInputs) -> Answer {
-    leftover::answer(inputs, "attached to")
+    leftover::answer(inputs, "it is attached to")
 }

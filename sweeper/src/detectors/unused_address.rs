@@ -15,5 +15,5 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 fn answer(inputs: &LeftoverInputs) -> Answer {
-    leftover::answer(inputs, "tied to")
+    leftover::answer(inputs, "it is tied to")
 }

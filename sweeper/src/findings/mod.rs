@@ -109,7 +109,7 @@ pub enum Status {
 pub enum Evidence {
     /// On a machine.
     Machine(Box<MachineEvidence>),
-    /// On what outlives machines.
+    /// On what nobody uses.
     Leftover(LeftoverEvidence),
 }
 
@@ -238,13 +238,14 @@ impl Finding {
                 None => words::decision(&evidence.judgement, &evidence.case),
             },
             Evidence::Leftover(evidence) => {
-                let tied = if self.class == Class::UnusedAddress { "tied" } else { "attached" };
+                let unused = match self.class {
+                    Class::UnusedAddress => "tied to nothing",
+                    Class::StoppedInstance => "stopped",
+                    _ => "attached to nothing",
+                };
                 match evidence.listed.since {
-                    Some(since) => {
-                        let since = words::time(since.as_millisecond());
-                        format!("{tied} to nothing in every list since {since}")
-                    }
-                    None => format!("{tied} to nothing when it was last listed so"),
+                    Some(since) => format!("{unused} in every list since {}", words::time(since.as_millisecond())),
+                    None => format!("{unused} when it was last listed so"),
                 }
             }
         }

@@ -106,6 +106,7 @@ fn state(finding: &Finding) -> &'static str {
         Class::QuietInstance => "quiet",
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
+        Class::StoppedInstance => "stopped",
     }
 }
 
@@ -118,6 +119,8 @@ fn kind(finding: &Finding) -> String {
         return described(match (finding.class, finding.resource.provider) {
             (Class::UnusedAddress, Provider::Aws) => "Elastic IP address",
             (Class::UnusedAddress, _) => "public address",
+            (Class::StoppedInstance, Provider::Gcp) => "Compute Engine instance",
+            (Class::StoppedInstance, _) => "EC2 instance",
             (_, Provider::Gcp) => "disk",
             (_, _) => "EBS volume",
         });

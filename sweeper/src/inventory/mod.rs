@@ -23,8 +23,8 @@ mod scaling;
 mod scheduler;
 mod snapshot;
 pub(crate) mod tags;
-mod tie;
 mod usage;
+mod used_by;
 mod volume;
 mod words;
 
@@ -51,8 +51,8 @@ pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
 pub use tags::owner;
-pub use tie::Tie;
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
+pub use used_by::UsedBy;
 pub use volume::{Volume, VolumeAttachment, VolumeState};
 
 /// One account's part of one region: what a sweep reads and judges as a whole. Google answers for all regions of a project at once,

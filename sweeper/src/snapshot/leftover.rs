@@ -1,8 +1,8 @@
-//! What outlives machines, and goes on to be billed when no machine uses it.
+//! What is billed though nobody uses it: what outlives machines, and machines that are stopped.
 
 use super::{Coverage, SnapshotPart, coverage};
 use crate::{
-    inventory::{Address, Inventory, Tie, Volume, owner, tags},
+    inventory::{Address, Instance, Inventory, UsedBy, Volume, owner, tags},
     pricing::Cost,
 };
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use model::{ResourceKey, ResourceKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A resource that nothing uses, or of which that was found once.
+/// A resource that nobody uses, or of which that was found once.
 #[derive(Clone, Debug)]
 pub struct Leftover {
     /// Its key.
@@ -23,16 +23,16 @@ pub struct Leftover {
     pub cost: Cost,
 }
 
-/// Everything that a detection on what outlives machines depends on.
+/// Everything that a detection on what nobody uses depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftoverInputs {
     /// As of when.
     pub at: Timestamp,
-    /// What it is tied to, as its provider lists it; none if it does not list it.
-    pub tie: Option<Tie>,
+    /// What uses it, as its provider lists it; none if it does not list it.
+    pub used_by: Option<UsedBy>,
     /// Whether its provider would list it.
     pub coverage: Coverage,
-    /// Since when every list has shown it tied to nothing; none if this one is the first, or shows otherwise.
+    /// Since when every list has shown it unused; none if this one is the first, or shows otherwise.
     pub since: Option<Timestamp>,
     /// It is left over once that has been so for so long, in seconds.
     pub after_s: u64,
@@ -49,7 +49,7 @@ impl LeftoverInputs {
     }
 }
 
-/// What a provider said of a resource that is no machine, as far as people want to read it in a finding.
+/// What a provider said of a resource that nobody uses, as far as people want to read it in a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thing {
     /// What people call it.
@@ -70,9 +70,9 @@ impl Thing {
 
 /// What is listed of one resource.
 struct Listed {
-    tie: Tie,
+    used_by: UsedBy,
     thing: Thing,
-    /// Since when its provider itself says that it is tied to nothing.
+    /// Since when its provider itself says that nobody uses it.
     since: Option<Timestamp>,
 }
 
@@ -85,7 +85,21 @@ impl From<&Volume> for Listed {
             None => volume.created_at,
             Some(_) => google.last_detached_at,
         });
-        Self { tie: volume.tie(), thing: Thing::of(described, &volume.tags, volume.created_at), since }
+        Self { used_by: volume.used_by(), thing: Thing::of(described, &volume.tags, volume.created_at), since }
+    }
+}
+
+impl From<&Instance> for Listed {
+    fn from(instance: &Instance) -> Self {
+        let google = instance.google.as_ref();
+        let since = google.and_then(|google| google.stopped_at.max(google.suspended_at));
+        let thing = Thing {
+            name: instance.name.clone(),
+            what: instance.instance_type.clone(),
+            owner: owner(&instance.tags),
+            created_at: google.and_then(|google| google.created_at),
+        };
+        Self { used_by: instance.used_by(), thing, since }
     }
 }
 
@@ -93,39 +107,54 @@ impl From<&Address> for Listed {
     fn from(address: &Address) -> Self {
         let created_at = address.google.as_ref().and_then(|google| google.created_at);
         let thing = Thing::of(address.public_ipv4.clone(), &address.tags, created_at);
-        Self { tie: address.tie(), thing, since: None }
+        Self { used_by: address.used_by(), thing, since: None }
     }
 }
 
-/// What is tied to nothing, and what open findings name, in the order of their keys. `since` tells since when every list has shown a resource so, `after_s`
-/// for how long that must be. What they cost is not known yet.
+/// How long something must have been unused to be left over.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftoverPolicy {
+    /// A volume or an address, in seconds.
+    pub unused_after_s: u64,
+    /// An instance that is stopped, in seconds.
+    pub stopped_after_s: u64,
+}
+
+impl LeftoverPolicy {
+    fn after_s(self, kind: ResourceKind) -> u64 {
+        if kind == ResourceKind::Instance { self.stopped_after_s } else { self.unused_after_s }
+    }
+}
+
+/// What nobody uses, and what open findings name, in the order of their keys. `since` tells since when every list has shown a resource so. What they cost
+/// is not known yet.
 #[must_use]
 pub fn leftovers<'a>(
     inventory: &Inventory,
     named: impl IntoIterator<Item = &'a ResourceKey>,
     since: impl Fn(&ResourceKey) -> Option<Timestamp>,
     at: Timestamp,
-    after_s: u64,
+    policy: LeftoverPolicy,
 ) -> Vec<Leftover> {
     let mut listed: BTreeMap<&ResourceKey, Listed> = BTreeMap::new();
     listed.extend(inventory.volumes.iter().map(|volume| (&volume.id, volume.into())));
     listed.extend(inventory.addresses.iter().map(|address| (&address.id, address.into())));
-    let is_one = |key: &ResourceKey| matches!(key.kind, ResourceKind::Volume | ResourceKind::Address);
+    listed.extend(inventory.instances.iter().map(|instance| (&instance.id, instance.into())));
     let named: BTreeMap<&ResourceKey, Option<Listed>> =
-        named.into_iter().filter(|key| is_one(key)).map(|key| (key, listed.remove(key))).collect();
-    let unused = listed.into_iter().filter(|(_, listed)| listed.tie == Tie::Nothing);
+        named.into_iter().map(|key| (key, listed.remove(key))).collect();
+    let unused = listed.into_iter().filter(|(_, listed)| listed.used_by == UsedBy::Nothing);
     let mut all: BTreeMap<&ResourceKey, Option<Listed>> = unused.map(|(key, listed)| (key, Some(listed))).collect();
     all.extend(named);
     let leftover = |(key, listed): (&ResourceKey, Option<Listed>)| {
-        let is_unused = listed.as_ref().is_some_and(|listed| listed.tie == Tie::Nothing);
+        let is_unused = listed.as_ref().is_some_and(|listed| listed.used_by == UsedBy::Nothing);
         let told = listed.as_ref().and_then(|listed| listed.since);
         let coverage = coverage(inventory, key);
         let inputs = LeftoverInputs {
             at,
-            tie: listed.as_ref().map(|listed| listed.tie.clone()),
+            used_by: listed.as_ref().map(|listed| listed.used_by.clone()),
             coverage,
             since: if is_unused { told.or_else(|| since(key)) } else { None },
-            after_s,
+            after_s: policy.after_s(key.kind),
             failed: if coverage == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() },
         };
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
@@ -141,9 +170,10 @@ mod tests {
     use jiff::SignedDuration;
 
     const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
+    const POLICY: LeftoverPolicy = LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400 };
 
     fn of(inventory: &Inventory, named: &[ResourceKey]) -> Vec<Leftover> {
-        leftovers(inventory, named, |_| Some(Timestamp::UNIX_EPOCH), NOW, 3_600)
+        leftovers(inventory, named, |_| Some(Timestamp::UNIX_EPOCH), NOW, POLICY)
     }
 
     #[test]
@@ -159,17 +189,28 @@ mod tests {
         let ids = |found: &[Leftover]| found.iter().map(|left| left.id.clone()).collect::<Vec<_>>();
         assert_eq!(ids(&of(&inventory, &[])), [sample::address().id]);
         let gone: ResourceKey = "aws:123456789012:eu-central-1:vol-gone".parse().expect("a key");
-        let machine = sample::instance().id;
-        let found = of(&inventory, &[used.id.clone(), gone.clone(), machine]);
+        let found = of(&inventory, &[used.id.clone(), gone.clone()]);
         let mut expected = [sample::address().id, used.id.clone(), gone.clone()];
         expected.sort();
         assert_eq!(ids(&found), expected);
-        let tie = |id: &ResourceKey| found.iter().find(|left| left.id == *id).map(|left| left.inputs.tie.clone());
-        assert_eq!(tie(&used.id), Some(Some(Tie::Something { what: "i-1".into() })));
-        assert_eq!(tie(&gone), Some(None), "it is listed no more");
+        let used_by =
+            |id: &ResourceKey| found.iter().find(|left| left.id == *id).map(|left| left.inputs.used_by.clone());
+        assert_eq!(used_by(&used.id), Some(Some(UsedBy::Something { what: "i-1".into() })));
+        assert_eq!(used_by(&gone), Some(None), "it is listed no more");
         let since = |id: &ResourceKey| found.iter().find(|left| left.id == *id).and_then(|left| left.inputs.since);
         assert_eq!((since(&used.id), since(&gone)), (None, None));
         assert_eq!(since(&sample::address().id), Some(Timestamp::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn a_machine_that_is_stopped_waits_for_longer_and_one_that_runs_is_none() {
+        let stopped = Instance { state: crate::inventory::InstanceState::Stopped, ..sample::instance() };
+        let inventory = |instance| Inventory { instances: vec![instance], ..Inventory::default() };
+        assert_eq!(of(&inventory(sample::instance()), &[]).len(), 0);
+        let found = of(&inventory(stopped), &[]);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.inputs.after_s, one.inputs.since), (7 * 86_400, Some(Timestamp::UNIX_EPOCH)));
+        assert_eq!(one.thing.as_ref().and_then(|thing| thing.what.as_deref()), Some("m5.large"));
     }
 
     #[test]

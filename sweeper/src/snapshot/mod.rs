@@ -8,7 +8,7 @@ mod leftover;
 mod machine;
 mod metrics;
 
-pub use leftover::{Leftover, LeftoverInputs, Thing, leftovers};
+pub use leftover::{Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 
@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub inventory: Inventory,
     /// Its machines joined with their nodes, each judged and priced, in the order of their keys.
     pub machines: Vec<Machine>,
-    /// What outlives machines and may be used by none, priced, in the order of their keys.
+    /// What is billed though nobody may use it, priced, in the order of their keys.
     pub leftovers: Vec<Leftover>,
     /// Prices of what is billed by its amount, or why they are not known.
     pub prices: UnitPrices,
@@ -63,7 +63,7 @@ pub enum Coverage {
 pub enum Inputs {
     /// On a machine.
     Machine(Box<MachineInputs>),
-    /// On what outlives machines.
+    /// On what nobody may use.
     Leftover(LeftoverInputs),
 }
 

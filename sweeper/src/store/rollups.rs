@@ -178,13 +178,23 @@ impl Batch {
         }
         let mut places = ended_within(transaction, keys).await?;
         add_earlier(transaction, &mut places).await?;
-        for key in keys {
-            if self.is_long() {
-                break;
+        let mut rest = keys;
+        while !rest.is_empty() && !self.is_long() {
+            let (together, others) = rest.split_at(read_together(rest, &places));
+            rest = others;
+            let all = together.iter().filter_map(|key| places.get(key)).flatten();
+            let all: BTreeMap<Place, Found> = all.map(|(place, found)| (place.clone(), *found)).collect();
+            let all: Vec<_> = all.into_iter().collect();
+            // Of a period that is too large for that as many as fit are read at once, one after the other.
+            let read = if fitting(&all) == all.len() { messages(transaction, &all).await? } else { BTreeMap::new() };
+            for key in together {
+                if self.is_long() {
+                    return Ok(());
+                }
+                let places = places.remove(key).unwrap_or_default();
+                let rollup = of_places(transaction, key.1, &places.into_iter().collect::<Vec<_>>(), &read).await?;
+                self.put(key, rollup)?;
             }
-            let places = places.remove(key).unwrap_or_default();
-            let rollup = of_places(transaction, key.1, &places.into_iter().collect::<Vec<_>>()).await?;
-            self.put(key, rollup)?;
         }
         Ok(())
     }
@@ -215,30 +225,49 @@ impl Batch {
     }
 }
 
-/// What heartbeats come to; they are given by boot and sequence.
+/// How many of these are read at once; the first one always, however large it is.
+fn fitting(places: &[(Place, Found)]) -> usize {
+    let mut bytes = 0;
+    let fits = places.iter().take(MAX_ROWS).take_while(|(_, found)| {
+        let fits = bytes == 0 || bytes + found.bytes <= MAX_BYTES;
+        bytes += found.bytes;
+        fits
+    });
+    fits.count()
+}
+
+/// Of how many of these periods the heartbeats are read at once; of one at least.
+fn read_together(keys: &[Key], places: &BTreeMap<Key, BTreeMap<Place, Found>>) -> usize {
+    let (mut rows, mut bytes) = (0, 0);
+    let fits = keys.iter().take_while(|key| {
+        let of_key = places.get(key);
+        rows += of_key.map_or(0, BTreeMap::len);
+        bytes += of_key.into_iter().flatten().map(|(_, found)| found.bytes).sum::<usize>();
+        rows <= MAX_ROWS && bytes <= MAX_BYTES
+    });
+    fits.count().max(1)
+}
+
+/// What heartbeats come to; they are given by boot and sequence. Those that are `read` already are not read again.
 async fn of_places(
     transaction: &DatabaseTransaction,
     period: Period,
     places: &[(Place, Found)],
+    read: &BTreeMap<Place, Vec<u8>>,
 ) -> Result<Option<Rollup>, StoreError> {
     let mut adding = Adding::new(period);
     let mut at = 0;
     while at < places.len() {
-        let mut bytes = 0;
-        let few = places[at..].iter().take(MAX_ROWS).take_while(|(_, found)| {
-            // The first one always, however large it is.
-            let fits = bytes == 0 || bytes + found.bytes <= MAX_BYTES;
-            bytes += found.bytes;
-            fits
-        });
-        let few: Vec<_> = few.cloned().collect();
+        let few = &places[at..at + fitting(&places[at..])];
         at += few.len();
-        let mut messages = messages(transaction, &few).await?;
+        let is_read = few.iter().any(|(place, _)| read.contains_key(place));
+        let now = if is_read { BTreeMap::new() } else { messages(transaction, few).await? };
+        let messages = if is_read { read } else { &now };
         for (place, found) in few {
-            let Some(message) = messages.remove(&place) else { continue };
+            let Some(message) = messages.get(place) else { continue };
             let (node, boot, sequence) = place;
             // What cannot be read is as if it had been lost.
-            match (boot.parse::<BootId>(), heartbeat::unpack_one(&message)) {
+            match (boot.parse::<BootId>(), heartbeat::unpack_one(message)) {
                 (Ok(boot), Ok(heartbeat)) if found.is_earlier => adding.earlier(boot, heartbeat),
                 (Ok(boot), Ok(heartbeat)) => adding.heartbeat(boot, heartbeat),
                 _ => tracing::error!(

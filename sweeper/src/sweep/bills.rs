@@ -37,7 +37,7 @@ pub(super) struct Bills<'a> {
     volumes: HashMap<&'a str, &'a Volume>,
     /// By their numbers.
     addresses: HashMap<&'a str, &'a Address>,
-    /// What of both may be left over, of any provider.
+    /// What may be left over, of any provider.
     left: HashMap<&'a ResourceKey, Left<'a>>,
 }
 
@@ -45,6 +45,7 @@ pub(super) struct Bills<'a> {
 enum Left<'a> {
     Volume(&'a Volume),
     Address(&'a Address),
+    Stopped(&'a Instance),
 }
 
 impl<'a> Bills<'a> {
@@ -54,6 +55,7 @@ impl<'a> Bills<'a> {
         let addresses = inventory.addresses.iter().filter(|address| of_aws(address.id.provider));
         let left = inventory.volumes.iter().map(|volume| (&volume.id, Left::Volume(volume)));
         let left = left.chain(inventory.addresses.iter().map(|address| (&address.id, Left::Address(address))));
+        let left = left.chain(inventory.instances.iter().map(|instance| (&instance.id, Left::Stopped(instance))));
         Self {
             left: left.collect(),
             prices,
@@ -78,6 +80,7 @@ impl<'a> Bills<'a> {
         let monthly = match self.left.get(id) {
             Some(Left::Volume(volume)) => self.volume(volume),
             Some(Left::Address(address)) => self.idle_address(address),
+            Some(Left::Stopped(instance)) => self.stopped(instance),
             None => Err(Unpriced::NotListed(id.kind.names().1)),
         };
         match monthly {
@@ -88,6 +91,29 @@ impl<'a> Bills<'a> {
             }
             Err(why) => Cost::Unknown { why: why.to_string() },
         }
+    }
+
+    /// What a machine that is stopped costs: its volumes and the addresses that it keeps, all of them or none.
+    fn stopped(&self, instance: &Instance) -> Monthly {
+        if instance.id.provider != Provider::Aws {
+            return Err(Unpriced::Google);
+        }
+        let volumes = instance.volumes.iter().map(|volume| match self.volumes.get(volume.id.as_str()) {
+            Some(volume) => self.volume(volume),
+            None => Err(Unpriced::NotListed("volumes")),
+        });
+        let kept = instance.public_ipv4.iter().filter(|ip| ip.elastic != Some(false));
+        let addresses = kept.map(|ip| match self.addresses.get(ip.address.as_str()) {
+            Some(address) => self.idle_address(address),
+            None => Err(Unpriced::NotListed("addresses")),
+        });
+        let (mut total, mut oldest) = (Usd::from_micros(0), None::<Timestamp>);
+        for monthly in volumes.chain(addresses) {
+            let (month, as_of) = monthly?;
+            total = total.saturating_add(month);
+            oldest = [oldest, as_of].into_iter().flatten().min();
+        }
+        Ok((total, oldest))
     }
 
     /// The most that a snapshot may cost.

@@ -1,17 +1,17 @@
-//! What outlives machines and is used by none: since when, by the kept history, and at what cost.
+//! What nobody uses: since when, by the kept history, and at what cost.
 
 use super::{Context, SweepError, bills::Bills};
 use crate::{
     findings::Finding,
-    inventory::{Address, Inventory, Kind, Tie, Volume},
-    snapshot::{Leftover, leftovers},
+    inventory::{Address, InstanceState, Inventory, UsedBy, Volume},
+    snapshot::{Leftover, LeftoverPolicy, leftovers},
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::collections::HashMap;
 
-/// Everything that is tied to nothing, or that an open finding names.
+/// Everything that nobody uses, or that an open finding names.
 pub(super) async fn read(
     context: &Context,
     inventory: &Inventory,
@@ -19,27 +19,44 @@ pub(super) async fn read(
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<Leftover>, SweepError> {
+    let volumes = unused(inventory.volumes.iter().map(|volume| (&volume.id, volume.used_by())));
+    let addresses = unused(inventory.addresses.iter().map(|address| (&address.id, address.used_by())));
+    let stopped = unused(inventory.instances.iter().map(|instance| (&instance.id, instance.used_by())));
     let mut since = HashMap::new();
-    let unused = |tie: &Tie| *tie == Tie::Nothing;
-    let volumes = inventory.volumes.iter().filter(|volume| unused(&volume.tie())).map(|volume| volume.id.clone());
-    let addresses = inventory.addresses.iter().filter(|address| unused(&address.tie()));
-    let addresses = addresses.map(|address| address.id.clone());
+    let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
+    let of_address = |record: &str| kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
-    let of = |kind: ResourceKind| Kind::from(kind);
-    let was_unused = |record: &str| kept::<Volume>(record).is_some_and(|volume| unused(&volume.tie()));
-    since.extend(store.lasting_since(of(ResourceKind::Volume), &volumes.collect::<Vec<_>>(), was_unused).await?);
-    let was_unused = |record: &str| kept::<Address>(record).is_some_and(|address| unused(&address.tie()));
-    since.extend(store.lasting_since(of(ResourceKind::Address), &addresses.collect::<Vec<_>>(), was_unused).await?);
-    let named = open.iter().map(|finding| &finding.resource);
-    let after_s = context.config.verdict.leftover_after.as_secs();
-    let mut left = leftovers(inventory, named, |key: &ResourceKey| since.get(key).copied(), now, after_s);
+    since.extend(store.lasting_since(ResourceKind::Volume.into(), &volumes, of_volume).await?);
+    since.extend(store.lasting_since(ResourceKind::Address.into(), &addresses, of_address).await?);
+    since.extend(store.lasting_since(ResourceKind::Instance.into(), &stopped, was_stopped).await?);
+    let named = open.iter().filter(|finding| finding.class.is_left_over()).map(|finding| &finding.resource);
+    let verdict = &context.config.verdict;
+    let policy = LeftoverPolicy {
+        unused_after_s: verdict.leftover_after.as_secs(),
+        stopped_after_s: verdict.stopped_after.as_secs(),
+    };
+    let mut left = leftovers(inventory, named, |key: &ResourceKey| since.get(key).copied(), now, policy);
     for leftover in &mut left {
         leftover.cost = bills.leftover(&leftover.id);
     }
     Ok(left)
 }
 
+/// Those that nobody uses.
+fn unused<'a>(all: impl Iterator<Item = (&'a ResourceKey, UsedBy)>) -> Vec<ResourceKey> {
+    all.filter(|(_, used_by)| *used_by == UsedBy::Nothing).map(|(key, _)| key.clone()).collect()
+}
+
 /// A version of the history; what another version of this program kept otherwise shows nothing.
 fn kept<T: DeserializeOwned>(record: &str) -> Option<T> {
     serde_json::from_str(record).ok()
+}
+
+/// Of an instance's many facts its state is enough.
+fn was_stopped(record: &str) -> bool {
+    #[derive(Deserialize)]
+    struct State {
+        state: InstanceState,
+    }
+    kept::<State>(record).is_some_and(|kept| matches!(kept.state, InstanceState::Stopped | InstanceState::Suspended))
 }

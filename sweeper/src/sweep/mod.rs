@@ -153,7 +153,8 @@ async fn read_and_judge(
     open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
     let has_open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     nodes.retain(|node| !is_retired(config, node, now) || has_open.contains(&key_of(&node.node_id)));
-    let subjects = join(&inventory, nodes, open.iter().map(|finding| &finding.resource));
+    let of_machines = open.iter().filter(|finding| !finding.class.is_left_over());
+    let subjects = join(&inventory, nodes, of_machines.map(|finding| &finding.resource));
 
     progress.machines(subjects.len());
     let states = store.node_states(prefix.as_deref()).await?;

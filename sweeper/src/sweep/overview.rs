@@ -8,7 +8,7 @@ use super::{
     report::Report,
 };
 use crate::{
-    inventory::{Tie, owner},
+    inventory::{UsedBy, owner},
     pricing::Cost,
     snapshot::Snapshot,
 };
@@ -165,10 +165,10 @@ impl Overview {
         let mut note = |why: Option<String>| {
             why.into_iter().for_each(|why| *left.entry(why).or_insert(0) += 1);
         };
-        for volume in inventory.volumes.iter().filter(|volume| volume.tie() == Tie::Nothing) {
+        for volume in inventory.volumes.iter().filter(|volume| volume.used_by() == UsedBy::Nothing) {
             note(overview.unattached_volumes.take(volume.size_gib, bills.volume(volume)));
         }
-        for address in inventory.addresses.iter().filter(|address| address.tie() == Tie::Nothing) {
+        for address in inventory.addresses.iter().filter(|address| address.used_by() == UsedBy::Nothing) {
             note(overview.unused_addresses.take(None, bills.idle_address(address)));
         }
         for snapshot in &inventory.snapshots {

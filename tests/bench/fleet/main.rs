@@ -45,7 +45,7 @@ const REGION: &str = "us-east-1";
 /// Connections of the clients in all.
 const CONNECTIONS: usize = 1_024;
 /// Windows are filled up to a moment that lies ahead by what this takes, so that the fleet goes on from there without a gap.
-const FILLED_PER_S: u64 = 4_000;
+const FILLED_PER_S: u64 = 8_000;
 /// Nobody sends while sweeps are measured, and no sweep may take that for silence.
 const NEVER_SILENT: u32 = 1_000;
 /// Nodes of one group while the window is filled.

@@ -12,6 +12,8 @@ use lab::{
 };
 use serde_json::{Value, json};
 use sweeper::{
+    detectors::Class,
+    findings::Finding,
     inventory::Scope,
     store::{Store, TokenHash},
 };
@@ -34,7 +36,7 @@ impl Site {
         let google = Google::start(&folder.join("google")).await;
         furnish(&google).await;
         let config = format!(
-            "[aws]\nenabled = \"no\"\n{}[verdict]\nidle_after = \"5m\"\nmissed_heartbeats = 60\n\
+            "[aws]\nenabled = \"no\"\n{}[verdict]\nidle_after = \"5m\"\nmissed_heartbeats = 60\nleftover_after = \"0s\"\n\
              [sweep]\nschedule = \"0 0 0 1 1 *\"\n",
             google.config(&[PROJECT])
         );
@@ -60,6 +62,13 @@ impl Site {
         self.google.resources(PROJECT, "instances", HERE, &[machine(HERE, 1_001, "TERMINATED")]).await;
     }
 
+    /// The open findings on machines.
+    async fn idle(&self) -> Vec<Finding> {
+        let mut open = self.store.open_findings().await.unwrap();
+        open.retain(|finding| finding.class == Class::IdleNode);
+        open
+    }
+
     /// A sweep closes nothing and says what it could not read.
     async fn stays_open(&self, because: &str) {
         let (code, report) = self.sweeper.sweep().await;
@@ -67,7 +76,7 @@ impl Site {
         assert_eq!(report["closed"], json!([]), "{because}");
         let failed = report["scopes"].as_array().unwrap().iter().filter_map(|scope| scope["failed"].as_str());
         assert!(failed.clone().any(|failed| failed.contains(because)), "{because}: {:?}", failed.collect::<Vec<_>>());
-        let open = self.store.open_findings().await.unwrap();
+        let open = self.idle().await;
         assert_eq!(open.iter().map(|finding| finding.id.0.as_str()).collect::<Vec<_>>(), [&self.finding]);
         assert!(open[0].proposal.is_none());
     }
@@ -83,7 +92,9 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     site.google.series(PROJECT, &[cpu]).await;
     let (code, report) = site.sweeper.sweep().await;
     assert_eq!(code, 0, "{report}");
-    let [finding] = report["findings"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    let found = report["findings"].as_array().unwrap().iter();
+    let (idle, left): (Vec<&Value>, Vec<&Value>) = found.partition(|finding| finding["class"] == "idle_node");
+    let [finding] = idle.as_slice() else { panic!("{report}") };
     assert_eq!(finding["resource"], format!("gcp:{PROJECT}:europe-west3-a:1000"));
     assert_eq!(
         (finding["class"].as_str(), finding["instance_type"].as_str()),
@@ -91,7 +102,22 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     );
     assert_eq!(finding["cost_unknown_because"], "no price list of Google Cloud is read yet");
     assert_eq!(finding["proposal"], Value::Null);
-    let open = site.store.open_findings().await.unwrap();
+    // The disk itself says since when it is unused; of the address two lists do.
+    let told = |finding: &&Value| ["class", "resource", "cost_unknown_because"].map(|key| finding[key].clone());
+    let mut left: Vec<_> = left.iter().map(|finding| (told(finding), finding["since"].clone())).collect();
+    left.sort_by_key(|(told, _)| told[0].to_string());
+    let [(disk, since), (address, _)] = left.as_slice() else { panic!("{left:?}") };
+    let why = json!("no price list of Google Cloud is read yet");
+    let key = |id: &str| json!(format!("gcp:{PROJECT}:{id}"));
+    assert_eq!(
+        (disk, since),
+        (
+            &[json!("unattached_volume"), key("europe-west3-a:disk/data"), why.clone()],
+            &json!("2026-01-02T11:04:05.678Z")
+        )
+    );
+    assert_eq!(address, &[json!("unused_address"), key("global:address/web"), why]);
+    let open = site.idle().await;
     assert_eq!(open[0].confirmed_sweeps, 2);
     assert_eq!(open[0].not_proposed.as_deref(), Some("no stop is proposed yet for machines of Google Cloud"));
     assert_eq!(report["counts"]["not_running"], 3, "{report}");

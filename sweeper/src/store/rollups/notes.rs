@@ -18,8 +18,8 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// Most rollups made in one transaction.
-const AT_ONCE: u64 = 32;
+/// Most rollups made in one transaction, whose ten statements they share.
+const AT_ONCE: u64 = 64;
 /// What a period's rollup waits for after its end: heartbeats of its last half minute, which an agent had to send again.
 const DELAY_MS: [i64; 2] = [60_000, 300_000];
 /// Over so long the rollups of all nodes are spread, whose periods all end at the same moment.

@@ -1,0 +1,173 @@
+//! Whether what is billed is used by anything.
+
+use super::{Address, Instance, InstanceState, Volume, VolumeState};
+use serde::{Deserialize, Serialize};
+
+/// What uses a resource, as its provider lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum UsedBy {
+    /// Nothing: it is billed, and used by nobody.
+    Nothing,
+    /// Something, in the provider's words.
+    Something {
+        /// What.
+        what: String,
+    },
+    /// A service keeps it for itself: only that service may use it or give it up.
+    Managed {
+        /// Which.
+        by: String,
+    },
+    /// The provider did not say, or it is being made or going.
+    NotTold,
+}
+
+impl Volume {
+    /// What it is attached to.
+    #[must_use]
+    pub fn used_by(&self) -> UsedBy {
+        match (&self.attachments, &self.state, &self.operator) {
+            (Some(attachments), ..) if !attachments.is_empty() => {
+                let ids = attachments.iter().map(|attachment| attachment.instance_id.as_deref().unwrap_or("a machine"));
+                UsedBy::Something { what: ids.collect::<Vec<_>>().join(", ") }
+            }
+            (_, _, Some(by)) => UsedBy::Managed { by: by.clone() },
+            (Some(_), Some(VolumeState::Available), None) => UsedBy::Nothing,
+            _ => UsedBy::NotTold,
+        }
+    }
+}
+
+impl Address {
+    /// What it is tied to.
+    #[must_use]
+    pub fn used_by(&self) -> UsedBy {
+        if let Some(by) = &self.service_managed {
+            return UsedBy::Managed { by: by.clone() };
+        }
+        if let Some(google) = &self.google {
+            return match google.status.as_deref() {
+                Some("RESERVED") => UsedBy::Nothing,
+                Some("IN_USE") => UsedBy::Something { what: google.users.join(", ") },
+                _ => UsedBy::NotTold,
+            };
+        }
+        // EC2 says *to nothing* by leaving these out.
+        let tied = self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref());
+        tied.map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
+    }
+}
+
+impl Instance {
+    /// Who uses it: a machine that runs is used, and one that is stopped is used by nobody, unless something larger keeps it so.
+    #[must_use]
+    pub fn used_by(&self) -> UsedBy {
+        match self.state {
+            InstanceState::Stopped | InstanceState::Suspended => {
+                let group = self.autoscaling_group.as_ref().map(|group| format!("Auto Scaling group {group}"));
+                let made_by = || self.google.as_ref().and_then(|google| google.created_by.clone());
+                let by = group.or_else(|| self.operator.clone()).or_else(made_by);
+                by.map_or(UsedBy::Nothing, |by| UsedBy::Managed { by })
+            }
+            InstanceState::Other(_) | InstanceState::Unknown => UsedBy::NotTold,
+            InstanceState::Pending
+            | InstanceState::Running
+            | InstanceState::Stopping
+            | InstanceState::Suspending
+            | InstanceState::ShuttingDown
+            | InstanceState::Terminated => UsedBy::Something { what: self.state.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{GoogleAddress, VolumeAttachment, sample};
+
+    fn attachment(instance: Option<&str>) -> VolumeAttachment {
+        VolumeAttachment {
+            instance_id: instance.map(str::to_owned),
+            device: None,
+            state: None,
+            delete_on_termination: None,
+            attached_at: None,
+        }
+    }
+
+    #[test]
+    fn a_volume_is_attached_to_nothing_only_where_the_provider_says_so() {
+        let of = |change: fn(&mut Volume)| {
+            let mut volume = sample::volume();
+            change(&mut volume);
+            volume.used_by()
+        };
+        assert_eq!(of(|_| {}), UsedBy::Nothing);
+        let tied = of(|volume| volume.attachments = Some(vec![attachment(Some("i-1")), attachment(None)]));
+        assert_eq!(tied, UsedBy::Something { what: "i-1, a machine".into() });
+        assert_eq!(of(|volume| volume.attachments = None), UsedBy::NotTold);
+        assert_eq!(of(|volume| volume.state = None), UsedBy::NotTold);
+        for state in [VolumeState::Creating, VolumeState::Deleting, VolumeState::Error, VolumeState::InUse] {
+            let volume = Volume { state: Some(state.clone()), ..sample::volume() };
+            assert_eq!(volume.used_by(), UsedBy::NotTold, "{state}");
+        }
+        assert_eq!(of(|volume| volume.operator = Some("eks".into())), UsedBy::Managed { by: "eks".into() });
+    }
+
+    #[test]
+    fn an_address_is_tied_to_nothing_only_where_the_provider_says_so() {
+        let of = |change: fn(&mut Address)| {
+            let mut address = sample::address();
+            change(&mut address);
+            address.used_by()
+        };
+        assert_eq!(of(|_| {}), UsedBy::Nothing);
+        for used_by in [
+            of(|address| address.association_id = Some("eni-1".into())),
+            of(|address| address.network_interface_id = Some("eni-1".into())),
+            of(|address| address.instance_id = Some("eni-1".into())),
+        ] {
+            assert_eq!(used_by, UsedBy::Something { what: "eni-1".into() });
+        }
+        assert_eq!(of(|address| address.service_managed = Some("alb".into())), UsedBy::Managed { by: "alb".into() });
+        let google = |status: Option<&str>| {
+            let users = vec!["zones/z/instances/a".to_owned()];
+            let google = GoogleAddress { status: status.map(str::to_owned), users, ..GoogleAddress::default() };
+            Address { google: Some(Box::new(google)), ..sample::address() }.used_by()
+        };
+        assert_eq!(google(Some("RESERVED")), UsedBy::Nothing);
+        assert_eq!(google(Some("IN_USE")), UsedBy::Something { what: "zones/z/instances/a".into() });
+        assert_eq!(google(Some("RESERVING")), UsedBy::NotTold);
+        assert_eq!(google(None), UsedBy::NotTold);
+    }
+
+    #[test]
+    fn a_machine_that_is_stopped_is_used_by_nobody_unless_something_larger_keeps_it() {
+        let of = |state, change: fn(&mut Instance)| {
+            let mut instance = Instance { state, ..sample::instance() };
+            change(&mut instance);
+            instance.used_by()
+        };
+        assert_eq!(of(InstanceState::Stopped, |_| {}), UsedBy::Nothing);
+        assert_eq!(of(InstanceState::Suspended, |_| {}), UsedBy::Nothing);
+        let warm = of(InstanceState::Stopped, |instance| instance.autoscaling_group = Some("warm".into()));
+        assert_eq!(warm, UsedBy::Managed { by: "Auto Scaling group warm".into() });
+        let service = of(InstanceState::Stopped, |instance| instance.operator = Some("gke".into()));
+        assert_eq!(service, UsedBy::Managed { by: "gke".into() });
+        for state in [InstanceState::Running, InstanceState::Stopping, InstanceState::Terminated] {
+            assert_eq!(of(state.clone(), |_| {}), UsedBy::Something { what: state.to_string() });
+        }
+        assert_eq!(of(InstanceState::Unknown, |_| {}), UsedBy::NotTold);
+        assert_eq!(of(InstanceState::Other("hibernating".into()), |_| {}), UsedBy::NotTold);
+    }
+
+    #[test]
+    fn what_the_history_keeps_of_them_reads_back() {
+        let (volume, address) = (sample::volume(), sample::address());
+        let text = serde_json::to_string(&volume).expect("JSON");
+        assert_eq!(serde_json::from_str::<Volume>(&text).expect("a volume"), volume);
+        let text = serde_json::to_string(&address).expect("JSON");
+        assert_eq!(serde_json::from_str::<Address>(&text).expect("an address"), address);
+    }
+}
