@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Most heartbeats that a state is made anew from: an hour of them in steps of two seconds. Of more, which only somebody sends who makes them up, the newest
 /// tell, and the state begins with them.
 const MAX_READ_AGAIN: u64 = 2_048;
+/// States that are read at once: their texts are as large as what they become, and 50,000 are 80 MB.
+const PAGE: usize = 2_000;
 /// No time, where none is known.
 const NEVER: i64 = i64::MIN;
 
@@ -28,26 +30,29 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn node_states(&self, prefix: Option<&str>) -> Result<HashMap<NodeId, NodeState>, StoreError> {
-        // Neither wildcard occurs in what ids begin with; whatever else is found is looked up by nobody.
-        let select = "SELECT node_id, state FROM node_state";
         let backend = self.connection.get_database_backend();
-        let statement = match prefix {
-            Some(prefix) => {
-                let like = if backend == sea_orm::DbBackend::Postgres { "$1" } else { "?" };
-                let sql = format!("{select} WHERE node_id LIKE {like}");
-                Statement::from_sql_and_values(backend, sql, [format!("{prefix}%").into()])
+        let [after, like] = if backend == sea_orm::DbBackend::Postgres { ["$1", "$2"] } else { ["?", "?"] };
+        // Neither wildcard occurs in what ids begin with; whatever else is found is looked up by nobody.
+        let sql = format!(
+            "SELECT node_id, state FROM node_state WHERE node_id > {after} AND node_id LIKE {like} ORDER BY node_id LIMIT {PAGE}"
+        );
+        let like = format!("{}%", prefix.unwrap_or_default());
+        let (mut states, mut last) = (HashMap::new(), String::new());
+        loop {
+            let statement = Statement::from_sql_and_values(backend, &sql, [last.into(), like.clone().into()]);
+            let rows = self.connection.query_all_raw(statement).await.doing("read the states of nodes")?;
+            let count = rows.len();
+            last = rows.last().map(|row| get(row, "node_id")).transpose()?.unwrap_or_default();
+            for row in rows {
+                let (id, state): (String, String) = (get(&row, "node_id")?, get(&row, "state")?);
+                if let (Ok(id), Ok(state)) = (id.parse(), serde_json::from_str(&state)) {
+                    states.insert(id, state);
+                }
             }
-            None => Statement::from_string(backend, select),
-        };
-        let rows = self.connection.query_all_raw(statement).await.doing("read the states of nodes")?;
-        let mut states = HashMap::with_capacity(rows.len());
-        for row in rows {
-            let (id, state): (String, String) = (get(&row, "node_id")?, get(&row, "state")?);
-            if let (Ok(id), Ok(state)) = (id.parse(), serde_json::from_str(&state)) {
-                states.insert(id, state);
+            if count < PAGE {
+                return Ok(states);
             }
         }
-        Ok(states)
     }
 }
 

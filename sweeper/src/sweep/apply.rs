@@ -23,11 +23,10 @@ use recommender::{proposal::Proposal, rules::stop};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
-/// What this sweep does to the findings, and what it says of machines.
+/// What this sweep says of machines.
 #[derive(Default)]
-struct Outcome {
+struct Counted {
     counts: Counts,
-    steps: Vec<Step>,
     blind_spots: Vec<MachineLine>,
     unknown: Vec<MachineLine>,
 }
@@ -49,8 +48,6 @@ pub(super) async fn apply(
     let known = scopes::known(&transaction).await?;
     snapshot.machines.retain(|machine| WorkUnit::home(&machine.subject.id, &known) == *unit);
     snapshot.leftovers.retain(|leftover| WorkUnit::home(&leftover.id, &known) == *unit);
-    let snapshot = &snapshot;
-    let inventory = &snapshot.inventory;
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
         let mut open = store::findings::open_in(&transaction, Some(unit)).await?;
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
@@ -58,30 +55,36 @@ pub(super) async fn apply(
     };
     let open = still_open().await?.into_iter();
     let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
-    let bills = Bills::of(inventory, &snapshot.prices);
-    let overview = Overview::of(snapshot, &bills);
-    let mut outcome = decide(context, snapshot, &bills, open);
+    let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
+    let overview = Overview::of(&snapshot, &bills);
+    let Counted { counts, mut blind_spots, unknown } = Counted::of(&snapshot);
 
-    let mut opened = Vec::new();
-    // An end is written before what takes its place.
-    for Step { finding, was_confirmed_at, record } in &outcome.steps {
+    let (mut opened, mut closed) = (Vec::new(), Vec::new());
+    // An end is written before what takes its place, and each step before the next is decided: thousands of them hold a whole window each.
+    for Step { finding, was_confirmed_at, record } in decide(context, &snapshot, &bills, open) {
         match was_confirmed_at {
-            Some(at) if !store::findings::update(&transaction, finding, *at).await? => {
+            Some(at) if !store::findings::update(&transaction, &finding, at).await? => {
                 roll_back(transaction).await?;
-                return Err(SweepError::Overtaken { unit: unit.clone(), finding: finding.id.clone() });
+                return Err(SweepError::Overtaken { unit: unit.clone(), finding: finding.id });
             }
             Some(_) => {}
             // Somebody else has opened one meanwhile.
-            None if !store::findings::open(&transaction, finding).await? => continue,
+            None if !store::findings::open(&transaction, &finding).await? => continue,
             None => opened.push(finding.id.0.clone()),
         }
+        if matches!(finding.status, Status::Closed { .. }) {
+            closed.push(finding.id.0.clone());
+        }
         if let Some(record) = record {
-            evidence::append(&transaction, record).await?;
+            evidence::append(&transaction, &record).await?;
             let event = record.event();
-            enqueue(context, &transaction, finding, &event).await?;
+            enqueue(context, &transaction, &finding, &event).await?;
             events::append(&transaction, &event).await?;
         }
     }
+    // The history is as large again.
+    let Snapshot { inventory, machines, .. } = snapshot;
+    drop(machines);
     let report = Report {
         sweep: uuid::Uuid::new_v4().to_string(),
         started_at: now,
@@ -89,16 +92,16 @@ pub(super) async fn apply(
         complete: inventory.is_complete(),
         scopes: lines,
         not_asked: Vec::new(),
-        counts: outcome.counts,
+        counts,
         overview,
         findings: still_open().await?.iter().map(FindingLine::from).collect(),
         opened,
-        closed: closed(&outcome.steps),
+        closed,
         blind_spots: {
-            MachineLine::sort(&mut outcome.blind_spots);
-            outcome.blind_spots
+            MachineLine::sort(&mut blind_spots);
+            blind_spots
         },
-        unknown: outcome.unknown,
+        unknown,
     };
     let finished = FinishedSweep {
         id: report.sweep.clone(),
@@ -114,7 +117,7 @@ pub(super) async fn apply(
         WorkUnit::Scope(scope) => Some(scope),
         WorkUnit::Uncovered => None,
     };
-    history::record(&transaction, scope, inventory, now).await?;
+    history::record(&transaction, scope, &inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
 }
@@ -212,16 +215,15 @@ const WEAK: &str = "only its provider's metrics say so, which is weak evidence: 
 /// Why no plan is made of what nothing uses.
 const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
 
-/// Decides what becomes of each finding, and counts the machines.
+/// Decides what becomes of each finding: step by step, as they are asked for.
 fn decide(
     context: &Context,
     snapshot: &Snapshot,
     bills: &Bills<'_>,
     mut open: HashMap<(Class, ResourceKey), Finding>,
-) -> Outcome {
-    let mut outcome = Outcome::default();
-    snapshot.machines.iter().for_each(|machine| count(machine, &mut outcome));
-    for detection in detect(snapshot) {
+) -> impl Iterator<Item = Step> {
+    let sweeps = context.config.sweep.proposal_after_sweeps.max(1);
+    detect(snapshot).flat_map(move |detection| {
         let Detection { class, on, .. } = detection;
         let id = on.resource();
         let existing = open.remove(&(class, id.clone()));
@@ -229,37 +231,38 @@ fn decide(
         // Where nothing was found and nothing is, there is nothing to reconcile.
         let is_found = matches!(detection.answer, Answer::Confirmed { .. }) && !yields;
         if existing.is_none() && !is_found {
-            continue;
+            return Vec::new();
         }
-        let steps = match on {
-            On::Machine(machine) => {
-                let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-                let sweeps = context.config.sweep.proposal_after_sweeps.max(1);
-                let planning = match class {
-                    Class::IdleNode => Planning::After { sweeps, plan: &plan },
-                    _ => Planning::Never(WEAK),
-                };
-                let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
-                    launched_by: machine.provider.launched_by.clone(),
-                    ..findings::Machine::of(instance)
-                });
-                reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
-            }
-            On::Leftover(_) => {
-                let planning = Planning::Never(LEFT);
-                reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning })
-            }
+        let On::Machine(machine) = on else {
+            let seen = Seen { detection: &detection, machine: None, planning: Planning::Never(LEFT) };
+            return reconcile(snapshot.at, existing, &seen);
         };
-        outcome.steps.extend(steps);
-    }
-    outcome
+        let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
+        let planning = match class {
+            Class::IdleNode => Planning::After { sweeps, plan: &plan },
+            _ => Planning::Never(WEAK),
+        };
+        let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
+            launched_by: machine.provider.launched_by.clone(),
+            ..findings::Machine::of(instance)
+        });
+        reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
+    })
 }
 
-fn count(machine: &Machine, outcome: &mut Outcome) {
+impl Counted {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut counted = Self::default();
+        snapshot.machines.iter().for_each(|machine| count(machine, &mut counted));
+        counted
+    }
+}
+
+fn count(machine: &Machine, counted: &mut Counted) {
     let Subject { instance, coverage, node, .. } = &machine.subject;
     match (instance, coverage) {
         (Some(instance), _) if instance.state.runs() == Some(false) => {
-            outcome.counts.not_running += 1;
+            counted.counts.not_running += 1;
             return;
         }
         // Listed by nobody any more: not a machine.
@@ -269,11 +272,11 @@ fn count(machine: &Machine, outcome: &mut Outcome) {
     }
     match machine.judgement.verdict {
         // The engine gives neither of the two that stand beside these.
-        Verdict::Active | Verdict::Waiting => outcome.counts.active += 1,
-        Verdict::Idle => outcome.counts.idle += 1,
+        Verdict::Active | Verdict::Waiting => counted.counts.active += 1,
+        Verdict::Idle => counted.counts.idle += 1,
         Verdict::Stuck | Verdict::Unknown => {
-            outcome.counts.unknown += 1;
-            let lines = if machine.is_blind() { &mut outcome.blind_spots } else { &mut outcome.unknown };
+            counted.counts.unknown += 1;
+            let lines = if machine.is_blind() { &mut counted.blind_spots } else { &mut counted.unknown };
             lines.push(line(machine));
         }
     }
@@ -335,11 +338,6 @@ fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp)
     };
     let proposal = stop::propose(&input).map(priced).map_err(|why| why.to_string());
     Planned { input, proposal }
-}
-
-fn closed(steps: &[Step]) -> Vec<String> {
-    let is_closed = |step: &&Step| matches!(step.finding.status, Status::Closed { .. });
-    steps.iter().filter(is_closed).map(|step| step.finding.id.0.clone()).collect()
 }
 
 fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {

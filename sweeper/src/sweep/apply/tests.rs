@@ -107,7 +107,8 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         let (inventory, prices) = (Inventory::default(), UnitPrices::default());
         let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers: Vec::new(), prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
-        let outcome = decide(&context, &snapshot, &bills, open.clone());
+        let steps = decide(&context, &snapshot, &bills, open.clone()).collect();
+        let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };
         for Step { finding, .. } in &outcome.steps {
             let key = (finding.class, finding.resource.clone());
             match finding.status {
@@ -120,6 +121,12 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
     let mut classes: Vec<_> = open.into_keys().map(|(class, _)| class).collect();
     classes.sort();
     (classes, outcomes)
+}
+
+/// What one sweep does and says.
+struct Outcome {
+    steps: Vec<Step>,
+    counts: Counts,
 }
 
 impl Outcome {
