@@ -60,4 +60,4 @@ mv "$out/heartbeat.json" "$out/moved.heartbeat.json"
 
 # In version 2 a cgroup with processes cannot be removed, and a script cannot leave its own last.
 echo $$ >"$tree/cgroup.procs"
-rmdir "$lost" "$from" "$to" "$own"
+remove "$lost" "$from" "$to" "$own"

@@ -36,3 +36,15 @@ cpu_ns_of() {
         cpu_ns=$((cpu_us * 1000))
     fi
 }
+
+# remove GROUP...: removes cgroups. A process that was waited for may be in its cgroup for some milliseconds more.
+remove() {
+    for group in "$@"; do
+        tries=0
+        until rmdir "$group" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ $tries -lt 10 ] || rmdir "$group"
+            sleep 1
+        done
+    done
+}

@@ -116,5 +116,5 @@ if [ -n "$stress" ]; then
     echo >"$out/end_wild"
     wait "$wild_pid"
 fi
-rmdir $tree/$known $tree/$wild $tree/$leave $tree/$stay
-[ $io = $tree ] || rmdir $io/$known $io/$wild
+remove $tree/$known $tree/$wild $tree/$leave $tree/$stay
+[ $io = $tree ] || remove $io/$known $io/$wild

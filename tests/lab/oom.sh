@@ -45,5 +45,5 @@ let_go
 } >"$out/counters"
 measured
 for tree in $memory $rows; do
-    [ ! -d $tree/$parent ] || rmdir $tree/$parent/victim $tree/$parent/sibling $tree/$parent
+    [ ! -d $tree/$parent ] || remove $tree/$parent/victim $tree/$parent/sibling $tree/$parent
 done

@@ -99,7 +99,9 @@ impl Proof {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &format!("{}\nexec sh \"$@\"", processes.before), "sh"]);
         command.arg(&script).arg(agent).arg(processes.count.to_string()).arg(processes.kind).arg(folder.path());
-        let status = Running::start("short-lived", command.arg(processes.source), folder.path()).end(TIMEOUT).await;
+        // Kept until the end, for what it said is shown when the test fails.
+        let mut script = Running::start("short-lived", command.arg(processes.source), folder.path());
+        let status = script.end(TIMEOUT).await;
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
         assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
         Self::of(&read("heartbeat.json"), &read("counters"), &read("threads"), Machine::Shared)

@@ -41,5 +41,5 @@ done >"$out/threads"
 measured
 echo >"$out/end"
 wait "$parent_pid"
-rmdir "$group"
+remove "$group"
 printf '%s\n%s\n' "${group#"$tree"}" "$cpu_ns" >"$out/counters"

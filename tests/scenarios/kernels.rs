@@ -245,7 +245,9 @@ async fn whom_the_out_of_memory_killer_killed_is_told_by_the_victims_row_not_by_
     fs::write(&script, OOM).unwrap();
     let mut command = Command::new("sh");
     command.arg(&script).arg(binaries::node_agent()).arg(folder.path());
-    let status = Running::start("oom", &mut command, folder.path()).end(TIMEOUT).await;
+    // Kept until the end, for what it said is shown when the test fails.
+    let mut script = Running::start("oom", &mut command, folder.path());
+    let status = script.end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
     assert_victim(&read("heartbeat.json"), &read("counters"));

@@ -21,7 +21,9 @@ async fn what_a_lost_end_used_is_taken_up_from_the_cgroup_once_and_a_move_is_no_
     fs::write(&script, SCRIPT).unwrap();
     let mut command = Command::new("sh");
     command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(&lose).arg(folder.path());
-    let status = Running::start("lost-ends", &mut command, folder.path()).end(TIMEOUT).await;
+    // Kept until the end, for what it said is shown when the test fails.
+    let mut script = Running::start("lost-ends", &mut command, folder.path());
+    let status = script.end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}{}", read("lost.agent.log"), read("agent.log"));
     let ends = LostEnds::of(&read("lost.heartbeat.json"), &read("moved.heartbeat.json"), &read("counters"));

@@ -77,7 +77,9 @@ async fn beside_stress_the_sums_are_those_of_every_other_counter() {
     command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(thread_exec);
     command.arg(folder.path()).arg(folder.path().join("disk"));
     command.args([Namespace::OUTSIDE, Namespace::ADDRESS, "7777"]).arg(binaries::system("stress-ng"));
-    let status = Running::start("mixed-load", &mut command, folder.path()).end(TIMEOUT).await;
+    // Kept until the end, for what it said is shown when the test fails.
+    let mut script = Running::start("mixed-load", &mut command, folder.path());
+    let status = script.end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
 

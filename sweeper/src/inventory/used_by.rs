@@ -14,7 +14,7 @@ pub enum UsedBy {
         /// What.
         what: String,
     },
-    /// A service keeps it for itself: only that service may use it or give it up.
+    /// A service keeps it for itself: only that service may use or release it.
     Managed {
         /// Which.
         by: String,
@@ -54,8 +54,8 @@ impl Address {
             };
         }
         // EC2 says *to nothing* by leaving these out.
-        let tied = self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref());
-        tied.map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
+        let user = self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref());
+        user.map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
     }
 }
 
@@ -104,8 +104,8 @@ mod tests {
             volume.used_by()
         };
         assert_eq!(of(|_| {}), UsedBy::Nothing);
-        let tied = of(|volume| volume.attachments = Some(vec![attachment(Some("i-1")), attachment(None)]));
-        assert_eq!(tied, UsedBy::Something { what: "i-1, a machine".into() });
+        let attached = of(|volume| volume.attachments = Some(vec![attachment(Some("i-1")), attachment(None)]));
+        assert_eq!(attached, UsedBy::Something { what: "i-1, a machine".into() });
         assert_eq!(of(|volume| volume.attachments = None), UsedBy::NotTold);
         assert_eq!(of(|volume| volume.state = None), UsedBy::NotTold);
         for state in [VolumeState::Creating, VolumeState::Deleting, VolumeState::Error, VolumeState::InUse] {

@@ -4,7 +4,7 @@
 //! what is new, note which rollups that changes, move the marks, note when the nodes were last seen, read and write the nodes' states, commit; two more for a boot that is new, and for each one that has
 //! gaps those that its gaps take. A heartbeat at or below the mark is stored already or was discarded by its sender, and is not
 //! inserted again. One between the mark and the highest that is stored may be there already, perhaps of another day: that is asked first, under the lock
-//! of the node's row, since PostgreSQL keeps keys within a partition alone.
+//! of the boot's row, since PostgreSQL keeps keys within a partition alone.
 //!
 //! Locks are taken node by node in the order of their ids, so that two sweepers never wait for each other.
 

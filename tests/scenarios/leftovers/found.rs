@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 lab::on_both_databases! {
-    what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_given_up,
+    what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_released,
 }
 
 const REGION: &str = "us-east-1";
@@ -21,7 +21,7 @@ fn by_resource(report: &Value) -> BTreeMap<String, Value> {
     findings.map(|finding| (finding["resource"].as_str().unwrap().to_owned(), finding.clone())).collect()
 }
 
-async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_given_up(url: String) {
+async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used_or_released(url: String) {
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(&folder.path().join("aws")).await;
     let machines = moto.run(REGION, &[Instance { count: Some(2), ..Instance::default() }]).await;
@@ -78,7 +78,7 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
         "{first}"
     );
 
-    // A tag makes another version of it, and no other story. A list that fails ends nothing, and confirms nothing.
+    // A tag makes another version of it, and no other finding. A list that fails ends nothing, and confirms nothing.
     let tag = [("Action", "CreateTags"), ("ResourceId.1", &volumes[0]), ("Tag.1.Key", "team"), ("Tag.1.Value", "x")];
     moto.query("ec2", REGION, &tag).await;
     let (_, report) = sweeper.sweep().await;

@@ -1,4 +1,4 @@
-//! How far the heartbeats of each boot have arrived: counted up without gaps, under the lock of its node's row.
+//! How far the heartbeats of each boot have arrived: counted up without gaps, under the lock of the boot's row.
 
 use super::{BootKey, Delivery, Stored, execute, get, key_columns, query};
 use crate::store::{
@@ -9,8 +9,8 @@ use crate::store::{
 };
 use jiff::Timestamp;
 use sea_orm::{
-    ColumnTrait as _, DatabaseTransaction, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _,
+    ColumnTrait as _, ConnectionTrait as _, DatabaseTransaction, DbBackend, EntityTrait as _, PaginatorTrait as _,
+    QueryFilter as _, QueryOrder as _, QuerySelect as _,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub(super) fn find(brought: &[Brought<'_>], key: BootKey<'_>) -> Option<usize> {
     brought.binary_search_by(|boot| boot.key.cmp(&key)).ok()
 }
 
-/// The boots that are spoken of with their marks, in the order of their keys.
+/// The boots that are spoken of with their marks, under their locks, in the order of their keys.
 pub(super) async fn marks<'a>(
     transaction: &DatabaseTransaction,
     deliveries: &[&'a Delivery],
@@ -86,11 +86,15 @@ async fn read_marks(
     transaction: &DatabaseTransaction,
     keys: &[BootKey<'_>],
 ) -> Result<BTreeMap<(String, String), Mark>, StoreError> {
-    let body = "SELECT boots.node_id AS node_id, boots.boot_id AS boot_id, contiguous_sequence, highest_sequence, lost_heartbeats \
-         FROM given JOIN boots ON boots.node_id = given.node_id AND boots.boot_id = given.boot_id";
+    let lock = if transaction.get_database_backend() == DbBackend::Postgres { "FOR UPDATE OF boots" } else { "" };
+    let body = format!(
+        "SELECT boots.node_id AS node_id, boots.boot_id AS boot_id, contiguous_sequence, highest_sequence, lost_heartbeats \
+         FROM given JOIN boots ON boots.node_id = given.node_id AND boots.boot_id = given.boot_id \
+         ORDER BY boots.node_id, boots.boot_id {lock}"
+    );
     let mut marks = BTreeMap::new();
     for keys in keys.chunks(MAX_ROWS) {
-        for row in query(transaction, key_columns(keys), body, "read boots").await? {
+        for row in query(transaction, key_columns(keys), &body, "read boots").await? {
             let mark = Mark {
                 contiguous: get(&row, "contiguous_sequence")?,
                 highest: get(&row, "highest_sequence")?,
