@@ -65,7 +65,7 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
 
-bench-fleet: ## Measure 50,000 nodes with agents: ingest beside a bare driver, answers, sweeps (90 minutes; ARGS="--nodes 2000 --paced-minutes 1")
+bench-fleet: ## Measure 50,000 nodes with agents: ingest beside a bare driver, answers, sweeps (50 minutes; ARGS="--nodes 2000 --paced-minutes 1")
 	@tests/lab/setup.sh bench
 	cargo build --locked --release --workspace --bin sweeper
 	cargo build --locked --release --workspace --bin bench-fleet

@@ -17,7 +17,7 @@ use super::{
 use crate::rollup::{Adding, Period, Rollup, Tier};
 use heartbeat::{BootId, NodeId};
 use jiff::{SignedDuration, Timestamp};
-use notes::{end_notes, find_due, note};
+use notes::{AT_ONCE, end_notes, find_due, note};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, QueryResult, Statement, TransactionTrait as _};
 use std::{
     collections::BTreeMap,
@@ -44,6 +44,8 @@ pub struct RolledUp {
     pub made: u64,
     /// How many were not, because some of what they depend on is past its retention: what came so late is stored, and in no rollup.
     pub too_late: u64,
+    /// Whether others are due already, as far as this one saw.
+    pub are_more_due: bool,
 }
 
 /// One node and period.
@@ -72,6 +74,7 @@ impl Store {
     pub async fn roll_up(&self, now: Timestamp, heartbeats_from: Timestamp) -> Result<RolledUp, StoreError> {
         let transaction = self.begin_write().await?;
         let due = find_due(&transaction, now).await?;
+        let found = due.len();
         let from = to_unix_ms(heartbeats_from.checked_add(REACH).unwrap_or(Timestamp::MAX));
         let is_too_late = |key: &Key| key.1.tier == Tier::FiveMinutes && key.1.start_unix_ms < from;
         let (too_late, due): (Vec<_>, Vec<_>) = due.into_iter().partition(is_too_late);
@@ -82,7 +85,9 @@ impl Store {
         batch.of_hours(&transaction, &hours).await?;
         write(&transaction, &batch.made).await?;
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let done = RolledUp { made: count(batch.done.len()), too_late: count(too_late.len()) };
+        let (made, late) = (batch.done.len(), too_late.len());
+        let are_more_due = found == AT_ONCE || made + late < found;
+        let done = RolledUp { made: count(made), too_late: count(late), are_more_due };
         batch.done.extend(too_late);
         end_notes(&transaction, &batch.done).await?;
         let changed = batch.made.iter().map(|made| &made.key).filter(|(_, period)| period.tier == Tier::FiveMinutes);

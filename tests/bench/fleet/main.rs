@@ -48,6 +48,8 @@ const CONNECTIONS: usize = 1_024;
 const FILLED_PER_S: u64 = 8_000;
 /// Nobody sends while sweeps are measured, and no sweep may take that for silence.
 const NEVER_SILENT: u32 = 1_000;
+/// Rollups that are due for longer are a backlog: the sweeper looks each ten seconds.
+const LATE: SignedDuration = SignedDuration::from_secs(30);
 /// Nodes of one group while the window is filled.
 const FILLED_AT_ONCE: usize = 16;
 
@@ -315,6 +317,11 @@ impl Site {
         let ahead = timeline.ended(sequence, 0) - Timestamp::now().as_millisecond();
         tokio::time::sleep(Duration::from_millis(ahead.try_into().unwrap_or(0))).await;
         load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(timeline)).await;
+        // Nor are the rollups of the window, which the fleet did not send at this pace.
+        while self.store.rollups_due_since().await.expect("an answer").is_some_and(|late| late > LATE) {
+            sequence += 1;
+            load::send(&self.address(), fleet, sequence, CONNECTIONS, Some(timeline)).await;
+        }
         let before = self.statements().await;
         let mut all = load::Answers::default();
         for _ in 0..arguments.paced_minutes * 2 {

@@ -19,7 +19,7 @@ use std::{
 };
 
 /// Most rollups made in one transaction, whose ten statements they share.
-const AT_ONCE: u64 = 64;
+pub(super) const AT_ONCE: usize = 64;
 /// What a period's rollup waits for after its end: heartbeats of its last half minute, which an agent had to send again.
 const DELAY_MS: [i64; 2] = [60_000, 300_000];
 /// Over so long the rollups of all nodes are spread, whose periods all end at the same moment.
