@@ -4,12 +4,12 @@
 //! What is not listed because a listing failed goes on lasting; the listing's own spans tell that nobody looked. A sweep that sees nothing
 //! new writes one row per listing and none per resource.
 
+mod lasting;
 mod rows;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
 use jiff::Timestamp;
-use model::ResourceKey;
 use rows::{span, version};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
@@ -315,49 +315,6 @@ impl Store {
             .await
             .doing("read what a resource last was")?;
         last.map(version_of).transpose()
-    }
-
-    /// Since when each of these resources has been so without interruption, as far as its kept versions tell; `is_so` says it of one version's facts.
-    /// One that is not so in the version that lasts, or that was never listed before, is left out.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn lasting_since(
-        &self,
-        kind: Kind,
-        resources: &[ResourceKey],
-        is_so: impl Fn(&str) -> bool,
-    ) -> Result<HashMap<ResourceKey, Timestamp>, StoreError> {
-        let mut lasting = HashMap::new();
-        for keys in resources.chunks(ROWS) {
-            let by_text: HashMap<String, &ResourceKey> = keys.iter().map(|key| (key.to_string(), key)).collect();
-            let rows = version::Entity::find()
-                .filter(version::Column::Kind.eq(kind.as_str()))
-                .filter(version::Column::Resource.is_in(by_text.keys().map(String::as_str)))
-                .order_by_asc(version::Column::Resource)
-                .order_by_desc(version::Column::FromUnixMs)
-                .all(self.connection())
-                .await
-                .doing("read since when resources have been so")?;
-            for versions in rows.chunk_by(|one, other| one.resource == other.resource) {
-                let mut since = None;
-                for version in versions {
-                    let carries_on = match since {
-                        None => version.until_unix_ms.is_none(),
-                        Some(from) => version.until_unix_ms == Some(from),
-                    };
-                    if !carries_on || !is_so(&version.record) {
-                        break;
-                    }
-                    since = Some(version.from_unix_ms);
-                }
-                let key = versions.first().and_then(|version| by_text.get(&version.resource));
-                if let (Some(key), Some(since)) = (key, since) {
-                    lasting.insert((*key).clone(), from_unix_ms(since)?);
-                }
-            }
-        }
-        Ok(lasting)
     }
 
     /// For each place and kind the span of sweeps that had begun by then, the latest one.

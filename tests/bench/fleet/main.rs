@@ -15,6 +15,7 @@
 mod bare;
 mod load;
 mod made_up;
+mod verdicts;
 
 use clap::{Parser, ValueEnum};
 use heartbeat::NodeId;
@@ -38,7 +39,7 @@ use std::{
 };
 use sweeper::{
     store::{Delivery, Store, TokenHash},
-    verdict::{NodeSample, NodeState, Policy, StatePolicy},
+    verdict::{Policy, StatePolicy},
 };
 
 const REGION: &str = "us-east-1";
@@ -162,7 +163,7 @@ async fn main() {
     note("sweep_with_agents_peak_mb", json!(median(runs.iter().map(Run::peak_mb).collect())));
     let ratios = runs.iter().zip(&bare).map(|(with, without)| with.wall_s() / without.wall_s());
     note("sweep_with_over_without", json!(median(ratios.collect())));
-    note("verdicts_per_s_on_one_core", json!(verdicts()));
+    note("verdicts_per_s_on_one_core", json!(verdicts::per_s()));
     let all = json!({ "nodes": arguments.nodes, "window": arguments.window, "figures": figures });
     std::fs::write(&arguments.raw, format!("{all:#}\n")).expect("the figures can be written");
     println!("every figure: {}", arguments.raw.display());
@@ -379,29 +380,4 @@ impl Site {
             ("disk_bytes_per_node_state", json!(of("node_state").await / states)),
         ]
     }
-}
-
-/// Verdicts a second on one core: by the states of nodes, as a sweep of a large fleet takes them from the database.
-fn verdicts() -> f64 {
-    let (state_policy, now) = (StatePolicy::new(Policy::default()), Timestamp::now());
-    let timeline = Timeline::through(90, now.as_millisecond(), 1);
-    let states: Vec<String> = (1..200_u64)
-        .map(|number| {
-            let node = Node { id: sample::node(0), number };
-            let samples = (1..=90)
-                .map(|sequence| NodeSample::of(node.boot(), &node.heartbeat(sequence, timeline.ended(sequence, 0))));
-            let state = NodeState::of(samples.map(|sample| sample.expect("a whole heartbeat")), &state_policy);
-            serde_json::to_string(&state.expect("a state")).expect("JSON")
-        })
-        .collect();
-    let (began, mut judged, mut active) = (Instant::now(), 0_u32, 0_u32);
-    while began.elapsed() < Duration::from_secs(3) {
-        for state in &states {
-            let state: NodeState = serde_json::from_str(state).expect("a state");
-            active += u32::from(state.judge(now.as_millisecond(), &state_policy, None).is_some());
-            judged += 1;
-        }
-    }
-    assert!(active * 10 > judged * 8 && active < judged, "nine of ten work: {active} of {judged}");
-    f64::from(judged) / began.elapsed().as_secs_f64()
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::inventory::{Failure, FailureKind, Instance, InstanceState, Listing, sample};
-use model::{Provider, ResourceKind};
+use model::{Provider, ResourceKey, ResourceKind};
 
 const KEY: &str = "aws:123456789012:eu-central-1:i-0123456789abcdef0";
 

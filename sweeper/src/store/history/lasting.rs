@@ -1,0 +1,56 @@
+//! Since when a resource has been as it is.
+
+use super::{ROWS, rows::version};
+use crate::{
+    inventory::Kind,
+    store::{Doing as _, Store, StoreError, from_unix_ms},
+};
+use jiff::Timestamp;
+use model::ResourceKey;
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _};
+use std::collections::HashMap;
+
+impl Store {
+    /// Since when each of these resources has been so without interruption, as far as its kept versions tell; `is_so` says it of one version's facts.
+    /// One that is not so in the version that lasts, or that was never listed before, is left out.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn lasting_since(
+        &self,
+        kind: Kind,
+        resources: &[ResourceKey],
+        is_so: impl Fn(&str) -> bool,
+    ) -> Result<HashMap<ResourceKey, Timestamp>, StoreError> {
+        let mut lasting = HashMap::new();
+        for keys in resources.chunks(ROWS) {
+            let by_text: HashMap<String, &ResourceKey> = keys.iter().map(|key| (key.to_string(), key)).collect();
+            let rows = version::Entity::find()
+                .filter(version::Column::Kind.eq(kind.as_str()))
+                .filter(version::Column::Resource.is_in(by_text.keys().map(String::as_str)))
+                .order_by_asc(version::Column::Resource)
+                .order_by_desc(version::Column::FromUnixMs)
+                .all(self.connection())
+                .await
+                .doing("read since when resources have been so")?;
+            for versions in rows.chunk_by(|one, other| one.resource == other.resource) {
+                let mut since = None;
+                for version in versions {
+                    let carries_on = match since {
+                        None => version.until_unix_ms.is_none(),
+                        Some(from) => version.until_unix_ms == Some(from),
+                    };
+                    if !carries_on || !is_so(&version.record) {
+                        break;
+                    }
+                    since = Some(version.from_unix_ms);
+                }
+                let key = versions.first().and_then(|version| by_text.get(&version.resource));
+                if let (Some(key), Some(since)) = (key, since) {
+                    lasting.insert((*key).clone(), from_unix_ms(since)?);
+                }
+            }
+        }
+        Ok(lasting)
+    }
+}
