@@ -1,10 +1,11 @@
 //! Ordinary resources for tests to change.
 
 use jiff::Timestamp;
+use model::{Provider, ResourceKind};
 
 use super::{
-    Address, AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy,
-    Volume, VolumeState,
+    Address, AttachedVolume, Failure, FailureKind, Instance, InstanceState, InstanceStore, Lifecycle, Listing, Outcome,
+    PublicIpv4, RootDevice, Tenancy, Volume, VolumeState,
 };
 
 /// Running, on demand, EBS root, nothing special.
@@ -78,5 +79,23 @@ pub(crate) fn address() -> Address {
         border_group: None,
         tags: [].into(),
         google: None,
+    }
+}
+
+/// A list of instances of AWS, whole or throttled.
+pub(crate) fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
+    Listing {
+        provider: Provider::Aws,
+        account: account.map(str::to_owned),
+        region: region.map(str::to_owned),
+        kind: region.map(|_| ResourceKind::Instance.into()),
+        outcome: if complete {
+            Outcome::Complete { listed: 0 }
+        } else {
+            Outcome::Failed {
+                what: "ec2:DescribeInstances".into(),
+                why: Failure { kind: FailureKind::Throttled, message: String::new() },
+            }
+        },
     }
 }

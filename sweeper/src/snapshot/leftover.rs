@@ -8,7 +8,7 @@ use crate::{
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A resource that nobody uses, or of which that was found once.
 #[derive(Clone, Debug)]
@@ -68,46 +68,80 @@ impl Thing {
     }
 }
 
-/// What is listed of one resource.
-struct Listed {
-    used_by: UsedBy,
-    thing: Thing,
+/// A resource that is billed whether or not it is used.
+#[derive(Clone, Copy, Debug)]
+pub enum Billed<'a> {
+    /// A disk.
+    Volume(&'a Volume),
+    /// A public address.
+    Address(&'a Address),
+    /// A machine.
+    Instance(&'a Instance),
+}
+
+impl<'a> Billed<'a> {
+    /// Everything of an inventory that is.
+    pub fn all(inventory: &'a Inventory) -> impl Iterator<Item = Self> {
+        let volumes = inventory.volumes.iter().map(Self::Volume);
+        volumes
+            .chain(inventory.addresses.iter().map(Self::Address))
+            .chain(inventory.instances.iter().map(Self::Instance))
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn id(self) -> &'a ResourceKey {
+        match self {
+            Self::Volume(volume) => &volume.id,
+            Self::Address(address) => &address.id,
+            Self::Instance(instance) => &instance.id,
+        }
+    }
+
+    /// What uses it, as its provider lists it.
+    #[must_use]
+    pub fn used_by(self) -> UsedBy {
+        match self {
+            Self::Volume(volume) => volume.used_by(),
+            Self::Address(address) => address.used_by(),
+            Self::Instance(instance) => instance.used_by(),
+        }
+    }
+
     /// Since when its provider itself says that nobody uses it.
-    since: Option<Timestamp>,
-}
-
-impl From<&Volume> for Listed {
-    fn from(volume: &Volume) -> Self {
-        let described = volume.size_gib.zip(volume.volume_type.as_deref());
-        let described = described.map(|(size, volume_type)| format!("{size} GiB {volume_type}"));
-        let since = volume.google.as_ref().and_then(|google| match google.last_attached_at {
-            // It was never attached.
-            None => volume.created_at,
-            Some(_) => google.last_detached_at,
-        });
-        Self { used_by: volume.used_by(), thing: Thing::of(described, &volume.tags, volume.created_at), since }
+    fn unused_since(self) -> Option<Timestamp> {
+        match self {
+            Self::Volume(volume) => volume.google.as_ref().and_then(|google| match google.last_attached_at {
+                // It was never attached.
+                None => volume.created_at,
+                Some(_) => google.last_detached_at,
+            }),
+            // Google says when one was reserved, and not since when nobody uses it.
+            Self::Address(_) => None,
+            Self::Instance(instance) => {
+                instance.google.as_ref().and_then(|google| google.stopped_at.max(google.suspended_at))
+            }
+        }
     }
-}
 
-impl From<&Instance> for Listed {
-    fn from(instance: &Instance) -> Self {
-        let google = instance.google.as_ref();
-        let since = google.and_then(|google| google.stopped_at.max(google.suspended_at));
-        let thing = Thing {
-            name: instance.name.clone(),
-            what: instance.instance_type.clone(),
-            owner: owner(&instance.tags),
-            created_at: google.and_then(|google| google.created_at),
-        };
-        Self { used_by: instance.used_by(), thing, since }
-    }
-}
-
-impl From<&Address> for Listed {
-    fn from(address: &Address) -> Self {
-        let created_at = address.google.as_ref().and_then(|google| google.created_at);
-        let thing = Thing::of(address.public_ipv4.clone(), &address.tags, created_at);
-        Self { used_by: address.used_by(), thing, since: None }
+    fn thing(self) -> Thing {
+        match self {
+            Self::Volume(volume) => {
+                let described = volume.size_gib.zip(volume.volume_type.as_deref());
+                let described = described.map(|(size, volume_type)| format!("{size} GiB {volume_type}"));
+                Thing::of(described, &volume.tags, volume.created_at)
+            }
+            Self::Address(address) => {
+                let created_at = address.google.as_ref().and_then(|google| google.created_at);
+                Thing::of(address.public_ipv4.clone(), &address.tags, created_at)
+            }
+            Self::Instance(instance) => Thing {
+                name: instance.name.clone(),
+                what: instance.instance_type.clone(),
+                owner: owner(&instance.tags),
+                created_at: instance.google.as_ref().and_then(|google| google.created_at),
+            },
+        }
     }
 }
 
@@ -136,29 +170,25 @@ pub fn leftovers<'a>(
     at: Timestamp,
     policy: LeftoverPolicy,
 ) -> Vec<Leftover> {
-    let mut listed: BTreeMap<&ResourceKey, Listed> = BTreeMap::new();
-    listed.extend(inventory.volumes.iter().map(|volume| (&volume.id, volume.into())));
-    listed.extend(inventory.addresses.iter().map(|address| (&address.id, address.into())));
-    listed.extend(inventory.instances.iter().map(|instance| (&instance.id, instance.into())));
-    let named: BTreeMap<&ResourceKey, Option<Listed>> =
-        named.into_iter().map(|key| (key, listed.remove(key))).collect();
-    let unused = listed.into_iter().filter(|(_, listed)| listed.used_by == UsedBy::Nothing);
-    let mut all: BTreeMap<&ResourceKey, Option<Listed>> = unused.map(|(key, listed)| (key, Some(listed))).collect();
-    all.extend(named);
-    let leftover = |(key, listed): (&ResourceKey, Option<Listed>)| {
-        let is_unused = listed.as_ref().is_some_and(|listed| listed.used_by == UsedBy::Nothing);
-        let told = listed.as_ref().and_then(|listed| listed.since);
+    let named: BTreeSet<&ResourceKey> = named.into_iter().collect();
+    let is_one = |billed: &Billed<'_>| named.contains(billed.id()) || billed.used_by() == UsedBy::Nothing;
+    let listed = Billed::all(inventory).filter(is_one);
+    let mut all: BTreeMap<&ResourceKey, Option<Billed<'_>>> = named.iter().map(|key| (*key, None)).collect();
+    all.extend(listed.map(|billed| (billed.id(), Some(billed))));
+    let leftover = |(key, billed): (&ResourceKey, Option<Billed<'_>>)| {
+        let used_by = billed.map(Billed::used_by);
+        let told = billed.and_then(Billed::unused_since);
         let coverage = coverage(inventory, key);
         let inputs = LeftoverInputs {
             at,
-            used_by: listed.as_ref().map(|listed| listed.used_by.clone()),
+            since: if used_by == Some(UsedBy::Nothing) { told.or_else(|| since(key)) } else { None },
+            used_by,
             coverage,
-            since: if is_unused { told.or_else(|| since(key)) } else { None },
             after_s: policy.after_s(key.kind),
             failed: if coverage == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() },
         };
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
-        Leftover { id: key.clone(), inputs, thing: listed.map(|listed| listed.thing), cost }
+        Leftover { id: key.clone(), inputs, thing: billed.map(Billed::thing), cost }
     };
     all.into_iter().map(leftover).collect()
 }

@@ -164,25 +164,11 @@ pub fn join<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{AutoScalingGroup, Failure, FailureKind, Listing, Outcome, sample};
+    use crate::inventory::{
+        AutoScalingGroup, Listing,
+        sample::{self, listing},
+    };
     use model::ResourceKind;
-
-    fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
-        Listing {
-            provider: Provider::Aws,
-            account: account.map(str::to_owned),
-            region: region.map(str::to_owned),
-            kind: region.map(|_| ResourceKind::Instance.into()),
-            outcome: if complete {
-                Outcome::Complete { listed: 0 }
-            } else {
-                Outcome::Failed {
-                    what: "ec2:DescribeInstances".into(),
-                    why: Failure { kind: FailureKind::Throttled, message: String::new() },
-                }
-            },
-        }
-    }
 
     #[test]
     fn groups_that_failed_or_hide_their_members_may_hold_any_machine() {

@@ -8,7 +8,7 @@ mod leftover;
 mod machine;
 mod metrics;
 
-pub use leftover::{Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
+pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 
@@ -100,25 +100,8 @@ fn coverage(inventory: &Inventory, id: &ResourceKey) -> Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::{Failure, FailureKind, Listing};
+    use crate::inventory::{Listing, sample::listing};
     use model::Provider;
-
-    fn listing(account: Option<&str>, region: Option<&str>, complete: bool) -> Listing {
-        Listing {
-            provider: Provider::Aws,
-            account: account.map(str::to_owned),
-            region: region.map(str::to_owned),
-            kind: region.map(|_| ResourceKind::Instance.into()),
-            outcome: if complete {
-                Outcome::Complete { listed: 0 }
-            } else {
-                Outcome::Failed {
-                    what: "ec2:DescribeInstances".into(),
-                    why: Failure { kind: FailureKind::Throttled, message: String::new() },
-                }
-            },
-        }
-    }
 
     #[test]
     fn a_failed_region_is_unknown_and_never_empty() {

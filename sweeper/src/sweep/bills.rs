@@ -3,6 +3,7 @@
 use crate::{
     inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, Volume},
     pricing::{self, Cost, Part, UnitKey, UnitPrices, Unpriced, Usage},
+    snapshot::Billed,
 };
 use jiff::Timestamp;
 use model::{HOURS_PER_MONTH, HourlyRate, Provider, Quantity, ResourceKey, Usd};
@@ -38,14 +39,7 @@ pub(super) struct Bills<'a> {
     /// By their numbers.
     addresses: HashMap<&'a str, &'a Address>,
     /// What may be left over, of any provider.
-    left: HashMap<&'a ResourceKey, Left<'a>>,
-}
-
-#[derive(Clone, Copy)]
-enum Left<'a> {
-    Volume(&'a Volume),
-    Address(&'a Address),
-    Stopped(&'a Instance),
+    left: HashMap<&'a ResourceKey, Billed<'a>>,
 }
 
 impl<'a> Bills<'a> {
@@ -53,11 +47,8 @@ impl<'a> Bills<'a> {
         let of_aws = |provider| provider == Provider::Aws;
         let volumes = inventory.volumes.iter().filter(|volume| of_aws(volume.id.provider));
         let addresses = inventory.addresses.iter().filter(|address| of_aws(address.id.provider));
-        let left = inventory.volumes.iter().map(|volume| (&volume.id, Left::Volume(volume)));
-        let left = left.chain(inventory.addresses.iter().map(|address| (&address.id, Left::Address(address))));
-        let left = left.chain(inventory.instances.iter().map(|instance| (&instance.id, Left::Stopped(instance))));
         Self {
-            left: left.collect(),
+            left: Billed::all(inventory).map(|billed| (billed.id(), billed)).collect(),
             prices,
             volumes: volumes.map(|volume| (volume.id.id.as_str(), volume)).collect(),
             addresses: addresses.filter_map(|address| Some((address.public_ipv4.as_deref()?, address))).collect(),
@@ -78,9 +69,9 @@ impl<'a> Bills<'a> {
     /// What something that nothing uses costs by the hour.
     pub(super) fn leftover(&self, id: &ResourceKey) -> Cost {
         let monthly = match self.left.get(id) {
-            Some(Left::Volume(volume)) => self.volume(volume),
-            Some(Left::Address(address)) => self.idle_address(address),
-            Some(Left::Stopped(instance)) => self.stopped(instance),
+            Some(Billed::Volume(volume)) => self.volume(volume),
+            Some(Billed::Address(address)) => self.idle_address(address),
+            Some(Billed::Instance(instance)) => self.stopped(instance),
             None => Err(Unpriced::NotListed(id.kind.names().1)),
         };
         match monthly {

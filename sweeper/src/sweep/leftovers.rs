@@ -4,7 +4,7 @@ use super::{Context, SweepError, bills::Bills};
 use crate::{
     findings::Finding,
     inventory::{Address, InstanceState, Inventory, UsedBy, Volume},
-    snapshot::{Leftover, LeftoverPolicy, leftovers},
+    snapshot::{Billed, Leftover, LeftoverPolicy, leftovers},
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
@@ -19,16 +19,16 @@ pub(super) async fn read(
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<Leftover>, SweepError> {
-    let volumes = unused(inventory.volumes.iter().map(|volume| (&volume.id, volume.used_by())));
-    let addresses = unused(inventory.addresses.iter().map(|address| (&address.id, address.used_by())));
-    let stopped = unused(inventory.instances.iter().map(|instance| (&instance.id, instance.used_by())));
+    let unused: Vec<&ResourceKey> =
+        Billed::all(inventory).filter(|billed| billed.used_by() == UsedBy::Nothing).map(Billed::id).collect();
+    let of = |kind| unused.iter().filter(|key| key.kind == kind).map(|key| (*key).clone()).collect::<Vec<_>>();
     let mut since = HashMap::new();
     let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let of_address = |record: &str| kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
-    since.extend(store.lasting_since(ResourceKind::Volume.into(), &volumes, of_volume).await?);
-    since.extend(store.lasting_since(ResourceKind::Address.into(), &addresses, of_address).await?);
-    since.extend(store.lasting_since(ResourceKind::Instance.into(), &stopped, was_stopped).await?);
+    since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
+    since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), of_address).await?);
+    since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
     let named = open.iter().filter(|finding| finding.class.is_left_over()).map(|finding| &finding.resource);
     let verdict = &context.config.verdict;
     let policy = LeftoverPolicy {
@@ -40,11 +40,6 @@ pub(super) async fn read(
         leftover.cost = bills.leftover(&leftover.id);
     }
     Ok(left)
-}
-
-/// Those that nobody uses.
-fn unused<'a>(all: impl Iterator<Item = (&'a ResourceKey, UsedBy)>) -> Vec<ResourceKey> {
-    all.filter(|(_, used_by)| *used_by == UsedBy::Nothing).map(|(key, _)| key.clone()).collect()
 }
 
 /// A version of the history; what another version of this program kept otherwise shows nothing.
