@@ -89,6 +89,10 @@ impl<'a> Bills<'a> {
         if instance.id.provider != Provider::Aws {
             return Err(Unpriced::Google);
         }
+        // One that can be stopped has a root volume at least: none told is not none, and no price of zero.
+        if instance.volumes.is_empty() {
+            return Err(Unpriced::FactUnknown("volumes"));
+        }
         let volumes = instance.volumes.iter().map(|volume| match self.volumes.get(volume.id.as_str()) {
             Some(volume) => self.volume(volume),
             None => Err(Unpriced::NotListed("volumes")),

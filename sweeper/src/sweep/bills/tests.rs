@@ -77,3 +77,29 @@ fn prices_are_asked_for_that_something_needs() {
     let usages: Vec<Usage> = keys(&inventory()).into_iter().map(|key| key.usage).collect();
     assert_eq!(usages, [Usage::Gp2, Usage::Gp3, Usage::Gp3Iops, Usage::AddressInUse]);
 }
+
+#[test]
+fn a_machine_that_is_stopped_costs_all_that_it_keeps_or_says_why_that_is_not_known() {
+    let stopped = |change: fn(&mut Instance)| {
+        let mut inventory = inventory();
+        let instance = &mut inventory.instances[0];
+        (instance.state, instance.public_ipv4) = (crate::inventory::InstanceState::Stopped, Vec::new());
+        change(instance);
+        let prices = prices(&[(Usage::Gp3, "0.08"), (Usage::Gp3Iops, "0.005")]);
+        Bills::of(&inventory, &prices).leftover(&inventory.instances[0].id)
+    };
+    // $8.00 and $5.00 for 1,000 operations a month of 730 hours.
+    assert_eq!(stopped(|_| {}), Cost::Known { per_hour: HourlyRate::from_micros(17_808), as_of: None });
+    let why = |cost: Cost| match cost {
+        Cost::Unknown { why } => why,
+        Cost::Known { per_hour, .. } => panic!("{per_hour}"),
+    };
+    let none = why(stopped(|instance| instance.volumes.clear()));
+    assert_eq!(none, "the provider did not say its volumes", "which is not zero");
+    let other = why(stopped(|instance| instance.volumes[0].id = "vol-9".into()));
+    assert!(other.contains("list of volumes"), "{other}");
+    let address = why(stopped(|instance| {
+        instance.public_ipv4 = vec![PublicIpv4 { address: "203.0.113.7".into(), elastic: None }];
+    }));
+    assert!(address.contains("list of addresses"), "it may be elastic: {address}");
+}
