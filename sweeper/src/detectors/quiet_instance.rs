@@ -70,25 +70,8 @@ fn judge(case: &QuietCase) -> Quietness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        inventory::UsageSource,
-        snapshot::{QuietPolicy, Seen},
-    };
-    use jiff::{SignedDuration, Timestamp};
+    use crate::snapshot::{QuietPolicy, Seen, seen};
     use proptest::prelude::*;
-
-    fn seen() -> Seen {
-        let from = Timestamp::from_second(1_789_999_200).unwrap_or_default();
-        Seen {
-            source: UsageSource::CloudWatch,
-            from,
-            until: from + SignedDuration::from_hours(24 * 14),
-            period_s: 3_600,
-            periods: 336,
-            busiest_cpu_millionths: Some(11_901),
-            busiest_network_bytes_per_s: Some(3_072),
-        }
-    }
 
     fn case(seen: Seen) -> QuietCase {
         let policy = QuietPolicy { after_s: 7 * 86_400, cpu_millionths: 20_000, network_bytes_per_s: 5_000 };

@@ -121,23 +121,24 @@ fn percent(millionths: u32) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// Fourteen quiet days, for tests to change.
+#[cfg(test)]
+pub(crate) fn seen() -> Seen {
+    let from = Timestamp::from_second(1_789_999_200).unwrap_or_default();
+    Seen {
+        source: UsageSource::CloudWatch,
+        from,
+        until: from + jiff::SignedDuration::from_hours(24 * 14),
+        period_s: 3_600,
+        periods: 336,
+        busiest_cpu_millionths: Some(11_901),
+        busiest_network_bytes_per_s: Some(3_072),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::SignedDuration;
-
-    fn seen() -> Seen {
-        let from = Timestamp::from_second(1_789_999_200).unwrap_or_default();
-        Seen {
-            source: UsageSource::CloudWatch,
-            from,
-            until: from + SignedDuration::from_hours(24 * 14),
-            period_s: 3_600,
-            periods: 336,
-            busiest_cpu_millionths: Some(11_901),
-            busiest_network_bytes_per_s: Some(3_072),
-        }
-    }
 
     #[test]
     fn what_is_said_is_never_less_than_what_was_measured() {

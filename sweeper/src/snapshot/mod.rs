@@ -10,6 +10,8 @@ mod metrics;
 
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
+#[cfg(test)]
+pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 
 use crate::{
