@@ -122,6 +122,12 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("unattached") => ("unattached", "volumes"),
         Some("unused") => ("unused", "addresses"),
         Some("stopped") => ("stopped", "machines"),
+        Some("unregistered") => ("unregistered", "workers"),
+        Some("blocked") => ("blocked", "queues"),
+        Some("held") => ("unused", "compute environments"),
+        Some("lost") => ("lost", "jobs"),
+        Some("starting") => ("slowly starting", "jobs"),
+        Some("straggling") => ("straggling", "jobs"),
         _ => ("wasteful", "machines"),
     };
     let whose = whose(first);

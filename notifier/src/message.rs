@@ -68,7 +68,7 @@ pub struct FindingNotice {
     /// Who owns it, by its tags.
     #[serde(default)]
     pub owner: Option<String>,
-    /// The verdict's word: `idle`, `unknown`, …; of what is no machine the state that it is in: `unattached`, `unused`, `stopped`.
+    /// The verdict's word: `idle`, `unknown`, …; of what is no machine the state that it is in: `unattached`, `blocked`, ….
     pub verdict: String,
     /// What [`headline`] calls it, where that is not the verdict: `quiet`.
     #[serde(default)]
@@ -171,6 +171,12 @@ pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, c
         "unattached" => "has been attached to nothing",
         "unused" => "has been tied to nothing",
         "stopped" => "has been stopped",
+        "unregistered" => "has run without joining its cluster",
+        "blocked" => "has been blocked",
+        "held" => "has kept machines ready for no job",
+        "lost" => "has been without its containers",
+        "starting" => "has been starting",
+        "straggling" => "has run behind all others of its array",
         "stuck" => "has been stuck",
         "waiting" => "has been waiting",
         "active" => "has been active",
@@ -199,6 +205,12 @@ pub fn end_headline(
         "unattached" => "attached to nothing",
         "unused" => "tied to nothing",
         "stopped" => "stopped",
+        "unregistered" => "outside its cluster",
+        "blocked" => "blocked",
+        "held" => "ready for no job",
+        "lost" => "without its containers",
+        "starting" => "starting",
+        "straggling" => "behind all others of its array",
         _ => "wasteful",
     };
     let lead = match how {

@@ -4,7 +4,7 @@ use super::{FAILED, Output, open_existing, plan, replay, screen};
 use crate::{
     config::Config,
     detectors::Class,
-    findings::{Evidence, Finding, LeftoverEvidence, MachineEvidence, Status, charge},
+    findings::{Evidence, Finding, MachineEvidence, Status, charge},
     pricing::Cost,
     reconcile::{Change, Record},
     snapshot::Inputs,
@@ -126,6 +126,12 @@ fn head(out: &mut String, finding: &Finding) {
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
         Class::StoppedInstance => "has been stopped for",
+        Class::UnregisteredWorker => "has run without joining its cluster for",
+        Class::BlockedQueue => "has been blocked for",
+        Class::HeldCapacity => "has kept machines ready for no job for",
+        Class::LostJob => "has been without its containers for",
+        Class::StartingJob => "has been starting for",
+        Class::StragglingJob => "has run behind all others of its array for",
     };
     let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
         format!("{} ", plain(&finding.resource.to_string()))
@@ -154,7 +160,7 @@ fn head(out: &mut String, finding: &Finding) {
             fact("launched", format!("by {}", plain(&by.to_string())));
         }
     }
-    if let Evidence::Leftover(LeftoverEvidence { thing: Some(thing), .. }) = &finding.evidence {
+    if let Some(thing) = finding.evidence.thing() {
         fact("what", plain(thing.what.as_deref().unwrap_or("not known")));
         fact("owner", owner(thing.owner.as_deref()));
         if let Some(created_at) = thing.created_at {
@@ -194,6 +200,10 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
         Evidence::Leftover(_) => {
             heading(out, "Why left over");
             list(out, &[finding.why()]);
+        }
+        Evidence::Batch(_) => {
+            heading(out, "Why waste");
+            list(out, &[plain(&finding.why())]);
         }
     }
     if replays {

@@ -5,7 +5,7 @@ mod overview;
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
-    detectors::Class,
+    detectors::{Class, FoundOn},
     inventory::Kind,
     outbox,
     snapshot::Seen,
@@ -150,8 +150,10 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
 const QUIET: &str = "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
 /// Above what is billed though nobody uses it.
 const LEFT: &str = "Left over: billed, and used by nobody";
+/// Above what AWS Batch keeps waiting or ready.
+const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
-/// Findings as they are shown together: idle machines, without a heading; quiet ones; what is left over. None of these is empty.
+/// Findings as they are shown together: idle machines, without a heading; what gets nowhere; quiet machines; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
     let of = |heading: Option<&'static str>| {
         let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
@@ -161,14 +163,19 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
+    [None, Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
 }
 
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
     match Class::from_word(&finding.class) {
         Some(Class::QuietInstance) => Some(QUIET),
-        Some(class) if class.is_left_over() => Some(LEFT),
-        _ => None,
+        Some(Class::UnregisteredWorker) => Some(BATCH),
+        Some(class) => match class.found_on() {
+            FoundOn::Machine => None,
+            FoundOn::Leftover => Some(LEFT),
+            FoundOn::Batch => Some(BATCH),
+        },
+        None => None,
     }
 }
 
@@ -180,6 +187,7 @@ fn is_quiet(finding: &FindingLine) -> bool {
 pub(super) fn findings(findings: &[FindingLine]) -> String {
     let lasts = match findings.first().and_then(heading_of) {
         Some(QUIET) => "QUIET FOR",
+        Some(BATCH) => "FOR",
         Some(_) => "UNUSED FOR",
         None => "IDLE FOR",
     };

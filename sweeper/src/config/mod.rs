@@ -3,6 +3,7 @@
 //! An unknown key or a value of the wrong type is refused in one line that names file, key and remedy; nothing is guessed and nothing
 //! ignored. Every key and its default stands in `sweeper.example.toml`, which a test compares with the types here.
 
+mod batch;
 mod check;
 pub mod duration;
 mod error;
@@ -16,6 +17,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub use batch::BatchConfig;
 pub use error::{ConfigError, Origin};
 pub use google::GcpConfig;
 pub use identity::IdentityConfig;
@@ -52,6 +54,8 @@ pub struct Config {
     pub pricing: PricingConfig,
     /// When a machine counts as idle.
     pub verdict: VerdictConfig,
+    /// When jobs, queues and machines of AWS Batch count as waste.
+    pub batch: BatchConfig,
     /// When to look.
     pub sweep: SweepConfig,
     /// Machines that no provider bills for.
@@ -76,6 +80,7 @@ impl Default for Config {
             gcp: GcpConfig::default(),
             pricing: PricingConfig::default(),
             verdict: VerdictConfig::default(),
+            batch: BatchConfig::default(),
             sweep: SweepConfig::default(),
             onprem: OnpremConfig::default(),
             slack: SlackConfig::default(),

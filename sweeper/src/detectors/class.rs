@@ -16,29 +16,59 @@ pub enum Class {
     UnusedAddress,
     /// An instance that is stopped, and whose volumes and addresses are billed on.
     StoppedInstance,
+    /// A machine that AWS Batch started and that never joined its cluster.
+    UnregisteredWorker,
+    /// A queue of AWS Batch whose first job cannot be placed.
+    BlockedQueue,
+    /// A compute environment that keeps machines ready for queues without a job.
+    HeldCapacity,
+    /// A job of AWS Batch whose containers are gone.
+    LostJob,
+    /// A job that does not get beyond starting.
+    StartingJob,
+    /// The last child of an array, which runs for much longer than all others did.
+    StragglingJob,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::IdleNode, Self::QuietInstance, Self::UnattachedVolume, Self::UnusedAddress, Self::StoppedInstance];
+    pub const ALL: [Self; 11] = [
+        Self::IdleNode,
+        Self::QuietInstance,
+        Self::UnattachedVolume,
+        Self::UnusedAddress,
+        Self::StoppedInstance,
+        Self::UnregisteredWorker,
+        Self::BlockedQueue,
+        Self::HeldCapacity,
+        Self::LostJob,
+        Self::StartingJob,
+        Self::StragglingJob,
+    ];
 
     /// The class that says more of the same resource: while a finding of it is open, none of this class opens.
     #[must_use]
     pub fn yields_to(self) -> Option<Self> {
         match self {
-            Self::IdleNode | Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => None,
             // What its agent proved before it fell silent stands.
             Self::QuietInstance => Some(Self::IdleNode),
+            // A machine that no job can reach is idle, and this says why.
+            Self::IdleNode => Some(Self::UnregisteredWorker),
+            // A job whose containers are gone will not get beyond starting.
+            Self::StartingJob | Self::StragglingJob => Some(Self::LostJob),
+            _ => None,
         }
     }
 
-    /// Whether it is found on what is billed though nobody uses it, and not on machines that run.
+    /// What it is found on.
     #[must_use]
-    pub fn is_left_over(self) -> bool {
+    pub fn found_on(self) -> FoundOn {
         match self {
-            Self::IdleNode | Self::QuietInstance => false,
-            Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => true,
+            Self::IdleNode | Self::QuietInstance | Self::UnregisteredWorker => FoundOn::Machine,
+            Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => FoundOn::Leftover,
+            Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
+                FoundOn::Batch
+            }
         }
     }
 
@@ -51,6 +81,12 @@ impl Class {
             Self::UnattachedVolume => "unattached_volume",
             Self::UnusedAddress => "unused_address",
             Self::StoppedInstance => "stopped_instance",
+            Self::UnregisteredWorker => "unregistered_worker",
+            Self::BlockedQueue => "blocked_queue",
+            Self::HeldCapacity => "held_capacity",
+            Self::LostJob => "lost_job",
+            Self::StartingJob => "starting_job",
+            Self::StragglingJob => "straggling_job",
         }
     }
 
@@ -60,4 +96,15 @@ impl Class {
         let word = if word == "idle_instance" { Self::IdleNode.as_str() } else { word };
         Self::ALL.into_iter().find(|class| class.as_str() == word)
     }
+}
+
+/// What a class is found on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundOn {
+    /// Machines that run.
+    Machine,
+    /// What is billed though nobody uses it.
+    Leftover,
+    /// Jobs, queues and compute environments of AWS Batch.
+    Batch,
 }

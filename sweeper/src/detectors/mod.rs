@@ -4,20 +4,29 @@
 //! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that an
 //! answer depends on, as data: the same inputs give the same answer, always.
 
+mod batch;
+mod blocked_queue;
 mod class;
+mod held_capacity;
 mod idle_node;
 mod leftover;
+mod lost_job;
 mod presence;
 mod quiet_instance;
+mod starting_job;
 mod stopped_instance;
+mod straggling_job;
 mod unattached_volume;
+mod unregistered_worker;
 mod unused_address;
 
-pub use class::Class;
+pub use class::{Class, FoundOn};
 
 use crate::{
     pricing::Cost,
-    snapshot::{Inputs, Leftover, LeftoverInputs, Machine, MachineInputs, Snapshot, SnapshotPart},
+    snapshot::{
+        BatchInputs, BatchResource, Inputs, Leftover, LeftoverInputs, Machine, MachineInputs, Snapshot, SnapshotPart,
+    },
     verdict::{Judgement, judge},
 };
 use jiff::Timestamp;
@@ -41,6 +50,8 @@ pub enum On<'a> {
     Machine(&'a Machine),
     /// What nobody may use.
     Leftover(&'a Leftover),
+    /// What AWS Batch runs, keeps waiting or keeps ready.
+    Batch(&'a BatchResource),
 }
 
 impl<'a> On<'a> {
@@ -50,6 +61,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => &machine.subject.id,
             Self::Leftover(leftover) => &leftover.id,
+            Self::Batch(resource) => &resource.id,
         }
     }
 
@@ -59,6 +71,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => &machine.cost,
             Self::Leftover(leftover) => &leftover.cost,
+            Self::Batch(resource) => &resource.cost,
         }
     }
 
@@ -68,6 +81,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => Inputs::Machine(Box::new(machine.inputs.clone())),
             Self::Leftover(leftover) => Inputs::Leftover(leftover.inputs.clone()),
+            Self::Batch(resource) => Inputs::Batch(Box::new(resource.inputs.clone())),
         }
     }
 
@@ -77,6 +91,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => machine.inputs.presence.was_asked(),
             Self::Leftover(leftover) => leftover.inputs.was_asked(),
+            Self::Batch(resource) => resource.inputs.was_asked(),
         }
     }
 }
@@ -132,15 +147,23 @@ enum Of {
     Machine(fn(&MachineInputs, &Judgement) -> Answer),
     /// What is billed though nobody uses it, of one kind.
     Leftover(ResourceKind, fn(&LeftoverInputs) -> Answer),
+    /// What is AWS Batch's, of one kind.
+    Batch(ResourceKind, fn(&BatchInputs) -> Answer),
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 5] = [
+const DETECTORS: [Detector; 11] = [
     quiet_instance::DETECTOR,
     idle_node::DETECTOR,
+    unregistered_worker::DETECTOR,
     unattached_volume::DETECTOR,
     unused_address::DETECTOR,
     stopped_instance::DETECTOR,
+    blocked_queue::DETECTOR,
+    held_capacity::DETECTOR,
+    starting_job::DETECTOR,
+    straggling_job::DETECTOR,
+    lost_job::DETECTOR,
 ];
 
 impl Class {
@@ -173,7 +196,17 @@ pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
             (kind == leftover.id.kind).then_some(detection)
         })
     });
-    machines.chain(leftovers)
+    let batch = snapshot.batch.iter().flat_map(|resource| {
+        DETECTORS.iter().filter_map(move |detector| {
+            let Of::Batch(kind, decide) = detector.answer else { return None };
+            if kind != resource.id.kind {
+                return None;
+            }
+            let answer = of_batch(detector, decide, &resource.inputs);
+            Some(Detection { class: detector.class, on: On::Batch(resource), answer })
+        })
+    });
+    machines.chain(leftovers).chain(batch)
 }
 
 /// What one class's detector says of a machine. `judgement` is that of the inputs' case, which is judged once for all classes.
@@ -189,6 +222,11 @@ fn of_machine(
 
 fn of_leftover(detector: &Detector, decide: fn(&LeftoverInputs) -> Answer, inputs: &LeftoverInputs) -> Answer {
     let refuted = leftover::refutes(inputs);
+    refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
+}
+
+fn of_batch(detector: &Detector, decide: fn(&BatchInputs) -> Answer, inputs: &BatchInputs) -> Answer {
+    let refuted = batch::refutes(inputs);
     refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
 }
 
@@ -210,6 +248,7 @@ pub fn replay(class: Class, inputs: &Inputs) -> Answer {
     match (detector.answer, inputs) {
         (Of::Machine(decide), Inputs::Machine(inputs)) => of_machine(detector, decide, inputs, &judge(&inputs.case)),
         (Of::Leftover(_, decide), Inputs::Leftover(inputs)) => of_leftover(detector, decide, inputs),
+        (Of::Batch(_, decide), Inputs::Batch(inputs)) => of_batch(detector, decide, inputs),
         // No class has inputs of another kind.
         _ => Answer::NotKnown,
     }

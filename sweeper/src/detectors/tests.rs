@@ -20,7 +20,7 @@ fn presence(listed: Option<InstanceState>, coverage: Coverage) -> Presence {
 
 fn inputs(presence: Presence) -> MachineInputs {
     let case = Case::new(at(60).as_millisecond(), Policy::default(), Vec::new());
-    MachineInputs { presence, case, metrics: None, failed: Vec::new() }
+    MachineInputs { presence, case, metrics: None, worker: None, failed: Vec::new() }
 }
 
 fn running() -> MachineInputs {
@@ -245,7 +245,7 @@ proptest! {
         after_s in 0_u64..10_000,
         failed in any::<bool>(),
     ) {
-        for class in Class::ALL.into_iter().filter(|class| class.is_left_over()) {
+        for class in Class::ALL.into_iter().filter(|class| class.found_on() == FoundOn::Leftover) {
             let answer = left(class, since, |inputs| {
                 inputs.used_by.clone_from(&used_by);
                 (inputs.coverage, inputs.after_s) = (coverage, after_s);

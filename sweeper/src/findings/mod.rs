@@ -5,6 +5,7 @@
 
 mod audience;
 mod notice;
+mod why;
 
 pub use audience::audience;
 pub use notice::{charge, end_notice, notice, plan_notice};
@@ -13,8 +14,8 @@ use crate::{
     detectors::Class,
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::{LeftoverInputs, QuietCase, Thing},
-    verdict::{Case, Judgement, words},
+    snapshot::{BatchInputs, LeftoverInputs, QuietCase, Thing},
+    verdict::{Case, Judgement},
 };
 use jiff::Timestamp;
 use model::ResourceKey;
@@ -111,6 +112,8 @@ pub enum Evidence {
     Machine(Box<MachineEvidence>),
     /// On what nobody uses.
     Leftover(LeftoverEvidence),
+    /// On what is AWS Batch's.
+    Batch(Box<BatchEvidence>),
 }
 
 /// What the verdict on a machine rests on, without the single observations.
@@ -134,6 +137,15 @@ pub struct LeftoverEvidence {
     pub thing: Option<Thing>,
     /// How it was listed, and for how long so.
     pub listed: LeftoverInputs,
+}
+
+/// What is listed of something that AWS Batch runs, keeps waiting or keeps ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchEvidence {
+    /// What it is, and whose; none if Batch lists it no more.
+    pub thing: Option<Thing>,
+    /// How it was listed.
+    pub batch: BatchInputs,
 }
 
 /// What a provider said of a machine, as far as people want to read it in a finding.
@@ -175,7 +187,7 @@ impl Evidence {
     pub fn of_machine(&self) -> Option<&MachineEvidence> {
         match self {
             Self::Machine(evidence) => Some(evidence),
-            Self::Leftover(_) => None,
+            Self::Leftover(_) | Self::Batch(_) => None,
         }
     }
 
@@ -185,10 +197,13 @@ impl Evidence {
         self.of_machine()?.machine.as_ref()
     }
 
-    fn thing(&self) -> Option<&Thing> {
+    /// What a provider said of what is no machine.
+    #[must_use]
+    pub fn thing(&self) -> Option<&Thing> {
         match self {
             Self::Machine(_) => None,
             Self::Leftover(evidence) => evidence.thing.as_ref(),
+            Self::Batch(evidence) => evidence.thing.as_ref(),
         }
     }
 
@@ -200,7 +215,7 @@ impl Evidence {
                 Some(metrics) => Some(metrics.seen.until),
                 None => Timestamp::from_millisecond(evidence.case.node.as_ref()?.last_heartbeat_unix_ms).ok(),
             },
-            Self::Leftover(_) => None,
+            Self::Leftover(_) | Self::Batch(_) => None,
         }
     }
 
@@ -209,7 +224,7 @@ impl Evidence {
     pub fn was_listed(&self) -> bool {
         match self {
             Self::Machine(evidence) => evidence.machine.is_some(),
-            Self::Leftover(_) => true,
+            Self::Leftover(_) | Self::Batch(_) => true,
         }
     }
 
@@ -229,28 +244,6 @@ impl Evidence {
 }
 
 impl Finding {
-    /// What decided, in one sentence.
-    #[must_use]
-    pub fn why(&self) -> String {
-        match &self.evidence {
-            Evidence::Machine(evidence) => match &evidence.metrics {
-                Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
-                None => words::decision(&evidence.judgement, &evidence.case),
-            },
-            Evidence::Leftover(evidence) => {
-                let unused = match self.class {
-                    Class::UnusedAddress => "tied to nothing",
-                    Class::StoppedInstance => "stopped",
-                    _ => "attached to nothing",
-                };
-                match evidence.listed.since {
-                    Some(since) => format!("{unused} in every list since {}", words::time(since.as_millisecond())),
-                    None => format!("{unused} when it was last listed so"),
-                }
-            }
-        }
-    }
-
     /// What people call the resource.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
@@ -259,7 +252,7 @@ impl Finding {
                 let machine = evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
                 machine.or_else(|| evidence.case.node.as_ref().map(|node| node.hostname.as_str()))
             }
-            Evidence::Leftover(evidence) => evidence.thing.as_ref().and_then(|thing| thing.name.as_deref()),
+            Evidence::Leftover(_) | Evidence::Batch(_) => self.evidence.thing().and_then(|thing| thing.name.as_deref()),
         };
         name.filter(|name| !name.is_empty())
     }

@@ -91,7 +91,7 @@ fn evidence(evidence: &Evidence) -> Vec<String> {
             (None, Decision::AllQuiet { total, .. }) => words::counters(total, &machine.case),
             (None, _) => Vec::new(),
         },
-        Evidence::Leftover(_) => Vec::new(),
+        Evidence::Leftover(_) | Evidence::Batch(_) => Vec::new(),
     }
 }
 
@@ -107,6 +107,12 @@ fn state(finding: &Finding) -> &'static str {
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
         Class::StoppedInstance => "stopped",
+        Class::UnregisteredWorker => "unregistered",
+        Class::BlockedQueue => "blocked",
+        Class::HeldCapacity => "held",
+        Class::LostJob => "lost",
+        Class::StartingJob => "starting",
+        Class::StragglingJob => "straggling",
     }
 }
 
@@ -121,6 +127,9 @@ fn kind(finding: &Finding) -> String {
             (Class::UnusedAddress, _) => "public address",
             (Class::StoppedInstance, Provider::Gcp) => "Compute Engine instance",
             (Class::StoppedInstance, _) => "EC2 instance",
+            (Class::BlockedQueue, _) => "AWS Batch queue",
+            (Class::HeldCapacity, _) => "AWS Batch compute environment",
+            (Class::LostJob | Class::StartingJob | Class::StragglingJob, _) => "AWS Batch job",
             (_, Provider::Gcp) => "disk",
             (_, _) => "EBS volume",
         });

@@ -4,10 +4,13 @@
 //! is told to do (command, environment, parameters) may hold secrets and is not kept.
 
 use model::ResourceKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+/// Of jobs that are over those are listed that ended no longer ago.
+pub const COMPLETED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// Where jobs may run.
 /// <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeEnvironmentDetail.html>
@@ -226,6 +229,41 @@ pub struct Attempt {
     pub stopped_at: Option<Timestamp>,
     /// Why.
     pub reason: Option<String>,
+}
+
+impl ComputeEnvironment {
+    /// Whether Batch starts and ends machines for it: an environment of Fargate has none, and those of an unmanaged one are somebody else's.
+    #[must_use]
+    pub fn has_machines(&self) -> bool {
+        self.management.as_deref() == Some("MANAGED")
+            && !self.resource_type.as_deref().is_some_and(|it| it.starts_with("FARGATE"))
+    }
+}
+
+/// The clusters of managed environments on which a job may be placed at the moment. Of these only the machines are listed that jobs name, of every
+/// other cluster all.
+#[must_use]
+pub fn clusters_in_use(
+    environments: &[ComputeEnvironment],
+    queues: &[JobQueue],
+    jobs: &[BatchJob],
+) -> BTreeSet<String> {
+    let named = |queue: &JobQueue| queue.arn.clone().unwrap_or_else(|| queue.id.id.clone());
+    let placing: BTreeSet<_> = jobs.iter().filter(|job| job.is_placed()).map(|job| job.queue.clone()).collect();
+    let known: BTreeSet<_> = queues.iter().map(named).collect();
+    let may_be_anywhere = placing.iter().any(|queue| queue.as_ref().is_none_or(|queue| !known.contains(queue)));
+    let serves = |environment: &ComputeEnvironment, queue: &JobQueue| {
+        queue.environments.as_ref().is_none_or(|used| {
+            used.iter().any(|used| used.arn.is_none() || environment.arn.is_none() || used.arn == environment.arn)
+        })
+    };
+    let is_in_use = |environment: &&ComputeEnvironment| {
+        let mut serving = queues.iter().filter(|queue| placing.contains(&Some(named(queue))));
+        environment.management.as_deref() == Some("MANAGED")
+            && (may_be_anywhere || serving.any(|queue| serves(environment, queue)))
+    };
+    let clusters = environments.iter().filter(is_in_use).filter_map(|one| one.ecs_cluster_arn.as_deref());
+    clusters.map(|arn| super::ecs::last_part(arn).to_owned()).collect()
 }
 
 impl BatchJob {

@@ -33,8 +33,8 @@ use std::fmt;
 
 pub use address::Address;
 pub use batch::{
-    ArrayPart, Attempt, BatchJob, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask, NodePart, Pod,
-    QueuedEnvironment, Requirement,
+    ArrayPart, Attempt, BatchJob, COMPLETED_FOR, ComputeEnvironment, Dependency, JobContainer, JobQueue, JobTask,
+    NodePart, Pod, QueuedEnvironment, Requirement, clusters_in_use,
 };
 pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
 pub use google::{Accelerators, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
@@ -97,7 +97,7 @@ pub struct Inventory {
     pub batch_job_queues: Vec<JobQueue>,
     /// All its jobs that live or ended within a day, likewise.
     pub batch_jobs: Vec<BatchJob>,
-    /// The machines of ECS clusters, likewise; of a cluster that Batch manages those that live jobs name.
+    /// The machines of ECS clusters, likewise; of a cluster that Batch manages and may place jobs on, those that live jobs name.
     pub ecs_container_instances: Vec<EcsContainerInstance>,
     /// The ECS tasks that live jobs of Batch run in, likewise.
     pub ecs_tasks: Vec<EcsTask>,

@@ -1,7 +1,7 @@
 //! Ordinary resources for tests to change.
 
 use jiff::Timestamp;
-use model::{Provider, ResourceKind};
+use model::{Provider, ResourceKey, ResourceKind};
 
 use super::{
     Address, AttachedVolume, Failure, FailureKind, Instance, InstanceState, InstanceStore, Lifecycle, Listing, Outcome,
@@ -98,4 +98,18 @@ pub(crate) fn listing(account: Option<&str>, region: Option<&str>, complete: boo
             }
         },
     }
+}
+
+/// What AWS Batch says of itself, as a kind of resource, from the few facts that a test names.
+pub(crate) fn of_batch<T: serde::de::DeserializeOwned>(kind: ResourceKind, id: &str, facts: &str) -> T {
+    let (account, location) = ("123456789012".to_owned(), "eu-central-1".to_owned());
+    let key = ResourceKey { provider: Provider::Aws, account, location, kind, id: id.to_owned() };
+    let all = serde_json::json!({
+        "id": key, "cluster": "omics",
+        "arn": format!("arn:{id}"),
+        "depends_on": [], "resources": [], "tasks": [], "attempts": [], "tags": {}, "containers": [],
+    });
+    let mut told: serde_json::Map<_, _> = serde_json::from_value(all).expect("an object");
+    told.extend(serde_json::from_str::<serde_json::Map<_, _>>(facts).expect("facts are an object"));
+    serde_json::from_value(told.into()).expect("a resource of AWS Batch")
 }

@@ -13,7 +13,9 @@ pub use record::{Record, Replayed};
 
 use crate::{
     detectors::{Detection, On},
-    findings::{Evidence, Finding, FindingId, LeftoverEvidence, Machine, MachineEvidence, Recorded, Status},
+    findings::{
+        BatchEvidence, Evidence, Finding, FindingId, LeftoverEvidence, Machine, MachineEvidence, Recorded, Status,
+    },
     verdict::Case,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -126,6 +128,10 @@ impl Decided<'_> {
             On::Leftover(leftover) => {
                 Evidence::Leftover(LeftoverEvidence { thing: leftover.thing.clone(), listed: leftover.inputs.clone() })
             }
+            On::Batch(resource) => Evidence::Batch(Box::new(BatchEvidence {
+                thing: resource.thing.clone(),
+                batch: resource.inputs.clone(),
+            })),
         }
     }
 
@@ -281,6 +287,7 @@ impl Decided<'_> {
                 before.machine != now.machine || agent(&before.case) != agent(&now.case)
             }
             (Evidence::Leftover(before), Evidence::Leftover(now)) => before.thing != now.thing,
+            (Evidence::Batch(before), Evidence::Batch(now)) => before.thing != now.thing,
             _ => true,
         };
         let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());

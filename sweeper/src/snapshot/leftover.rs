@@ -63,7 +63,7 @@ pub struct Thing {
 }
 
 impl Thing {
-    fn of(what: Option<String>, tags: &BTreeMap<String, String>, created_at: Option<Timestamp>) -> Self {
+    pub(super) fn of(what: Option<String>, tags: &BTreeMap<String, String>, created_at: Option<Timestamp>) -> Self {
         Self { name: tags::name(tags), what, owner: owner(tags), created_at }
     }
 }

@@ -1,6 +1,6 @@
 //! A machine: its instance joined with its node by their resource key, and what is known of both.
 
-use super::{Coverage, QuietCase, SnapshotPart, coverage};
+use super::{Coverage, QuietCase, SnapshotPart, Worker, coverage};
 use crate::{
     identity::Node,
     inventory::{Instance, InstanceState, Inventory, LaunchedBy, Schedulers, Usage, key_of},
@@ -46,6 +46,9 @@ pub struct MachineInputs {
     /// What its provider measured, and what that is held against; none if nobody asked, or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<QuietCase>,
+    /// What is known of it as a worker of AWS Batch; none if it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Worker>,
     /// What could not be read of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<SnapshotPart>,

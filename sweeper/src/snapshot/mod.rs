@@ -4,15 +4,22 @@
 //! [`MachineInputs::failed`], and as the reason why a price is not known. Each fact stands beside the policy that it is held against, so that whatever is decided
 //! from it can be decided again.
 
+mod batch;
 mod leftover;
 mod machine;
 mod metrics;
+mod worker;
 
+pub use batch::{
+    BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, JobState,
+    Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, task_of,
+};
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
 #[cfg(test)]
 pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
+pub use worker::{Worker, Workers};
 
 use crate::{
     inventory::{Inventory, Outcome},
@@ -33,6 +40,8 @@ pub struct Snapshot {
     pub machines: Vec<Machine>,
     /// What is billed though nobody may use it, priced, in the order of their keys.
     pub leftovers: Vec<Leftover>,
+    /// What AWS Batch runs, keeps waiting and keeps ready, priced, in the order of their keys.
+    pub batch: Vec<BatchResource>,
     /// Prices of what is billed by its amount, or why they are not known.
     pub prices: UnitPrices,
 }
@@ -45,6 +54,8 @@ pub enum SnapshotPart {
     Inventory,
     /// What the provider itself measured of a machine that no agent reports from.
     ProviderMetrics,
+    /// ECS's list of the tasks that jobs run in.
+    EcsTasks,
 }
 
 /// How much the inventory knows of the place where a resource would be.
@@ -67,6 +78,8 @@ pub enum Inputs {
     Machine(Box<MachineInputs>),
     /// On what nobody may use.
     Leftover(LeftoverInputs),
+    /// On what is AWS Batch's.
+    Batch(Box<BatchInputs>),
 }
 
 impl Inputs {
@@ -76,6 +89,7 @@ impl Inputs {
         match self {
             Self::Machine(inputs) => inputs.presence.was_asked(),
             Self::Leftover(inputs) => inputs.was_asked(),
+            Self::Batch(inputs) => inputs.was_asked(),
         }
     }
 }

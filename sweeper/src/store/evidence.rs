@@ -6,7 +6,7 @@ use crate::{
     findings::FindingId,
     pricing::Cost,
     reconcile::{Before, Change, EventKind, Record},
-    snapshot::{Inputs, LeftoverInputs, MachineInputs},
+    snapshot::{BatchInputs, Inputs, LeftoverInputs, MachineInputs},
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{
@@ -59,6 +59,11 @@ enum Form {
         before: Option<Before>,
         cost: Cost,
     },
+    BatchV1 {
+        inputs: Box<BatchInputs>,
+        before: Option<Before>,
+        cost: Cost,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,6 +80,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
     let form = match record.inputs.clone() {
         Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
+        Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
     };
     let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
     let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
@@ -101,6 +107,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     let (inputs, before, cost, plan) = match form {
         Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
         Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
+        Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),
     };
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
     let Conclusion { change, proposal } = conclusion;

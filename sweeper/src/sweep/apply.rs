@@ -48,6 +48,7 @@ pub(super) async fn apply(
     let known = scopes::known(&transaction).await?;
     snapshot.machines.retain(|machine| WorkUnit::home(&machine.subject.id, &known) == *unit);
     snapshot.leftovers.retain(|leftover| WorkUnit::home(&leftover.id, &known) == *unit);
+    snapshot.batch.retain(|resource| WorkUnit::home(&resource.id, &known) == *unit);
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
         let mut open = store::findings::open_in(&transaction, Some(unit)).await?;
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
@@ -215,6 +216,9 @@ const WEAK: &str = "only its provider's metrics say so, which is weak evidence: 
 /// Why no plan is made of what nothing uses.
 const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
 
+/// Why no plan is made of what is AWS Batch's.
+const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
+
 /// Decides what becomes of each finding: step by step, as they are asked for.
 fn decide(
     context: &Context,
@@ -233,13 +237,22 @@ fn decide(
         if existing.is_none() && !is_found {
             return Vec::new();
         }
-        let On::Machine(machine) = on else {
-            let seen = Seen { detection: &detection, machine: None, planning: Planning::Never(LEFT) };
-            return reconcile(snapshot.at, existing, &seen);
+        let never = |why| {
+            reconcile(
+                snapshot.at,
+                existing.clone(),
+                &Seen { detection: &detection, machine: None, planning: Planning::Never(why) },
+            )
+        };
+        let machine = match on {
+            On::Machine(machine) => machine,
+            On::Leftover(_) => return never(LEFT),
+            On::Batch(_) => return never(BATCH),
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
         let planning = match class {
             Class::IdleNode => Planning::After { sweeps, plan: &plan },
+            Class::UnregisteredWorker => Planning::Never(BATCH),
             _ => Planning::Never(WEAK),
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {

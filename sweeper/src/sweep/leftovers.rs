@@ -2,6 +2,7 @@
 
 use super::{Context, SweepError, bills::Bills};
 use crate::{
+    detectors::FoundOn,
     findings::Finding,
     inventory::{Address, InstanceState, Inventory, UsedBy, Volume},
     snapshot::{Billed, Leftover, LeftoverPolicy, leftovers},
@@ -29,7 +30,8 @@ pub(super) async fn read(
     since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
     since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), of_address).await?);
     since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
-    let named = open.iter().filter(|finding| finding.class.is_left_over()).map(|finding| &finding.resource);
+    let named =
+        open.iter().filter(|finding| finding.class.found_on() == FoundOn::Leftover).map(|finding| &finding.resource);
     let verdict = &context.config.verdict;
     let policy = LeftoverPolicy {
         unused_after_s: verdict.leftover_after.as_secs(),

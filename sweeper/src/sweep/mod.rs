@@ -6,6 +6,7 @@
 //! What could not be read is named in the report and closes no finding.
 
 mod apply;
+mod batch;
 mod bills;
 mod discover;
 mod lease;
@@ -32,12 +33,14 @@ pub use timetable::{Ticks, Timetable};
 
 use crate::{
     config::Config,
+    detectors::FoundOn,
     findings::{Finding, FindingId},
     identity::Node,
     inventory::{self, Inventory, key_of},
     pricing::Cost,
     snapshot::{
-        Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject, join,
+        Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject,
+        Workers, join,
     },
     store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -153,7 +156,7 @@ async fn read_and_judge(
     open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
     let has_open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     nodes.retain(|node| !is_retired(config, node, now) || has_open.contains(&key_of(&node.node_id)));
-    let of_machines = open.iter().filter(|finding| !finding.class.is_left_over());
+    let of_machines = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Machine);
     let subjects = join(&inventory, nodes, of_machines.map(|finding| &finding.resource));
 
     progress.machines(subjects.len());
@@ -162,12 +165,14 @@ async fn read_and_judge(
     let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
     provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
+    let workers = Workers::of(&inventory, now, config.batch.register_after.as_secs());
     for machine in &mut machines {
-        complete(machine, config, &inventory);
+        complete(machine, config, &inventory, &workers);
     }
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
-    Ok(Snapshot { at: now, inventory, machines, leftovers, prices })
+    let batch = batch::read(context, &inventory, &machines, &open, now).await?;
+    Ok(Snapshot { at: now, inventory, machines, leftovers, batch, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a
@@ -206,8 +211,8 @@ async fn judge_all(
                 Some(judged) => judged,
                 None => judge_window(store, subject.node.as_ref(), &state_policy, config.verdict.lookback, now).await?,
             };
-            let inputs =
-                MachineInputs { presence: presence(config, &subject), case, metrics: None, failed: Vec::new() };
+            let presence = presence(config, &subject);
+            let inputs = MachineInputs { presence, case, metrics: None, worker: None, failed: Vec::new() };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
             let provider = ProviderFacts::default();
             Ok::<_, SweepError>(Machine { subject, inputs, judgement, cost, provider })
@@ -248,7 +253,7 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
 }
 
 /// Takes up what was learnt from its provider after the machine was judged.
-fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory) {
+fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory, workers: &Workers<'_>) {
     let verdict = &config.verdict;
     let policy = QuietPolicy {
         after_s: verdict.quiet_after.as_secs(),
@@ -256,6 +261,7 @@ fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory) {
         network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
     };
     machine.inputs.metrics = machine.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
+    machine.inputs.worker = machine.subject.instance.as_ref().and_then(|instance| workers.find(instance));
     if machine.inputs.presence.is_unread() {
         machine.inputs.failed.push(SnapshotPart::Inventory);
     }

@@ -23,7 +23,7 @@ pub(super) fn runtime_id(begin: &str) -> String {
     format!("{begin:0<64}")
 }
 
-fn environment(name: &str, management: &str, orchestration: &str, resource_type: &str) -> Value {
+pub(super) fn environment(name: &str, management: &str, orchestration: &str, resource_type: &str) -> Value {
     let mut told = json!({
         "computeEnvironmentName": name, "computeEnvironmentArn": arn("batch", &format!("compute-environment/{name}")),
         "type": management, "state": "ENABLED", "status": "VALID", "statusReason": "ComputeEnvironment Healthy",
@@ -53,7 +53,7 @@ pub(super) fn queue(name: &str, environment: &str) -> Value {
 }
 
 /// A job with more said of it.
-fn job(id: &str, queue: &str, status: &str, more: Value) -> Value {
+pub(super) fn job(id: &str, queue: &str, status: &str, more: Value) -> Value {
     let mut told = json!({
         "jobId": id, "jobName": format!("align-{id}"), "jobQueue": arn("batch", &format!("job-queue/{queue}")),
         "jobDefinition": arn("batch", "job-definition/align:3"), "status": status, "createdAt": minutes_ago(60),
@@ -66,25 +66,25 @@ fn job(id: &str, queue: &str, status: &str, more: Value) -> Value {
     told
 }
 
-fn minutes_ago(minutes: i64) -> i64 {
+pub(super) fn minutes_ago(minutes: i64) -> i64 {
     (Timestamp::now() - SignedDuration::from_mins(minutes)).as_millisecond()
 }
 
-fn on(cluster: &str, key: &str, machine_key: &str) -> Value {
+pub(super) fn on(cluster: &str, key: &str, machine_key: &str) -> Value {
     json!({"container": {
         "taskArn": task(cluster, key), "containerInstanceArn": machine(cluster, machine_key), "logStreamName": "align/1",
         "resourceRequirements": [{"type": "VCPU", "value": "4"}],
     }})
 }
 
-fn registered(cluster: &str, key: &str, instance: &str) -> Value {
+pub(super) fn registered(cluster: &str, key: &str, instance: &str) -> Value {
     json!({"cluster": cluster, "is": {
         "containerInstanceArn": machine(cluster, key), "ec2InstanceId": instance, "status": "ACTIVE",
         "agentConnected": true, "runningTasksCount": 1, "pendingTasksCount": 0,
     }})
 }
 
-fn running(cluster: &str, key: &str, machine_key: Option<&str>, containers: &[(&str, &str)]) -> Value {
+pub(super) fn running(cluster: &str, key: &str, machine_key: Option<&str>, containers: &[(&str, &str)]) -> Value {
     let container = |(name, id): &(&str, &str)| json!({"name": name, "runtimeId": id, "lastStatus": "RUNNING"});
     let mut told = json!({
         "taskArn": task(cluster, key), "lastStatus": "RUNNING", "desiredStatus": "RUNNING",

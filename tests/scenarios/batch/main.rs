@@ -7,6 +7,7 @@
 
 mod estate;
 mod seen;
+mod waste;
 
 use model::{Provider, ResourceKind, Verdict};
 use std::{

@@ -11,7 +11,7 @@ use model::ResourceKind;
 use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use aws_sdk_batch::types::JobStatus;
 
@@ -21,7 +21,7 @@ use super::{
     parse,
 };
 use crate::inventory::{
-    BatchJob, ComputeEnvironment, Failure, JobQueue,
+    BatchJob, COMPLETED_FOR, ComputeEnvironment, Failure, JobQueue,
     batch::is_over,
     reader::{Api, Refused},
 };
@@ -31,8 +31,6 @@ pub(super) const QUEUES: Api = Api::batch("batch:DescribeJobQueues");
 const LIST: Api = Api::batch("batch:ListJobs");
 const DESCRIBE: Api = Api::batch("batch:DescribeJobs");
 
-/// A job that ended longer ago is not read.
-const COMPLETED_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// AWS tells of no more environments or queues at once.
 const PAGE_SIZE: i32 = 100;
 /// AWS lists no more jobs at once.

@@ -1,7 +1,8 @@
 //! The lists of ECS: the machines of its clusters, and the tasks that Batch's jobs run in.
 //!
-//! Of the clusters that Batch manages only those machines and tasks are described that live jobs name: their other machines carry Batch's own
-//! tags, and 50,000 of them would be 1,000 calls. Of every other cluster all machines are listed, since one of a cluster is never stopped directly.
+//! Of a cluster that Batch manages and on which jobs run only those machines and tasks are described that live jobs name: its other machines carry Batch's
+//! own tags, and 50,000 of them would be 1,000 calls. Of every other cluster all machines are listed: one of a cluster is never stopped directly, and one
+//! that Batch keeps for no job at all is waste.
 
 use model::ResourceKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,13 +33,6 @@ const AT_ONCE: usize = 8;
 
 /// ARNs by the cluster that is asked for them.
 type ByCluster = BTreeMap<String, BTreeSet<String>>;
-
-/// The clusters whose machines Batch starts and tags.
-pub(super) fn managed(environments: &[ComputeEnvironment]) -> BTreeSet<String> {
-    let is_managed = |environment: &&ComputeEnvironment| environment.management.as_deref() == Some("MANAGED");
-    let clusters = environments.iter().filter(is_managed).filter_map(|one| one.ecs_cluster_arn.as_deref());
-    clusters.map(|arn| last_part(arn).to_owned()).collect()
-}
 
 /// The tasks of jobs that are placed now.
 pub(super) async fn tasks(

@@ -1,7 +1,7 @@
 //! Batch and ECS of one scope: what each list needs of the ones before it, and what is left where one of them failed.
 //!
 //! Environments and queues need nothing, jobs need the queues, tasks the jobs, and the machines of clusters all of them, so as to
-//! leave out those that carry Batch's own tags. Where that is not known they are listed whole.
+//! leave out those of busy clusters that carry Batch's own tags. Where that is not known they are listed whole.
 
 use model::{ResourceKey, ResourceKind};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::{
     collect::{List, keep},
     ecs,
 };
-use crate::inventory::{Inventory, Listing, Outcome};
+use crate::inventory::{Inventory, Listing, Outcome, clusters_in_use};
 
 /// Everything of Batch, and of ECS what belongs to it or keeps machines.
 pub(super) async fn read(list_of: &List<'_>) -> Inventory {
@@ -29,7 +29,7 @@ pub(super) async fn read(list_of: &List<'_>) -> Inventory {
         Err(failed) => Err(failed.clone()),
     };
     let by_name = match (&environments, &jobs) {
-        (Ok(environments), Ok(_)) => ecs::managed(environments),
+        (Ok(environments), Ok(jobs)) => clusters_in_use(environments, known_queues, jobs),
         _ => BTreeSet::new(),
     };
     let machines = ecs::container_instances(

@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::ResourceKey;
-use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _};
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _};
 use std::collections::HashMap;
 
 impl Store {
@@ -52,5 +52,38 @@ impl Store {
             }
         }
         Ok(lasting)
+    }
+
+    /// Since when each of these resources has been in no list, as far as any list ever had it. One that is listed now, or that never was, is left out.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn missing_since(
+        &self,
+        kind: Kind,
+        resources: &[ResourceKey],
+    ) -> Result<HashMap<ResourceKey, Timestamp>, StoreError> {
+        let mut missing = HashMap::new();
+        for keys in resources.chunks(ROWS) {
+            let by_text: HashMap<String, &ResourceKey> = keys.iter().map(|key| (key.to_string(), key)).collect();
+            let rows: Vec<(String, Option<i64>)> = version::Entity::find()
+                .select_only()
+                .columns([version::Column::Resource, version::Column::UntilUnixMs])
+                .filter(version::Column::Kind.eq(kind.as_str()))
+                .filter(version::Column::Resource.is_in(by_text.keys().map(String::as_str)))
+                .order_by_asc(version::Column::Resource)
+                .order_by_desc(version::Column::FromUnixMs)
+                .into_tuple()
+                .all(self.connection())
+                .await
+                .doing("read since when resources have been missing")?;
+            for versions in rows.chunk_by(|one, other| one.0 == other.0) {
+                let Some((resource, Some(until))) = versions.first() else { continue };
+                if let Some(key) = by_text.get(resource) {
+                    missing.insert((*key).clone(), from_unix_ms(*until)?);
+                }
+            }
+        }
+        Ok(missing)
     }
 }

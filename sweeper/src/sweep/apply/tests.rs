@@ -7,7 +7,7 @@ use crate::{
     identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     pricing::{Cost, UnitPrices},
-    snapshot::{MachineInputs, ProviderFacts},
+    snapshot::{MachineInputs, ProviderFacts, Workers},
     store::Store,
     sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -86,6 +86,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
             presence: presence(&Config::default(), &subject),
             case: Case::new(0, Policy::default(), Vec::new()),
             metrics: None,
+            worker: None,
             failed: Vec::new(),
         },
         subject,
@@ -103,9 +104,10 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
     for (second, mut machine) in (100..).zip(steps) {
         machine.inputs.presence = presence(&context.config, &machine.subject);
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
-        complete(&mut machine, &context.config, &Inventory::default());
-        let (inventory, prices) = (Inventory::default(), UnitPrices::default());
-        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers: Vec::new(), prices };
+        let inventory = Inventory::default();
+        complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0));
+        let (leftovers, batch, prices) = (Vec::new(), Vec::new(), UnitPrices::default());
+        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers, batch, prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
         let steps = decide(&context, &snapshot, &bills, open.clone()).collect();
         let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };

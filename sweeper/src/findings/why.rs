@@ -1,0 +1,107 @@
+//! What decided, in one sentence.
+
+use super::{BatchEvidence, Evidence, Finding, LeftoverEvidence};
+use crate::{
+    detectors::Class,
+    snapshot::{BatchState, EnvironmentState, JobState, QueueJobs, QueueState, Siblings, TaskState},
+    verdict::words,
+};
+use jiff::Timestamp;
+
+impl Finding {
+    /// What decided, in one sentence.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match &self.evidence {
+            Evidence::Machine(_) if self.class == Class::UnregisteredWorker => {
+                "AWS Batch started it, no cluster lists it, and so no job can be placed on it".to_owned()
+            }
+            Evidence::Machine(evidence) => match &evidence.metrics {
+                Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
+                None => words::decision(&evidence.judgement, &evidence.case),
+            },
+            Evidence::Leftover(evidence) => left_over(self.class, evidence),
+            Evidence::Batch(evidence) => of_batch(self.class, evidence),
+        }
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    words::time(at.as_millisecond())
+}
+
+fn left_over(class: Class, evidence: &LeftoverEvidence) -> String {
+    let unused = match class {
+        Class::UnusedAddress => "tied to nothing",
+        Class::StoppedInstance => "stopped",
+        _ => "attached to nothing",
+    };
+    match evidence.listed.since {
+        Some(since) => format!("{unused} in every list since {}", time(since)),
+        None => format!("{unused} when it was last listed so"),
+    }
+}
+
+fn of_batch(class: Class, evidence: &BatchEvidence) -> String {
+    match &evidence.batch.state {
+        Some(BatchState::Queue(QueueState { jobs: Some(jobs) })) => blocked(jobs),
+        Some(BatchState::Environment(environment)) => held(environment),
+        Some(BatchState::Job(job)) => match class {
+            Class::LostJob => lost(job),
+            Class::StragglingJob => straggling(job),
+            _ => "AWS Batch says that it is STARTING".to_owned(),
+        },
+        Some(BatchState::Queue(QueueState { jobs: None })) | None => "it was so when it was last listed".to_owned(),
+    }
+}
+
+fn blocked(jobs: &QueueJobs) -> String {
+    let waits = match jobs.runnable {
+        1 => "1 job waits to be placed".to_owned(),
+        many => format!("{many} jobs wait to be placed"),
+    };
+    let Some(first) = &jobs.first else { return waits };
+    let name = first.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let since = first.since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
+    match &first.blocked_by {
+        Some(why) => format!("{waits}, {}{name}{since}: AWS Batch says {why}", first.id),
+        None => format!(
+            "{waits}, {}{name}{since}: no job of the queue runs, none began to since, and AWS Batch does not say why",
+            first.id
+        ),
+    }
+}
+
+fn held(environment: &EnvironmentState) -> String {
+    let kept = environment.min_vcpus.map_or_else(|| "some vCPUs".to_owned(), |min| format!("at least {min} vCPUs"));
+    let machines =
+        environment.machines.map(|count| format!(" ({} registered)", words::count(count, "machine", "machines")));
+    let since = environment.jobs.map(|jobs| format!(" since {}", time(jobs.last_end))).unwrap_or_default();
+    format!("it keeps {kept}{}, and no job has been in its queues{since}", machines.unwrap_or_default())
+}
+
+fn lost(job: &JobState) -> String {
+    let status = job.status.as_deref().unwrap_or("on a machine");
+    match &job.task {
+        TaskState::Known { stopped_at, reason, .. } => {
+            let at = stopped_at.map(|at| format!(" at {}", time(at))).unwrap_or_default();
+            let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("AWS Batch says that it is {status}, and its task has stopped{at}{why}")
+        }
+        TaskState::Missing { .. } | TaskState::NotNamed => {
+            format!("AWS Batch says that it is {status}, and ECS does not know its task")
+        }
+    }
+}
+
+fn straggling(job: &JobState) -> String {
+    let Some(Siblings { over, longest_s, last_end, .. }) = job.siblings else {
+        return "all other children of its array are over".to_owned();
+    };
+    let longest = words::span(i64::try_from(longest_s.saturating_mul(1_000)).unwrap_or(i64::MAX));
+    let began = job.since.map(|at| format!(", and it runs since {}", time(at))).unwrap_or_default();
+    format!(
+        "all {over} other children of its array are over, the last at {}; the longest of them took {longest}{began}",
+        time(last_end)
+    )
+}

@@ -1,0 +1,150 @@
+//! What a job's place and its kept history say: an index over one inventory.
+
+use crate::{
+    inventory::{BatchJob, EcsTask, Inventory, JobQueue, cluster_of, last_part},
+    jobs::{Chain, JobFacts, Machine},
+};
+use jiff::Timestamp;
+use model::{ResourceKey, ResourceKind};
+use std::collections::{HashMap, HashSet};
+
+/// What the kept history says of Batch's resources.
+#[derive(Clone, Debug, Default)]
+pub struct BatchHistory {
+    /// Since when each job has had its status, and each environment has kept capacity.
+    pub lasting_since: HashMap<ResourceKey, Timestamp>,
+    /// Since when no list has had each task.
+    pub missing_since: HashMap<ResourceKey, Timestamp>,
+}
+
+/// An inventory's jobs by what they belong to.
+#[derive(Debug)]
+pub struct Known<'a> {
+    /// Each job by its key.
+    pub jobs: HashMap<&'a ResourceKey, &'a BatchJob>,
+    queues: Vec<&'a JobQueue>,
+    by_queue: HashMap<&'a str, Vec<&'a BatchJob>>,
+    children: HashMap<(&'a str, &'a str, &'a str), Vec<&'a BatchJob>>,
+    tasks: HashMap<&'a ResourceKey, &'a EcsTask>,
+    machines: HashMap<ResourceKey, ResourceKey>,
+    jobs_on: HashMap<ResourceKey, usize>,
+}
+
+impl<'a> Known<'a> {
+    /// Looks through an inventory once.
+    #[must_use]
+    pub fn of(inventory: &'a Inventory) -> Self {
+        let placed: Vec<BatchJob> = inventory.batch_jobs.iter().filter(|job| job.is_placed()).cloned().collect();
+        let facts = JobFacts {
+            jobs: placed,
+            tasks: inventory.ecs_tasks.clone(),
+            container_instances: inventory.ecs_container_instances.clone(),
+            ..JobFacts::default()
+        };
+        let (mut machines, mut jobs_on) = (HashMap::new(), HashMap::new());
+        for Chain { job, placements } in facts.join() {
+            let on: HashSet<_> =
+                placements.into_iter().filter_map(|placement| key_of_machine(placement.machine)).collect();
+            for machine in &on {
+                *jobs_on.entry(machine.clone()).or_insert(0) += 1;
+            }
+            if let [machine] = on.into_iter().collect::<Vec<_>>().as_slice() {
+                machines.insert(job.id, machine.clone());
+            }
+        }
+        let mut known = Self {
+            jobs: inventory.batch_jobs.iter().map(|job| (&job.id, job)).collect(),
+            queues: inventory.batch_job_queues.iter().collect(),
+            by_queue: HashMap::new(),
+            children: HashMap::new(),
+            tasks: inventory.ecs_tasks.iter().map(|task| (&task.id, task)).collect(),
+            machines,
+            jobs_on,
+        };
+        for job in &inventory.batch_jobs {
+            if let Some(queue) = &job.queue {
+                known.by_queue.entry(queue.as_str()).or_default().push(job);
+            }
+            let parent = job.array.as_ref().and_then(|array| array.parent.as_deref());
+            if let Some(parent) = parent {
+                known.children.entry((&job.id.account, &job.id.location, parent)).or_default().push(job);
+            }
+        }
+        known
+    }
+
+    /// The jobs of a queue; those of an array and of a multi-node job as a whole are among them, beside their parts.
+    pub(super) fn of_queue(&self, queue: &JobQueue) -> &[&'a BatchJob] {
+        let arn = queue.arn.as_deref().unwrap_or(&queue.id.id);
+        self.by_queue.get(arn).map_or(&[], Vec::as_slice)
+    }
+
+    /// The queues of an environment; none if one of them does not say which it uses.
+    pub(super) fn queues_of(&self, environment: &ResourceKey, arn: Option<&str>) -> Option<Vec<&'a JobQueue>> {
+        let mut found = Vec::new();
+        let here = |queue: &&&JobQueue| {
+            (&queue.id.account, &queue.id.location) == (&environment.account, &environment.location)
+        };
+        for queue in self.queues.iter().filter(here) {
+            let used = queue.environments.as_ref()?;
+            for one in used {
+                let named = one.arn.as_deref()?;
+                if Some(named) == arn || last_part(named) == environment.id {
+                    found.push(*queue);
+                    break;
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// The children of an array.
+    pub(super) fn children(&self, array: &'a ResourceKey) -> &[&'a BatchJob] {
+        let key = (array.account.as_str(), array.location.as_str(), array.id.as_str());
+        self.children.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The array that a job is a child of.
+    pub(super) fn array_of(&self, job: &BatchJob) -> Option<&'a BatchJob> {
+        let parent = job.array.as_ref()?.parent.as_ref()?;
+        self.jobs.get(&ResourceKey { id: parent.clone(), ..job.id.clone() }).copied()
+    }
+
+    /// Whether Batch names a task for a job, and ECS does not tell of it.
+    #[must_use]
+    pub fn misses_task_of(&self, job: &BatchJob) -> bool {
+        task_of(job).is_some_and(|key| !self.tasks.contains_key(&key))
+    }
+
+    /// A task by its key.
+    pub(super) fn task(&self, key: &ResourceKey) -> Option<&'a EcsTask> {
+        self.tasks.get(key).copied()
+    }
+
+    /// The one EC2 instance that a job is placed on, and how many jobs are.
+    #[must_use]
+    pub fn machine_of(&self, job: &ResourceKey) -> Option<(&ResourceKey, usize)> {
+        let machine = self.machines.get(job)?;
+        Some((machine, self.jobs_on.get(machine).copied().unwrap_or(0)))
+    }
+}
+
+/// The key of the ECS task that a job's latest attempt runs in; none where Batch names none, or still that of an attempt that has ended, or in the older short
+/// form, which names no cluster.
+#[must_use]
+pub fn task_of(job: &BatchJob) -> Option<ResourceKey> {
+    let arn = job.tasks.first()?.arn.as_deref()?;
+    let mut ended = job.attempts.iter().flat_map(|attempt| &attempt.tasks);
+    if ended.any(|task| task.arn.as_deref() == Some(arn)) {
+        return None;
+    }
+    let id = format!("{}/{}", cluster_of(arn)?, last_part(arn));
+    Some(ResourceKey { kind: ResourceKind::EcsTask, id, ..job.id.clone() })
+}
+
+fn key_of_machine(machine: Machine) -> Option<ResourceKey> {
+    match machine {
+        Machine::Instance { id } => Some(crate::inventory::key_of(&id)),
+        Machine::External { .. } | Machine::Fargate | Machine::KubernetesNode { .. } | Machine::Unknown { .. } => None,
+    }
+}

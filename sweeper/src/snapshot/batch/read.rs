@@ -1,0 +1,228 @@
+//! From an inventory to the resources of AWS Batch that may be waste.
+
+use super::{
+    BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, JobState,
+    Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, cost::registered, known::task_of,
+};
+use crate::{
+    inventory::{BatchJob, COMPLETED_FOR, ComputeEnvironment, Inventory, JobQueue},
+    pricing::Cost,
+    snapshot::{Coverage, SnapshotPart, Thing, coverage},
+};
+use jiff::Timestamp;
+use model::{ResourceKey, ResourceKind};
+use std::collections::BTreeMap;
+
+/// What a blocked job's reason begins with, in Batch's words; any other reason is one of the attempt before.
+/// <https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html>
+const BLOCKED_BY: [&str; 4] = ["CAPACITY:", "MISCONFIGURATION:", "ACTION_REQUIRED", "UNDETERMINED"];
+
+/// Jobs that are placed, queues in which some wait, environments that keep capacity, and what open findings name, in the order of their keys. What they
+/// cost is not known yet.
+#[must_use]
+pub fn batch_resources<'a>(
+    inventory: &'a Inventory,
+    known: &Known<'a>,
+    named: impl IntoIterator<Item = &'a ResourceKey>,
+    history: &BatchHistory,
+    at: Timestamp,
+    policy: BatchPolicy,
+) -> Vec<BatchResource> {
+    let read = Read { inventory, known, history, at };
+    let mut all: BTreeMap<&ResourceKey, Option<(BatchState, Thing)>> =
+        named.into_iter().map(|key| (key, None)).collect();
+    for job in &inventory.batch_jobs {
+        if job.is_placed() || all.contains_key(&job.id) {
+            all.insert(&job.id, Some((BatchState::Job(read.job(job)), thing_of_job(job))));
+        }
+    }
+    for queue in &inventory.batch_job_queues {
+        let state = read.queue(queue);
+        let waits = state.jobs.as_ref().is_some_and(|jobs| jobs.runnable > 0);
+        if waits || all.contains_key(&queue.id) {
+            let priority = queue.priority.map(|priority| format!("job queue of priority {priority}"));
+            all.insert(&queue.id, Some((BatchState::Queue(state), Thing::of(priority, &queue.tags, None))));
+        }
+    }
+    for environment in &inventory.batch_compute_environments {
+        let state = read.environment(environment);
+        if state.min_vcpus.is_some_and(|min| min > 0) || all.contains_key(&environment.id) {
+            let kept = state.min_vcpus.map(|min| format!("at least {min} vCPUs"));
+            all.insert(
+                &environment.id,
+                Some((BatchState::Environment(state), Thing::of(kept, &environment.tags, None))),
+            );
+        }
+    }
+    let resource = |(key, found): (&ResourceKey, Option<(BatchState, Thing)>)| {
+        let (state, thing) = found.unzip();
+        let inputs = read.inputs(key, state, policy);
+        BatchResource { id: key.clone(), inputs, thing, cost: Cost::Unknown { why: "not looked up".to_owned() } }
+    };
+    all.into_iter().map(resource).collect()
+}
+
+fn thing_of_job(job: &BatchJob) -> Thing {
+    let definition = job.definition.as_deref().map(|arn| arn.rsplit('/').next().unwrap_or(arn).to_owned());
+    let thing = Thing::of(definition, &job.tags, job.created_at);
+    Thing { name: thing.name.or_else(|| job.name.clone()), ..thing }
+}
+
+struct Read<'a, 'b> {
+    inventory: &'a Inventory,
+    known: &'b Known<'a>,
+    history: &'b BatchHistory,
+    at: Timestamp,
+}
+
+impl Read<'_, '_> {
+    fn inputs(&self, key: &ResourceKey, state: Option<BatchState>, policy: BatchPolicy) -> BatchInputs {
+        let covered = coverage(self.inventory, key);
+        let mut failed = Vec::new();
+        if covered == Coverage::Failed {
+            failed.push(SnapshotPart::Inventory);
+        }
+        if !self.is_listed(key, ResourceKind::EcsTask) {
+            failed.push(SnapshotPart::EcsTasks);
+        }
+        BatchInputs { at: self.at, coverage: covered, state, policy, failed }
+    }
+
+    /// Whether another kind of resource is listed where this one is.
+    fn is_listed(&self, beside: &ResourceKey, kind: ResourceKind) -> bool {
+        coverage(self.inventory, &ResourceKey { kind, ..beside.clone() }) == Coverage::Complete
+    }
+
+    fn lasting(&self, key: &ResourceKey) -> Option<Timestamp> {
+        self.history.lasting_since.get(key).copied()
+    }
+
+    /// Since when a job has had its status, as far as lists tell; it may have had another between two of them, and an attempt more.
+    fn lasting_of(&self, job: &BatchJob) -> Option<Timestamp> {
+        let lasting = self.lasting(&job.id)?;
+        let ended = job.attempts.iter().filter_map(|attempt| attempt.stopped_at);
+        let started = job.started_at.filter(|_| job.status.as_deref() == Some("RUNNING"));
+        ended.chain(started).chain([lasting]).max()
+    }
+
+    fn job(&self, job: &BatchJob) -> JobState {
+        let task_key = task_of(job);
+        let found = task_key.as_ref().and_then(|key| self.known.task(key));
+        let task = match (task_key, found) {
+            (None, _) => TaskState::NotNamed,
+            (Some(key), None) => TaskState::Missing {
+                // One that no list has ever had has been missing since its job began to run, as far as lists tell.
+                since: self.history.missing_since.get(&key).copied().or_else(|| self.lasting_of(job)),
+            },
+            (Some(_), Some(task)) => TaskState::Known {
+                status: task.status.clone(),
+                stopped_at: task.stopped_at,
+                reason: task.stopped_reason.clone().or_else(|| task.stop_code.clone()),
+            },
+        };
+        let since = match job.status.as_deref() {
+            Some("STARTING") => found.and_then(|task| task.created_at).or_else(|| self.lasting_of(job)),
+            Some("RUNNING") => job.started_at,
+            _ => None,
+        };
+        JobState { status: job.status.clone(), since, task, siblings: self.siblings(job) }
+    }
+
+    /// The other children of a job's array; none unless all of them are over. Children that ended long ago are listed no more, and have ended.
+    fn siblings(&self, job: &BatchJob) -> Option<Siblings> {
+        let array = self.known.array_of(job)?;
+        let size = array.array.as_ref()?.size?;
+        let others = self.known.children(&array.id).iter().filter(|child| child.id != job.id);
+        let mut spans = Vec::new();
+        for other in others {
+            if !other.is_over() {
+                return None;
+            }
+            if let (Some(from), Some(until)) = (other.started_at, other.stopped_at) {
+                spans.push((until.duration_since(from).as_secs(), until));
+            }
+        }
+        let longest = spans.iter().map(|(seconds, _)| *seconds).max()?;
+        Some(Siblings {
+            over: size.saturating_sub(1),
+            timed: u32::try_from(spans.len()).unwrap_or(u32::MAX),
+            longest_s: u64::try_from(longest).unwrap_or(0),
+            last_end: spans.iter().map(|(_, until)| *until).max()?,
+        })
+    }
+
+    fn queue(&self, queue: &JobQueue) -> QueueState {
+        if !self.is_listed(&queue.id, ResourceKind::BatchJob) {
+            return QueueState { jobs: None };
+        }
+        let (mut runnable, mut placed, mut last_start, mut waiting) = (0_u32, 0_u32, None, Vec::new());
+        for job in self.known.of_queue(queue) {
+            last_start = last_start.max(job.started_at);
+            // An array as a whole is nowhere: its children wait and run.
+            let is_array = job.array.as_ref().is_some_and(|array| array.parent.is_none());
+            if job.status.as_deref() == Some("RUNNABLE") && !is_array {
+                runnable = runnable.saturating_add(1);
+                waiting.push(self.waiting(job));
+            } else if job.is_placed() {
+                placed = placed.saturating_add(1);
+            }
+        }
+        // Who does not say since when comes last.
+        let turn = |job: &WaitingJob| (job.blocked_by.is_none(), job.since.is_none(), job.since);
+        let first = waiting.into_iter().min_by_key(turn);
+        QueueState { jobs: Some(QueueJobs { runnable, placed, last_start, first }) }
+    }
+
+    fn waiting(&self, job: &BatchJob) -> WaitingJob {
+        // With nothing to wait for and no attempt behind it, it could have been placed from the beginning.
+        let waits_for = |job: &BatchJob| !job.depends_on.is_empty() || !job.attempts.is_empty();
+        let is_child = job.array.as_ref().is_some_and(|array| array.parent.is_some());
+        let waited = waits_for(job) || (is_child && self.known.array_of(job).is_none_or(waits_for));
+        let told = job.created_at.filter(|_| !waited);
+        let is_blocked = |reason: &&String| BLOCKED_BY.iter().any(|begin| reason.starts_with(begin));
+        WaitingJob {
+            id: job.id.id.clone(),
+            name: job.name.clone(),
+            since: told.or_else(|| self.lasting_of(job)),
+            blocked_by: job.status_reason.as_ref().filter(is_blocked).cloned(),
+        }
+    }
+
+    fn environment(&self, environment: &ComputeEnvironment) -> EnvironmentState {
+        let is_of_machines = environment.management.as_deref() == Some("MANAGED")
+            && matches!(environment.resource_type.as_deref(), Some("EC2" | "SPOT"));
+        let (jobs, machines) = (self.jobs_of(environment), self.machines_of(environment));
+        EnvironmentState {
+            min_vcpus: environment.min_vcpus.filter(|_| is_of_machines),
+            held_since: self.lasting(&environment.id),
+            machines: machines.filter(|_| jobs.is_some_and(|jobs| jobs.live == 0)),
+            jobs,
+        }
+    }
+
+    fn jobs_of(&self, environment: &ComputeEnvironment) -> Option<EnvironmentJobs> {
+        let ComputeEnvironment { id, arn, .. } = environment;
+        if ![ResourceKind::BatchJob, ResourceKind::BatchJobQueue].into_iter().all(|kind| self.is_listed(id, kind)) {
+            return None;
+        }
+        let queues = self.known.queues_of(id, arn.as_deref())?;
+        let jobs = || queues.iter().flat_map(|queue| self.known.of_queue(queue));
+        let live = jobs().filter(|job| !job.is_over()).count();
+        let last_end = jobs().filter_map(|job| job.stopped_at).max();
+        let listed_from = self.at.checked_sub(COMPLETED_FOR).unwrap_or(Timestamp::MIN);
+        Some(EnvironmentJobs {
+            live: u32::try_from(live).unwrap_or(u32::MAX),
+            last_end: last_end.map_or(listed_from, |end| end.max(listed_from)),
+        })
+    }
+
+    /// The machines of an environment's cluster: all are listed while none of its queues has a job.
+    fn machines_of(&self, environment: &ComputeEnvironment) -> Option<u32> {
+        let id = &environment.id;
+        if !self.is_listed(id, ResourceKind::EcsContainerInstance) {
+            return None;
+        }
+        let count = registered(self.inventory, environment)?.count();
+        Some(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+}
