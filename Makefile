@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-fleet bench-sweep picture
+.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-sweep picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -64,6 +64,10 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	@tests/lab/setup.sh bench
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
+
+bench-detect: ## Measure all detectors over a snapshot of 50,000 machines, as many volumes, 10,000 jobs (ARGS="--instances 5000")
+	cargo build --locked --release --workspace --bin bench-detect
+	target/release/bench-detect $(ARGS)
 
 bench-fleet: ## Measure 50,000 nodes with agents: ingest beside a bare driver, answers, sweeps (50 minutes; ARGS="--nodes 2000 --paced-minutes 1")
 	@tests/lab/setup.sh bench

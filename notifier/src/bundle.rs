@@ -122,6 +122,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("unattached") => ("unattached", "volumes"),
         Some("unused") => ("unused", "addresses"),
         Some("stopped") => ("stopped", "machines"),
+        Some("silent") => ("silent", "machines"),
         Some("unregistered") => ("unregistered", "workers"),
         Some("blocked") => ("blocked", "queues"),
         Some("held") => ("unused", "compute environments"),

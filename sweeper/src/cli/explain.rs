@@ -126,6 +126,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
         Class::StoppedInstance => "has been stopped for",
+        Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
         Class::BlockedQueue => "has been blocked for",
         Class::HeldCapacity => "has kept machines ready for no job for",
@@ -222,7 +223,7 @@ pub(super) fn evidence(out: &mut String, case: &Case, judgement: &Judgement) {
     let window = match &judgement.decision {
         Decision::AllQuiet { total, .. } => Some(total),
         Decision::Above { observation, .. } => Some(observation),
-        Decision::Unknown(_) => None,
+        Decision::Waiting { .. } | Decision::Unknown(_) => None,
     };
     if let Some(window) = window {
         let _ = writeln!(

@@ -89,12 +89,14 @@ fn table(report: &Report) -> String {
     overview(&mut out, &report.overview, &report.scopes);
     section(&mut out, "Blind spots: no agent reports from them", &report.blind_spots);
     next_step(&mut out, &report.blind_spots);
+    section(&mut out, "Waiting: quiet, and something outside will wake them", &report.waiting);
     section(&mut out, "No verdict yet", &report.unknown);
     let counts = report.counts;
     let _ = writeln!(
         out,
-        "\n{DIM}{} active, {} idle, {} unknown, {} not running.{}{DIM:#}",
+        "\n{DIM}{} active, {} waiting, {} idle, {} unknown, {} not running.{}{DIM:#}",
         counts.active,
+        counts.waiting,
         counts.idle,
         counts.unknown,
         counts.not_running,
@@ -150,10 +152,12 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
 const QUIET: &str = "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
 /// Above what is billed though nobody uses it.
 const LEFT: &str = "Left over: billed, and used by nobody";
+/// Above machines whose agent is heard no more.
+const SILENT: &str = "Silent: they run, and their agent is heard no more";
 /// Above what AWS Batch keeps waiting or ready.
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
-/// Findings as they are shown together: idle machines, without a heading; what gets nowhere; quiet machines; what is left over. None of these is empty.
+/// Findings as they are shown together: idle machines, without a heading; those whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
     let of = |heading: Option<&'static str>| {
         let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
@@ -163,12 +167,13 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
+    [None, Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
 }
 
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
     match Class::from_word(&finding.class) {
         Some(Class::QuietInstance) => Some(QUIET),
+        Some(Class::SilentAgent) => Some(SILENT),
         Some(Class::UnregisteredWorker) => Some(BATCH),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
@@ -187,6 +192,7 @@ fn is_quiet(finding: &FindingLine) -> bool {
 pub(super) fn findings(findings: &[FindingLine]) -> String {
     let lasts = match findings.first().and_then(heading_of) {
         Some(QUIET) => "QUIET FOR",
+        Some(SILENT) => "SILENT FOR",
         Some(BATCH) => "FOR",
         Some(_) => "UNUSED FOR",
         None => "IDLE FOR",

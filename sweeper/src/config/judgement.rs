@@ -201,6 +201,9 @@ pub struct VerdictConfig {
     pub quiet_cpu_threshold_millionths: u32,
     /// Nor more network traffic, in bytes a second.
     pub quiet_network_threshold_bytes_per_s: u64,
+    /// The agent of a machine that runs is a finding when nothing has been heard of it for so long.
+    #[serde(with = "duration")]
+    pub silent_after: Duration,
     /// A volume or an address that has been tied to nothing for so long is left over.
     #[serde(with = "duration")]
     pub leftover_after: Duration,
@@ -231,6 +234,7 @@ impl Default for VerdictConfig {
             quiet_after: Duration::from_secs(7 * 86_400),
             quiet_cpu_threshold_millionths: 20_000,
             quiet_network_threshold_bytes_per_s: 5_000,
+            silent_after: Duration::from_secs(3_600),
             leftover_after: Duration::from_secs(3_600),
             stopped_after: Duration::from_secs(7 * 86_400),
         }

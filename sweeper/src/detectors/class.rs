@@ -16,6 +16,8 @@ pub enum Class {
     UnusedAddress,
     /// An instance that is stopped, and whose volumes and addresses are billed on.
     StoppedInstance,
+    /// A machine that runs and whose agent is heard no more.
+    SilentAgent,
     /// A machine that AWS Batch started and that never joined its cluster.
     UnregisteredWorker,
     /// A queue of AWS Batch whose first job cannot be placed.
@@ -32,12 +34,13 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::UnattachedVolume,
         Self::UnusedAddress,
         Self::StoppedInstance,
+        Self::SilentAgent,
         Self::UnregisteredWorker,
         Self::BlockedQueue,
         Self::HeldCapacity,
@@ -64,7 +67,7 @@ impl Class {
     #[must_use]
     pub fn found_on(self) -> FoundOn {
         match self {
-            Self::IdleNode | Self::QuietInstance | Self::UnregisteredWorker => FoundOn::Machine,
+            Self::IdleNode | Self::QuietInstance | Self::SilentAgent | Self::UnregisteredWorker => FoundOn::Machine,
             Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => FoundOn::Leftover,
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
@@ -81,6 +84,7 @@ impl Class {
             Self::UnattachedVolume => "unattached_volume",
             Self::UnusedAddress => "unused_address",
             Self::StoppedInstance => "stopped_instance",
+            Self::SilentAgent => "silent_agent",
             Self::UnregisteredWorker => "unregistered_worker",
             Self::BlockedQueue => "blocked_queue",
             Self::HeldCapacity => "held_capacity",

@@ -13,6 +13,7 @@ mod leftover;
 mod lost_job;
 mod presence;
 mod quiet_instance;
+mod silent_agent;
 mod starting_job;
 mod stopped_instance;
 mod straggling_job;
@@ -152,10 +153,11 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 11] = [
+const DETECTORS: [Detector; 12] = [
     quiet_instance::DETECTOR,
     idle_node::DETECTOR,
     unregistered_worker::DETECTOR,
+    silent_agent::DETECTOR,
     unattached_volume::DETECTOR,
     unused_address::DETECTOR,
     stopped_instance::DETECTOR,

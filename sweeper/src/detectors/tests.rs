@@ -15,7 +15,14 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn presence(listed: Option<InstanceState>, coverage: Coverage) -> Presence {
-    Presence { listed, coverage, last_heard: Some(at(0)), gone_after_s: 7 * 86_400 }
+    Presence {
+        listed,
+        coverage,
+        launched_at: Some(at(-9_000)),
+        last_heard: Some(at(0)),
+        gone_after_s: 7 * 86_400,
+        silent_after_s: 3_600,
+    }
 }
 
 fn inputs(presence: Presence) -> MachineInputs {
@@ -113,6 +120,32 @@ fn a_host_that_no_inventory_covers_is_gone_when_it_has_been_silent_for_long_enou
     let mut never = inputs(Presence { last_heard: None, ..presence(None, Coverage::NotAsked) });
     never.case.now_unix_ms = i64::MAX;
     assert_eq!(answer(Class::IdleNode, &never, &blind()), Answer::NotKnown);
+}
+
+#[test]
+fn a_silent_agent_is_one_that_was_heard_and_is_not_any_more_on_a_machine_that_runs() {
+    let of = |seconds: i64, presence: Presence| {
+        let mut inputs = inputs(presence);
+        inputs.case.now_unix_ms = at(seconds).as_millisecond();
+        answer(Class::SilentAgent, &inputs, &blind())
+    };
+    let listed = |state| presence(Some(state), Coverage::Complete);
+    let since = Answer::Confirmed { since: at(0), until: at(3_600), work: None };
+    assert_eq!(of(3_600, listed(InstanceState::Running)), since);
+    let heard = of(3_599, listed(InstanceState::Running));
+    assert!(matches!(&heard, Answer::Refuted { because } if because.starts_with("its agent was heard")), "{heard:?}");
+    assert!(matches!(of(-3_600, listed(InstanceState::Running)), Answer::Refuted { .. }), "a clock is off");
+    assert!(matches!(of(9_999, listed(InstanceState::Stopped)), Answer::Refuted { .. }), "what is off is silent");
+    assert_eq!(of(9_999, listed(InstanceState::Pending)), Answer::NotKnown);
+    assert_eq!(of(9_999, presence(None, Coverage::NotAsked)), Answer::NotKnown, "nobody says that it runs");
+    assert_eq!(of(9_999, presence(None, Coverage::Failed)), Answer::NotKnown);
+    let started = |second| Presence { launched_at: Some(at(second)), ..listed(InstanceState::Running) };
+    assert_eq!(of(9_999, started(6_400)), Answer::NotKnown, "it was started anew, and its agent may still come");
+    assert_eq!(of(9_999, started(6_399)), Answer::Confirmed { since: at(6_399), until: at(9_999), work: None });
+    let unsaid = Presence { launched_at: None, ..listed(InstanceState::Running) };
+    assert_eq!(of(9_999, unsaid), Answer::NotKnown);
+    let never = Presence { last_heard: None, ..listed(InstanceState::Running) };
+    assert_eq!(of(9_999, never), Answer::NotKnown, "a blind spot");
 }
 
 #[test]

@@ -107,6 +107,7 @@ fn state(finding: &Finding) -> &'static str {
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
         Class::StoppedInstance => "stopped",
+        Class::SilentAgent => "silent",
         Class::UnregisteredWorker => "unregistered",
         Class::BlockedQueue => "blocked",
         Class::HeldCapacity => "held",

@@ -16,6 +16,12 @@ impl Finding {
             Evidence::Machine(_) if self.class == Class::UnregisteredWorker => {
                 "AWS Batch started it, no cluster lists it, and so no job can be placed on it".to_owned()
             }
+            Evidence::Machine(evidence) if self.class == Class::SilentAgent => match &evidence.case.node {
+                Some(node) => {
+                    format!("its agent has not been heard since {}", words::time(node.last_heartbeat_unix_ms))
+                }
+                None => format!("its agent has not been heard since {}", time(self.since)),
+            },
             Evidence::Machine(evidence) => match &evidence.metrics {
                 Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
                 None => words::decision(&evidence.judgement, &evidence.case),

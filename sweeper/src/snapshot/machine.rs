@@ -104,10 +104,20 @@ pub struct Presence {
     pub listed: Option<InstanceState>,
     /// Whether the provider would list it.
     pub coverage: Coverage,
+    /// Its last start, as far as its provider tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched_at: Option<Timestamp>,
     /// When its agent was last heard, if it has one.
     pub last_heard: Option<Timestamp>,
     /// A host that no inventory covers is gone when nothing has been heard of it for so long, in seconds.
     pub gone_after_s: u64,
+    /// The agent of a machine that runs is silent when nothing has been heard of it for so long, in seconds; `u64::MAX` where a version before wrote it.
+    #[serde(default = "never")]
+    pub silent_after_s: u64,
+}
+
+fn never() -> u64 {
+    u64::MAX
 }
 
 impl Presence {

@@ -28,6 +28,7 @@ use std::collections::HashMap;
 struct Counted {
     counts: Counts,
     blind_spots: Vec<MachineLine>,
+    waiting: Vec<MachineLine>,
     unknown: Vec<MachineLine>,
 }
 
@@ -58,7 +59,7 @@ pub(super) async fn apply(
     let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
     let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
     let overview = Overview::of(&snapshot, &bills);
-    let Counted { counts, mut blind_spots, unknown } = Counted::of(&snapshot);
+    let Counted { counts, mut blind_spots, mut waiting, unknown } = Counted::of(&snapshot);
 
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
     // An end is written before what takes its place, and each step before the next is decided: thousands of them hold a whole window each.
@@ -101,6 +102,10 @@ pub(super) async fn apply(
         blind_spots: {
             MachineLine::sort(&mut blind_spots);
             blind_spots
+        },
+        waiting: {
+            MachineLine::sort(&mut waiting);
+            waiting
         },
         unknown,
     };
@@ -216,6 +221,9 @@ const WEAK: &str = "only its provider's metrics say so, which is weak evidence: 
 /// Why no plan is made of what nothing uses.
 const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
 
+/// Why no plan is made of a machine whose agent is silent.
+const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
+
 /// Why no plan is made of what is AWS Batch's.
 const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
 
@@ -253,6 +261,7 @@ fn decide(
         let planning = match class {
             Class::IdleNode => Planning::After { sweeps, plan: &plan },
             Class::UnregisteredWorker => Planning::Never(BATCH),
+            Class::SilentAgent => Planning::Never(SILENT),
             _ => Planning::Never(WEAK),
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
@@ -284,9 +293,13 @@ fn count(machine: &Machine, counted: &mut Counted) {
         _ => {}
     }
     match machine.judgement.verdict {
-        // The engine gives neither of the two that stand beside these.
-        Verdict::Active | Verdict::Waiting => counted.counts.active += 1,
+        Verdict::Active => counted.counts.active += 1,
+        Verdict::Waiting => {
+            counted.counts.waiting += 1;
+            counted.waiting.push(line(machine));
+        }
         Verdict::Idle => counted.counts.idle += 1,
+        // The engine does not give the other one yet.
         Verdict::Stuck | Verdict::Unknown => {
             counted.counts.unknown += 1;
             let lines = if machine.is_blind() { &mut counted.blind_spots } else { &mut counted.unknown };

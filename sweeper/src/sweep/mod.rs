@@ -242,6 +242,7 @@ async fn judge_window(
 fn presence(config: &Config, subject: &Subject) -> Presence {
     Presence {
         listed: subject.instance.as_ref().map(|instance| instance.state.clone()),
+        launched_at: subject.instance.as_ref().and_then(|instance| instance.launched_at),
         coverage: subject.coverage,
         last_heard: subject.node.as_ref().and_then(|node| {
             // A node whose heartbeats are refused is there.
@@ -249,6 +250,7 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
             node.last_seen_at.max(refused)
         }),
         gone_after_s: config.verdict.gone_after.as_secs(),
+        silent_after_s: config.verdict.silent_after.as_secs(),
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Report {
     pub closed: Vec<String>,
     /// Machines that run, or may run, and that no agent reports from; dearest first.
     pub blind_spots: Vec<MachineLine>,
+    /// Machines that wait: nothing of them is above a threshold, and something outside will wake them; dearest first.
+    pub waiting: Vec<MachineLine>,
     /// Other machines on which there is no verdict yet.
     pub unknown: Vec<MachineLine>,
 }
@@ -74,6 +76,8 @@ pub struct ScopeLine {
 pub struct Counts {
     /// Work runs on them.
     pub active: usize,
+    /// Work on them waits for something outside.
+    pub waiting: usize,
     /// Nothing runs on them.
     pub idle: usize,
     /// Nobody knows.
@@ -169,6 +173,7 @@ impl Report {
             opened: self.opened.clone(),
             closed: self.closed.clone(),
             blind_spots: first(&self.blind_spots),
+            waiting: first(&self.waiting),
             unknown: first(&self.unknown),
             ..*self
         }
@@ -189,10 +194,12 @@ impl Report {
             opened: Vec::new(),
             closed: Vec::new(),
             blind_spots: Vec::new(),
+            waiting: Vec::new(),
             unknown: Vec::new(),
         };
         for unit in units {
             union.counts.active += unit.counts.active;
+            union.counts.waiting += unit.counts.waiting;
             union.counts.idle += unit.counts.idle;
             union.counts.unknown += unit.counts.unknown;
             union.counts.not_running += unit.counts.not_running;
@@ -200,6 +207,7 @@ impl Report {
             union.opened.extend(unit.opened);
             union.closed.extend(unit.closed);
             union.blind_spots.extend(unit.blind_spots);
+            union.waiting.extend(unit.waiting);
             union.unknown.extend(unit.unknown);
         }
         // What failed for a whole provider is in the report of each of its scopes.
@@ -210,6 +218,7 @@ impl Report {
         });
         union.scopes.dedup();
         MachineLine::sort(&mut union.blind_spots);
+        MachineLine::sort(&mut union.waiting);
         union.unknown.sort_by(|a, b| a.resource.cmp(&b.resource));
         union
     }
@@ -284,7 +293,7 @@ mod tests {
         Report {
             complete: failed.is_none(),
             scopes: vec![line],
-            counts: Counts { active: 1, idle: 2, unknown: 3, not_running: 4 },
+            counts: Counts { active: 1, waiting: 5, idle: 2, unknown: 3, not_running: 4 },
             opened: vec![format!("f-{region}")],
             ..Report::union(Timestamp::UNIX_EPOCH, Vec::new(), &[], &[])
         }
@@ -295,7 +304,7 @@ mod tests {
         let union = Report::union(Timestamp::UNIX_EPOCH, vec![unit("b", None), unit("a", None)], &[], &[]);
         assert!(union.complete);
         assert_eq!(union.scopes.iter().map(|line| line.region.as_deref()).collect::<Vec<_>>(), [Some("a"), Some("b")]);
-        assert_eq!(union.counts, Counts { active: 2, idle: 4, unknown: 6, not_running: 8 });
+        assert_eq!(union.counts, Counts { active: 2, waiting: 10, idle: 4, unknown: 6, not_running: 8 });
         assert_eq!(union.opened, ["f-b", "f-a"]);
     }
 

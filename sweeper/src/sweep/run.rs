@@ -119,6 +119,7 @@ fn log(lease: &Lease, moment: Moment, swept: &Result<Report, SweepError>) {
                 duration_ms = report.finished_at.duration_since(moment.now).as_millis(),
                 complete = report.complete,
                 active = report.counts.active,
+                waiting = report.counts.waiting,
                 idle = report.counts.idle,
                 unknown = report.counts.unknown,
                 opened = ?report.opened,

@@ -3,10 +3,10 @@
 //! A node is `idle` if and only if, for at least `idle_after` (`gpu_idle_after` where its GPUs are read) and up to its latest
 //! heartbeat, without a gap (a short one at an agent's restart, which does not count towards that time), every observation measured all signals and all cross-checks, none was above its threshold, nothing
 //! that the host did contradicts it, housekeeping stayed within its budget, and nothing waited. It is `active` if any
-//! observation within the last `idle_after` was above a threshold. In every other case it is `unknown`, by the first reason in
-//! this order: no agent or a silent one; a GPU that nobody reads; boot grace; a signal, a cross-check or an event that is missing in
-//! the newest observation; work that waits, however short the window; and at last what ended the quiet window: a gap, an earlier
-//! wait, missing evidence or a contradiction.
+//! observation within the last `idle_after` was above a threshold. In every other case the first of these decides: it is `unknown` for want of an agent, or
+//! for a silent one; for a GPU that nobody reads; for boot grace; for a signal, a cross-check or an event that is missing in the newest observation. It is
+//! `waiting` if somebody's work waits, however short the window. And at last it is `unknown` for what ended the quiet window: a gap, an earlier wait,
+//! missing evidence or a contradiction.
 
 use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Policy, Signal, Wait, housekeeping::Budget};
 use model::Verdict;
@@ -56,11 +56,6 @@ pub enum Unknown {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         busiest: Option<BusyRow>,
     },
-    /// Quiet, and somebody's work waits for something outside.
-    Waiting {
-        /// For what.
-        on: Vec<Wait>,
-    },
     /// Kernel events were lost.
     LostEvents {
         /// How many.
@@ -85,6 +80,11 @@ pub enum Decision {
         observations: usize,
         /// Their sums.
         total: Observation,
+    },
+    /// Nothing was above a threshold, and somebody's work waits for something outside.
+    Waiting {
+        /// For what.
+        on: Vec<Wait>,
     },
     /// There is not enough evidence.
     Unknown(Unknown),
@@ -117,7 +117,7 @@ impl Judgement {
     pub fn why_unknown(&self) -> Option<&Unknown> {
         match &self.decision {
             Decision::Unknown(why) => Some(why),
-            Decision::Above { .. } | Decision::AllQuiet { .. } => None,
+            Decision::Above { .. } | Decision::AllQuiet { .. } | Decision::Waiting { .. } => None,
         }
     }
 
@@ -193,7 +193,7 @@ pub fn judge(case: &Case) -> Judgement {
     }
     let on = case.waits();
     if !on.is_empty() {
-        return unknown(Unknown::Waiting { on });
+        return Judgement { verdict: Verdict::Waiting, since_unix_ms: None, decision: Decision::Waiting { on } };
     }
     match window_start {
         Some(start) if node.last_heartbeat_unix_ms - start - restarts.gaps_ms >= idle_after_ms => Judgement {

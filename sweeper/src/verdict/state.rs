@@ -1,6 +1,6 @@
 //! What a node's heartbeats come to so far, brought up to date with each of them.
 //!
-//! A sweep reads one of these for a node, in place of the heartbeats of hours. It tells that a node is active, or why it is unknown. It never tells
+//! A sweep reads one of these for a node, in place of the heartbeats of hours. It tells that a node is active, for what it waits, or why it is unknown. It never tells
 //! that one is idle: of a node that may be, its heartbeats are asked ([`NodeState::judge`] then says nothing), so that whatever a finding rests on was
 //! judged from a whole window. Where both speak they say the same, but for what only the rows of two heartbeats tell: who did it.
 //!
@@ -251,7 +251,7 @@ impl NodeState {
         if let Some(why) = self.ended_by.as_ref().filter(lacks).filter(|_| is_newest) {
             return Some((case, Judgement::unknown(why.clone())));
         }
-        if matches!(of_the_moment.why_unknown(), Some(Unknown::Waiting { .. })) {
+        if matches!(of_the_moment.decision, Decision::Waiting { .. }) {
             return Some((case, of_the_moment));
         }
         let quiet_since_unix_ms = self.quiet_since_unix_ms;

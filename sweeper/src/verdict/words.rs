@@ -264,6 +264,7 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
                 span(gap_ms)
             ))
         ),
+        Decision::Waiting { on } => waiting(on),
         Decision::Unknown(why) => match why {
             Unknown::NoAgent => NO_AGENT.to_owned(),
             Unknown::Silent { last_heartbeat_unix_ms } => {
@@ -292,7 +293,6 @@ pub fn decision(judgement: &Judgement, case: &Case) -> String {
                 by.iter().map(|what| contradiction(*what)).collect::<Vec<_>>().join(", and "),
                 row.as_ref().map_or_else(String::new, |row| busiest(row, case))
             ),
-            Unknown::Waiting { on } => waiting(on),
             Unknown::LostEvents { count } => format!("the kernel dropped {count} events that nobody saw"),
         },
     }

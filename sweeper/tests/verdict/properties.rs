@@ -320,6 +320,29 @@ proptest! {
             prop_assert_ne!(judge(&busier.play()).verdict, Verdict::Idle);
         }
     }
+
+    /// Whatever happens besides, or could not be read: it speaks against idleness or says nothing.
+    #[test]
+    fn nothing_that_happens_besides_turns_a_node_idle(history in history(), at in 0_usize..60, event in select(EVENTS)) {
+        let mut richer = history.clone();
+        let at = at % richer.steps.len();
+        if richer.steps[at].event.is_none() && judge(&history.play()).verdict != Verdict::Idle {
+            richer.steps[at].event = Some(event);
+            prop_assert_ne!(judge(&richer.play()).verdict, Verdict::Idle);
+        }
+    }
+
+    /// Evidence that is taken away. Without the newest one a node is judged as it was before: for that there is silence.
+    #[test]
+    fn a_heartbeat_that_never_arrived_turns_no_node_idle(history in history(), at in 0_usize..60) {
+        let mut poorer = history.clone();
+        let at = at % poorer.steps.len();
+        poorer.steps[at].lost = true;
+        let newest = history.steps.iter().rposition(|step| !step.lost);
+        if newest.is_some_and(|newest| at < newest) && judge(&history.play()).verdict != Verdict::Idle {
+            prop_assert_ne!(judge(&poorer.play()).verdict, Verdict::Idle);
+        }
+    }
 }
 
 /// Without both kinds, the properties above would prove nothing.

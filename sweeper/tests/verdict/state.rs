@@ -29,8 +29,13 @@ fn both(node: &Node) -> (Option<Judgement>, Judgement) {
     let kept: Option<NodeState> = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept, state);
     let said = kept.and_then(|state| state.judge(now(node), &state_policy(), None)).map(|(case, judgement)| {
-        // Should a finding rest on it after all, its record is decided again from the case: to the same verdict, and never idle.
-        assert_eq!(judge(&case).verdict, judgement.verdict);
+        // Should a finding rest on it after all, its record is decided again from the case: to the same verdict, and never idle. What the newest observation
+        // lacks the case does not hold: without it the node is seen to wait.
+        let again = judge(&case).verdict;
+        assert!(
+            again == judgement.verdict || (again, judgement.verdict) == (Verdict::Waiting, Verdict::Unknown),
+            "{again:?}"
+        );
         judgement
     });
     (said, judge(&Case::new(now(node), policy(), node.sent.clone())))

@@ -6,7 +6,7 @@ use crate::{
 };
 use heartbeat::wire::{self, CapabilityStatus, Class};
 use model::Verdict;
-use sweeper::verdict::{Case, Protocol, Signal, Unknown, Wait, judge, words};
+use sweeper::verdict::{Case, Decision, Judgement, Protocol, Signal, Unknown, Wait, judge, words};
 
 fn run(engine: &str, ended_boottime_ns: Option<u64>) -> wire::Run {
     wire::Run {
@@ -42,8 +42,8 @@ fn peers(groups: Vec<wire::PeerGroup>) -> Option<wire::Peers> {
 }
 
 fn waits_on(node: &Node) -> Vec<Wait> {
-    match why(node.judge()) {
-        Unknown::Waiting { on } => on,
+    match node.judge() {
+        Judgement { verdict: Verdict::Waiting, decision: Decision::Waiting { on }, .. } => on,
         other => panic!("{other:?}"),
     }
 }
@@ -75,13 +75,13 @@ fn an_open_run_waits_from_its_first_heartbeat_on_and_half_an_hour_after_its_end_
 #[test]
 fn a_script_waits_for_what_it_started_and_a_daemon_that_is_a_script_does_not() {
     for (engine, tasks_ended, live_processes, expected) in [
-        ("script", 4, Some(1), Verdict::Unknown),
+        ("script", 4, Some(1), Verdict::Waiting),
         ("script", 5, Some(1), Verdict::Idle),
         // What it started before the agent did was never seen to begin.
-        ("script", 5, Some(2), Verdict::Unknown),
-        ("script", 5, None, Verdict::Unknown),
+        ("script", 5, Some(2), Verdict::Waiting),
+        ("script", 5, None, Verdict::Waiting),
         // An engine may have all of its tasks elsewhere.
-        ("snakemake", 5, Some(1), Verdict::Unknown),
+        ("snakemake", 5, Some(1), Verdict::Waiting),
     ] {
         let mut node = Node::new();
         let mut run = wire::Run { tasks_started: 5, tasks_ended, ..run(engine, None) };
@@ -98,8 +98,8 @@ fn a_script_waits_for_what_it_started_and_a_daemon_that_is_a_script_does_not() {
 #[test]
 fn a_run_of_housekeeping_never_waits() {
     for (class, expected) in [
-        (Class::Workload, Verdict::Unknown),
-        (Class::Unspecified, Verdict::Unknown),
+        (Class::Workload, Verdict::Waiting),
+        (Class::Unspecified, Verdict::Waiting),
         (Class::Housekeeping, Verdict::Idle),
         (Class::Self_, Verdict::Idle),
     ] {

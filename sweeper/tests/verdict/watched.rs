@@ -116,7 +116,7 @@ fn input_at_a_terminal_is_work_and_an_open_session_waits_for_two_hours() {
         words::decision(&judgement, &node.case())
             .starts_with("it waits: 1 session with a terminal, where something was typed at ")
     );
-    assert_eq!(why(judgement), Unknown::Waiting { on });
+    assert_eq!((judgement.verdict, judgement.decision), (Verdict::Waiting, Decision::Waiting { on }));
     // Two hours after the input.
     node.quiet(100);
     assert_eq!(node.judge().verdict, Verdict::Idle);

@@ -144,10 +144,16 @@ impl Site {
             if let Some(finding) = report["findings"].as_array().unwrap().first() {
                 return Some(Ok(finding.clone()));
             }
-            let why = report["unknown"].as_array().unwrap().first().map_or_else(
-                || format!("active: {}", report["counts"]),
-                |machine| format!("{}: {}", machine["verdict"], machine["why"]),
-            );
+            let why = report["unknown"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .chain(report["waiting"].as_array().unwrap())
+                .next()
+                .map_or_else(
+                    || format!("active: {}", report["counts"]),
+                    |machine| format!("{}: {}", machine["verdict"], machine["why"]),
+                );
             (booted.elapsed() >= IDLE_WITHIN).then_some(Err(why))
         })
         .await;
@@ -203,7 +209,7 @@ impl Site {
                 let seen = self.seen(began, WAITS_FOR, WAITS_WITHIN, is_seen).await;
                 let is_it = is_seen(&seen);
                 let fault = (!is_it).then(|| "neither work nor what it waits for is seen".to_owned());
-                let expected = format!("active by {row}, or unknown because it waits for {what}");
+                let expected = format!("active by {row}, or waiting for {what}");
                 Line { kind: work.kind, seen: Some(seen), expected, fault }
             }
         };

@@ -146,8 +146,8 @@ impl Seen {
         }
     }
 
-    /// Whether the machine is unknown because it waits, and for something that is named so.
+    /// Whether the machine waits, and for something that is named so.
     pub(super) fn waits_for(&self, name: &str) -> bool {
-        self.verdict == Verdict::Unknown && self.decision.contains("\"waiting\"") && self.decision.contains(name)
+        self.verdict == Verdict::Waiting && self.decision.contains(name)
     }
 }

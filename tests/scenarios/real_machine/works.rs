@@ -27,7 +27,7 @@ pub(super) enum Outside {
 pub(super) enum Expected {
     /// The machine is active, by a row whose key begins so.
     Active(&'static str),
-    /// The same, or the machine is unknown because it waits, for something that is named so.
+    /// The same, or the machine waits, for something that is named so.
     Waits(&'static str, &'static str),
 }
 

@@ -190,8 +190,10 @@ fn machine(worker: Option<Worker>) -> MachineInputs {
     let presence = Presence {
         listed: Some(InstanceState::Running),
         coverage: Coverage::Complete,
+        launched_at: None,
         last_heard: None,
         gone_after_s: 7 * 86_400,
+        silent_after_s: 3_600,
     };
     let case = Case::new(NOW.as_millisecond(), Policy::default(), Vec::new());
     MachineInputs { presence, case, metrics: None, worker, failed: Vec::new() }
