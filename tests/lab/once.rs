@@ -82,7 +82,9 @@ impl Seen {
     pub fn own_cpu_ns(&self) -> u64 {
         let rows = self.0["workloads"].as_array().expect("rows");
         let own = rows.iter().filter(|row| row["class"] == "CLASS_SELF");
-        own.map(|row| row["cpu_ns"].as_u64().expect("its CPU time")).reduce(u64::saturating_add).expect("a row of its own")
+        own.map(|row| row["cpu_ns"].as_u64().expect("its CPU time"))
+            .reduce(u64::saturating_add)
+            .expect("a row of its own")
     }
 
     /// One drop counter.

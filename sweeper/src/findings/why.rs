@@ -71,10 +71,7 @@ fn blocked(jobs: &QueueJobs) -> String {
     let since = first.since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
     match &first.blocked_by {
         Some(why) => format!("{waits}, {}{name}{since}: AWS Batch says {why}", first.id),
-        None => format!(
-            "{waits}, {}{name}{since}: no job of the queue runs, none began to since, and AWS Batch does not say why",
-            first.id
-        ),
+        None => format!("{waits}, {}{name}{since}: no job of the queue runs, and AWS Batch does not say why", first.id),
     }
 }
 

@@ -12,7 +12,8 @@ mod worker;
 
 pub use batch::{
     BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, JobState,
-    Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, task_of,
+    Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, says_blocked,
+    task_of,
 };
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};

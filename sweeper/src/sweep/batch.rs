@@ -7,7 +7,9 @@ use crate::{
     findings::Finding,
     inventory::{BatchJob, ComputeEnvironment, Inventory},
     pricing::Cost,
-    snapshot::{BatchHistory, BatchPolicy, BatchResource, Known, Machine, batch_cost, batch_resources, task_of},
+    snapshot::{
+        BatchHistory, BatchPolicy, BatchResource, Known, Machine, batch_cost, batch_resources, says_blocked, task_of,
+    },
     store::Store,
 };
 use jiff::Timestamp;
@@ -55,13 +57,23 @@ async fn history(store: &Store, inventory: &Inventory, known: &Known<'_>) -> Res
         // Of one that runs it is asked for only where its task is missing: Batch says when it began.
         let asked = |job: &&BatchJob| status != "RUNNING" || known.misses_task_of(job);
         let keys: Vec<ResourceKey> = jobs.filter(asked).map(|job| job.id.clone()).collect();
-        let has_it = |record: &str| status_of(record).as_deref() == Some(status);
+        let has_it = |record: &str| kept(record).status.as_deref() == Some(status);
         history.lasting_since.extend(store.lasting_since(ResourceKind::BatchJob.into(), &keys, has_it).await?);
     }
+    let is_blocked = |job: &&BatchJob| job.status_reason.as_deref().is_some_and(says_blocked);
+    let blocked =
+        inventory.batch_jobs.iter().filter(|job| job.status.as_deref() == Some("RUNNABLE")).filter(is_blocked);
+    let keys: Vec<ResourceKey> = blocked.map(|job| job.id.clone()).collect();
+    let was_blocked = |record: &str| {
+        let kept = kept(record);
+        kept.status.as_deref() == Some("RUNNABLE") && kept.status_reason.as_deref().is_some_and(says_blocked)
+    };
+    history.blocked_since = store.lasting_since(ResourceKind::BatchJob.into(), &keys, was_blocked).await?;
     let keeps = |environment: &&ComputeEnvironment| environment.min_vcpus.is_some_and(|min| min > 0);
     let environments = inventory.batch_compute_environments.iter().filter(keeps);
     let keys: Vec<ResourceKey> = environments.map(|environment| environment.id.clone()).collect();
     let kind = ResourceKind::BatchComputeEnvironment.into();
+    let kept_some = |record: &str| kept(record).min_vcpus.is_some_and(|min| min > 0);
     history.lasting_since.extend(store.lasting_since(kind, &keys, kept_some).await?);
     let placed = inventory.batch_jobs.iter().filter(|job| job.is_placed() && known.misses_task_of(job));
     let tasks: Vec<ResourceKey> = placed.filter_map(task_of).collect();
@@ -69,19 +81,16 @@ async fn history(store: &Store, inventory: &Inventory, known: &Known<'_>) -> Res
     Ok(history)
 }
 
-/// Of a job's many facts its status is enough; what another version of this program kept otherwise shows nothing.
-fn status_of(record: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Kept {
-        status: Option<String>,
-    }
-    serde_json::from_str::<Kept>(record).ok()?.status
+/// Of the many facts of a job or an environment these are enough.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Kept {
+    status: Option<String>,
+    status_reason: Option<String>,
+    min_vcpus: Option<u32>,
 }
 
-fn kept_some(record: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Kept {
-        min_vcpus: Option<u32>,
-    }
-    serde_json::from_str::<Kept>(record).is_ok_and(|kept| kept.min_vcpus.is_some_and(|min| min > 0))
+/// A version of the history; what another version of this program kept otherwise shows nothing.
+fn kept(record: &str) -> Kept {
+    serde_json::from_str(record).unwrap_or_default()
 }

@@ -60,8 +60,9 @@ fn stopped(seconds: Option<i64>) -> TaskState {
 }
 
 fn queue(change: impl FnOnce(&mut QueueJobs, &mut WaitingJob)) -> BatchInputs {
-    let mut first = WaitingJob { id: "j-1".into(), name: None, since: Some(ago(3_600)), blocked_by: None };
-    let mut jobs = QueueJobs { runnable: 2, placed: 0, last_start: None, first: None };
+    let mut first =
+        WaitingJob { id: "j-1".into(), name: None, since: Some(ago(3_600)), blocked_since: None, blocked_by: None };
+    let mut jobs = QueueJobs { runnable: 2, placed: 0, last_move: None, first: None };
     change(&mut jobs, &mut first);
     inputs(BatchState::Queue(QueueState { jobs: Some(QueueJobs { first: Some(first), ..jobs }) }))
 }
@@ -73,22 +74,35 @@ fn a_blocked_queue_is_one_whose_first_job_cannot_be_placed_and_has_waited_for_lo
     assert_eq!(of(class, &queue(|_, first| first.since = Some(ago(3_599)))), Answer::NotKnown);
     assert_eq!(of(class, &queue(|_, first| first.since = None)), Answer::NotKnown);
     assert_eq!(of(class, &queue(|_, first| first.since = Some(ago(-60)))), Answer::NotKnown, "a clock is off");
-    refuted(of(class, &queue(|jobs, _| jobs.placed = 1)), "1 job of it are placed");
-    refuted(of(class, &queue(|jobs, _| jobs.last_start = Some(ago(3_600)))), "began to run");
-    assert_eq!(of(class, &queue(|jobs, _| jobs.last_start = Some(ago(3_601)))), since(3_600), "before it waited");
-    let said = |placed, seconds| {
-        queue(|jobs, first| {
-            (jobs.placed, jobs.last_start) = (placed, Some(ago(5)));
-            (first.since, first.blocked_by) =
-                (Some(ago(seconds)), Some("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY".into()));
-        })
-    };
-    assert_eq!(of(class, &said(7, 3_600)), since(3_600), "Batch says so, whatever else runs");
-    assert_eq!(of(class, &said(0, 3_599)), Answer::NotKnown);
-    let none = QueueJobs { runnable: 0, placed: 3, last_start: None, first: None };
+    refuted(of(class, &queue(|jobs, _| jobs.placed = 1)), "1 job of it is placed");
+    let moved =
+        |seconds, waits| queue(|jobs, first| (jobs.last_move, first.since) = (Some(ago(seconds)), Some(ago(waits))));
+    refuted(of(class, &moved(60, 9_000)), "began or ended");
+    refuted(of(class, &moved(3_599, 9_000)), "began or ended");
+    assert_eq!(of(class, &moved(3_600, 9_000)), since(3_600), "it waited for its turn until then");
+    assert_eq!(of(class, &moved(9_000, 3_600)), since(3_600), "before it waited");
+    let none = QueueJobs { runnable: 0, placed: 3, last_move: None, first: None };
     refuted(of(class, &inputs(BatchState::Queue(QueueState { jobs: Some(none) }))), "no job of it waits");
     let unread = inputs(BatchState::Queue(QueueState { jobs: None }));
     assert_eq!(of(class, &unread), Answer::NotKnown, "its jobs could not be listed");
+}
+
+#[test]
+fn what_batch_says_to_be_blocked_is_so_whatever_else_runs() {
+    let said = |waits, moved: Option<i64>, blocked: Option<i64>| {
+        let inputs = queue(|jobs, first| {
+            (jobs.placed, jobs.last_move) = (7, moved.map(ago));
+            (first.since, first.blocked_since) = (Some(ago(waits)), blocked.map(ago));
+            first.blocked_by = Some("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY".into());
+        });
+        of(Class::BlockedQueue, &inputs)
+    };
+    assert_eq!(said(3_600, None, None), since(3_600), "nothing has moved since it waits");
+    assert_eq!(said(3_600, Some(9_000), Some(60)), since(3_600));
+    assert_eq!(said(3_599, None, None), Answer::NotKnown);
+    assert_eq!(said(9_000, Some(5), Some(3_600)), since(3_600), "others move, and Batch has said so for long enough");
+    assert_eq!(said(9_000, Some(5), Some(3_599)), Answer::NotKnown);
+    assert_eq!(said(9_000, Some(5), None), Answer::NotKnown, "since when Batch says so is not known");
 }
 
 #[test]
@@ -252,13 +266,13 @@ prop_compose! {
 prop_compose! {
     fn any_queue()(
         placed in 0_u32..3,
-        last_start in any_time(),
-        first in prop::option::of((any_time(), any::<bool>()).prop_map(|(since, is_blocked)| WaitingJob {
-            id: "j".into(), name: None, since, blocked_by: is_blocked.then(|| "CAPACITY:X".to_owned()),
+        last_move in any_time(),
+        first in prop::option::of((any_time(), any_time(), any::<bool>()).prop_map(|(since, blocked_since, is_blocked)| WaitingJob {
+            id: "j".into(), name: None, since, blocked_since, blocked_by: is_blocked.then(|| "CAPACITY:X".to_owned()),
         })),
         is_listed in any::<bool>(),
     ) -> BatchState {
-        let jobs = QueueJobs { runnable: u32::from(first.is_some()), placed, last_start, first };
+        let jobs = QueueJobs { runnable: u32::from(first.is_some()), placed, last_move, first };
         BatchState::Queue(QueueState { jobs: is_listed.then_some(jobs) })
     }
 }

@@ -13,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 pub struct BatchHistory {
     /// Since when each job has had its status, and each environment has kept capacity.
     pub lasting_since: HashMap<ResourceKey, Timestamp>,
+    /// Since when Batch has said of each job that waits what blocks it.
+    pub blocked_since: HashMap<ResourceKey, Timestamp>,
     /// Since when no list has had each task.
     pub missing_since: HashMap<ResourceKey, Timestamp>,
 }

@@ -8,7 +8,7 @@ mod tests;
 
 pub use cost::cost;
 pub use known::{BatchHistory, Known, task_of};
-pub use read::batch_resources;
+pub use read::{batch_resources, says_blocked};
 
 use super::{Coverage, SnapshotPart, Thing};
 use crate::pricing::Cost;
@@ -134,8 +134,8 @@ pub struct QueueJobs {
     pub runnable: u32,
     /// So many are starting or running.
     pub placed: u32,
-    /// When one of them last began to run.
-    pub last_start: Option<Timestamp>,
+    /// When one of them last began to run, or ended.
+    pub last_move: Option<Timestamp>,
     /// The one that has waited longest of those that Batch says to be blocked, or else of all.
     pub first: Option<WaitingJob>,
 }
@@ -149,6 +149,8 @@ pub struct WaitingJob {
     pub name: Option<String>,
     /// Since when it could have been placed, as far as Batch or the kept history tells.
     pub since: Option<Timestamp>,
+    /// Since when every list has shown that Batch says so.
+    pub blocked_since: Option<Timestamp>,
     /// Why it cannot be, in Batch's words: `CAPACITY:…`, `MISCONFIGURATION:…`; none if Batch does not say that it cannot.
     pub blocked_by: Option<String>,
 }

@@ -17,6 +17,12 @@ use std::collections::BTreeMap;
 /// <https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html>
 const BLOCKED_BY: [&str; 4] = ["CAPACITY:", "MISCONFIGURATION:", "ACTION_REQUIRED", "UNDETERMINED"];
 
+/// Whether a status's reason says that the job cannot be placed.
+#[must_use]
+pub fn says_blocked(reason: &str) -> bool {
+    BLOCKED_BY.iter().any(|begin| reason.starts_with(begin))
+}
+
 /// Jobs that are placed, queues in which some wait, environments that keep capacity, and what open findings name, in the order of their keys. What they
 /// cost is not known yet.
 #[must_use]
@@ -155,9 +161,9 @@ impl Read<'_, '_> {
         if !self.is_listed(&queue.id, ResourceKind::BatchJob) {
             return QueueState { jobs: None };
         }
-        let (mut runnable, mut placed, mut last_start, mut waiting) = (0_u32, 0_u32, None, Vec::new());
+        let (mut runnable, mut placed, mut last_move, mut waiting) = (0_u32, 0_u32, None, Vec::new());
         for job in self.known.of_queue(queue) {
-            last_start = last_start.max(job.started_at);
+            last_move = last_move.max(job.started_at).max(job.stopped_at);
             // An array as a whole is nowhere: its children wait and run.
             let is_array = job.array.as_ref().is_some_and(|array| array.parent.is_none());
             if job.status.as_deref() == Some("RUNNABLE") && !is_array {
@@ -170,7 +176,7 @@ impl Read<'_, '_> {
         // Who does not say since when comes last.
         let turn = |job: &WaitingJob| (job.blocked_by.is_none(), job.since.is_none(), job.since);
         let first = waiting.into_iter().min_by_key(turn);
-        QueueState { jobs: Some(QueueJobs { runnable, placed, last_start, first }) }
+        QueueState { jobs: Some(QueueJobs { runnable, placed, last_move, first }) }
     }
 
     fn waiting(&self, job: &BatchJob) -> WaitingJob {
@@ -179,12 +185,13 @@ impl Read<'_, '_> {
         let is_child = job.array.as_ref().is_some_and(|array| array.parent.is_some());
         let waited = waits_for(job) || (is_child && self.known.array_of(job).is_none_or(waits_for));
         let told = job.created_at.filter(|_| !waited);
-        let is_blocked = |reason: &&String| BLOCKED_BY.iter().any(|begin| reason.starts_with(begin));
+        let blocked_by = job.status_reason.as_ref().filter(|reason| says_blocked(reason)).cloned();
         WaitingJob {
             id: job.id.id.clone(),
             name: job.name.clone(),
             since: told.or_else(|| self.lasting_of(job)),
-            blocked_by: job.status_reason.as_ref().filter(is_blocked).cloned(),
+            blocked_since: self.history.blocked_since.get(&job.id).copied().filter(|_| blocked_by.is_some()),
+            blocked_by,
         }
     }
 

@@ -113,6 +113,10 @@ fn the_first_job_of_a_queue_is_one_that_batch_says_to_be_blocked_or_has_waited_l
     let of_three = first(vec![waiting("a", runnable, 600), waiting("b", blocked, 60), waiting("c", blocked, 30)]);
     assert_eq!((of_three.id.as_str(), of_three.since), ("b", Some(ago(60))));
     assert!(of_three.blocked_by.is_some_and(|why| why.starts_with("CAPACITY:")));
+    let one = waiting("b", blocked, 60);
+    let history = BatchHistory { blocked_since: [(one.id.clone(), ago(20))].into(), ..BatchHistory::default() };
+    let first = queue_of(&inventory(vec![one]), &history).and_then(|jobs| jobs.first).expect("a job that waits");
+    assert_eq!(first.blocked_since, Some(ago(20)));
 }
 
 #[test]
@@ -151,7 +155,7 @@ fn what_runs_in_a_queue_is_counted_and_an_array_as_a_whole_is_nowhere() {
         job("over", &times(r#"{"status": "SUCCEEDED"}"#, &[("started_at", 40), ("stopped_at", 30)])),
     ];
     let jobs = queue_of(&inventory(jobs), &BatchHistory::default()).expect("jobs");
-    assert_eq!((jobs.runnable, jobs.placed, jobs.last_start), (1, 1, Some(ago(40))));
+    assert_eq!((jobs.runnable, jobs.placed, jobs.last_move), (1, 1, Some(ago(30))));
     let waits = inventory(vec![job("one", r#"{"status": "RUNNABLE"}"#)]);
     assert!(queue_of(&waits, &BatchHistory::default()).is_some());
     let unread = failed(ResourceKind::BatchJob, inventory(Vec::new()));
