@@ -25,9 +25,18 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
     assert_eq!(each(|one| one.notice.owner = Some(" \u{200B}".into())), account);
     let quiet = "3 seemingly unused machines of ada: $0.03/h, and 1 without a known price";
     assert_eq!(each(|one| one.notice.state = Some("quiet".into())), quiet);
-    for (state, what) in
-        [("unattached", "unattached volumes"), ("unused", "unused addresses"), ("stopped", "stopped machines")]
-    {
+    for (state, what) in [
+        ("unattached", "unattached volumes"),
+        ("unused", "unused addresses"),
+        ("stopped", "stopped machines"),
+        ("silent", "silent machines"),
+        ("unregistered", "unregistered workers"),
+        ("blocked", "blocked queues"),
+        ("held", "unused compute environments"),
+        ("lost", "lost jobs"),
+        ("starting", "slowly starting jobs"),
+        ("straggling", "straggling jobs"),
+    ] {
         let told = format!("3 {what} of ada: $0.03/h, and 1 without a known price");
         assert_eq!(each(|one| one.notice.state = Some(state.into())), told);
     }
@@ -75,4 +84,16 @@ fn each_end_has_words_of_its_own() {
     let attached =
         "web 1 is no longer attached to nothing: it was attached to nothing for 2 h 40 min, which cost $1.23";
     assert_eq!(ended("unattached", Ending::Resolved, Some("$1.23")), attached);
+    for (state, words) in [
+        ("silent", "running with a silent agent"),
+        ("unregistered", "outside its cluster"),
+        ("blocked", "blocked"),
+        ("held", "ready for no job"),
+        ("lost", "without its containers"),
+        ("starting", "starting"),
+        ("straggling", "behind all others of its array"),
+    ] {
+        let told = format!("web 1 is no longer {words}: it was {words} for 2 h 40 min, which cost $1.23");
+        assert_eq!(ended(state, Ending::Resolved, Some("$1.23")), told);
+    }
 }
