@@ -159,30 +159,36 @@ impl FindingNotice {
     }
 }
 
+/// What is said of a state while it lasts, and what it was once it is over.
+fn words(state: &str) -> (&'static str, &'static str) {
+    match state {
+        "unknown" => ("has been a blind spot", "wasteful"),
+        "idle" => ("has been idle", "idle"),
+        // As seen from outside.
+        "quiet" => ("has looked unused from outside", "seemingly unused"),
+        "unattached" => ("has been attached to nothing", "attached to nothing"),
+        "unused" => ("has been tied to nothing", "tied to nothing"),
+        "stopped" => ("has been stopped", "stopped"),
+        "silent" => ("has run with a silent agent", "running with a silent agent"),
+        "unregistered" => ("has run without joining its cluster", "outside its cluster"),
+        "blocked" => ("has been blocked", "blocked"),
+        "held" => ("has kept machines ready for no job", "ready for no job"),
+        "lost" => ("has been without its containers", "without its containers"),
+        "starting" => ("has been starting", "starting"),
+        "straggling" => ("has run behind all others of its array", "behind all others of its array"),
+        "stuck" => ("has been stuck", "stuck"),
+        "waiting" => ("has been waiting", "waiting"),
+        "active" => ("has been active", "active"),
+        _ => ("has been judged wasteful", "wasteful"),
+    }
+}
+
 /// A headline in the form *what, state, how long, at what cost*: `training-7 has been idle for
 /// 2 h 40 min, at $0.384/h`. `what` is the name people use, or the resource key.
 #[must_use]
 pub fn headline(what: &str, verdict: &str, since: Timestamp, as_of: Timestamp, cost_per_hour: Option<&str>) -> String {
     let what = fit(&clean(what), 80);
-    let state = match verdict {
-        "unknown" => "has been a blind spot",
-        "idle" => "has been idle",
-        "quiet" => "has looked unused from outside",
-        "unattached" => "has been attached to nothing",
-        "unused" => "has been tied to nothing",
-        "stopped" => "has been stopped",
-        "silent" => "has run with a silent agent",
-        "unregistered" => "has run without joining its cluster",
-        "blocked" => "has been blocked",
-        "held" => "has kept machines ready for no job",
-        "lost" => "has been without its containers",
-        "starting" => "has been starting",
-        "straggling" => "has run behind all others of its array",
-        "stuck" => "has been stuck",
-        "waiting" => "has been waiting",
-        "active" => "has been active",
-        _ => "has been judged wasteful",
-    };
+    let (state, _) = words(verdict);
     let cost = cost_per_hour.map_or_else(String::new, |cost| format!(", at {}", clean(cost)));
     format!("{what} {state} for {}{cost}", how_long(since, as_of))
 }
@@ -199,22 +205,7 @@ pub fn end_headline(
     spent: Option<&str>,
 ) -> String {
     let what = fit(&clean(what), 60);
-    let state = match state {
-        "idle" => "idle",
-        // As seen from outside.
-        "quiet" => "seemingly unused",
-        "unattached" => "attached to nothing",
-        "unused" => "tied to nothing",
-        "stopped" => "stopped",
-        "silent" => "running with a silent agent",
-        "unregistered" => "outside its cluster",
-        "blocked" => "blocked",
-        "held" => "ready for no job",
-        "lost" => "without its containers",
-        "starting" => "starting",
-        "straggling" => "behind all others of its array",
-        _ => "wasteful",
-    };
+    let (_, state) = words(state);
     let lead = match how {
         Ending::Resolved => format!("is no longer {state}"),
         Ending::Interrupted => "has worked in between".to_owned(),
