@@ -31,7 +31,7 @@ agent: ## Build the node agent as one static binary that starts on any kernel, a
 test: setup check agent ## Everything that CI runs: set-up, checks, and all tests
 	@tests/lab/run.sh
 
-test-order: ## Tell 10,000 histories of a node in disorder, over each database (15 minutes; ORDER_CASES=1000)
+test-order: ## Tell 10,000 histories of a node in disorder, over each database (7 minutes; ORDER_CASES=1000)
 	@tests/lab/setup.sh test
 	ORDER_CASES=$${ORDER_CASES:-10000} cargo test --locked --workspace --test store heartbeats_in_any_order
 
