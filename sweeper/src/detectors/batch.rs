@@ -1,8 +1,8 @@
 //! What classes on what is AWS Batch's have in common.
 
-use super::Answer;
+use super::{Answer, seconds};
 use crate::snapshot::{BatchInputs, Coverage};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 /// What refutes every class of them; none if nothing of where it is listed does.
 pub(super) fn refutes(inputs: &BatchInputs) -> Option<Answer> {
@@ -15,9 +15,8 @@ pub(super) fn refutes(inputs: &BatchInputs) -> Option<Answer> {
 
 /// Confirmed once it has been so for long enough.
 pub(super) fn lasting(inputs: &BatchInputs, since: Option<Timestamp>, after_s: u64) -> Answer {
-    let after = SignedDuration::from_secs(i64::try_from(after_s).unwrap_or(i64::MAX));
     match since {
-        Some(since) if inputs.at.duration_since(since) >= after => {
+        Some(since) if inputs.at.duration_since(since) >= seconds(after_s) => {
             Answer::Confirmed { since, until: inputs.at, work: None }
         }
         _ => Answer::NotKnown,

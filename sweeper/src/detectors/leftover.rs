@@ -1,11 +1,10 @@
 //! What classes of leftovers have in common.
 
-use super::Answer;
+use super::{Answer, seconds};
 use crate::{
     inventory::UsedBy,
     snapshot::{Coverage, LeftoverInputs},
 };
-use jiff::SignedDuration;
 
 /// What refutes every class of leftovers; none if nothing of where it is listed does.
 pub(super) fn refutes(inputs: &LeftoverInputs) -> Option<Answer> {
@@ -22,8 +21,7 @@ pub(super) fn answer(inputs: &LeftoverInputs, lead: &str) -> Answer {
         (Some(UsedBy::Something { what }), _) => Answer::Refuted { because: format!("{lead} {what}") },
         (Some(UsedBy::Managed { by }), _) => Answer::Refuted { because: format!("{by} keeps it for itself") },
         (Some(UsedBy::Nothing), Some(since)) => {
-            let after = SignedDuration::from_secs(i64::try_from(inputs.after_s).unwrap_or(i64::MAX));
-            if inputs.at.duration_since(since) < after {
+            if inputs.at.duration_since(since) < seconds(inputs.after_s) {
                 return Answer::NotKnown;
             }
             Answer::Confirmed { since, until: inputs.at, work: None }

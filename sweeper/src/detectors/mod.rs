@@ -30,7 +30,7 @@ use crate::{
     },
     verdict::{Judgement, judge},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, ResourceKind};
 
 /// What one sweep saw of one class of waste on one resource.
@@ -230,6 +230,11 @@ fn of_leftover(detector: &Detector, decide: fn(&LeftoverInputs) -> Answer, input
 fn of_batch(detector: &Detector, decide: fn(&BatchInputs) -> Answer, inputs: &BatchInputs) -> Answer {
     let refuted = batch::refutes(inputs);
     refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
+}
+
+/// So many seconds; more than there can be are as good as for ever.
+fn seconds(seconds: u64) -> SignedDuration {
+    SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
 impl Detector {

@@ -4,13 +4,13 @@
 //! Nobody knows what the machine does meanwhile, and no other class can say anything of it: it is billed, and is no blind spot by intention. An agent whose
 //! heartbeats are refused is heard.
 
-use super::{Answer, Class, Detector, Of};
+use super::{Answer, Class, Detector, Of, seconds};
 use crate::{
     inventory::InstanceState,
     snapshot::{MachineInputs, SnapshotPart},
     verdict::{Judgement, words},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub(super) const DETECTOR: Detector = Detector {
     class: Class::SilentAgent,
@@ -24,7 +24,7 @@ fn answer(inputs: &MachineInputs, _: &Judgement) -> Answer {
     let (Some(heard), Ok(now)) = (presence.last_heard, Timestamp::from_millisecond(inputs.case.now_unix_ms)) else {
         return Answer::NotKnown;
     };
-    let after = SignedDuration::from_secs(i64::try_from(presence.silent_after_s).unwrap_or(i64::MAX));
+    let after = seconds(presence.silent_after_s);
     if now.duration_since(heard) < after {
         return Answer::Refuted { because: format!("its agent was heard at {}", words::time(heard.as_millisecond())) };
     }

@@ -7,9 +7,9 @@
 use super::{
     Answer, Class, Detector, Of,
     batch::{lasting, refuted},
+    seconds,
 };
 use crate::snapshot::{BatchInputs, BatchState, Siblings, SnapshotPart};
-use jiff::SignedDuration;
 use model::ResourceKind;
 
 /// The longest of so many others is something to compare with.
@@ -35,7 +35,6 @@ fn answer(inputs: &BatchInputs) -> Answer {
         return refuted("no array has it as its last child");
     };
     let Some(started_at) = job.since else { return Answer::NotKnown };
-    let seconds = |seconds: u64| SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
     let least = longest_s.saturating_mul(TIMES).max(inputs.policy.straggling_after_s);
     if timed < TIMED || inputs.at.duration_since(started_at) < seconds(least) {
         return Answer::NotKnown;

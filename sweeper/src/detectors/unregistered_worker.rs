@@ -5,12 +5,12 @@
 //! without rights, an image without an ECS agent. That it never registered is known of the time in which no job ran anywhere in its region, since the
 //! machines of a cluster on which jobs run are not all listed.
 
-use super::{Answer, Class, Detector, Of, batch::refuted};
+use super::{Answer, Class, Detector, Of, batch::refuted, seconds};
 use crate::{
     snapshot::{MachineInputs, SnapshotPart},
     verdict::Judgement,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub(super) const DETECTOR: Detector = Detector {
     class: Class::UnregisteredWorker,
@@ -28,9 +28,8 @@ fn answer(inputs: &MachineInputs, _: &Judgement) -> Answer {
     }
     let now = Timestamp::from_millisecond(inputs.case.now_unix_ms).ok();
     let (Some(launched_at), Some(now)) = (worker.launched_at, now) else { return Answer::NotKnown };
-    let after = SignedDuration::from_secs(i64::try_from(worker.register_after_s).unwrap_or(i64::MAX));
     let since = launched_at.max(worker.last_end);
-    if now.duration_since(since) < after {
+    if now.duration_since(since) < seconds(worker.register_after_s) {
         return Answer::NotKnown;
     }
     Answer::Confirmed { since, until: now, work: None }

@@ -245,17 +245,14 @@ fn decide(
         if existing.is_none() && !is_found {
             return Vec::new();
         }
-        let never = |why| {
-            reconcile(
-                snapshot.at,
-                existing.clone(),
-                &Seen { detection: &detection, machine: None, planning: Planning::Never(why) },
-            )
+        let never = |existing, why| {
+            let seen = Seen { detection: &detection, machine: None, planning: Planning::Never(why) };
+            reconcile(snapshot.at, existing, &seen)
         };
         let machine = match on {
             On::Machine(machine) => machine,
-            On::Leftover(_) => return never(LEFT),
-            On::Batch(_) => return never(BATCH),
+            On::Leftover(_) => return never(existing, LEFT),
+            On::Batch(_) => return never(existing, BATCH),
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
         let planning = match class {

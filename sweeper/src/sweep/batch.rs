@@ -54,8 +54,12 @@ async fn history(store: &Store, inventory: &Inventory, known: &Known<'_>) -> Res
     let mut history = BatchHistory::default();
     for status in ["RUNNABLE", "STARTING", "RUNNING"] {
         let jobs = inventory.batch_jobs.iter().filter(|job| job.status.as_deref() == Some(status));
-        // Of one that runs it is asked for only where its task is missing: Batch says when it began.
-        let asked = |job: &&BatchJob| status != "RUNNING" || known.misses_task_of(job);
+        // It is asked for only what Batch does not tell: thousands may wait behind one.
+        let asked = |job: &&BatchJob| match status {
+            "RUNNABLE" => known.placeable_since(job).is_none(),
+            "RUNNING" => known.misses_task_of(job),
+            _ => true,
+        };
         let keys: Vec<ResourceKey> = jobs.filter(asked).map(|job| job.id.clone()).collect();
         let has_it = |record: &str| kept(record).status.as_deref() == Some(status);
         history.lasting_since.extend(store.lasting_since(ResourceKind::BatchJob.into(), &keys, has_it).await?);

@@ -4,6 +4,7 @@ use super::Known;
 use crate::{
     inventory::{ComputeEnvironment, Inventory, last_part},
     pricing::Cost,
+    snapshot::{Coverage, coverage},
 };
 use jiff::Timestamp;
 use model::{HourlyRate, ResourceKey, ResourceKind};
@@ -45,6 +46,11 @@ fn of_job(known: &Known<'_>, machines: &HashMap<&ResourceKey, &Cost>, id: &Resou
 
 /// What the machines that are registered with an environment cost together.
 fn of_environment(inventory: &Inventory, machines: &HashMap<&ResourceKey, &Cost>, id: &ResourceKey) -> Cost {
+    if coverage(inventory, &ResourceKey { kind: ResourceKind::EcsContainerInstance, ..id.clone() })
+        != Coverage::Complete
+    {
+        return unknown("the machines of its cluster could not be listed");
+    }
     let found = inventory.batch_compute_environments.iter().find(|one| one.id == *id);
     let Some(registered) = found.and_then(|found| registered(inventory, found)) else {
         return unknown("which machines it keeps is not known");

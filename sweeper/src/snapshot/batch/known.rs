@@ -25,7 +25,10 @@ pub struct Known<'a> {
     /// Each job by its key.
     pub jobs: HashMap<&'a ResourceKey, &'a BatchJob>,
     queues: Vec<&'a JobQueue>,
-    by_queue: HashMap<&'a str, Vec<&'a BatchJob>>,
+    /// By account, region and name of the queue, whether a job names it so or by its ARN.
+    by_queue: HashMap<(&'a str, &'a str, &'a str), Vec<&'a BatchJob>>,
+    /// A job that is not over names no queue, or none that is listed: it may be any queue's.
+    has_strays: bool,
     children: HashMap<(&'a str, &'a str, &'a str), Vec<&'a BatchJob>>,
     tasks: HashMap<&'a ResourceKey, &'a EcsTask>,
     machines: HashMap<ResourceKey, ResourceKey>,
@@ -58,6 +61,7 @@ impl<'a> Known<'a> {
             jobs: inventory.batch_jobs.iter().map(|job| (&job.id, job)).collect(),
             queues: inventory.batch_job_queues.iter().collect(),
             by_queue: HashMap::new(),
+            has_strays: false,
             children: HashMap::new(),
             tasks: inventory.ecs_tasks.iter().map(|task| (&task.id, task)).collect(),
             machines,
@@ -65,20 +69,39 @@ impl<'a> Known<'a> {
         };
         for job in &inventory.batch_jobs {
             if let Some(queue) = &job.queue {
-                known.by_queue.entry(queue.as_str()).or_default().push(job);
+                let place = (job.id.account.as_str(), job.id.location.as_str(), last_part(queue));
+                known.by_queue.entry(place).or_default().push(job);
             }
             let parent = job.array.as_ref().and_then(|array| array.parent.as_deref());
             if let Some(parent) = parent {
                 known.children.entry((&job.id.account, &job.id.location, parent)).or_default().push(job);
             }
         }
+        let listed: HashSet<_> = known.queues.iter().map(|queue| place_of(queue)).collect();
+        let is_stray = |job: &BatchJob| {
+            let place = |queue| (job.id.account.as_str(), job.id.location.as_str(), last_part(queue));
+            !job.is_over() && job.queue.as_deref().is_none_or(|queue| !listed.contains(&place(queue)))
+        };
+        known.has_strays = inventory.batch_jobs.iter().any(is_stray);
         known
     }
 
-    /// The jobs of a queue; those of an array and of a multi-node job as a whole are among them, beside their parts.
-    pub(super) fn of_queue(&self, queue: &JobQueue) -> &[&'a BatchJob] {
-        let arn = queue.arn.as_deref().unwrap_or(&queue.id.id);
-        self.by_queue.get(arn).map_or(&[], Vec::as_slice)
+    /// The jobs of a queue; those of an array and of a multi-node job as a whole are among them, beside their parts. None if some job may be any queue's.
+    pub(super) fn of_queue(&self, queue: &'a JobQueue) -> Option<&[&'a BatchJob]> {
+        if self.has_strays {
+            return None;
+        }
+        Some(self.by_queue.get(&place_of(queue)).map_or(&[], Vec::as_slice))
+    }
+
+    /// Since when a job could have been placed, by Batch's word: with nothing to wait for and no attempt behind it, from the beginning. None where that is
+    /// not so, or not known of the array that it is a child of.
+    #[must_use]
+    pub fn placeable_since(&self, job: &BatchJob) -> Option<Timestamp> {
+        let waits_for = |job: &BatchJob| !job.depends_on.is_empty() || !job.attempts.is_empty();
+        let is_child = job.array.as_ref().is_some_and(|array| array.parent.is_some());
+        let waited = waits_for(job) || (is_child && self.array_of(job).is_none_or(waits_for));
+        job.created_at.filter(|_| !waited)
     }
 
     /// The queues of an environment; none if one of them does not say which it uses.
@@ -142,6 +165,11 @@ pub fn task_of(job: &BatchJob) -> Option<ResourceKey> {
     }
     let id = format!("{}/{}", cluster_of(arn)?, last_part(arn));
     Some(ResourceKey { kind: ResourceKind::EcsTask, id, ..job.id.clone() })
+}
+
+/// Account, region and name.
+fn place_of(queue: &JobQueue) -> (&str, &str, &str) {
+    (&queue.id.account, &queue.id.location, &queue.id.id)
 }
 
 fn key_of_machine(machine: Machine) -> Option<ResourceKey> {

@@ -81,7 +81,7 @@ struct Read<'a, 'b> {
     at: Timestamp,
 }
 
-impl Read<'_, '_> {
+impl<'a> Read<'a, '_> {
     fn inputs(&self, key: &ResourceKey, state: Option<BatchState>, policy: BatchPolicy) -> BatchInputs {
         let covered = coverage(self.inventory, key);
         let mut failed = Vec::new();
@@ -144,25 +144,26 @@ impl Read<'_, '_> {
             if !other.is_over() {
                 return None;
             }
-            if let (Some(from), Some(until)) = (other.started_at, other.stopped_at) {
-                spans.push((until.duration_since(from).as_secs(), until));
+            // One that ended before it began tells nothing.
+            if let (Some(from), Some(until)) = (other.started_at, other.stopped_at)
+                && let Ok(seconds) = u64::try_from(until.duration_since(from).as_secs())
+            {
+                spans.push((seconds, until));
             }
         }
-        let longest = spans.iter().map(|(seconds, _)| *seconds).max()?;
         Some(Siblings {
             over: size.saturating_sub(1),
             timed: u32::try_from(spans.len()).unwrap_or(u32::MAX),
-            longest_s: u64::try_from(longest).unwrap_or(0),
+            longest_s: spans.iter().map(|(seconds, _)| *seconds).max()?,
             last_end: spans.iter().map(|(_, until)| *until).max()?,
         })
     }
 
-    fn queue(&self, queue: &JobQueue) -> QueueState {
-        if !self.is_listed(&queue.id, ResourceKind::BatchJob) {
-            return QueueState { jobs: None };
-        }
+    fn queue(&self, queue: &'a JobQueue) -> QueueState {
+        let jobs = self.known.of_queue(queue).filter(|_| self.is_listed(&queue.id, ResourceKind::BatchJob));
+        let Some(jobs) = jobs else { return QueueState { jobs: None } };
         let (mut runnable, mut placed, mut last_move, mut waiting) = (0_u32, 0_u32, None, Vec::new());
-        for job in self.known.of_queue(queue) {
+        for job in jobs {
             last_move = last_move.max(job.started_at).max(job.stopped_at);
             // An array as a whole is nowhere: its children wait and run.
             let is_array = job.array.as_ref().is_some_and(|array| array.parent.is_none());
@@ -180,16 +181,11 @@ impl Read<'_, '_> {
     }
 
     fn waiting(&self, job: &BatchJob) -> WaitingJob {
-        // With nothing to wait for and no attempt behind it, it could have been placed from the beginning.
-        let waits_for = |job: &BatchJob| !job.depends_on.is_empty() || !job.attempts.is_empty();
-        let is_child = job.array.as_ref().is_some_and(|array| array.parent.is_some());
-        let waited = waits_for(job) || (is_child && self.known.array_of(job).is_none_or(waits_for));
-        let told = job.created_at.filter(|_| !waited);
         let blocked_by = job.status_reason.as_ref().filter(|reason| says_blocked(reason)).cloned();
         WaitingJob {
             id: job.id.id.clone(),
             name: job.name.clone(),
-            since: told.or_else(|| self.lasting_of(job)),
+            since: self.known.placeable_since(job).or_else(|| self.lasting_of(job)),
             blocked_since: self.history.blocked_since.get(&job.id).copied().filter(|_| blocked_by.is_some()),
             blocked_by,
         }
@@ -213,9 +209,10 @@ impl Read<'_, '_> {
             return None;
         }
         let queues = self.known.queues_of(id, arn.as_deref())?;
-        let jobs = || queues.iter().flat_map(|queue| self.known.of_queue(queue));
-        let live = jobs().filter(|job| !job.is_over()).count();
-        let last_end = jobs().filter_map(|job| job.stopped_at).max();
+        let jobs: Vec<&[&BatchJob]> =
+            queues.into_iter().map(|queue| self.known.of_queue(queue)).collect::<Option<_>>()?;
+        let live = jobs.iter().copied().flatten().filter(|job| !job.is_over()).count();
+        let last_end = jobs.iter().copied().flatten().filter_map(|job| job.stopped_at).max();
         let listed_from = self.at.checked_sub(COMPLETED_FOR).unwrap_or(Timestamp::MIN);
         Some(EnvironmentJobs {
             live: u32::try_from(live).unwrap_or(u32::MAX),

@@ -163,6 +163,36 @@ fn what_runs_in_a_queue_is_counted_and_an_array_as_a_whole_is_nowhere() {
     assert_eq!(environment_of(&unread).jobs, None, "no list of jobs is no empty list");
 }
 
+#[test]
+fn a_job_that_may_be_any_queues_leaves_no_queue_without_jobs() {
+    let waits = |queue: Option<&str>| {
+        let mut job = job("j", &times(r#"{"status": "RUNNABLE"}"#, &[("created_at", 60)]));
+        job.queue = queue.map(str::to_owned);
+        inventory(vec![job])
+    };
+    let none = BatchHistory::default();
+    for known in ["arn:q", "q", "arn:aws:batch:eu-central-1:123456789012:job-queue/q"] {
+        assert_eq!(queue_of(&waits(Some(known)), &none).map(|jobs| jobs.runnable), Some(1), "{known}");
+        assert_eq!(environment_of(&waits(Some(known))).jobs.map(|jobs| jobs.live), Some(1), "{known}");
+    }
+    for unknown in [None, Some("arn:other")] {
+        assert_eq!(environment_of(&waits(unknown)).jobs, None, "{unknown:?}");
+        assert_eq!(environment_of(&waits(unknown)).machines, None, "{unknown:?}");
+        assert_eq!(queue_of(&waits(unknown), &none), None, "{unknown:?}");
+    }
+}
+
+#[test]
+fn a_sibling_that_ended_before_it_began_is_no_measure() {
+    let part = |number: u32| format!(r#"{{"status": "FAILED", "array": {{"parent": "a", "index": {number}}}}}"#);
+    let jobs = vec![
+        job("a", r#"{"status": "PENDING", "array": {"size": 2}}"#),
+        job("a:0", &times(&part(0), &[("started_at", 10), ("stopped_at", 90)])),
+        job("a:1", &times(&part(1).replace("FAILED", "RUNNING"), &[("started_at", 900)])),
+    ];
+    assert_eq!(job_of(&inventory(jobs), &BatchHistory::default(), "a:1").siblings, None);
+}
+
 fn task(id: &str, facts: &str) -> EcsTask {
     of_batch(ResourceKind::EcsTask, &format!("omics/{id}"), facts)
 }
@@ -276,6 +306,9 @@ fn an_environment_costs_what_its_machines_do_and_that_is_known_of_all_or_none() 
     let empty = inventory(Vec::new());
     let of_none = cost(&empty, &Known::of(&empty), &HashMap::new(), &empty.batch_compute_environments[0].id);
     assert_eq!(of_none.rate(), None, "nothing is registered, which is no price of zero");
+    let unread = failed(ResourceKind::EcsContainerInstance, inventory(Vec::new()));
+    let of_unread = cost(&unread, &Known::of(&unread), &HashMap::new(), &unread.batch_compute_environments[0].id);
+    assert!(matches!(&of_unread, Cost::Unknown { why } if why.contains("could not be listed")), "{of_unread:?}");
     let queue = cost(&empty, &Known::of(&empty), &HashMap::new(), &empty.batch_job_queues[0].id);
     assert_eq!(queue, known(0));
 
