@@ -94,9 +94,7 @@ impl Seen {
     /// When there is none of this name.
     #[must_use]
     pub fn drops(&self, name: &str) -> u64 {
-        let drops = self.0["coverage"]["drops"].as_array().expect("drops");
-        let drop = drops.iter().find(|drop| drop["name"] == name).unwrap_or_else(|| panic!("no {name}: {drops:?}"));
-        drop["count"].as_u64().expect("a count")
+        crate::short_lived::drops(&self.0, name)
     }
 }
 
