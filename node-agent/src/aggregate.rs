@@ -7,7 +7,7 @@ use crate::{
     collect::Sample,
     host::{runtime::report::Container, shipped::Existing},
     model::{Moment, States},
-    workload::{Activity, Class, Name, Row, activity::to_wire},
+    workload::{Activity, Class, Name, OVERFLOW, Row, activity::to_wire},
 };
 use heartbeat::wire;
 
@@ -109,8 +109,16 @@ fn workload(class: Class, key: &str, row: &Row, sample: &Sample) -> wire::Worklo
         states: sample.measured.states.then(|| states(&row.activity)),
         not_run_ns: (sample.measured.states && row.activity.live_threads > 0 && row.activity.last_ran_boottime_ns > 0)
             .then(|| sample.taken.boottime_ns.saturating_sub(row.activity.last_ran_boottime_ns)),
+        peers: peers(key, sample),
         ..to_wire(&row.activity, sample.measured)
     }
+}
+
+/// Connections that whoever runs in a row's cgroup holds.
+fn peers(key: &str, sample: &Sample) -> Option<u32> {
+    let holding = sample.signals.connected.as_ref()?.holding.as_ref()?;
+    // The row of all that fit no row of their own has no cgroup.
+    if key == OVERFLOW { None } else { holding.peers_of(key) }
 }
 
 fn schedules(existing: &Existing) -> wire::Schedules {

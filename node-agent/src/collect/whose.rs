@@ -2,7 +2,11 @@
 
 use super::{TaskCounters, add::OriginOf};
 use crate::{
-    host::{runtime::Containers, shipped::Shipped, whose::Attribute},
+    host::{
+        runtime::Containers,
+        shipped::Shipped,
+        whose::{Attribute, InCgroup},
+    },
     procfs::{cgroups::Cgroups, process::Identity},
     workload::{Class, Rows, Traits, classify},
 };
@@ -39,14 +43,19 @@ impl Attribute for Known<'_> {
         classify(self.rules, &traits, &mut OriginOf { shipped: &mut *self.shipped, executable })
     }
 
-    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<(String, Class)> {
+    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<InCgroup> {
         let path = self.cgroups.only_path(hierarchy::V2, id)?;
         if !keeps_its_sockets(path, outbound) {
             return None;
         }
         let mut living = self.rows.iter().filter(|(_, key, row)| *key == path && row.activity.live_processes > 0);
         let (class, _, row) = living.next()?;
-        living.next().is_none().then(|| (row.top_command.clone(), class))
+        let command = row.top_command.clone();
+        living.next().is_none().then(|| InCgroup { command, class, path: path.to_owned() })
+    }
+
+    fn path_of_cgroup(&mut self, id: u64) -> Option<String> {
+        self.cgroups.only_path(hierarchy::V2, id).map(str::to_owned)
     }
 }
 

@@ -2,7 +2,7 @@
 //! memory in use.
 
 use super::{
-    connections::ConnectionSampler,
+    connections::{Connected, ConnectionSampler},
     gpu::{self, Bus, Gpus},
     interfaces::Interfaces,
     memory::MemoryPeak,
@@ -20,7 +20,7 @@ use heartbeat::wire;
 pub struct Signals {
     gpus: Gpus,
     interactive_sessions: SessionSampler,
-    inbound_peers: ConnectionSampler,
+    connections: ConnectionSampler,
     interfaces: Interfaces,
     memory: MemoryPeak,
     hidden_host: Option<String>,
@@ -33,10 +33,8 @@ pub struct Seen {
     pub gpus: Vec<wire::Gpu>,
     /// Who sits at a terminal.
     pub interactive_sessions: Option<wire::InteractiveSessions>,
-    /// Who would notice.
-    pub inbound_peers: Option<wire::InboundPeers>,
-    /// With whom data is exchanged.
-    pub peers: Option<wire::Peers>,
+    /// Who would notice, and with whom data is exchanged.
+    pub connected: Option<Connected>,
     /// Most memory in use since the last sample, in bytes.
     pub memory_used_peak_bytes: Option<u64>,
 }
@@ -49,7 +47,7 @@ impl Signals {
         Self {
             gpus: Gpus::start(gpu),
             interactive_sessions: SessionSampler::default(),
-            inbound_peers: ConnectionSampler::default(),
+            connections: ConnectionSampler::default(),
             interfaces: Interfaces::default(),
             memory: MemoryPeak::start(),
             hidden_host,
@@ -63,7 +61,7 @@ impl Signals {
 
     /// Ends the baseline: what its samples cost delays none of the first heartbeat's.
     pub fn begin(&mut self) {
-        self.inbound_peers.forget_cost();
+        self.connections.forget_cost();
     }
 
     /// Which GPUs are on the bus.
@@ -91,12 +89,11 @@ impl Signals {
             return Seen { gpus, memory_used_peak_bytes, ..Seen::default() };
         }
         self.interfaces.state(capabilities);
-        let (inbound_peers, peers) = self.inbound_peers.read(now.unix_ms, classify, capabilities).unzip();
+        let connected = self.connections.read(now.unix_ms, classify, capabilities);
         Seen {
             gpus,
             interactive_sessions: self.interactive_sessions.read(now.unix_ms, capabilities),
-            inbound_peers,
-            peers,
+            connected,
             memory_used_peak_bytes,
         }
     }
@@ -107,8 +104,8 @@ impl Seen {
     pub fn add_to(&self, heartbeat: &mut wire::Heartbeat) {
         heartbeat.gpus.clone_from(&self.gpus);
         heartbeat.interactive_sessions = self.interactive_sessions;
-        heartbeat.inbound_peers.clone_from(&self.inbound_peers);
-        heartbeat.peers.clone_from(&self.peers);
+        heartbeat.inbound_peers = self.connected.as_ref().map(|connected| connected.inbound_peers.clone());
+        heartbeat.peers = self.connected.as_ref().map(|connected| connected.peers.clone());
         if let Some(counters) = &mut heartbeat.counters {
             counters.memory_used_peak_bytes = self.memory_used_peak_bytes;
         }

@@ -7,9 +7,23 @@ pub trait Attribute {
     /// By a process, of which `/proc` shows this.
     fn of_process(&mut self, pid: u32, process: &Identity) -> Class;
 
-    /// In the cgroup of this id in the unified tree, and by which program, if all that runs there is of one class and whatever was opened
+    /// In the cgroup of this id in the unified tree, if all that runs there is of one class and whatever was opened
     /// there stays there; `outbound` tells a connection that was opened there from one that was accepted there.
-    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<(String, Class)>;
+    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<InCgroup>;
+
+    /// The path of the cgroup of this id in the unified tree, whatever runs there.
+    fn path_of_cgroup(&mut self, id: u64) -> Option<String>;
+}
+
+/// Who opened something in a cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCgroup {
+    /// Executable name of the busiest process there.
+    pub command: String,
+    /// Whose work is done there.
+    pub class: Class,
+    /// The cgroup's path.
+    pub path: String,
 }
 
 /// Whoever says that.
@@ -21,7 +35,11 @@ impl<F: FnMut(u32, &Identity) -> Class> Attribute for F {
         self(pid, process)
     }
 
-    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<(String, Class)> {
+    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<InCgroup> {
+        None
+    }
+
+    fn path_of_cgroup(&mut self, _: u64) -> Option<String> {
         None
     }
 }

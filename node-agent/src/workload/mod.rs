@@ -14,4 +14,4 @@ pub mod runs;
 pub use activity::Activity;
 pub use attribute::{Attributed, Name, Names, attribute};
 pub use classify::{Class, Origin, Traits, classify};
-pub use rows::{Row, Rows};
+pub use rows::{OVERFLOW, Row, Rows, row_key};

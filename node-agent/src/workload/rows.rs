@@ -94,7 +94,7 @@ impl Rows {
             }
             None => OVERFLOW,
         };
-        self.rows.entry((class, cut(path))).or_default()
+        self.rows.entry((class, row_key(path))).or_default()
     }
 
     /// Ends a sample: each row gets its caption. A row without news keeps the one it had.
@@ -116,7 +116,7 @@ impl Rows {
     }
 
     fn has_room_for(&mut self, class: Class, path: &str) -> bool {
-        if self.rows.contains_key(&(class, cut(path))) {
+        if self.rows.contains_key(&(class, row_key(path))) {
             return true;
         }
         let named = self.rows.keys().filter(|(_, key)| key != OVERFLOW).count();
@@ -139,9 +139,9 @@ impl Rows {
     }
 }
 
-/// The contract refuses longer names; cgroup paths may have 4,096 bytes. Two paths that differ only behind the cut share
+/// The key of a cgroup's row. The contract refuses longer names; cgroup paths may have 4,096 bytes. Two paths that differ only behind the cut share
 /// a row.
-pub(super) fn cut(path: &str) -> String {
+pub fn row_key(path: &str) -> String {
     let end = (0..=heartbeat::envelope::MAX_NAME_BYTES.min(path.len())).rev().find(|end| path.is_char_boundary(*end));
     path[..end.unwrap_or(0)].to_owned()
 }
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn a_path_of_any_length_fits_the_contract() {
         let long = format!("/{}", "ä".repeat(2_000));
-        assert!(cut(&long).len() <= heartbeat::envelope::MAX_NAME_BYTES);
-        assert_eq!(cut("/short"), "/short");
+        assert!(row_key(&long).len() <= heartbeat::envelope::MAX_NAME_BYTES);
+        assert_eq!(row_key("/short"), "/short");
     }
 
     proptest! {

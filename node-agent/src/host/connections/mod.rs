@@ -33,6 +33,8 @@ use heartbeat::{envelope::MAX_LISTENERS, wire};
 use namespaces::Namespace;
 use owners::{Holder, Opened, Owner, Owners};
 use peers::{Connections, Count, Peers, Spot, foremost, serve_themselves};
+
+pub use peers::Holding;
 use rustix::time::{ClockId, clock_gettime};
 use sockets::{Socket, State};
 use std::{
@@ -73,6 +75,17 @@ struct Sample {
     opened: BTreeMap<u64, Opened>,
 }
 
+/// What one sample comes to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Connected {
+    /// Who would notice.
+    pub inbound_peers: wire::InboundPeers,
+    /// With whom data is exchanged.
+    pub peers: wire::Peers,
+    /// In which cgroups they are held; `None` while one of them may be held anywhere.
+    pub holding: Option<Holding>,
+}
+
 /// Samples listening ports and peers; remembers whom it saw.
 #[derive(Debug, Default)]
 pub struct ConnectionSampler {
@@ -94,7 +107,7 @@ impl ConnectionSampler {
         now_unix_ms: i64,
         classify: &mut Whose<'_>,
         capabilities: &mut Capabilities,
-    ) -> Option<(wire::InboundPeers, wire::Peers)> {
+    ) -> Option<Connected> {
         let sample = match self.sample_or_repeat(now_unix_ms, classify) {
             Ok(sample) => sample,
             Err(error) => {
@@ -122,7 +135,8 @@ impl ConnectionSampler {
         }
         let listeners = |number| sample.ports.get(&number).map(|port| port.inodes.clone()).unwrap_or_default();
         let peers = self.peers.report(&sample.connections, &listeners, &self.owners);
-        Some((self.report(now_unix_ms, &sample.ports), peers))
+        let holding = Holding::of(&sample.connections, &listeners, &self.owners);
+        Some(Connected { inbound_peers: self.report(now_unix_ms, &sample.ports), peers, holding })
     }
 
     /// The next sample is taken, whatever the last one cost.

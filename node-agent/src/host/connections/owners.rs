@@ -10,7 +10,7 @@
 //! alone may still have the right, reads [`MAX_LINKS_AT_FIRST`]. Who is known to hold a socket is asked first.
 
 use crate::{
-    host::whose::Whose,
+    host::whose::{InCgroup, Whose},
     procfs::process::{self, Identity},
     workload::Class,
 };
@@ -47,6 +47,8 @@ pub(super) struct Owner {
     pub(super) class: Class,
     /// Its process id; 0 if only its cgroup is known. Process 1 may keep a socket for the service that it starts.
     pub(super) pid: u32,
+    /// The path of the cgroup that it runs in; `None` if that could not be read.
+    pub(super) cgroup: Option<String>,
 }
 
 /// What is known of a socket's holder.
@@ -67,6 +69,8 @@ pub(super) struct Owners {
     known: HashMap<u64, (Holder, u32)>,
     /// By the cgroup that opened them, for those whose holder is not found.
     by_cgroup: HashMap<u64, Holder>,
+    /// Paths of the cgroups in which those were opened whose holder is still not found, and whether this machine opened the connection.
+    opened_in: HashMap<u64, (String, bool)>,
     /// Links that the next sample may read.
     may_read: usize,
     max_links: usize,
@@ -86,6 +90,7 @@ impl Default for Owners {
         Self {
             known: HashMap::new(),
             by_cgroup: HashMap::new(),
+            opened_in: HashMap::new(),
             may_read: MAX_LINKS_AT_FIRST,
             max_links: MAX_LINKS,
             max_links_per_process: MAX_LINKS_PER_PROCESS,
@@ -170,15 +175,24 @@ impl Owners {
         }
     }
 
+    /// Where a socket was opened whose holder is not known: the cgroup's path, and whether this machine opened the connection.
+    pub(super) fn opened_in(&self, inode: u64) -> Option<(&str, bool)> {
+        self.opened_in.get(&inode).map(|(path, outbound)| (path.as_str(), *outbound))
+    }
+
     /// Takes whoever runs in the cgroup that opened a socket for its holder, where no process has shown it. `opened` names the sockets
     /// with their cgroups, and whether this machine opened the connection.
     pub(super) fn infer(&mut self, opened: impl Iterator<Item = (u64, Opened)>, whose: &mut Whose<'_>) {
         self.by_cgroup.clear();
+        self.opened_in.clear();
         for (inode, Opened { cgroup, outbound }) in opened {
-            if *self.of(inode) == Holder::Unknown
-                && let Some((command, class)) = whose.of_cgroup(cgroup, outbound)
-            {
-                self.by_cgroup.insert(inode, Holder::Process(Owner { command, class, pid: 0 }));
+            if *self.of(inode) != Holder::Unknown {
+                continue;
+            }
+            if let Some(InCgroup { command, class, path }) = whose.of_cgroup(cgroup, outbound) {
+                self.by_cgroup.insert(inode, Holder::Process(Owner { command, class, pid: 0, cgroup: Some(path) }));
+            } else if let Some(path) = whose.path_of_cgroup(cgroup) {
+                self.opened_in.insert(inode, (path, outbound));
             }
         }
     }
@@ -226,7 +240,7 @@ fn held(proc: &Path, pid: u32, most: usize, missing: &HashSet<u64>, links: &mut 
 fn owner(proc: &Path, pid: u32, classify: &mut Whose<'_>) -> Option<Owner> {
     let identity = Identity::read(proc, pid).ok()?;
     let class = classify.of_process(pid, &identity);
-    Some(Owner { command: identity.name, class, pid })
+    Some(Owner { command: identity.name, class, pid, cgroup: identity.cgroup_path })
 }
 
 #[cfg(test)]

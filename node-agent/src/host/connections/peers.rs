@@ -10,7 +10,7 @@
 //! Memory: the inodes of at most [`MAX_ASKED`] connections. Beyond these a connection counts, and whose it is stays unspecified.
 
 use super::owners::{Holder, Owner, Owners};
-use crate::workload::Class;
+use crate::workload::{Class, row_key};
 use heartbeat::{envelope::MAX_PEER_GROUPS, wire};
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -90,6 +90,66 @@ impl Connections {
         self.single.values().flatten().map(|(inode, _)| *inode)
     }
 }
+
+/// In which cgroups connections are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// How many peers each cgroup has, by the key of its row. What the kernel itself holds is in none.
+    peers: BTreeMap<String, u32>,
+    /// Some were accepted for whoever is started for them, who may be a service or a session.
+    is_handed_on: bool,
+}
+
+impl Holding {
+    /// Of these connections; `None` while there is one that may be held anywhere. Of several programs that listen at one port each may have its peers.
+    pub(super) fn of(connections: &Connections, listeners: &dyn Fn(u16) -> Vec<u64>, owners: &Owners) -> Option<Self> {
+        let mut holding = Self::default();
+        for (inode, count) in connections.single.values().flatten().filter(|(_, count)| count.peers > 0) {
+            holding.add(*inode, count.peers, owners)?;
+        }
+        for (spot, count) in connections.beyond.iter().filter(|(_, count)| count.peers > 0) {
+            let is_inbound = spot.protocol == wire::Protocol::Tcp && !spot.outbound;
+            let inodes = if is_inbound { listeners(spot.port) } else { Vec::new() };
+            if inodes.is_empty() {
+                return None;
+            }
+            for inode in inodes {
+                holding.add(inode, count.peers, owners)?;
+            }
+        }
+        Some(holding)
+    }
+
+    fn add(&mut self, inode: u64, peers: u32, owners: &Owners) -> Option<()> {
+        let path = match owners.of(inode) {
+            Holder::Process(owner) => owner.cgroup.as_deref()?,
+            Holder::Kernel => return Some(()),
+            Holder::Unknown => match owners.opened_in(inode)? {
+                // The root is where the unified tree says nothing, and process 1 opens connections for nobody that is known.
+                ("/", _) | (INIT, true) => return None,
+                (path, outbound) => {
+                    self.is_handed_on |= !outbound;
+                    path
+                }
+            },
+        };
+        let sum = self.peers.entry(row_key(path)).or_default();
+        *sum = sum.saturating_add(peers);
+        Some(())
+    }
+
+    /// Peers of whoever runs in the cgroup of a row; `None` where somebody may have been handed one.
+    #[must_use]
+    pub fn peers_of(&self, key: &str) -> Option<u32> {
+        let may_be_handed = key.starts_with(SESSIONS) || key.split('/').any(|part| part.ends_with(SERVICE));
+        (!(self.is_handed_on && may_be_handed)).then(|| self.peers.get(key).copied().unwrap_or(0))
+    }
+}
+
+/// Where process 1 runs.
+const INIT: &str = "/init.scope";
+const SESSIONS: &str = "/user.slice/";
+const SERVICE: &str = ".service";
 
 impl Peers {
     /// The groups. `listeners` are the inodes of what listens at a TCP port.

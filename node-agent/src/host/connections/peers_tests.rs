@@ -1,7 +1,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::procfs::process::Identity;
+use crate::{
+    host::{
+        connections::owners::Opened,
+        whose::{Attribute, InCgroup},
+    },
+    procfs::process::Identity,
+};
 use std::{collections::HashSet, fs, os::unix::fs::symlink};
 
 const TCP: wire::Protocol = wire::Protocol::Tcp;
@@ -145,4 +151,60 @@ fn no_more_than_a_bounded_number_of_sockets_is_asked_for() {
     let total: u32 = report.groups.iter().map(|group| group.peers).sum();
     assert_eq!((report.groups.len(), total), (64, 64 * 100));
     assert!(report.groups.iter().all(|group| group.class() == wire::Class::Unspecified));
+}
+
+/// Cgroups by their ids, in which nobody is known to run alone.
+struct Tree(&'static [(u64, &'static str)]);
+
+impl Attribute for Tree {
+    fn of_process(&mut self, _: u32, _: &Identity) -> Class {
+        Class::Workload
+    }
+
+    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<InCgroup> {
+        None
+    }
+
+    fn path_of_cgroup(&mut self, id: u64) -> Option<String> {
+        self.0.iter().find(|(one, _)| *one == id).map(|(_, path)| (*path).to_owned())
+    }
+}
+
+#[test]
+fn a_connection_is_held_where_it_was_opened_unless_it_may_have_been_handed_on() {
+    const JOB: &str = "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0";
+    const SESSION: &str = "/user.slice/user-0.slice/session-1.scope";
+    const SERVER: &str = "/system.slice/server.service";
+    let mut tree = Tree(&[(1, "/"), (2, "/init.scope"), (3, "/system.slice/ssh.service"), (4, JOB), (5, SERVER)]);
+    let mut holding = |opened: &[(u64, u64, bool)]| {
+        let mut owners = Owners::default();
+        let inferred =
+            opened.iter().map(|(inode, cgroup, outbound)| (*inode, Opened { cgroup: *cgroup, outbound: *outbound }));
+        owners.infer(inferred, &mut tree);
+        let mut connections = Connections::default();
+        for (inode, _, outbound) in opened {
+            connections.add(Spot { protocol: TCP, port: 9, outbound: *outbound }, *inode, false, at(1, None));
+        }
+        Holding::of(&connections, &|_| Vec::new(), &owners)
+    };
+    let told =
+        |holding: Option<Holding>| holding.map(|holding| [JOB, SESSION, SERVER].map(|key| holding.peers_of(key)));
+    assert_eq!(told(holding(&[])), Some([Some(0); 3]));
+    assert_eq!(told(holding(&[(70, 4, true), (71, 4, true), (72, 5, true)])), Some([Some(2), Some(0), Some(1)]));
+    // What ssh accepted a session may hold, and what process 1 did any service; no job.
+    for accepts in [2, 3] {
+        assert_eq!(told(holding(&[(70, accepts, false)])), Some([Some(0), None, None]), "{accepts}");
+    }
+    assert_eq!(told(holding(&[(70, 4, false)])), Some([Some(1), None, None]));
+    for anywhere in [(70, 1, true), (70, 1, false), (70, 2, true), (70, 9, true)] {
+        assert_eq!(told(holding(&[anywhere])), None, "{anywhere:?}");
+    }
+    // Of those that a listener holds its own place counts; where nobody listens they may be held anywhere.
+    let mut connections = Connections::default();
+    connections.add(Spot { protocol: TCP, port: 80, outbound: false }, 0, true, at(3, None));
+    let mut owners = Owners::default();
+    owners.infer([(60, Opened { cgroup: 4, outbound: false })].into_iter(), &mut tree);
+    let of = |listeners: Vec<u64>| Holding::of(&connections, &|_| listeners.clone(), &owners);
+    assert_eq!(of(vec![60]).and_then(|holding| holding.peers_of(JOB)), Some(3));
+    assert_eq!((of(Vec::new()), of(vec![61])), (None, None));
 }

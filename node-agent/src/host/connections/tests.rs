@@ -93,7 +93,7 @@ fn a_port_is_named_by_its_program_and_the_agents_own_is_left_out() {
     let private = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = |server: &TcpListener| u32::from(server.local_addr().unwrap().port());
     let listed = |sampler: &mut ConnectionSampler, classify: &mut Whose<'_>| {
-        let (report, _) = sampler.read(1, classify, &mut Capabilities::default()).unwrap();
+        let report = sampler.read(1, classify, &mut Capabilities::default()).unwrap().inbound_peers;
         let mut found = report.listeners.into_iter();
         assert!(!found.clone().any(|listener| listener.port == number(&private)), "loopback calls from nowhere");
         found.find(|listener| listener.port == number(&server))

@@ -34,7 +34,7 @@ fn run(id: &str, run: &Run, tasks: Vec<wire::Task>, measured: Measured) -> wire:
         id: id.to_owned(),
         engine: run.engine.clone(),
         pipeline: run.pipeline.clone(),
-        workload: super::super::rows::cut(&run.workload),
+        workload: super::super::row_key(&run.workload),
         started_boottime_ns: run.started_ns,
         ended_boottime_ns: run.ended_ns,
         wait_status: run.wait_status.filter(|_| run.ended_ns.is_some()),
