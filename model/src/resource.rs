@@ -29,11 +29,13 @@ pub enum ResourceKind {
     EcsContainerInstance,
     /// The containers of one attempt of a job, or of one copy of a service.
     EcsTask,
+    /// Processes that belong together on one machine, and that no provider names.
+    Workload,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Instance,
         Self::Node,
         Self::Volume,
@@ -45,6 +47,7 @@ impl ResourceKind {
         Self::BatchJob,
         Self::EcsContainerInstance,
         Self::EcsTask,
+        Self::Workload,
     ];
 
     /// The word for it, everywhere but in a key.
@@ -62,6 +65,7 @@ impl ResourceKind {
             Self::BatchJob => "batch_job",
             Self::EcsContainerInstance => "ecs_container_instance",
             Self::EcsTask => "ecs_task",
+            Self::Workload => "workload",
         }
     }
 
@@ -86,6 +90,7 @@ impl ResourceKind {
             Self::BatchJob => ("Batch job", "Batch jobs"),
             Self::EcsContainerInstance => ("ECS container instance", "ECS container instances"),
             Self::EcsTask => ("ECS task", "ECS tasks"),
+            Self::Workload => ("workload", "workloads"),
         }
     }
 }
@@ -128,6 +133,7 @@ const fn word(provider: Provider, kind: ResourceKind) -> &'static str {
         (ResourceKind::BatchJob, _) => "job",
         (ResourceKind::EcsContainerInstance, _) => "container-instance",
         (ResourceKind::EcsTask, _) => "task",
+        (ResourceKind::Workload, _) => "workload",
     }
 }
 

@@ -129,6 +129,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("lost") => ("lost", "jobs"),
         Some("starting") => ("slowly starting", "jobs"),
         Some("straggling") => ("straggling", "jobs"),
+        Some("stuck") => ("stuck", "jobs"),
         _ => ("wasteful", "machines"),
     };
     let whose = whose(first);

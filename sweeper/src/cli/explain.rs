@@ -133,6 +133,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::LostJob => "has been without its containers for",
         Class::StartingJob => "has been starting for",
         Class::StragglingJob => "has run behind all others of its array for",
+        Class::StuckJob => "has made no progress for",
     };
     let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
         format!("{} ", plain(&finding.resource.to_string()))
@@ -201,6 +202,10 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
         Evidence::Leftover(_) => {
             heading(out, "Why left over");
             list(out, &[finding.why()]);
+        }
+        Evidence::Work(_) => {
+            heading(out, "Why stuck");
+            list(out, &[plain(&finding.why())]);
         }
         Evidence::Batch(_) => {
             heading(out, "Why waste");

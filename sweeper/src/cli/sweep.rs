@@ -157,7 +157,10 @@ const SILENT: &str = "Silent: they run, and their agent is heard no more";
 /// Above what AWS Batch keeps waiting or ready.
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
-/// Findings as they are shown together: idle machines, without a heading; those whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
+/// Above work that makes no progress.
+const STUCK: &str = "Stuck: jobs and tasks that make no progress";
+
+/// Findings as they are shown together: idle machines, without a heading; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
     let of = |heading: Option<&'static str>| {
         let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
@@ -167,7 +170,7 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
+    [None, Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
 }
 
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
@@ -179,6 +182,7 @@ fn heading_of(finding: &FindingLine) -> Option<&'static str> {
             FoundOn::Machine => None,
             FoundOn::Leftover => Some(LEFT),
             FoundOn::Batch => Some(BATCH),
+            FoundOn::Work => Some(STUCK),
         },
         None => None,
     }
@@ -193,7 +197,7 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
     let lasts = match findings.first().and_then(heading_of) {
         Some(QUIET) => "QUIET FOR",
         Some(SILENT) => "SILENT FOR",
-        Some(BATCH) => "FOR",
+        Some(BATCH | STUCK) => "FOR",
         Some(_) => "UNUSED FOR",
         None => "IDLE FOR",
     };

@@ -170,6 +170,9 @@ pub struct VerdictConfig {
     /// A session with a terminal waits so long after its last input, and its node is not idle.
     #[serde(with = "duration")]
     pub interactive_after: Duration,
+    /// A job, or a task of a run, no process of which has run for so long is stuck.
+    #[serde(with = "duration")]
+    pub stuck_after: Duration,
     /// How far back heartbeats are read.
     #[serde(with = "duration")]
     pub lookback: Duration,
@@ -220,6 +223,7 @@ impl Default for VerdictConfig {
             idle_after: Duration::from_secs(1_800),
             gpu_idle_after: Duration::from_secs(900),
             interactive_after: Duration::from_secs(7_200),
+            stuck_after: Duration::from_secs(1_800),
             lookback: Duration::from_secs(4 * 3_600),
             workload_cpu_threshold_ns_per_s: 2_000_000,
             disk_threshold_bytes_per_s: 4_096,

@@ -30,11 +30,13 @@ pub enum Class {
     StartingJob,
     /// The last child of an array, which runs for much longer than all others did.
     StragglingJob,
+    /// A job, or a task of a run, that makes no progress.
+    StuckJob,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::UnattachedVolume,
@@ -47,19 +49,22 @@ impl Class {
         Self::LostJob,
         Self::StartingJob,
         Self::StragglingJob,
+        Self::StuckJob,
     ];
 
-    /// The class that says more of the same resource: while a finding of it is open, none of this class opens.
+    /// The classes that say more of the same resource: while a finding of one of them is open, none of this class opens.
     #[must_use]
-    pub fn yields_to(self) -> Option<Self> {
+    pub fn yields_to(self) -> &'static [Self] {
         match self {
             // What its agent proved before it fell silent stands.
-            Self::QuietInstance => Some(Self::IdleNode),
+            Self::QuietInstance => &[Self::IdleNode],
             // A machine that no job can reach is idle, and this says why.
-            Self::IdleNode => Some(Self::UnregisteredWorker),
+            Self::IdleNode => &[Self::UnregisteredWorker],
             // A job whose containers are gone will not get beyond starting.
-            Self::StartingJob | Self::StragglingJob => Some(Self::LostJob),
-            _ => None,
+            Self::StartingJob => &[Self::LostJob],
+            // That it does nothing says why it takes long.
+            Self::StragglingJob => &[Self::StuckJob, Self::LostJob],
+            _ => &[],
         }
     }
 
@@ -72,6 +77,7 @@ impl Class {
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
             }
+            Self::StuckJob => FoundOn::Work,
         }
     }
 
@@ -91,6 +97,7 @@ impl Class {
             Self::LostJob => "lost_job",
             Self::StartingJob => "starting_job",
             Self::StragglingJob => "straggling_job",
+            Self::StuckJob => "stuck_job",
         }
     }
 
@@ -111,4 +118,6 @@ pub enum FoundOn {
     Leftover,
     /// Jobs, queues and compute environments of AWS Batch.
     Batch,
+    /// Jobs of AWS Batch and tasks of runs, by what the agent sees of their processes.
+    Work,
 }

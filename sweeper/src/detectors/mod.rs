@@ -17,6 +17,7 @@ mod silent_agent;
 mod starting_job;
 mod stopped_instance;
 mod straggling_job;
+mod stuck_job;
 mod unattached_volume;
 mod unregistered_worker;
 mod unused_address;
@@ -27,8 +28,12 @@ use crate::{
     pricing::Cost,
     snapshot::{
         BatchInputs, BatchResource, Inputs, Leftover, LeftoverInputs, Machine, MachineInputs, Snapshot, SnapshotPart,
+        Work as Job, WorkInputs,
     },
-    verdict::{Judgement, judge},
+    verdict::{
+        Judgement, judge,
+        work::{self, WorkJudgement},
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, ResourceKind};
@@ -53,6 +58,8 @@ pub enum On<'a> {
     Leftover(&'a Leftover),
     /// What AWS Batch runs, keeps waiting or keeps ready.
     Batch(&'a BatchResource),
+    /// Work that should finish.
+    Work(&'a Job),
 }
 
 impl<'a> On<'a> {
@@ -63,6 +70,7 @@ impl<'a> On<'a> {
             Self::Machine(machine) => &machine.subject.id,
             Self::Leftover(leftover) => &leftover.id,
             Self::Batch(resource) => &resource.id,
+            Self::Work(job) => &job.id,
         }
     }
 
@@ -73,6 +81,7 @@ impl<'a> On<'a> {
             Self::Machine(machine) => &machine.cost,
             Self::Leftover(leftover) => &leftover.cost,
             Self::Batch(resource) => &resource.cost,
+            Self::Work(job) => &job.cost,
         }
     }
 
@@ -83,6 +92,7 @@ impl<'a> On<'a> {
             Self::Machine(machine) => Inputs::Machine(Box::new(machine.inputs.clone())),
             Self::Leftover(leftover) => Inputs::Leftover(leftover.inputs.clone()),
             Self::Batch(resource) => Inputs::Batch(Box::new(resource.inputs.clone())),
+            Self::Work(job) => Inputs::Work(Box::new(job.inputs.clone())),
         }
     }
 
@@ -93,6 +103,7 @@ impl<'a> On<'a> {
             Self::Machine(machine) => machine.inputs.presence.was_asked(),
             Self::Leftover(leftover) => leftover.inputs.was_asked(),
             Self::Batch(resource) => resource.inputs.was_asked(),
+            Self::Work(job) => job.inputs.was_asked(),
         }
     }
 }
@@ -150,10 +161,12 @@ enum Of {
     Leftover(ResourceKind, fn(&LeftoverInputs) -> Answer),
     /// What is AWS Batch's, of one kind.
     Batch(ResourceKind, fn(&BatchInputs) -> Answer),
+    /// Work that should finish.
+    Work(fn(&WorkInputs, &WorkJudgement) -> Answer),
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 12] = [
+const DETECTORS: [Detector; 13] = [
     quiet_instance::DETECTOR,
     idle_node::DETECTOR,
     unregistered_worker::DETECTOR,
@@ -165,6 +178,7 @@ const DETECTORS: [Detector; 12] = [
     held_capacity::DETECTOR,
     starting_job::DETECTOR,
     straggling_job::DETECTOR,
+    stuck_job::DETECTOR,
     lost_job::DETECTOR,
 ];
 
@@ -208,7 +222,14 @@ pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
             Some(Detection { class: detector.class, on: On::Batch(resource), answer })
         })
     });
-    machines.chain(leftovers).chain(batch)
+    let work = snapshot.work.iter().flat_map(|job| {
+        DETECTORS.iter().filter_map(move |detector| {
+            let Of::Work(decide) = detector.answer else { return None };
+            let answer = of_work(detector, decide, &job.inputs, &job.judgement);
+            Some(Detection { class: detector.class, on: On::Work(job), answer })
+        })
+    });
+    machines.chain(leftovers).chain(batch).chain(work)
 }
 
 /// What one class's detector says of a machine. `judgement` is that of the inputs' case, which is judged once for all classes.
@@ -230,6 +251,15 @@ fn of_leftover(detector: &Detector, decide: fn(&LeftoverInputs) -> Answer, input
 fn of_batch(detector: &Detector, decide: fn(&BatchInputs) -> Answer, inputs: &BatchInputs) -> Answer {
     let refuted = batch::refutes(inputs);
     refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
+}
+
+fn of_work(
+    detector: &Detector,
+    decide: fn(&WorkInputs, &WorkJudgement) -> Answer,
+    inputs: &WorkInputs,
+    judgement: &WorkJudgement,
+) -> Answer {
+    detector.unless_it_lacks(&inputs.failed, decide(inputs, judgement))
 }
 
 /// So many seconds; more than there can be are as good as for ever.
@@ -256,6 +286,7 @@ pub fn replay(class: Class, inputs: &Inputs) -> Answer {
         (Of::Machine(decide), Inputs::Machine(inputs)) => of_machine(detector, decide, inputs, &judge(&inputs.case)),
         (Of::Leftover(_, decide), Inputs::Leftover(inputs)) => of_leftover(detector, decide, inputs),
         (Of::Batch(_, decide), Inputs::Batch(inputs)) => of_batch(detector, decide, inputs),
+        (Of::Work(decide), Inputs::Work(inputs)) => of_work(detector, decide, inputs, &work::judge(&inputs.work)),
         // No class has inputs of another kind.
         _ => Answer::NotKnown,
     }

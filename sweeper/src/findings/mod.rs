@@ -14,8 +14,8 @@ use crate::{
     detectors::Class,
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::{BatchInputs, LeftoverInputs, QuietCase, Thing},
-    verdict::{Case, Judgement},
+    snapshot::{BatchInputs, LeftoverInputs, QuietCase, Thing, WorkInputs},
+    verdict::{Case, Judgement, work::WorkJudgement},
 };
 use jiff::Timestamp;
 use model::ResourceKey;
@@ -114,6 +114,8 @@ pub enum Evidence {
     Leftover(LeftoverEvidence),
     /// On what is AWS Batch's.
     Batch(Box<BatchEvidence>),
+    /// On work that should finish.
+    Work(Box<WorkEvidence>),
 }
 
 /// What the verdict on a machine rests on, without the single observations.
@@ -146,6 +148,17 @@ pub struct BatchEvidence {
     pub thing: Option<Thing>,
     /// How it was listed.
     pub batch: BatchInputs,
+}
+
+/// What is known of work that should finish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkEvidence {
+    /// What it is, and whose; none if that is not known any more.
+    pub thing: Option<Thing>,
+    /// What the judgement depends on.
+    pub job: WorkInputs,
+    /// The judgement.
+    pub judged: WorkJudgement,
 }
 
 /// What a provider said of a machine, as far as people want to read it in a finding.
@@ -187,7 +200,7 @@ impl Evidence {
     pub fn of_machine(&self) -> Option<&MachineEvidence> {
         match self {
             Self::Machine(evidence) => Some(evidence),
-            Self::Leftover(_) | Self::Batch(_) => None,
+            Self::Leftover(_) | Self::Batch(_) | Self::Work(_) => None,
         }
     }
 
@@ -204,6 +217,7 @@ impl Evidence {
             Self::Machine(_) => None,
             Self::Leftover(evidence) => evidence.thing.as_ref(),
             Self::Batch(evidence) => evidence.thing.as_ref(),
+            Self::Work(evidence) => evidence.thing.as_ref(),
         }
     }
 
@@ -215,6 +229,7 @@ impl Evidence {
                 Some(metrics) => Some(metrics.seen.until),
                 None => Timestamp::from_millisecond(evidence.case.node.as_ref()?.last_heartbeat_unix_ms).ok(),
             },
+            Self::Work(evidence) => Timestamp::from_millisecond(evidence.job.work.end.as_ref()?.end_unix_ms).ok(),
             Self::Leftover(_) | Self::Batch(_) => None,
         }
     }
@@ -224,6 +239,7 @@ impl Evidence {
     pub fn was_listed(&self) -> bool {
         match self {
             Self::Machine(evidence) => evidence.machine.is_some(),
+            Self::Work(evidence) => evidence.job.was_asked(),
             Self::Leftover(_) | Self::Batch(_) => true,
         }
     }
@@ -252,7 +268,9 @@ impl Finding {
                 let machine = evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
                 machine.or_else(|| evidence.case.node.as_ref().map(|node| node.hostname.as_str()))
             }
-            Evidence::Leftover(_) | Evidence::Batch(_) => self.evidence.thing().and_then(|thing| thing.name.as_deref()),
+            Evidence::Leftover(_) | Evidence::Batch(_) | Evidence::Work(_) => {
+                self.evidence.thing().and_then(|thing| thing.name.as_deref())
+            }
         };
         name.filter(|name| !name.is_empty())
     }

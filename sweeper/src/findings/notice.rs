@@ -4,7 +4,7 @@ use super::{Evidence, Finding, Status};
 use crate::{
     detectors::Class,
     pricing::Cost,
-    verdict::{Decision, words},
+    verdict::{Decision, words, work::Contract},
 };
 use model::{Provider, ResourceKey};
 use notifier::message::{Ended, Ending, FindingNotice, end_headline, headline};
@@ -91,7 +91,7 @@ fn evidence(evidence: &Evidence) -> Vec<String> {
             (None, Decision::AllQuiet { total, .. }) => words::counters(total, &machine.case),
             (None, _) => Vec::new(),
         },
-        Evidence::Leftover(_) | Evidence::Batch(_) => Vec::new(),
+        Evidence::Leftover(_) | Evidence::Batch(_) | Evidence::Work(_) => Vec::new(),
     }
 }
 
@@ -114,6 +114,7 @@ fn state(finding: &Finding) -> &'static str {
         Class::LostJob => "lost",
         Class::StartingJob => "starting",
         Class::StragglingJob => "straggling",
+        Class::StuckJob => "stuck",
     }
 }
 
@@ -122,6 +123,11 @@ fn kind(finding: &Finding) -> String {
         Some(described) => format!("{what}, {described}"),
         None => what.to_owned(),
     };
+    if let Evidence::Work(evidence) = &finding.evidence
+        && matches!(evidence.job.work.contract, Contract::RunTask { .. })
+    {
+        return evidence.job.work.contract.what();
+    }
     let Evidence::Machine(evidence) = &finding.evidence else {
         return described(match (finding.class, finding.resource.provider) {
             (Class::UnusedAddress, Provider::Aws) => "Elastic IP address",
@@ -130,7 +136,7 @@ fn kind(finding: &Finding) -> String {
             (Class::StoppedInstance, _) => "EC2 instance",
             (Class::BlockedQueue, _) => "AWS Batch queue",
             (Class::HeldCapacity, _) => "AWS Batch compute environment",
-            (Class::LostJob | Class::StartingJob | Class::StragglingJob, _) => "AWS Batch job",
+            (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::StuckJob, _) => "AWS Batch job",
             (_, Provider::Gcp) => "disk",
             (_, _) => "EBS volume",
         });

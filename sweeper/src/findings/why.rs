@@ -4,7 +4,7 @@ use super::{BatchEvidence, Evidence, Finding, LeftoverEvidence};
 use crate::{
     detectors::Class,
     snapshot::{BatchState, EnvironmentState, JobState, QueueJobs, QueueState, Siblings, TaskState},
-    verdict::words,
+    verdict::{words, work::decision},
 };
 use jiff::Timestamp;
 
@@ -28,6 +28,7 @@ impl Finding {
             },
             Evidence::Leftover(evidence) => left_over(self.class, evidence),
             Evidence::Batch(evidence) => of_batch(self.class, evidence),
+            Evidence::Work(evidence) => decision(&evidence.judged, &evidence.job.work),
         }
     }
 }

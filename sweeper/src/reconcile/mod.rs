@@ -15,6 +15,7 @@ use crate::{
     detectors::{Detection, On},
     findings::{
         BatchEvidence, Evidence, Finding, FindingId, LeftoverEvidence, Machine, MachineEvidence, Recorded, Status,
+        WorkEvidence,
     },
     verdict::Case,
 };
@@ -131,6 +132,11 @@ impl Decided<'_> {
             On::Batch(resource) => Evidence::Batch(Box::new(BatchEvidence {
                 thing: resource.thing.clone(),
                 batch: resource.inputs.clone(),
+            })),
+            On::Work(job) => Evidence::Work(Box::new(WorkEvidence {
+                thing: job.thing.clone(),
+                job: job.inputs.clone(),
+                judged: job.judgement.clone(),
             })),
         }
     }
@@ -288,6 +294,9 @@ impl Decided<'_> {
             }
             (Evidence::Leftover(before), Evidence::Leftover(now)) => before.thing != now.thing,
             (Evidence::Batch(before), Evidence::Batch(now)) => before.thing != now.thing,
+            (Evidence::Work(before), Evidence::Work(now)) => {
+                before.thing != now.thing || before.job.machine != now.job.machine
+            }
             _ => true,
         };
         let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());

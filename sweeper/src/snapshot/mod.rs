@@ -8,6 +8,7 @@ mod batch;
 mod leftover;
 mod machine;
 mod metrics;
+mod work;
 mod worker;
 
 pub use batch::{
@@ -20,6 +21,7 @@ pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join
 #[cfg(test)]
 pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
+pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
 pub use worker::{Worker, Workers};
 
 use crate::{
@@ -43,6 +45,8 @@ pub struct Snapshot {
     pub leftovers: Vec<Leftover>,
     /// What AWS Batch runs, keeps waiting and keeps ready, priced, in the order of their keys.
     pub batch: Vec<BatchResource>,
+    /// Work that should finish, as the agents see it, priced, in the order of its keys.
+    pub work: Vec<Work>,
     /// Prices of what is billed by its amount, or why they are not known.
     pub prices: UnitPrices,
 }
@@ -81,6 +85,8 @@ pub enum Inputs {
     Leftover(LeftoverInputs),
     /// On what is AWS Batch's.
     Batch(Box<BatchInputs>),
+    /// On work that should finish.
+    Work(Box<WorkInputs>),
 }
 
 impl Inputs {
@@ -91,6 +97,7 @@ impl Inputs {
             Self::Machine(inputs) => inputs.presence.was_asked(),
             Self::Leftover(inputs) => inputs.was_asked(),
             Self::Batch(inputs) => inputs.was_asked(),
+            Self::Work(inputs) => inputs.was_asked(),
         }
     }
 }

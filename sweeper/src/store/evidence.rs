@@ -6,7 +6,7 @@ use crate::{
     findings::FindingId,
     pricing::Cost,
     reconcile::{Before, Change, EventKind, Record},
-    snapshot::{BatchInputs, Inputs, LeftoverInputs, MachineInputs},
+    snapshot::{BatchInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{
@@ -64,6 +64,11 @@ enum Form {
         before: Option<Before>,
         cost: Cost,
     },
+    WorkV1 {
+        inputs: Box<WorkInputs>,
+        before: Option<Before>,
+        cost: Cost,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,6 +86,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
         Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
+        Inputs::Work(inputs) => Form::WorkV1 { inputs, before, cost },
     };
     let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
     let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
@@ -108,6 +114,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
         Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
         Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
         Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),
+        Form::WorkV1 { inputs, before, cost } => (Inputs::Work(inputs), before, cost, None),
     };
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
     let Conclusion { change, proposal } = conclusion;

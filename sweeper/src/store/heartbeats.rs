@@ -9,7 +9,7 @@ use heartbeat::{
     wire::{Heartbeat, Source},
 };
 use jiff::Timestamp;
-use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _};
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _, Select};
 
 /// One heartbeat as it was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,28 +31,55 @@ impl Store {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<StoredHeartbeat>, StoreError> {
-        let rows: Vec<(String, i64, Vec<u8>)> = row::Entity::find()
-            .select_only()
-            .columns([row::Column::BootId, row::Column::Sequence, row::Column::Message])
-            .filter(row::Column::NodeId.eq(node_id.to_string()))
-            .filter(row::Column::EndUnixMs.gte(to_unix_ms(from)))
-            .filter(row::Column::EndUnixMs.lt(to_unix_ms(to)))
+        let rows: Vec<Columns> = of_node(node_id, from, to)
             .order_by_asc(row::Column::EndUnixMs)
             .order_by_asc(row::Column::EndBoottimeNs)
             .into_tuple()
             .all(&self.connection)
             .await
             .doing("read heartbeats")?;
-        rows.into_iter()
-            .map(|(boot_id, sequence, message)| {
-                let damaged = |reason: String| corrupt(format!("heartbeat {sequence} of {node_id}"), reason);
-                Ok(StoredHeartbeat {
-                    boot_id: boot_id.parse().map_err(|error: heartbeat::IdentityError| damaged(error.to_string()))?,
-                    heartbeat: heartbeat::unpack_one(&message).map_err(|error| damaged(error.to_string()))?,
-                })
-            })
-            .collect()
+        rows.into_iter().map(|columns| unpack(node_id, columns)).collect()
     }
+
+    /// A node's newest heartbeat whose interval ended from `from` on and before `to`.
+    ///
+    /// # Errors
+    /// As [`Store::heartbeats`].
+    pub async fn newest_heartbeat(
+        &self,
+        node_id: &NodeId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Option<StoredHeartbeat>, StoreError> {
+        let columns: Option<Columns> = of_node(node_id, from, to)
+            .order_by_desc(row::Column::EndUnixMs)
+            .order_by_desc(row::Column::EndBoottimeNs)
+            .into_tuple()
+            .one(&self.connection)
+            .await
+            .doing("read a node's newest heartbeat")?;
+        columns.map(|columns| unpack(node_id, columns)).transpose()
+    }
+}
+
+/// Boot, sequence and message of one.
+type Columns = (String, i64, Vec<u8>);
+
+fn of_node(node_id: &NodeId, from: Timestamp, to: Timestamp) -> Select<row::Entity> {
+    row::Entity::find()
+        .select_only()
+        .columns([row::Column::BootId, row::Column::Sequence, row::Column::Message])
+        .filter(row::Column::NodeId.eq(node_id.to_string()))
+        .filter(row::Column::EndUnixMs.gte(to_unix_ms(from)))
+        .filter(row::Column::EndUnixMs.lt(to_unix_ms(to)))
+}
+
+fn unpack(node_id: &NodeId, (boot_id, sequence, message): Columns) -> Result<StoredHeartbeat, StoreError> {
+    let damaged = |reason: String| corrupt(format!("heartbeat {sequence} of {node_id}"), reason);
+    Ok(StoredHeartbeat {
+        boot_id: boot_id.parse().map_err(|error: heartbeat::IdentityError| damaged(error.to_string()))?,
+        heartbeat: heartbeat::unpack_one(&message).map_err(|error| damaged(error.to_string()))?,
+    })
 }
 
 /// One heartbeat as it is stored.

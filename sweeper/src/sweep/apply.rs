@@ -227,6 +227,9 @@ const SILENT: &str = "nobody knows what it does since its agent fell silent: sta
 /// Why no plan is made of what is AWS Batch's.
 const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
 
+/// Why no plan is made of work that is stuck.
+const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
+
 /// Decides what becomes of each finding: step by step, as they are asked for.
 fn decide(
     context: &Context,
@@ -239,7 +242,7 @@ fn decide(
         let Detection { class, on, .. } = detection;
         let id = on.resource();
         let existing = open.remove(&(class, id.clone()));
-        let yields = class.yields_to().is_some_and(|other| open.contains_key(&(other, id.clone())));
+        let yields = class.yields_to().iter().any(|other| open.contains_key(&(*other, id.clone())));
         // Where nothing was found and nothing is, there is nothing to reconcile.
         let is_found = matches!(detection.answer, Answer::Confirmed { .. }) && !yields;
         if existing.is_none() && !is_found {
@@ -253,6 +256,7 @@ fn decide(
             On::Machine(machine) => machine,
             On::Leftover(_) => return never(existing, LEFT),
             On::Batch(_) => return never(existing, BATCH),
+            On::Work(_) => return never(existing, STUCK),
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
         let planning = match class {

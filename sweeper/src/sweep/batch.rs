@@ -20,20 +20,19 @@ use std::{collections::HashMap, time::Duration};
 /// Everything of it that may be waste, or that an open finding names.
 pub(super) async fn read(
     context: &Context,
-    inventory: &Inventory,
+    (inventory, known): (&Inventory, &Known<'_>),
     machines: &[Machine],
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<BatchResource>, SweepError> {
-    let known = Known::of(inventory);
-    let history = history(&context.store, inventory, &known).await?;
+    let history = history(&context.store, inventory, known).await?;
     let named = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Batch);
     let named = named.map(|finding| &finding.resource);
-    let mut resources = batch_resources(inventory, &known, named, &history, now, policy(&context.config));
+    let mut resources = batch_resources(inventory, known, named, &history, now, policy(&context.config));
     let costs: HashMap<&ResourceKey, &Cost> =
         machines.iter().map(|machine| (&machine.subject.id, &machine.cost)).collect();
     for resource in &mut resources {
-        resource.cost = batch_cost(inventory, &known, &costs, &resource.id);
+        resource.cost = batch_cost(inventory, known, &costs, &resource.id);
     }
     Ok(resources)
 }

@@ -21,6 +21,7 @@ mod run;
 mod schedule;
 mod status;
 mod timetable;
+mod work;
 
 pub use lease::owner;
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, WhyNot};
@@ -39,8 +40,8 @@ use crate::{
     inventory::{self, Inventory, key_of},
     pricing::Cost,
     snapshot::{
-        Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart, Subject,
-        Workers, join,
+        Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
+        Subject, Workers, join,
     },
     store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -171,8 +172,10 @@ async fn read_and_judge(
     }
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
-    let batch = batch::read(context, &inventory, &machines, &open, now).await?;
-    Ok(Snapshot { at: now, inventory, machines, leftovers, batch, prices })
+    let known = Known::of(&inventory);
+    let batch = batch::read(context, (&inventory, &known), &machines, &open, now).await?;
+    let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;
+    Ok(Snapshot { at: now, inventory, machines, leftovers, batch, work, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a

@@ -17,6 +17,7 @@ mod wait;
 mod watched;
 mod window;
 pub mod words;
+pub mod work;
 
 pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, judge, last_work};

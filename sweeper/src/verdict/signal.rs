@@ -104,7 +104,7 @@ pub(crate) fn is_workload(row: &&wire::WorkloadActivity) -> bool {
 }
 
 /// Whether what was dropped could have shown activity.
-fn is_loss(name: &str) -> bool {
+pub(super) fn is_loss(name: &str) -> bool {
     !name.starts_with("spool") && !name.starts_with("detail_")
 }
 

@@ -242,6 +242,14 @@ impl Scope {
         let known = Known::of(&self.inventory);
         let batch = batch_resources(&self.inventory, &known, [], &BatchHistory::default(), now, POLICY);
         let inventory = self.inventory.clone();
-        Snapshot { at: now, inventory, machines, leftovers: left, batch, prices: UnitPrices::default() }
+        Snapshot {
+            at: now,
+            inventory,
+            machines,
+            leftovers: left,
+            batch,
+            work: Vec::new(),
+            prices: UnitPrices::default(),
+        }
     }
 }

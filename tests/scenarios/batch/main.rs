@@ -7,6 +7,7 @@
 
 mod estate;
 mod seen;
+mod stuck;
 mod waste;
 
 use model::{Provider, ResourceKind, Verdict};

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "the table is read while it grows: it takes minutes")]
 
 mod site;
+mod stuck;
 mod works;
 
 use lab::{binaries, debian::Debian, debian::HOST, pty::Terminal, sweeper::Sweeper, wait};
@@ -48,6 +49,7 @@ boot_grace = "5s"
 # Two scrapes.
 idle_after = "30s"
 lookback = "10m"
+stuck_after = "20s"
 # An emulated machine may lose some seconds when this host is busy.
 missed_heartbeats = 10
 # An emulated CPU is tens of times slower than a real one: a scrape takes a second of it, and the watcher of an idle container, whose 2 ms a
@@ -257,6 +259,7 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
 
     let mut lines = vec![site.found_idle(booted).await];
     eprintln!("{}", lines[0].text());
+    site.finds_a_stuck_task().await;
     for work in &WORKS {
         let line = site.do_work(work).await;
         eprintln!("{}", line.text());

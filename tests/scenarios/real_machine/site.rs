@@ -82,7 +82,7 @@ impl Site {
     }
 
     /// The heartbeats of the last two minutes, oldest first.
-    async fn heartbeats(&self) -> Heartbeats {
+    pub(super) async fn heartbeats(&self) -> Heartbeats {
         let Some(node) = self.store.nodes().await.unwrap().pop() else { return Vec::new() };
         let from = Timestamp::now() - SignedDuration::from_secs(120);
         let rows = self.store.heartbeats(&node.node_id, from, Timestamp::MAX).await.unwrap();

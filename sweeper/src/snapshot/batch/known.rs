@@ -6,7 +6,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What the kept history says of Batch's resources.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +144,16 @@ impl<'a> Known<'a> {
     /// A task by its key.
     pub(super) fn task(&self, key: &ResourceKey) -> Option<&'a EcsTask> {
         self.tasks.get(key).copied()
+    }
+
+    /// Ids of the ECS task that a job runs in and of that task's containers, as an agent names them; none where Batch names no task, and for a part of a
+    /// multi-node job, which may wait for the others without a word.
+    #[must_use]
+    pub fn containers_of(&self, job: &BatchJob) -> Option<BTreeSet<String>> {
+        let key = task_of(job).filter(|_| job.node.is_none())?;
+        let runtime_ids = self.task(&key).into_iter().flat_map(|task| &task.containers);
+        let runtime_ids = runtime_ids.filter_map(|container| container.runtime_id.clone());
+        Some(runtime_ids.chain([last_part(&key.id).to_owned()]).filter(|id| !id.is_empty()).collect())
     }
 
     /// The one EC2 instance that a job is placed on, and how many jobs are.

@@ -8,6 +8,7 @@ mod tests;
 
 pub use cost::cost;
 pub use known::{BatchHistory, Known, task_of};
+pub(super) use read::thing_of_job;
 pub use read::{batch_resources, says_blocked};
 
 use super::{Coverage, SnapshotPart, Thing};

@@ -68,7 +68,8 @@ pub fn batch_resources<'a>(
     all.into_iter().map(resource).collect()
 }
 
-fn thing_of_job(job: &BatchJob) -> Thing {
+/// What people call a job, and what it was made from.
+pub(in crate::snapshot) fn thing_of_job(job: &BatchJob) -> Thing {
     let definition = job.definition.as_deref().map(|arn| arn.rsplit('/').next().unwrap_or(arn).to_owned());
     let thing = Thing::of(definition, &job.tags, job.created_at);
     Thing { name: thing.name.or_else(|| job.name.clone()), ..thing }

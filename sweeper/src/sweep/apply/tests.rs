@@ -106,8 +106,8 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
         let inventory = Inventory::default();
         complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0));
-        let (leftovers, batch, prices) = (Vec::new(), Vec::new(), UnitPrices::default());
-        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers, batch, prices };
+        let (leftovers, batch, work, prices) = (Vec::new(), Vec::new(), Vec::new(), UnitPrices::default());
+        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers, batch, work, prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
         let steps = decide(&context, &snapshot, &bills, open.clone()).collect();
         let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };

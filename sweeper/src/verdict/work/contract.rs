@@ -1,0 +1,84 @@
+//! What says that a piece of work should finish.
+
+use heartbeat::wire::{self, Class};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What the agent calls the engine of a plain script. What a script starts may be a server, which never finishes.
+const SCRIPT: &str = "script";
+
+/// What says that work should finish, and by which it is found in a heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Contract {
+    /// It is a job of AWS Batch.
+    BatchJob {
+        /// Ids of its ECS task and of that task's containers, as agents name them.
+        containers: BTreeSet<String>,
+    },
+    /// It is a task of a run that has not ended: a step of a Slurm job, a task of a pipeline.
+    RunTask {
+        /// What drives the run, for example `slurm`.
+        engine: String,
+        /// The pipeline's name; empty if the command line does not tell it.
+        pipeline: String,
+        /// Identifies the run on its node and in this boot.
+        run: String,
+        /// Identifies the task within its run.
+        task: u64,
+        /// The task's name.
+        name: String,
+    },
+}
+
+impl Contract {
+    /// Every task of a run that a heartbeat shows to be open.
+    pub fn open_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
+        let open = heartbeat.runs.iter().filter(|run| {
+            let class = run.activity.as_ref().map_or(Class::Workload.into(), |activity| activity.class);
+            let is_nobodys = matches!(Class::try_from(class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_));
+            run.engine != SCRIPT && run.ended_boottime_ns.is_none() && !is_nobodys
+        });
+        open.flat_map(|run| {
+            let tasks = run.tasks.iter().filter(|task| task.ended_boottime_ns.is_none());
+            tasks.map(|task| Self::RunTask {
+                engine: run.engine.clone(),
+                pipeline: run.pipeline.clone(),
+                run: run.id.clone(),
+                task: task.id,
+                name: task.name.clone(),
+            })
+        })
+    }
+
+    /// What names the work among all that its node does, where no provider names it.
+    #[must_use]
+    pub fn local_id(&self) -> Option<String> {
+        match self {
+            Self::RunTask { run, task, .. } => Some(format!("{run}/{task}")),
+            Self::BatchJob { .. } => None,
+        }
+    }
+
+    /// What people call it; none where its provider says that.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::RunTask { name, .. } => Some(name).filter(|name| !name.is_empty()).map(String::as_str),
+            Self::BatchJob { .. } => None,
+        }
+    }
+
+    /// What it is: `step of the Slurm job …`, `task of a snakemake run`.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::RunTask { engine, run, .. } if engine == "slurm" => {
+                format!("step of Slurm job {}", run.split_once(':').map_or(run.as_str(), |(_, id)| id))
+            }
+            Self::RunTask { engine, pipeline, .. } if pipeline.is_empty() => format!("task of a {engine} run"),
+            Self::RunTask { engine, pipeline, .. } => format!("task of the {engine} run {pipeline}"),
+            Self::BatchJob { .. } => "AWS Batch job".to_owned(),
+        }
+    }
+}
