@@ -169,9 +169,9 @@ impl Debian {
     ///
     /// # Panics
     ///
-    /// When it fails, or takes longer than a minute.
+    /// When it fails, or takes longer than three minutes: on a busy host an emulated machine takes one to load an image.
     pub async fn run(&mut self, commands: &str) -> String {
-        self.try_run(commands, Duration::from_secs(60)).await
+        self.try_run(commands, Duration::from_secs(180)).await
     }
 
     async fn try_run(&mut self, commands: &str, limit: Duration) -> String {
