@@ -66,11 +66,6 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must be at least as long as `verdict.lookback`",
     )?;
     require(!verdict.stuck_after.is_zero(), "verdict.stuck_after", "must be longer than nothing")?;
-    require(
-        verdict.stuck_after <= verdict.lookback,
-        "verdict.stuck_after",
-        "must be no longer than `verdict.lookback`",
-    )?;
     require(!store.rollup_retention.is_zero(), "store.rollup_retention", "must be longer than nothing")?;
     require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
     require(
