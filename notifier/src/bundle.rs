@@ -130,6 +130,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("starting") => ("slowly starting", "jobs"),
         Some("straggling") => ("straggling", "jobs"),
         Some("stuck") => ("stuck", "jobs"),
+        Some("failing") => ("failing", "runs"),
         _ => ("wasteful", "machines"),
     };
     let whose = whose(first);

@@ -37,6 +37,7 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("starting", "slowly starting jobs"),
         ("straggling", "straggling jobs"),
         ("stuck", "stuck jobs"),
+        ("failing", "failing runs"),
     ] {
         let told = format!("3 {what} of ada: $0.03/h, and 1 without a known price");
         assert_eq!(each(|one| one.notice.state = Some(state.into())), told);
@@ -94,6 +95,7 @@ fn each_end_has_words_of_its_own() {
         ("starting", "starting"),
         ("straggling", "behind all others of its array"),
         ("stuck", "stuck"),
+        ("failing", "failing"),
     ] {
         let told = format!("web 1 is no longer {words}: it was {words} for 2 h 40 min, which cost $1.23");
         assert_eq!(ended(state, Ending::Resolved, Some("$1.23")), told);

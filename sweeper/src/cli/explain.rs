@@ -134,6 +134,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::StartingJob => "has been starting for",
         Class::StragglingJob => "has run behind all others of its array for",
         Class::StuckJob => "has made no progress for",
+        Class::FailingRun => "has had nothing but failed tasks for",
     };
     let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
         format!("{} ", plain(&finding.resource.to_string()))
@@ -204,7 +205,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             list(out, &[finding.why()]);
         }
         Evidence::Work(_) => {
-            heading(out, "Why stuck");
+            heading(out, if finding.class == Class::FailingRun { "Why failing" } else { "Why stuck" });
             list(out, &[plain(&finding.why())]);
         }
         Evidence::Batch(_) => {

@@ -158,7 +158,7 @@ const SILENT: &str = "Silent: they run, and their agent is heard no more";
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
 /// Above work that makes no progress.
-const STUCK: &str = "Stuck: jobs and tasks that make no progress";
+const STUCK: &str = "Stuck: jobs, runs and tasks that make no progress";
 
 /// Findings as they are shown together: idle machines, without a heading; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {

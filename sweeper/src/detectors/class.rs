@@ -32,11 +32,13 @@ pub enum Class {
     StragglingJob,
     /// A job, or a task of a run, that makes no progress.
     StuckJob,
+    /// A run whose tasks fail one after the other.
+    FailingRun,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::UnattachedVolume,
@@ -50,6 +52,7 @@ impl Class {
         Self::StartingJob,
         Self::StragglingJob,
         Self::StuckJob,
+        Self::FailingRun,
     ];
 
     /// The classes that say more of the same resource: while a finding of one of them is open, none of this class opens.
@@ -77,7 +80,7 @@ impl Class {
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
             }
-            Self::StuckJob => FoundOn::Work,
+            Self::StuckJob | Self::FailingRun => FoundOn::Work,
         }
     }
 
@@ -98,6 +101,7 @@ impl Class {
             Self::StartingJob => "starting_job",
             Self::StragglingJob => "straggling_job",
             Self::StuckJob => "stuck_job",
+            Self::FailingRun => "failing_run",
         }
     }
 

@@ -7,6 +7,7 @@
 mod batch;
 mod blocked_queue;
 mod class;
+mod failing_run;
 mod held_capacity;
 mod idle_node;
 mod leftover;
@@ -166,7 +167,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 13] = [
+const DETECTORS: [Detector; 14] = [
     quiet_instance::DETECTOR,
     idle_node::DETECTOR,
     unregistered_worker::DETECTOR,
@@ -179,6 +180,7 @@ const DETECTORS: [Detector; 13] = [
     starting_job::DETECTOR,
     straggling_job::DETECTOR,
     stuck_job::DETECTOR,
+    failing_run::DETECTOR,
     lost_job::DETECTOR,
 ];
 

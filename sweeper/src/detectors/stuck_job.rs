@@ -19,9 +19,14 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 fn answer(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
-    if let Some(answer) = inputs.listed.as_ref().and_then(listed) {
-        return answer;
+    if matches!(inputs.work.contract, Contract::Run { .. }) {
+        return Answer::NotKnown;
     }
+    inputs.listed.as_ref().and_then(listed).unwrap_or_else(|| judged(inputs, judgement))
+}
+
+/// What the machine's being there and the verdict decide.
+pub(super) fn judged(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
     if let Some(answer) = inputs.presence.as_ref().and_then(|one| presence::refutes(one, inputs.work.now_unix_ms)) {
         return answer;
     }
@@ -35,9 +40,9 @@ fn answer(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
                 None => Answer::NotKnown,
             }
         }
-        // A task is listed by its agent alone.
+        // A run and its tasks are listed by their agent alone.
         (Verdict::Unknown, WorkDecision::Unknown(WorkUnknown::NotShown))
-            if matches!(inputs.work.contract, Contract::RunTask { .. }) =>
+            if !matches!(inputs.work.contract, Contract::BatchJob { .. }) =>
         {
             Answer::Gone { because: "its machine's agent shows it no more".to_owned() }
         }
@@ -64,7 +69,7 @@ mod tests {
         snapshot::{Inputs, Presence},
         verdict::{
             Gpu,
-            work::{Progress, WorkCase, WorkNow, WorkPolicy, WorkSample},
+            work::{Progress, RunNow, WorkCase, WorkNow, WorkPolicy, WorkSample},
         },
     };
     use model::ResourceKey;
@@ -95,6 +100,7 @@ mod tests {
             counters_since_boottime_ns: 1,
             is_exact: true,
             lost_events: 0,
+            run: None,
             work: Some(WorkNow { live_processes: 1, live_threads: 1, counters, ..WorkNow::default() }),
             gpu: Gpu::Absent,
             gpu_busy_ns: None,
@@ -178,6 +184,29 @@ mod tests {
         for part in [SnapshotPart::Inventory, SnapshotPart::EcsTasks] {
             assert_eq!(of(&WorkInputs { failed: vec![part], ..job() }), Answer::NotKnown);
         }
+    }
+
+    #[test]
+    fn a_run_as_a_whole_is_another_classs_and_one_success_ends_it() {
+        let run = |ended, failed| Some(RunNow { ended, failed, last: None });
+        let [engine, pipeline, id] = ["snakemake", "rna", "9-9"].map(str::to_owned);
+        let mut inputs = inputs(Contract::Run { engine, pipeline, run: id }, None);
+        inputs.work.begin.as_mut().expect("a begin").run = run(9, 2);
+        inputs.work.end.as_mut().expect("an end").run = run(14, 7);
+        let of_class = |class, inputs: &WorkInputs| replay(class, &Inputs::Work(Box::new(inputs.clone())));
+        assert_eq!(of(&inputs), Answer::NotKnown);
+        let since = NOW - jiff::SignedDuration::from_mins(30);
+        let confirmed = Answer::Confirmed { since, until: NOW, work: None };
+        assert_eq!(of_class(Class::FailingRun, &inputs), confirmed);
+        for other in [job(), task()] {
+            assert_eq!(of_class(Class::FailingRun, &other), Answer::NotKnown);
+        }
+        inputs.work.end.as_mut().expect("an end").run = run(15, 7);
+        let refuted = Answer::Refuted { because: "1 task succeeded".into() };
+        assert_eq!(of_class(Class::FailingRun, &inputs), refuted);
+        inputs.work.end.as_mut().expect("an end").run = None;
+        let gone = Answer::Gone { because: "its machine's agent shows it no more".into() };
+        assert_eq!(of_class(Class::FailingRun, &inputs), gone);
     }
 
     #[test]

@@ -115,6 +115,7 @@ fn state(finding: &Finding) -> &'static str {
         Class::StartingJob => "starting",
         Class::StragglingJob => "straggling",
         Class::StuckJob => "stuck",
+        Class::FailingRun => "failing",
     }
 }
 
@@ -124,7 +125,7 @@ fn kind(finding: &Finding) -> String {
         None => what.to_owned(),
     };
     if let Evidence::Work(evidence) = &finding.evidence
-        && matches!(evidence.job.work.contract, Contract::RunTask { .. })
+        && !matches!(evidence.job.work.contract, Contract::BatchJob { .. })
     {
         return evidence.job.work.contract.what();
     }

@@ -118,10 +118,10 @@ fn cases(
     let [begin, end] = ends;
     let mut contracts = asked.named;
     if let (true, Some(machine), Some((_, newest))) = (asked.has_runs, machine, end) {
-        let tasks = Contract::open_tasks(newest);
-        let keyed = tasks.filter_map(|task| Some((key_of_task(&machine.subject.id, &task.local_id()?), task)));
-        keyed.for_each(|(key, task)| {
-            contracts.entry(key).or_insert(task);
+        let open = Contract::open_runs(newest).chain(Contract::open_tasks(newest));
+        let keyed = open.filter_map(|work| Some((key_of_task(&machine.subject.id, &work.local_id()?), work)));
+        keyed.for_each(|(key, work)| {
+            contracts.entry(key).or_insert(work);
         });
     }
     let case = |contract| {

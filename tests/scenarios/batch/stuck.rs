@@ -135,7 +135,7 @@ async fn a_job_without_progress_is_found_once_with_its_cost_until_it_goes_on(url
     assert!(why.starts_with("no task of it has run for 30 min: 1 process (4 threads), asleep;"), "{why}");
     assert!(why.ends_with("those that live have not run for 3 h"), "{why}");
     let table = String::from_utf8(sweeper.run(&["findings"]).await.stdout).unwrap();
-    assert!(table.contains("Stuck: jobs and tasks that make no progress"), "{table}");
+    assert!(table.contains("Stuck: jobs, runs and tasks that make no progress"), "{table}");
     let id = finding["id"].as_str().unwrap().to_owned();
     let text = String::from_utf8(sweeper.run(&["explain", &id]).await.stdout).unwrap();
     for part in [

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 /// What the agent calls the engine of a plain script. What a script starts may be a server, which never finishes.
 const SCRIPT: &str = "script";
+const SLURM: &str = "slurm";
 
 /// What says that work should finish, and by which it is found in a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,17 +30,30 @@ pub enum Contract {
         /// The task's name.
         name: String,
     },
+    /// It is a run that has not ended, as a whole: its tasks should succeed.
+    Run {
+        /// What drives it.
+        engine: String,
+        /// The pipeline's name; empty if the command line does not tell it.
+        pipeline: String,
+        /// Identifies the run on its node and in this boot.
+        run: String,
+    },
 }
 
 impl Contract {
+    /// Every run that a heartbeat shows to be open.
+    pub fn open_runs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
+        open_runs(heartbeat).map(|run| Self::Run {
+            engine: run.engine.clone(),
+            pipeline: run.pipeline.clone(),
+            run: run.id.clone(),
+        })
+    }
+
     /// Every task of a run that a heartbeat shows to be open.
     pub fn open_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
-        let open = heartbeat.runs.iter().filter(|run| {
-            let class = run.activity.as_ref().map_or(Class::Workload.into(), |activity| activity.class);
-            let is_nobodys = matches!(Class::try_from(class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_));
-            run.engine != SCRIPT && run.ended_boottime_ns.is_none() && !is_nobodys
-        });
-        open.flat_map(|run| {
+        open_runs(heartbeat).flat_map(|run| {
             let tasks = run.tasks.iter().filter(|task| task.ended_boottime_ns.is_none());
             tasks.map(|task| Self::RunTask {
                 engine: run.engine.clone(),
@@ -56,6 +70,7 @@ impl Contract {
     pub fn local_id(&self) -> Option<String> {
         match self {
             Self::RunTask { run, task, .. } => Some(format!("{run}/{task}")),
+            Self::Run { run, .. } => Some(run.clone()),
             Self::BatchJob { .. } => None,
         }
     }
@@ -64,7 +79,9 @@ impl Contract {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
-            Self::RunTask { name, .. } => Some(name).filter(|name| !name.is_empty()).map(String::as_str),
+            Self::RunTask { name, .. } | Self::Run { pipeline: name, .. } => {
+                Some(name).filter(|name| !name.is_empty()).map(String::as_str)
+            }
             Self::BatchJob { .. } => None,
         }
     }
@@ -73,12 +90,26 @@ impl Contract {
     #[must_use]
     pub fn what(&self) -> String {
         match self {
-            Self::RunTask { engine, run, .. } if engine == "slurm" => {
-                format!("step of Slurm job {}", run.split_once(':').map_or(run.as_str(), |(_, id)| id))
-            }
+            Self::RunTask { engine, run, .. } if engine == SLURM => format!("step of Slurm job {}", slurm_id(run)),
+            Self::Run { engine, run, .. } if engine == SLURM => format!("Slurm job {}", slurm_id(run)),
+            Self::Run { engine, .. } => format!("{engine} run"),
             Self::RunTask { engine, pipeline, .. } if pipeline.is_empty() => format!("task of a {engine} run"),
             Self::RunTask { engine, pipeline, .. } => format!("task of the {engine} run {pipeline}"),
             Self::BatchJob { .. } => "AWS Batch job".to_owned(),
         }
     }
+}
+
+/// Runs that have not ended and that are somebody's, without scripts.
+fn open_runs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = &wire::Run> {
+    heartbeat.runs.iter().filter(|run| {
+        let class = run.activity.as_ref().map_or(Class::Workload.into(), |activity| activity.class);
+        let is_nobodys = matches!(Class::try_from(class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_));
+        run.engine != SCRIPT && run.ended_boottime_ns.is_none() && !is_nobodys
+    })
+}
+
+/// The job's own id in the id of its run, `slurm:17`.
+fn slurm_id(run: &str) -> &str {
+    run.split_once(':').map_or(run, |(_, id)| id)
 }

@@ -5,8 +5,15 @@
 //! wait for is seen: it holds no connection, no GPU and no RDMA adapter worked, no other task of its run, no run within it and no container ran where that may be
 //! its doing, nobody typed within `interactive_after`, and no thread of it only lacks a CPU. It is `active` if a counter of it moved, `waiting` if one of those is seen, and
 //! `unknown` in every other case. Work that runs and gets nowhere (a spin, a poll) is never stuck by this.
+//!
+//! A run as a whole is `stuck` if and only if it has not ended, and within the same window five tasks of it failed at least, and none succeeded. It is `active` if one did.
 
-use super::{WorkCase, WorkNow, WorkSample, sample::States};
+use super::{
+    Contract, Failure, WorkCase, WorkNow, WorkSample,
+    gaps::{gaps, span_ms},
+    run,
+    sample::States,
+};
 use crate::verdict::window::Gpu;
 use heartbeat::wire;
 use model::Verdict;
@@ -115,6 +122,11 @@ pub enum WorkUnknown {
         /// How many.
         count: u64,
     },
+    /// Too few tasks of the run failed to say so.
+    FewFailures {
+        /// So many did.
+        failed: u64,
+    },
     /// Threads of it could run and had no CPU.
     HeldBack {
         /// So many.
@@ -163,6 +175,18 @@ pub enum WorkDecision {
         /// How long none of these threads has run, in milliseconds, where that is told.
         not_run_ms: Option<i64>,
     },
+    /// Tasks of the run succeeded within the window.
+    Succeeded {
+        /// So many.
+        tasks: u64,
+    },
+    /// Tasks of the run failed, and none succeeded.
+    Failing {
+        /// So many failed.
+        tasks: u64,
+        /// The latest of them, where it is still listed.
+        last: Option<Failure>,
+    },
     /// There is not enough evidence.
     Unknown(WorkUnknown),
 }
@@ -186,9 +210,9 @@ const NAMED: usize = 8;
 pub fn judge(case: &WorkCase) -> WorkJudgement {
     let of = |decision| WorkJudgement {
         verdict: match &decision {
-            WorkDecision::Moved { .. } => Verdict::Active,
+            WorkDecision::Moved { .. } | WorkDecision::Succeeded { .. } => Verdict::Active,
             WorkDecision::Waiting { .. } => Verdict::Waiting,
-            WorkDecision::Still { .. } => Verdict::Stuck,
+            WorkDecision::Still { .. } | WorkDecision::Failing { .. } => Verdict::Stuck,
             WorkDecision::Unknown(_) => Verdict::Unknown,
         },
         window_unix_ms: case
@@ -198,14 +222,24 @@ pub fn judge(case: &WorkCase) -> WorkJudgement {
             .map(|(begin, end)| [begin.end_unix_ms, end.end_unix_ms]),
         decision,
     };
-    of(match window(case) {
-        Ok((begin, end, now)) => decide(case, begin, end, now),
-        Err(decision) => decision,
-    })
+    let decided = window(case).and_then(|(begin, end)| {
+        let not_shown = WorkDecision::Unknown(WorkUnknown::NotShown);
+        if let Contract::Run { .. } = case.contract {
+            let now = end.run.as_ref().ok_or(not_shown)?;
+            Ok(run::decide(case, begin?, end, now))
+        } else {
+            let now = end.work.as_ref().ok_or(not_shown)?;
+            Ok(decide(case, begin?, end, now))
+        }
+    });
+    of(decided.unwrap_or_else(|undecided| undecided))
 }
 
-/// The two ends that can be compared, and what the later one shows of the work; or what is decided without them.
-fn window(case: &WorkCase) -> Result<(&WorkSample, &WorkSample, &WorkNow), WorkDecision> {
+/// An end that may not be there for what is decided then.
+type Or<'a> = Result<&'a WorkSample, WorkDecision>;
+
+/// The two ends, the first one if it can be compared with the second; or what is decided without them.
+fn window(case: &WorkCase) -> Result<(Or<'_>, &WorkSample), WorkDecision> {
     let unknown = |why| Err(WorkDecision::Unknown(why));
     let Some(end) = &case.end else { return unknown(WorkUnknown::NoAgent) };
     if case.identity.is_some_and(|identity| identity.disputed_since_unix_ms.is_some()) {
@@ -215,17 +249,14 @@ fn window(case: &WorkCase) -> Result<(&WorkSample, &WorkSample, &WorkNow), WorkD
     if case.now_unix_ms.saturating_sub(end.end_unix_ms) > silent_after_ms {
         return unknown(WorkUnknown::Silent { last_heartbeat_unix_ms: end.end_unix_ms });
     }
-    let Some(now) = &end.work else { return unknown(WorkUnknown::NotShown) };
     let is_comparable = |begin: &&WorkSample| {
         begin.boot_id == end.boot_id
             && begin.counters_since_boottime_ns == end.counters_since_boottime_ns
             && begin.is_exact == end.is_exact
             && begin.end_boottime_ns < end.end_boottime_ns
     };
-    match case.begin.as_ref().filter(is_comparable) {
-        Some(begin) => Ok((begin, end, now)),
-        None => unknown(WorkUnknown::ObservedTooShort),
-    }
+    let begin = case.begin.as_ref().filter(is_comparable);
+    Ok((begin.ok_or(WorkDecision::Unknown(WorkUnknown::ObservedTooShort)), end))
 }
 
 fn decide(case: &WorkCase, begin: &WorkSample, end: &WorkSample, now: &WorkNow) -> WorkDecision {
@@ -239,7 +270,7 @@ fn decide(case: &WorkCase, begin: &WorkSample, end: &WorkSample, now: &WorkNow) 
     if !by.is_empty() {
         return WorkDecision::Moved { by };
     }
-    let span_ms = i64::try_from((end.end_boottime_ns - begin.end_boottime_ns) / 1_000_000).unwrap_or(i64::MAX);
+    let span_ms = span_ms(begin, end);
     if span_ms < case.policy.stuck_after_ms {
         return WorkDecision::Unknown(WorkUnknown::ObservedTooShort);
     }
@@ -288,13 +319,7 @@ fn lacking(begin: &WorkSample, before: &WorkNow, end: &WorkSample, now: &WorkNow
     if !what.is_empty() {
         return Some(WorkUnknown::NotMeasured { what });
     }
-    if let Some(count) = end.lost_events.checked_sub(begin.lost_events).filter(|count| *count > 0) {
-        return Some(WorkUnknown::LostEvents { count });
-    }
-    // A machine that was suspended, or so loaded that its agent did not run, did not let its work run either. A quarter may be late.
-    let made = end.sequence.saturating_sub(begin.sequence);
-    let expected = u64::try_from(span_ms / end.interval_ms.max(1)).unwrap_or(u64::MAX);
-    (made.saturating_mul(4) < expected.saturating_mul(3)).then_some(WorkUnknown::Gaps { made, expected })
+    gaps(begin, end, span_ms)
 }
 
 /// What the work may wait for.

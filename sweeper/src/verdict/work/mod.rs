@@ -4,13 +4,15 @@
 //! say of the work and of what it may wait for, and nothing else is asked.
 
 mod contract;
+mod gaps;
 mod judge;
+mod run;
 mod sample;
 mod words;
 
 pub use contract::Contract;
 pub use judge::{Held, Progress, WorkDecision, WorkJudgement, WorkUnknown, WorkWait, judge};
-pub use sample::{WorkNow, WorkSample};
+pub use sample::{Failure, RunNow, WorkNow, WorkSample};
 pub use words::decision;
 
 use crate::identity::Identity;

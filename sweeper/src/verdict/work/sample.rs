@@ -37,6 +37,9 @@ pub struct WorkSample {
     /// The work itself; none if the heartbeat does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkNow>,
+    /// Of a run as a whole: how its tasks ended so far; none if the heartbeat does not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunNow>,
     /// What is known of the GPUs.
     pub gpu: Gpu,
     /// Time in which the GPUs worked, in nanoseconds.
@@ -57,6 +60,45 @@ pub struct WorkSample {
     /// When somebody last typed at a terminal, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_input_unix_ms: Option<i64>,
+}
+
+/// How the tasks of a run ended so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunNow {
+    /// Tasks that ended.
+    pub ended: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// The latest failure that is still listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Failure>,
+}
+
+/// One task that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The task's name.
+    pub name: String,
+    /// How its first process ended, as wait(2) gives it.
+    pub wait_status: u32,
+    /// When, in nanoseconds since the boot.
+    pub ended_boottime_ns: u64,
+}
+
+impl RunNow {
+    fn of(heartbeat: &wire::Heartbeat, contract: &Contract) -> Option<Self> {
+        let Contract::Run { run: id, .. } = contract else { return None };
+        let run = heartbeat.runs.iter().find(|run| run.id == *id && run.ended_boottime_ns.is_none())?;
+        let failed = run.tasks.iter().filter_map(|task| {
+            let (wait_status, ended_boottime_ns) = task.wait_status.zip(task.ended_boottime_ns)?;
+            (wait_status != 0).then(|| Failure { name: task.name.clone(), wait_status, ended_boottime_ns })
+        });
+        Some(Self {
+            ended: run.tasks_ended,
+            failed: run.tasks_failed,
+            last: failed.max_by_key(|failure| failure.ended_boottime_ns),
+        })
+    }
 }
 
 /// Counters and states of the work.
@@ -114,6 +156,7 @@ impl WorkSample {
             is_exact: coverage.source == i32::from(Source::Ebpf),
             lost_events: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
             work: found.as_ref().map(Found::now),
+            run: RunNow::of(heartbeat, contract),
             gpu: match (host.gpu_present, status("gpu").is_some_and(is_fine)) {
                 (false, _) => Gpu::Absent,
                 (true, true) => Gpu::Measured,
@@ -154,6 +197,7 @@ impl<'a> Found<'a> {
                 let activity = task.activity.as_ref().filter(|activity| activity.live_processes > 0)?;
                 Some(Self::Task { run, task, activity })
             }
+            Contract::Run { .. } => None,
         }
     }
 

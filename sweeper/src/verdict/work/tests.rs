@@ -1,3 +1,5 @@
+mod run;
+
 use super::*;
 use model::Verdict;
 use proptest::prelude::*;

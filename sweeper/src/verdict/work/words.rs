@@ -1,6 +1,6 @@
 //! A judgement of work in words.
 
-use super::{Held, Progress, WorkCase, WorkDecision, WorkJudgement, WorkUnknown, WorkWait};
+use super::{Failure, Held, Progress, WorkCase, WorkDecision, WorkJudgement, WorkUnknown, WorkWait};
 use crate::verdict::words::{count, span, time};
 use heartbeat::text::visible;
 
@@ -31,7 +31,29 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
                 span(window)
             )
         }
+        WorkDecision::Succeeded { tasks } => format!("{} succeeded", number(*tasks, "task", "tasks")),
+        WorkDecision::Failing { tasks, last } => {
+            let window =
+                judgement.window_unix_ms.map_or(case.policy.stuck_after_ms, |[from, to]| to.saturating_sub(from));
+            let last = last.as_ref().map(|Failure { name, wait_status, .. }| {
+                format!("; the last one was {}, which ended with {}", visible(name), ended_with(*wait_status))
+            });
+            let failed = number(*tasks, "task of it failed", "tasks of it failed");
+            format!("{failed} within {}, and none succeeded{}", span(window), last.unwrap_or_default())
+        }
         WorkDecision::Unknown(why) => unknown(why),
+    }
+}
+
+fn number(number: u64, one: &str, many: &str) -> String {
+    count(u32::try_from(number).unwrap_or(u32::MAX), one, many)
+}
+
+/// As wait(2) tells it: the exit code is in the second byte, the signal in the first.
+fn ended_with(wait_status: u32) -> String {
+    match wait_status & 0x7f {
+        0 => format!("exit code {}", (wait_status >> 8) & 0xff),
+        signal => format!("signal {signal}"),
     }
 }
 
@@ -82,6 +104,12 @@ fn unknown(why: &WorkUnknown) -> String {
         }
         WorkUnknown::NotMeasured { what } => format!("not measured: {}", what.join(", ")),
         WorkUnknown::LostEvents { count: lost } => format!("{lost} kernel events were lost"),
+        WorkUnknown::FewFailures { failed } => {
+            format!(
+                "{} within the window, which is too few to say so",
+                number(*failed, "task of it failed", "tasks of it failed")
+            )
+        }
         WorkUnknown::HeldBack { threads } => {
             format!("{} of it could run and had no CPU", count(*threads, "thread", "threads"))
         }

@@ -1,0 +1,103 @@
+//! A run whose tasks fail one after the other is told once, and until one of them succeeds or the run ends.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use heartbeat::wire;
+use jiff::{SignedDuration, Timestamp};
+use lab::{sample, sweeper::Sweeper};
+use serde_json::Value;
+use sweeper::store::{Store, TokenHash};
+
+lab::on_both_databases! {
+    a_run_that_only_fails_is_told_once_until_a_task_succeeds,
+}
+
+/// Half-minutes of heartbeats: 40 minutes.
+const BEATS: u64 = 80;
+
+/// A heartbeat of a machine with two runs: of one a task fails every five minutes and of the other every second one. `succeeded` tasks of the first did not.
+fn beat(sequence: u64, end: Timestamp, succeeded: u64) -> wire::Heartbeat {
+    let mut beat = sample::heartbeat(sequence, end);
+    let interval = beat.interval.as_mut().unwrap();
+    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    let ended_boottime_ns = Some(interval.end_boottime_ns);
+    let run = |id: &str, ended: u64, failed: u64| wire::Run {
+        id: id.into(),
+        engine: "snakemake".into(),
+        pipeline: format!("rna-{id}"),
+        workload: "/user.slice/session-1.scope".into(),
+        started_boottime_ns: 1,
+        activity: Some(wire::WorkloadActivity { key: id.into(), ..sample::heartbeat(1, end).workloads.remove(0) }),
+        tasks: vec![wire::Task {
+            id: 3,
+            name: "align".into(),
+            started_boottime_ns: 2,
+            ended_boottime_ns,
+            wait_status: Some(137 * 256),
+            ..wire::Task::default()
+        }],
+        tasks_started: ended + 1,
+        tasks_ended: ended,
+        tasks_failed: failed,
+        ..wire::Run::default()
+    };
+    let tries = sequence / 10;
+    beat.runs = vec![run("fails", tries + succeeded, tries), run("works", 2 * tries, tries)];
+    beat
+}
+
+fn failing(report: &Value) -> Vec<Value> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.filter(|finding| finding["class"] == "failing_run").cloned().collect()
+}
+
+async fn a_run_that_only_fails_is_told_once_until_a_task_succeeds(url: String) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n");
+    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &[]);
+    assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
+    let store = Store::connect(&url).await.unwrap();
+    let (node, boot) = (sample::node(7), sample::boot(1));
+    let report = async |beats: std::ops::RangeInclusive<u64>, succeeded: u64| {
+        let (now, last) = (Timestamp::now(), *beats.end());
+        store.join_node(&sample::join(&node, boot), &TokenHash::of("token"), now).await.unwrap();
+        let ago = |sequence| SignedDuration::from_secs(30 * i64::try_from(last - sequence).unwrap());
+        let envelope = wire::Envelope {
+            heartbeats: beats.map(|sequence| beat(sequence, now - ago(sequence), succeeded)).collect(),
+            oldest_retained_sequence: 1,
+            ..sample::envelope(&node, boot, &[], now)
+        };
+        store.store_heartbeats(&sample::checked(&envelope), now).await.unwrap();
+    };
+    report(1..=BEATS, 0).await;
+    let (_, told) = sweeper.sweep().await;
+    let found = failing(&told);
+    let [finding] = found.as_slice() else { panic!("{told:#}") };
+    let hash = node.to_string().replace("host:", "");
+    assert_eq!(finding["resource"], format!("onprem:::workload/{hash}/fails"));
+    assert_eq!([&finding["name"], &finding["described"]], ["rna-fails", "snakemake run"]);
+    let why = finding["why"].as_str().unwrap();
+    assert_eq!(
+        why,
+        "6 tasks of it failed within 30 min, and none succeeded; the last one was align, which ended with exit code 137"
+    );
+    let id = finding["id"].as_str().unwrap();
+    let text = String::from_utf8(sweeper.run(&["explain", id]).await.stdout).unwrap();
+    for part in [
+        "rna-fails has had nothing but failed tasks for 30 min",
+        "Why failing",
+        "no price is split over that yet",
+        "decided again from the kept evidence just now: the same",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+
+    report(BEATS + 1..=BEATS + 1, 1).await;
+    let (_, went_on) = sweeper.sweep().await;
+    assert_eq!(failing(&went_on), Vec::<Value>::new());
+    let closed = sweeper.json(&["findings", "--closed"]).await;
+    let closed = closed.as_array().unwrap().iter().find(|finding| finding["class"] == "failing_run").unwrap();
+    assert_eq!(closed["status"]["because"], "1 task succeeded");
+    let (decisions, plans) = sweeper.replays().await;
+    assert!(decisions >= 2 && plans == 0, "{decisions}");
+}
