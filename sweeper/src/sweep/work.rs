@@ -74,12 +74,11 @@ pub(super) async fn read(
 }
 
 fn policy(config: &Config) -> WorkPolicy {
-    let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    let verdict = &config.verdict;
+    let of_nodes = super::policy(config);
     WorkPolicy {
-        missed_heartbeats: verdict.missed_heartbeats,
-        stuck_after_ms: ms(verdict.stuck_after),
-        interactive_after_ms: ms(verdict.interactive_after),
+        missed_heartbeats: of_nodes.missed_heartbeats,
+        stuck_after_ms: i64::try_from(config.verdict.stuck_after.as_millis()).unwrap_or(i64::MAX),
+        interactive_after_ms: of_nodes.interactive_after_ms,
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Happened {
 
 /// Whether the agent looks for it, and could not see it.
 /// Heartbeats that are stored, or wait on a node's disk, may have the names of before.
-fn is_blind(capabilities: &[wire::Capability], name: &str) -> bool {
+pub(super) fn is_blind(capabilities: &[wire::Capability], name: &str) -> bool {
     let fine = [CapabilityStatus::Ok, CapabilityStatus::NotApplicable].map(i32::from);
     let before = match name {
         "interactive_sessions" => "people",

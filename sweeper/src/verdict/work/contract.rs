@@ -1,6 +1,7 @@
 //! What says that a piece of work should finish.
 
-use heartbeat::wire::{self, Class};
+use crate::verdict::signal::is_workload;
+use heartbeat::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -103,9 +104,8 @@ impl Contract {
 /// Runs that have not ended and that are somebody's, without scripts.
 fn open_runs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = &wire::Run> {
     heartbeat.runs.iter().filter(|run| {
-        let class = run.activity.as_ref().map_or(Class::Workload.into(), |activity| activity.class);
-        let is_nobodys = matches!(Class::try_from(class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_));
-        run.engine != SCRIPT && run.ended_boottime_ns.is_none() && !is_nobodys
+        let is_somebodys = run.activity.as_ref().is_none_or(|activity| is_workload(&activity));
+        run.engine != SCRIPT && run.ended_boottime_ns.is_none() && is_somebodys
     })
 }
 

@@ -9,8 +9,9 @@ pub(super) fn span_ms(begin: &WorkSample, end: &WorkSample) -> i64 {
 
 /// What the agent did not see between two ends.
 pub(super) fn gaps(begin: &WorkSample, end: &WorkSample, span_ms: i64) -> Option<WorkUnknown> {
-    if let Some(count) = end.lost_events.checked_sub(begin.lost_events).filter(|count| *count > 0) {
-        return Some(WorkUnknown::LostEvents { count });
+    // A counter that runs backwards contradicts itself: what was lost is not known.
+    if end.lost_events != begin.lost_events {
+        return Some(WorkUnknown::LostEvents { count: end.lost_events.saturating_sub(begin.lost_events) });
     }
     // A machine that was suspended, or so loaded that its agent did not run, did not let its work run either. A quarter may be late.
     let made = end.sequence.saturating_sub(begin.sequence);

@@ -223,7 +223,10 @@ pub fn judge(case: &WorkCase) -> WorkJudgement {
         decision,
     };
     let decided = window(case).and_then(|(begin, end)| {
-        let not_shown = WorkDecision::Unknown(WorkUnknown::NotShown);
+        // What is not listed for want of room, or of the right to read it, has not ended by that.
+        let is_hidden = end.runs_are_unread && !matches!(case.contract, Contract::BatchJob { .. });
+        let runs = || WorkUnknown::NotMeasured { what: vec!["runs and their tasks".to_owned()] };
+        let not_shown = WorkDecision::Unknown(if is_hidden { runs() } else { WorkUnknown::NotShown });
         if let Contract::Run { .. } = case.contract {
             let now = end.run.as_ref().ok_or(not_shown)?;
             Ok(run::decide(case, begin?, end, now))
@@ -310,8 +313,11 @@ fn lacking(begin: &WorkSample, before: &WorkNow, end: &WorkSample, now: &WorkNow
     if !gpu_is_read(begin) || !gpu_is_read(end) {
         what.push("the GPUs".to_owned());
     }
-    if begin.rdma_is_unread || end.rdma_is_unread || begin.rdma_bytes.is_some() != end.rdma_bytes.is_some() {
-        what.push("RDMA adapters".to_owned());
+    if begin.network_is_unread || end.network_is_unread || begin.rdma_bytes.is_some() != end.rdma_bytes.is_some() {
+        what.push("all adapters and interfaces".to_owned());
+    }
+    if end.people_are_unread {
+        what.push("sessions".to_owned());
     }
     if end.peers.is_none() {
         what.push("whose each connection is".to_owned());

@@ -1,10 +1,14 @@
 //! What one heartbeat says of a piece of work, and of what it may wait for.
 
 use super::{super::window::Gpu, Contract, Progress};
-use crate::verdict::signal::{add, is_loss};
+use crate::verdict::{
+    signal::{add, is_loss, is_workload},
+    watched::is_blind,
+};
 use heartbeat::{
     BootId,
-    wire::{self, CapabilityStatus, Class, Source},
+    envelope::{MAX_RUNS, MAX_TASKS},
+    wire::{self, CapabilityStatus, Source},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,9 +52,15 @@ pub struct WorkSample {
     /// Bytes that RDMA adapters moved past the sockets; none where there is no adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma_bytes: Option<u64>,
-    /// Whether there may be RDMA adapters that could not be read.
+    /// Whether there are RDMA adapters or interfaces that could not be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rdma_is_unread: bool,
+    pub network_is_unread: bool,
+    /// Whether there may be sessions that could not be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub people_are_unread: bool,
+    /// Whether there may be runs and tasks that are not listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_are_unread: bool,
     /// Connections with other machines that the work may hold; none while it is not known whose each connection is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peers: Option<u32>,
@@ -141,6 +151,7 @@ impl WorkSample {
     pub fn of(boot_id: BootId, heartbeat: &wire::Heartbeat, contract: &Contract) -> Option<Self> {
         let (interval, host) = (heartbeat.interval.as_ref()?, heartbeat.host.as_ref()?);
         let (coverage, counters) = (heartbeat.coverage.as_ref()?, heartbeat.counters.as_ref()?);
+        let is_unread = |names: &[&str]| names.iter().any(|name| is_blind(&coverage.capabilities, name));
         let status = |name: &str| coverage.capabilities.iter().find(|one| one.name == name).map(|one| one.status);
         let is_fine =
             |status: i32| [CapabilityStatus::Ok, CapabilityStatus::NotApplicable].map(i32::from).contains(&status);
@@ -157,14 +168,19 @@ impl WorkSample {
             lost_events: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
             work: found.as_ref().map(Found::now),
             run: RunNow::of(heartbeat, contract),
+            runs_are_unread: is_unread(&["pipelines"])
+                || heartbeat.runs.len() >= MAX_RUNS
+                || heartbeat.runs.iter().map(|run| run.tasks.len()).sum::<usize>() >= MAX_TASKS,
             gpu: match (host.gpu_present, status("gpu").is_some_and(is_fine)) {
+                _ if is_unread(&["accelerators"]) => Gpu::NotMeasured,
                 (false, _) => Gpu::Absent,
                 (true, true) => Gpu::Measured,
                 (true, false) => Gpu::NotMeasured,
             },
             gpu_busy_ns: gpus.reduce(add).flatten(),
             rdma_bytes: add(counters.rdma_received_bytes, counters.rdma_sent_bytes),
-            rdma_is_unread: status("rdma").is_some_and(|status| !is_fine(status)),
+            network_is_unread: is_unread(&["rdma", "interfaces"]),
+            people_are_unread: is_unread(&["interactive_sessions"]),
             peers: found.as_ref().and_then(|found| found.peers(heartbeat)),
             others: found.as_ref().map(|found| found.others(heartbeat)).unwrap_or_default(),
             last_input_unix_ms: heartbeat.interactive_sessions.and_then(|sessions| sessions.last_input_unix_ms),
@@ -184,9 +200,7 @@ impl<'a> Found<'a> {
             Contract::BatchJob { containers } => {
                 let is_its = |row: &&wire::WorkloadActivity| {
                     let names = row.name.iter().flat_map(|name| name.id.split('/'));
-                    row.class == i32::from(Class::Workload)
-                        && row.live_threads > 0
-                        && names.into_iter().any(|part| containers.contains(part))
+                    is_workload(row) && row.live_threads > 0 && names.into_iter().any(|part| containers.contains(part))
                 };
                 let rows: Vec<_> = heartbeat.workloads.iter().filter(is_its).collect();
                 (!rows.is_empty()).then_some(Self::Rows(rows))
@@ -287,8 +301,7 @@ impl<'a> Found<'a> {
 fn may_be_started_for_others(row: &wire::WorkloadActivity) -> bool {
     let is_container = row.name.as_ref().is_some_and(|name| CONTAINERS.contains(&name.kind.as_str()));
     let is_transient = row.key.rsplit('/').next().is_some_and(|unit| unit.starts_with("run-"));
-    let is_nobodys = matches!(Class::try_from(row.class), Ok(Class::Housekeeping | Class::Kernel | Class::Self_));
-    (is_container || is_transient || row.key == OVERFLOW) && !is_nobodys
+    (is_container || is_transient || row.key == OVERFLOW) && is_workload(&row)
 }
 
 /// Whether a cgroup is another one, or below it.

@@ -247,7 +247,12 @@ fn what_runs_beside_it_and_may_do_so_for_it_is_waited_for() {
 #[test]
 fn what_was_not_measured_for_the_whole_window_is_not_known() {
     type Change = fn(&mut wire::Heartbeat);
-    let changes: [(&str, Change); 12] = [
+    fn denied(end: &mut wire::Heartbeat, name: &str) {
+        let status = wire::CapabilityStatus::Denied.into();
+        let capability = wire::Capability { name: name.into(), status, ..wire::Capability::default() };
+        end.coverage.as_mut().expect("coverage").capabilities.push(capability);
+    }
+    let changes: [(&str, Change); 15] = [
         ("another boot's counters", |end| end.interval.as_mut().expect("an interval").counters_since_boottime_ns += 1),
         ("another source", |end| end.coverage.as_mut().expect("coverage").source = wire::Source::Proc.into()),
         ("no CPU time", |end| own(end, |row| row.cpu_ns = None)),
@@ -261,11 +266,10 @@ fn what_was_not_measured_for_the_whole_window_is_not_known() {
         }),
         ("a GPU that is not read", |end| end.host.as_mut().expect("a host").gpu_present = true),
         ("too few heartbeats", |end| end.sequence = 69 * 2 + 45),
-        ("an adapter that is not read", |end| {
-            let status = wire::CapabilityStatus::Denied.into();
-            let capability = wire::Capability { name: "rdma".into(), status, ..wire::Capability::default() };
-            end.coverage.as_mut().expect("coverage").capabilities.push(capability);
-        }),
+        ("an adapter that is not read", |end| denied(end, "rdma")),
+        ("an accelerator that is not read", |end| denied(end, "accelerators")),
+        ("an interface that is not read", |end| denied(end, "interfaces")),
+        ("sessions that are not read", |end| denied(end, "interactive_sessions")),
         ("not shown", |end| {
             end.workloads.remove(0);
             end.runs[0].tasks[0].ended_boottime_ns = Some(7);

@@ -56,3 +56,28 @@ fn of_a_run_that_was_not_seen_whole_nothing_is_known() {
     before.runs.clear();
     assert_eq!(judge(&case_of(contract, before, heartbeat(0))).decision, unknown(WorkUnknown::ObservedTooShort));
 }
+
+#[test]
+fn a_run_that_is_not_listed_for_want_of_room_or_rights_has_not_ended_by_that() {
+    let gone = |change: fn(&mut wire::Heartbeat)| {
+        [task_of_run(), Contract::open_runs(&heartbeat(0)).next().expect("an open run")].map(|contract| {
+            let mut end = heartbeat(0);
+            end.runs.clear();
+            change(&mut end);
+            judge(&case_of(contract, heartbeat(31), end)).decision
+        })
+    };
+    let not_shown = WorkDecision::Unknown(WorkUnknown::NotShown);
+    assert_eq!(gone(|_| {}), [not_shown.clone(), not_shown]);
+    let what = vec!["runs and their tasks".to_owned()];
+    let unread = WorkDecision::Unknown(WorkUnknown::NotMeasured { what });
+    let full = gone(|end| end.runs = (0..64).map(|id| run(&format!("toil:{id}"), "toil", Vec::new())).collect());
+    let denied = gone(|end| {
+        let status = wire::CapabilityStatus::Denied.into();
+        let capability = wire::Capability { name: "pipelines".into(), status, ..wire::Capability::default() };
+        end.coverage.as_mut().expect("coverage").capabilities.push(capability);
+    });
+    for answer in full.into_iter().chain(denied) {
+        assert_eq!(answer, unread);
+    }
+}
