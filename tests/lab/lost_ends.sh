@@ -22,14 +22,14 @@ cpu_line() {
 within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
 
 measure ebpf
-within "$lost" "$out/lost-one" burn 3000
+within "$lost" "$out/lost-one" burn 6000
 within "$lost" "$load" burn 700
-within "$lost/gone" "$out/lost-two" burn 1600
+within "$lost/gone" "$out/lost-two" burn 3200
 let_go
 {
     echo "lost_path ${lost#"$tree"}"
-    echo "lost_one_burned 3000"
-    echo "lost_two_burned 1600"
+    echo "lost_one_burned 6000"
+    echo "lost_two_burned 3200"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
 } >"$out/counters"
@@ -44,7 +44,7 @@ measure ebpf
 sh -c '
     burn() { i=0; while [ $i -lt "$1" ]; do i=$((i + 1)); done; }
     echo $$ >"$1/cgroup.procs"
-    burn 300000
+    burn 600000
     echo $$ >"$2/cgroup.procs"
     burn 100000
 ' sh "$from" "$to"
