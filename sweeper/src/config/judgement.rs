@@ -167,9 +167,12 @@ pub struct VerdictConfig {
     /// The same for a node whose GPUs are read.
     #[serde(with = "duration")]
     pub gpu_idle_after: Duration,
-    /// A session with a terminal waits so long after its last input, and its node is not idle.
+    /// A session with a terminal waits so long after its last input, and a port of somebody's after it was called; their node is not idle.
     #[serde(with = "duration")]
     pub interactive_after: Duration,
+    /// Whether a node with a timer or a crontab that its distribution does not ship waits, and is not idle. `false` where each machine gets some that may
+    /// be missed.
+    pub schedules_wait: bool,
     /// A job, or a task of a run, no process of which has run for so long is stuck.
     #[serde(with = "duration")]
     pub stuck_after: Duration,
@@ -223,6 +226,7 @@ impl Default for VerdictConfig {
             idle_after: Duration::from_secs(1_800),
             gpu_idle_after: Duration::from_secs(900),
             interactive_after: Duration::from_secs(7_200),
+            schedules_wait: true,
             stuck_after: Duration::from_secs(1_800),
             lookback: Duration::from_secs(4 * 3_600),
             workload_cpu_threshold_ns_per_s: 2_000_000,

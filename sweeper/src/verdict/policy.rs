@@ -15,9 +15,12 @@ pub struct Policy {
     /// The same for a machine with a GPU, which costs more while nobody uses it.
     #[serde(default = "gpu_idle_after_ms")]
     pub gpu_idle_after_ms: i64,
-    /// A session with a terminal waits for this long after its last input, in milliseconds.
+    /// A session with a terminal waits for this long after its last input, and a port of somebody's after its last call, in milliseconds.
     #[serde(default = "interactive_after_ms")]
     pub interactive_after_ms: i64,
+    /// Whether a timer or a crontab that the distribution does not ship waits, and its node is not idle.
+    #[serde(default = "schedules_wait")]
+    pub schedules_wait: bool,
     /// CPU time of workloads above this is activity, in nanoseconds per second. 2,000,000 is 0.2 % of one core.
     #[serde(alias = "workload_cpu_floor_ns_per_s")]
     pub workload_cpu_threshold_ns_per_s: u64,
@@ -64,6 +67,10 @@ const fn interactive_after_ms() -> i64 {
     120 * 60_000
 }
 
+const fn schedules_wait() -> bool {
+    true
+}
+
 const fn gpu_busy_threshold_ns_per_s() -> u64 {
     1_000_000
 }
@@ -92,6 +99,7 @@ impl Default for Policy {
             idle_after_ms: 30 * 60_000,
             gpu_idle_after_ms: gpu_idle_after_ms(),
             interactive_after_ms: interactive_after_ms(),
+            schedules_wait: schedules_wait(),
             workload_cpu_threshold_ns_per_s: 2_000_000,
             disk_threshold_bytes_per_s: 4096,
             network_threshold_bytes_per_s: 4096,

@@ -28,13 +28,13 @@ pub struct StatePolicy {
 /// Ends and begins are rounded, and a clock is slewed: twice what still counts as no gap.
 const SLACK_MS: i64 = 1_000;
 /// Raised whenever the same heartbeats come to another state than before.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl StatePolicy {
     /// By this policy.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        // A policy is numbers alone, which always have a form in JSON.
+        // A policy is numbers and a switch, which always have a form in JSON.
         let told = serde_json::to_string(&policy).unwrap_or_default();
         let digest = hex::encode(&Sha256::digest(format!("{VERSION} {told}"))[..8]);
         Self { horizon_ms: policy.idle_after_ms.max(policy.gpu_idle_after_ms), policy, digest }

@@ -1,10 +1,11 @@
 //! Work that waits: nothing of it is above a threshold, and something outside will wake it.
 //!
-//! An open run, an open batch step and peers of somebody's process are read off a heartbeat. What belongs to housekeeping or to the
-//! agent never waits; a class that could not be read may be anybody's, and does. A session waits by [`super::Terminals`].
-//! Eight of each kind are kept: one is enough for a verdict, and more do not help a person.
+//! An open run, an open batch step, peers of somebody's process, a port of it that was called and a timer or crontab of somebody's are read off a
+//! heartbeat. What belongs to housekeeping or to the agent never waits; a class that could not be read may be anybody's, and does. A session waits by
+//! [`super::Terminals`]. Eight of each kind are kept: one is enough for a verdict, and more do not help a person.
 
-use heartbeat::wire::{self, Class};
+use super::watched;
+use heartbeat::wire::{self, CapabilityStatus, Class};
 use serde::{Deserialize, Serialize};
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -61,6 +62,24 @@ pub enum Wait {
         /// When data was last exchanged, in milliseconds since 1970-01-01 UTC.
         last_exchange_unix_ms: i64,
     },
+    /// A port of somebody's program that was called from another machine lately, and nobody need be connected any more.
+    InboundPeer {
+        /// The TCP port.
+        port: u32,
+        /// Executable name of the process that holds it; empty if it could not be read.
+        command: String,
+        /// When the newest connection was first seen, in milliseconds since 1970-01-01 UTC.
+        last_new_peer_unix_ms: i64,
+    },
+    /// Timers and crontabs that the distribution does not ship: in half an hour none of them may have been due.
+    Schedule {
+        /// Enabled timers of systemd.
+        timers: u32,
+        /// Tables and jobs of cron and anacron.
+        crontabs: u32,
+        /// When the first of the timers elapses next, in milliseconds since 1970-01-01 UTC; `None` if none will, or nobody knows.
+        next_timer_unix_ms: Option<i64>,
+    },
     /// A session with a terminal that took input lately.
     Session {
         /// Sessions with a terminal.
@@ -74,7 +93,7 @@ fn is_somebodys(class: i32) -> bool {
     !matches!(Class::try_from(class), Ok(Class::Housekeeping | Class::Self_))
 }
 
-/// What a heartbeat shows to wait, whenever peers last exchanged data; without sessions.
+/// What a heartbeat shows to wait, whenever peers last exchanged data or called; without sessions.
 pub(super) fn waits(heartbeat: &wire::Heartbeat) -> Vec<Wait> {
     let open = open_runs(heartbeat).collect::<Vec<_>>();
     let runs = open.iter().map(|run| Wait::Run {
@@ -100,7 +119,33 @@ pub(super) fn waits(heartbeat: &wire::Heartbeat) -> Vec<Wait> {
         peers: group.peers,
         last_exchange_unix_ms,
     });
-    runs.take(MAX_OF_A_KIND).chain(jobs.take(MAX_OF_A_KIND)).chain(peers.take(MAX_OF_A_KIND)).collect()
+    let mut called: Vec<_> = heartbeat.inbound_peers.iter().flat_map(called).collect();
+    called.sort_by_key(|(last_new_peer_unix_ms, _)| Reverse(*last_new_peer_unix_ms));
+    let called = called.into_iter().map(|(last_new_peer_unix_ms, listener)| Wait::InboundPeer {
+        port: listener.port,
+        command: listener.command.clone(),
+        last_new_peer_unix_ms,
+    });
+    let waits = runs.take(MAX_OF_A_KIND).chain(jobs.take(MAX_OF_A_KIND)).chain(peers.take(MAX_OF_A_KIND));
+    waits.chain(called.take(MAX_OF_A_KIND)).chain(schedule(heartbeat)).collect()
+}
+
+/// Somebody's ports that were called.
+fn called(peers: &wire::InboundPeers) -> impl Iterator<Item = (i64, &wire::Listener)> {
+    let ports = peers.listeners.iter().filter(|listener| watched::is_somebodys(listener));
+    ports.filter_map(|listener| Some((listener.last_new_peer_unix_ms?, listener)))
+}
+
+/// What somebody has set up to run at its time. An agent that has given its rights away lists no user's crontabs any more, and knows that there may be some.
+fn schedule(heartbeat: &wire::Heartbeat) -> Option<Wait> {
+    let schedules = heartbeat.schedules.unwrap_or_default();
+    let capabilities = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.capabilities);
+    let is_ok = |one: &wire::Capability| one.status == i32::from(CapabilityStatus::Ok);
+    let may_be_some = capabilities.iter().any(|one| one.name == "crontabs" && !is_ok(one));
+    let timers = schedules.other_timers.unwrap_or(0);
+    let crontabs = schedules.other_crontabs.unwrap_or(0).max(may_be_some.into());
+    let next_timer_unix_ms = schedules.next_other_timer_unix_ms;
+    (timers > 0 || crontabs > 0).then_some(Wait::Schedule { timers, crontabs, next_timer_unix_ms })
 }
 
 /// Tasks of a run that began and have not ended.

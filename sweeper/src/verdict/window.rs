@@ -182,8 +182,8 @@ impl Case {
         Self { now_unix_ms: *now_unix_ms, policy: policy.clone(), node: node.clone(), observations: Vec::new() }
     }
 
-    /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, sessions that took
-    /// input within `interactive_after`.
+    /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, timers and crontabs of somebody's,
+    /// sessions that took input and ports that were called within `interactive_after`.
     #[must_use]
     pub fn waits(&self) -> Vec<Wait> {
         let Some(node) = &self.node else { return Vec::new() };
@@ -195,6 +195,10 @@ impl Case {
         });
         let others = node.waits.iter().filter(|wait| match wait {
             Wait::Peers { last_exchange_unix_ms, .. } => is_within(*last_exchange_unix_ms, self.idle_after_ms()),
+            Wait::InboundPeer { last_new_peer_unix_ms, .. } => {
+                is_within(*last_new_peer_unix_ms, self.policy.interactive_after_ms)
+            }
+            Wait::Schedule { .. } => self.policy.schedules_wait,
             Wait::Run { .. } | Wait::BatchStep { .. } | Wait::Session { .. } => true,
         });
         others.cloned().chain(session).collect()

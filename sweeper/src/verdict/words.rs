@@ -80,6 +80,17 @@ fn wait(on: &Wait) -> String {
             let at = if *outbound { "at their" } else { "at" };
             format!("{peers}{who} {at} {protocol} port {port}, last exchange at {}", time(*last_exchange_unix_ms))
         }
+        Wait::InboundPeer { port, command, last_new_peer_unix_ms } => {
+            let who = if command.is_empty() { String::new() } else { format!(" of {}", visible(command)) };
+            format!("calls at TCP port {port}{who}, the last one at {}", time(*last_new_peer_unix_ms))
+        }
+        Wait::Schedule { timers, crontabs, next_timer_unix_ms } => {
+            let kinds = [(*timers, "timer", "timers"), (*crontabs, "crontab", "crontabs")];
+            let kinds = kinds.into_iter().filter(|(number, ..)| *number > 0);
+            let own = kinds.map(|(number, one, many)| count(number, one, many)).collect::<Vec<_>>().join(" and ");
+            let next = next_timer_unix_ms.map_or_else(String::new, |at| format!(", due at {}", time(at)));
+            format!("{own} that the distribution does not ship{next}")
+        }
         Wait::Session { sessions, last_input_unix_ms } => format!(
             "{} with a terminal, where something was typed at {}",
             count(*sessions, "session", "sessions"),

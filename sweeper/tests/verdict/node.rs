@@ -32,6 +32,7 @@ pub(crate) struct Node {
     pub(crate) inbound_peers: Option<wire::InboundPeers>,
     pub(crate) runs: Vec<wire::Run>,
     pub(crate) peers: Option<wire::Peers>,
+    pub(crate) schedules: Option<wire::Schedules>,
     pub(crate) capabilities: Vec<wire::Capability>,
     pub(crate) sent: Vec<(BootId, wire::Heartbeat)>,
 }
@@ -70,6 +71,7 @@ impl Node {
             inbound_peers: None,
             runs: Vec::new(),
             peers: None,
+            schedules: None,
             capabilities: Vec::new(),
             sent: Vec::new(),
         }
@@ -119,7 +121,7 @@ impl Node {
             inbound_peers: self.inbound_peers.clone(),
             runs: self.runs.clone(),
             peers: self.peers.clone(),
-            schedules: None,
+            schedules: self.schedules,
         };
         self.sent.push((BOOT, heartbeat));
         self

@@ -191,10 +191,11 @@ impl History {
             return None;
         }
         let spoils = |step: &Step| step.event.is_some_and(|event| self.concerns(event));
-        // Input counts for 240 s, which is longer than a window with GPUs.
-        let typed = self.is_watched && last(8).iter().any(|step| step.event == Some(Event::Types));
+        // Input and calls count for 240 s, which is longer than a window with GPUs.
+        let is_somebody = |step: &Step| matches!(step.event, Some(Event::Types | Event::Called));
+        let was_used = self.is_watched && last(8).iter().any(is_somebody);
         let housekeeping_ns: u64 = last(intervals).iter().map(|step| step.housekeeping_ns).sum();
-        if typed || housekeeping_ns > above_ns || last(intervals).iter().any(spoils) {
+        if was_used || housekeeping_ns > above_ns || last(intervals).iter().any(spoils) {
             return Some(false);
         }
         // A heartbeat that lacks a counter, and a run that ends, spoil the interval after it as well.

@@ -6,7 +6,7 @@ use crate::{
 };
 use heartbeat::wire::{self, CapabilityStatus, Class};
 use model::Verdict;
-use sweeper::verdict::{Case, Decision, Judgement, Protocol, Signal, Unknown, Wait, judge, words};
+use sweeper::verdict::{Case, Decision, Judgement, Policy, Protocol, Signal, Unknown, Wait, judge, words};
 
 fn run(engine: &str, ended_boottime_ns: Option<u64>) -> wire::Run {
     wire::Run {
@@ -309,6 +309,56 @@ fn the_words_name_each_kind_and_no_name_acts_on_the_reader() {
     let mut node = Node::new();
     node.peers = peers(vec![group(Class::Workload, Some(at - 1)), udp]);
     insta::assert_snapshot!(format!("{first}\n{}", said(node)));
+}
+
+#[test]
+fn a_timer_or_a_crontab_that_the_distribution_does_not_ship_waits_as_long_as_it_exists_unless_they_are_said_not_to() {
+    let shipped = wire::Schedules { shipped_timers: Some(7), shipped_crontabs: Some(5), ..wire::Schedules::default() };
+    let at = wall(STARTED_S + 100_000);
+    let told = wire::Schedules { next_shipped_timer_unix_ms: Some(at), ..shipped };
+    for (schedules, wait, said) in [
+        (wire::Schedules { other_timers: Some(0), other_crontabs: Some(0), ..told }, None, ""),
+        (shipped, None, ""),
+        (
+            wire::Schedules { other_timers: Some(2), next_other_timer_unix_ms: Some(at), ..told },
+            Some((2, 0, Some(at))),
+            "it waits: 2 timers that the distribution does not ship, due at 2026-09-22 19:00:00 UTC",
+        ),
+        (
+            wire::Schedules { other_timers: Some(1), other_crontabs: Some(1), ..told },
+            Some((1, 1, None)),
+            "it waits: 1 timer and 1 crontab that the distribution does not ship",
+        ),
+    ] {
+        let mut node = Node { schedules: Some(schedules), ..Node::new() };
+        node.quiet(70);
+        let Some((timers, crontabs, next_timer_unix_ms)) = wait else {
+            assert_eq!(node.judge().verdict, Verdict::Idle, "{schedules:?}");
+            continue;
+        };
+        assert_eq!(waits_on(&node), [Wait::Schedule { timers, crontabs, next_timer_unix_ms }]);
+        assert_eq!(words::decision(&node.judge(), &node.case()), said);
+        let policy = Policy { schedules_wait: false, ..Policy::default() };
+        assert_eq!(judge(&Case { policy, ..node.case() }).verdict, Verdict::Idle, "said not to");
+        // What was taken away again has done nothing: the window is as long as it was.
+        node.schedules = Some(shipped);
+        assert_eq!(node.quiet(1).judge().verdict, Verdict::Idle);
+    }
+}
+
+#[test]
+fn somebody_has_a_crontab_where_the_agent_does_not_say_that_nobody_has() {
+    for (status, verdict) in [
+        (CapabilityStatus::Ok, Verdict::Idle),
+        (CapabilityStatus::NotApplicable, Verdict::Waiting),
+        (CapabilityStatus::Denied, Verdict::Waiting),
+    ] {
+        let mut node = Node { capabilities: vec![capability("crontabs", status)], ..Node::new() };
+        assert_eq!(node.quiet(70).judge().verdict, verdict, "{status:?}");
+        if verdict == Verdict::Waiting {
+            assert_eq!(waits_on(&node), [Wait::Schedule { timers: 0, crontabs: 1, next_timer_unix_ms: None }]);
+        }
+    }
 }
 
 #[test]

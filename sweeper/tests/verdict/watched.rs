@@ -184,14 +184,21 @@ fn a_new_inbound_peer_of_somebodys_port_is_work() {
         if expected == Verdict::Active {
             assert!(matches!(judgement.decision, Decision::Above { signal: Signal::InboundPeers, .. }));
         }
-        assert_eq!(node.quiet(3).judge().verdict, Verdict::Idle, "one call is not work for ever");
+        if expected == Verdict::Active {
+            // An hour later, and nobody need be connected any more.
+            let judgement = node.quiet(120).judge();
+            let on = vec![Wait::InboundPeer { port, command: String::new(), last_new_peer_unix_ms: at }];
+            assert_eq!((judgement.verdict, judgement.decision), (Verdict::Waiting, Decision::Waiting { on }));
+        }
+        assert_eq!(node.quiet(70).judge().verdict, Verdict::Idle, "one call is not work for ever");
     }
 }
 
 #[test]
 fn a_port_that_comes_back_into_the_list_brings_no_new_inbound_peer() {
     let mut node = Node::new();
-    let old = wall(STARTED_S);
+    // Long enough ago to be waited for no more.
+    let old = wall(STARTED_S) - 7_200_000;
     node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, Some(old))]);
     node.quiet(40);
     node.inbound_peers = inbound_peers(Vec::new());

@@ -254,12 +254,12 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
     site.run("systemctl start docker").await;
     site.run(RUN_ECS_AGENT).await;
-    site.run("systemd-run --quiet --unit later --on-active=1h true").await;
     let booted = Instant::now();
 
     let mut lines = vec![site.found_idle(booted).await];
     eprintln!("{}", lines[0].text());
     site.finds_a_stuck_task().await;
+    site.run("systemd-run --quiet --unit later --on-active=1h true").await;
     for work in &WORKS {
         let line = site.do_work(work).await;
         eprintln!("{}", line.text());
