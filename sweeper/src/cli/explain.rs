@@ -123,6 +123,7 @@ fn head(out: &mut String, finding: &Finding) {
     let state = match finding.class {
         Class::IdleNode => "has been idle for",
         Class::QuietInstance => "has looked unused from outside for",
+        Class::IdleGpu => "works or waits, and none of its GPUs has worked for",
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
         Class::StoppedInstance => "has been stopped for",

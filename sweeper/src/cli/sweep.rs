@@ -154,13 +154,15 @@ const QUIET: &str = "Quiet as seen from outside, no agent reports from them: wea
 const LEFT: &str = "Left over: billed, and used by nobody";
 /// Above machines whose agent is heard no more.
 const SILENT: &str = "Silent: they run, and their agent is heard no more";
+/// Above machines that do work, but not with their GPUs.
+const NO_GPU: &str = "GPUs that nobody uses: their machines work, or wait for something";
 /// Above what AWS Batch keeps waiting or ready.
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
 /// Above work that makes no progress.
 const STUCK: &str = "Stuck: jobs, runs and tasks that make no progress";
 
-/// Findings as they are shown together: idle machines, without a heading; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
+/// Findings as they are shown together: idle machines, without a heading; GPUs that nobody uses; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
     let of = |heading: Option<&'static str>| {
         let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
@@ -170,13 +172,17 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)].into_iter().filter_map(of).collect()
+    [None, Some(NO_GPU), Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)]
+        .into_iter()
+        .filter_map(of)
+        .collect()
 }
 
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
     match Class::from_word(&finding.class) {
         Some(Class::QuietInstance) => Some(QUIET),
         Some(Class::SilentAgent) => Some(SILENT),
+        Some(Class::IdleGpu) => Some(NO_GPU),
         Some(Class::UnregisteredWorker) => Some(BATCH),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,

@@ -167,6 +167,9 @@ pub struct VerdictConfig {
     /// The same for a node whose GPUs are read.
     #[serde(with = "duration")]
     pub gpu_idle_after: Duration,
+    /// The GPUs of a node that works or waits are unused when none of them worked for so long; longer than `lookback` is never.
+    #[serde(with = "duration")]
+    pub gpu_unused_after: Duration,
     /// A session with a terminal waits so long after its last input, and a port of somebody's after it was called; their node is not idle.
     #[serde(with = "duration")]
     pub interactive_after: Duration,
@@ -225,6 +228,7 @@ impl Default for VerdictConfig {
             boot_grace: Duration::from_secs(600),
             idle_after: Duration::from_secs(1_800),
             gpu_idle_after: Duration::from_secs(900),
+            gpu_unused_after: Duration::from_secs(3_600),
             interactive_after: Duration::from_secs(7_200),
             schedules_wait: true,
             stuck_after: Duration::from_secs(1_800),

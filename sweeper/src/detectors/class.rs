@@ -10,6 +10,8 @@ pub enum Class {
     IdleNode,
     /// An instance without an agent that its provider saw do nothing. Weak evidence, never a proposal.
     QuietInstance,
+    /// A machine that works or waits, and whose GPUs nobody uses.
+    IdleGpu,
     /// A volume that is attached to nothing.
     UnattachedVolume,
     /// A public address that is tied to nothing.
@@ -38,9 +40,10 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::IdleNode,
         Self::QuietInstance,
+        Self::IdleGpu,
         Self::UnattachedVolume,
         Self::UnusedAddress,
         Self::StoppedInstance,
@@ -75,7 +78,9 @@ impl Class {
     #[must_use]
     pub fn found_on(self) -> FoundOn {
         match self {
-            Self::IdleNode | Self::QuietInstance | Self::SilentAgent | Self::UnregisteredWorker => FoundOn::Machine,
+            Self::IdleNode | Self::QuietInstance | Self::IdleGpu | Self::SilentAgent | Self::UnregisteredWorker => {
+                FoundOn::Machine
+            }
             Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => FoundOn::Leftover,
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
@@ -90,6 +95,7 @@ impl Class {
         match self {
             Self::IdleNode => "idle_node",
             Self::QuietInstance => "quiet_instance",
+            Self::IdleGpu => "idle_gpu",
             Self::UnattachedVolume => "unattached_volume",
             Self::UnusedAddress => "unused_address",
             Self::StoppedInstance => "stopped_instance",

@@ -9,6 +9,7 @@ mod blocked_queue;
 mod class;
 mod failing_run;
 mod held_capacity;
+mod idle_gpu;
 mod idle_node;
 mod leftover;
 mod lost_job;
@@ -48,6 +49,19 @@ pub struct Detection<'a> {
     pub on: On<'a>,
     /// Whether it is so.
     pub answer: Answer,
+}
+
+impl Detection<'_> {
+    /// What the waste costs: what it was found on, and not known where it is a part of that.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        match (self.class, self.on.cost()) {
+            (Class::IdleGpu, Cost::Known { per_hour, .. }) => Cost::Unknown {
+                why: format!("its GPUs have no price of their own; the whole machine costs {per_hour}"),
+            },
+            (_, cost) => cost.clone(),
+        }
+    }
 }
 
 /// What may be waste.
@@ -167,9 +181,10 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 14] = [
+const DETECTORS: [Detector; 15] = [
     quiet_instance::DETECTOR,
     idle_node::DETECTOR,
+    idle_gpu::DETECTOR,
     unregistered_worker::DETECTOR,
     silent_agent::DETECTOR,
     unattached_volume::DETECTOR,

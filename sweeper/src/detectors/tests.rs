@@ -94,7 +94,7 @@ fn what_is_not_there_or_does_not_run_is_no_waste_of_any_class() {
         (Some(InstanceState::Terminated), Coverage::Failed, "the instance is terminated", false),
         (None, Coverage::Complete, "the provider lists the instance no more", true),
     ] {
-        for class in [Class::IdleNode, Class::QuietInstance] {
+        for class in [Class::IdleNode, Class::QuietInstance, Class::IdleGpu] {
             let because = because.to_owned();
             let expected = if is_gone { Answer::Gone { because } } else { Answer::Refuted { because } };
             let mut inputs = inputs(presence(listed.clone(), coverage));
@@ -120,6 +120,53 @@ fn a_host_that_no_inventory_covers_is_gone_when_it_has_been_silent_for_long_enou
     let mut never = inputs(Presence { last_heard: None, ..presence(None, Coverage::NotAsked) });
     never.case.now_unix_ms = i64::MAX;
     assert_eq!(answer(Class::IdleNode, &never, &blind()), Answer::NotKnown);
+}
+
+/// A machine with a GPU that nobody used from the first second to the 3,600th, as its agent says.
+fn with_gpu() -> MachineInputs {
+    let (start, end) = (at(0).as_millisecond(), at(3_600).as_millisecond());
+    let node = serde_json::json!({
+        "hostname": "gpu", "kernel_release": "6.1", "agent_version": "0.1.0", "cpus": 8, "boot_id": uuid::Uuid::nil(), "booted_unix_ms": 0,
+        "interval_ms": 3_600_000, "last_heartbeat_unix_ms": end, "gpu": "measured", "source": "ebpf", "workloads": [], "more_workloads": 0,
+    });
+    let mut inputs = running();
+    inputs.case.node = Some(serde_json::from_value(node).expect("a node"));
+    inputs.case.observations =
+        vec![Observation { start_unix_ms: start, end_unix_ms: end, gpu_busy_ns: Some(0), ..observation() }];
+    inputs
+}
+
+#[test]
+fn an_idle_gpu_is_one_of_a_machine_that_works_or_waits() {
+    let of = |verdict: Verdict, change: fn(&mut MachineInputs)| {
+        let mut inputs = with_gpu();
+        change(&mut inputs);
+        answer(Class::IdleGpu, &inputs, &Judgement { verdict, ..blind() })
+    };
+    let confirmed = Answer::Confirmed { since: at(0), until: at(3_600), work: None };
+    assert_eq!(of(Verdict::Active, |_| {}), confirmed);
+    assert_eq!(of(Verdict::Waiting, |_| {}), confirmed);
+    assert_eq!(of(Verdict::Unknown, |_| {}), Answer::NotKnown);
+    assert!(
+        matches!(of(Verdict::Idle, |_| {}), Answer::Refuted { because } if because == "the machine is idle as a whole")
+    );
+    let used = of(Verdict::Active, |inputs| inputs.case.observations[0].gpu_busy_ns = Some(3_600_000_001));
+    assert!(
+        matches!(&used, Answer::Refuted { because } if because.starts_with("work of the GPUs was seen up to")),
+        "{used:?}"
+    );
+    assert_eq!(of(Verdict::Active, |inputs| inputs.case.observations[0].gpu_busy_ns = None), Answer::NotKnown);
+    assert_eq!(of(Verdict::Active, |inputs| inputs.case.policy.gpu_unused_after_ms += 1), Answer::NotKnown);
+    let gpu = |gpu| move |inputs: &mut MachineInputs| inputs.case.node.as_mut().expect("a node").gpu = gpu;
+    let mut inputs = with_gpu();
+    gpu(crate::verdict::Gpu::NotMeasured)(&mut inputs);
+    assert_eq!(answer(Class::IdleGpu, &inputs, &idle()), Answer::NotKnown);
+    gpu(crate::verdict::Gpu::Absent)(&mut inputs);
+    assert!(matches!(answer(Class::IdleGpu, &inputs, &idle()), Answer::Refuted { .. }));
+    let mut failed = with_gpu();
+    failed.failed = vec![SnapshotPart::Inventory];
+    let active = Judgement { verdict: Verdict::Active, ..blind() };
+    assert_eq!(answer(Class::IdleGpu, &failed, &active), Answer::NotKnown, "whether it runs was not read");
 }
 
 #[test]

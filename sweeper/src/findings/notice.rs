@@ -104,6 +104,7 @@ fn state(finding: &Finding) -> &'static str {
     match finding.class {
         Class::IdleNode => verdict(finding),
         Class::QuietInstance => "quiet",
+        Class::IdleGpu => "unused GPU",
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
         Class::StoppedInstance => "stopped",

@@ -22,6 +22,11 @@ impl Finding {
                 }
                 None => format!("its agent has not been heard since {}", time(self.since)),
             },
+            Evidence::Machine(evidence) if self.class == Class::IdleGpu => {
+                let threshold = words::cpu(evidence.case.policy.gpu_busy_threshold_ns_per_s);
+                let at_once = words::decision(&evidence.judgement, &evidence.case);
+                format!("no GPU worked for more than {threshold} in any second; meanwhile: {at_once}")
+            }
             Evidence::Machine(evidence) => match &evidence.metrics {
                 Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
                 None => words::decision(&evidence.judgement, &evidence.case),

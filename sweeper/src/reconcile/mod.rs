@@ -142,7 +142,8 @@ impl Decided<'_> {
     }
 
     fn opened(&self, since: Timestamp, until: Timestamp) -> Step {
-        let Detection { class, on, .. } = self.seen.detection;
+        let detection = self.seen.detection;
+        let Detection { class, on, .. } = detection;
         let resource = on.resource();
         let mut finding = Finding {
             id: FindingId::new(*class, resource, self.now),
@@ -154,7 +155,7 @@ impl Decided<'_> {
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: 1,
-            cost: on.cost().clone(),
+            cost: detection.cost(),
             evidence: self.evidence(),
             recorded: Recorded::default(),
             proposal: None,
@@ -172,7 +173,7 @@ impl Decided<'_> {
             confirmed_at: self.now,
             confirmed_until: until,
             confirmed_sweeps: before.confirmed_sweeps.saturating_add(1),
-            cost: self.seen.detection.on.cost().clone(),
+            cost: self.seen.detection.cost(),
             evidence: self.evidence(),
             id: before.id.clone(),
             class: before.class,
@@ -237,7 +238,7 @@ impl Decided<'_> {
             version: class.version(),
             inputs: on.inputs(),
             before: self.before,
-            cost: on.cost().clone(),
+            cost: self.seen.detection.cost(),
             change: self.change.clone(),
             proposal: plan.as_ref().and(finding.proposal.as_ref()).map(|proposal| proposal.content_hash().clone()),
             plan,

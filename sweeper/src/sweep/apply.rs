@@ -221,6 +221,9 @@ const WEAK: &str = "only its provider's metrics say so, which is weak evidence: 
 /// Why no plan is made of what nothing uses.
 const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
 
+/// Why no plan is made of a machine whose GPUs alone are idle.
+const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
+
 /// Why no plan is made of a machine whose agent is silent.
 const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
 
@@ -263,6 +266,7 @@ fn decide(
             Class::IdleNode => Planning::After { sweeps, plan: &plan },
             Class::UnregisteredWorker => Planning::Never(BATCH),
             Class::SilentAgent => Planning::Never(SILENT),
+            Class::IdleGpu => Planning::Never(UNUSED),
             _ => Planning::Never(WEAK),
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {

@@ -202,10 +202,10 @@ async fn judge_all(
     let state_policy = Arc::new(StatePolicy::new(policy(config)));
     let open: HashSet<&ResourceKey> = open.iter().map(|finding| &finding.resource).collect();
     let judged = subjects.into_iter().map(|subject| {
-        // What a finding rests on, or may end by, is judged from a whole window.
+        // What a finding rests on, or may end by, is judged from a whole window; and what GPUs do beside the machine, no state tells.
         let node = subject.node.as_ref().filter(|_| !open.contains(&subject.id));
         let by_state = node.and_then(|node| {
-            let state = states.remove(&node.node_id)?;
+            let state = states.remove(&node.node_id).filter(|state| !state.has_read_gpus())?;
             state.judge(now.as_millisecond(), &state_policy, Some(node.identity()))
         });
         let state_policy = Arc::clone(&state_policy);
@@ -285,6 +285,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
         boot_grace_ms: ms(verdict.boot_grace),
         idle_after_ms: ms(verdict.idle_after),
         gpu_idle_after_ms: ms(verdict.gpu_idle_after),
+        gpu_unused_after_ms: ms(verdict.gpu_unused_after),
         interactive_after_ms: ms(verdict.interactive_after),
         schedules_wait: verdict.schedules_wait,
         workload_cpu_threshold_ns_per_s: verdict.workload_cpu_threshold_ns_per_s,

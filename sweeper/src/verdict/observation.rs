@@ -117,7 +117,7 @@ impl Observation {
         .collect()
     }
 
-    fn is_above(&self, value: Option<u64>, threshold_per_s: u64, interval_ms: i64) -> bool {
+    pub(super) fn is_above(&self, value: Option<u64>, threshold_per_s: u64, interval_ms: i64) -> bool {
         let span_ms = u64::try_from((self.end_unix_ms - self.start_unix_ms).clamp(0, interval_ms.max(1))).unwrap_or(0);
         value.is_some_and(|value| u128::from(value) * 1000 > u128::from(threshold_per_s) * u128::from(span_ms))
     }

@@ -15,6 +15,9 @@ pub struct Policy {
     /// The same for a machine with a GPU, which costs more while nobody uses it.
     #[serde(default = "gpu_idle_after_ms")]
     pub gpu_idle_after_ms: i64,
+    /// The GPUs of a machine that is not idle are unused when none of them worked for this long, in milliseconds.
+    #[serde(default = "gpu_unused_after_ms")]
+    pub gpu_unused_after_ms: i64,
     /// A session with a terminal waits for this long after its last input, and a port of somebody's after its last call, in milliseconds.
     #[serde(default = "interactive_after_ms")]
     pub interactive_after_ms: i64,
@@ -63,6 +66,10 @@ const fn gpu_idle_after_ms() -> i64 {
     15 * 60_000
 }
 
+const fn gpu_unused_after_ms() -> i64 {
+    60 * 60_000
+}
+
 const fn interactive_after_ms() -> i64 {
     120 * 60_000
 }
@@ -98,6 +105,7 @@ impl Default for Policy {
             boot_grace_ms: 10 * 60_000,
             idle_after_ms: 30 * 60_000,
             gpu_idle_after_ms: gpu_idle_after_ms(),
+            gpu_unused_after_ms: gpu_unused_after_ms(),
             interactive_after_ms: interactive_after_ms(),
             schedules_wait: schedules_wait(),
             workload_cpu_threshold_ns_per_s: 2_000_000,

@@ -8,7 +8,7 @@
 //! after a later one, gives the same state as one that came in time. The horizon is the longest time after which a node is idle.
 
 use super::{
-    Case, Counters, Decision, Judgement, NodeFacts, Observation, Policy, Unknown, judge,
+    Case, Counters, Decision, Gpu, Judgement, NodeFacts, Observation, Policy, Unknown, judge,
     judge::{missing, touches},
 };
 use crate::identity::Identity;
@@ -151,6 +151,12 @@ impl NodeState {
     #[must_use]
     pub fn last_work_unix_ms(&self) -> Option<i64> {
         self.last_work.as_ref().map(|work| work.end_unix_ms)
+    }
+
+    /// Whether the node has GPUs, and its agent reads them.
+    #[must_use]
+    pub fn has_read_gpus(&self) -> bool {
+        self.node.gpu == Gpu::Measured
     }
 
     /// Takes a heartbeat up.

@@ -6,7 +6,7 @@ use crate::{
 };
 use heartbeat::wire;
 use model::Verdict;
-use sweeper::verdict::{Case, Decision, Signal, Unknown, Wait, judge, words};
+use sweeper::verdict::{Case, Decision, GpuUse, Signal, Unknown, Wait, gpu_use, judge, words};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -61,6 +61,61 @@ fn a_gpu_that_works_is_active_whatever_its_host_does() {
         node.pass(|n| bump(&mut n.gpus[0].busy_ns, 30_000_000));
     }
     assert_eq!(node.judge().verdict, Verdict::Idle);
+}
+
+/// An hour of work without the GPUs; so many intervals are the half of it.
+const AN_HOUR: usize = 120;
+
+#[test]
+fn gpus_are_unused_when_none_of_them_worked_for_an_hour_whatever_else_does() {
+    let works = |node: &mut Node, intervals: usize| {
+        for _ in 0..intervals {
+            node.pass(|n| bump(&mut n.workload.cpu_ns, 30_000_000_000));
+        }
+    };
+    let mut node = gpu_node();
+    works(&mut node, AN_HOUR);
+    assert_eq!(node.judge().verdict, Verdict::Active);
+    assert_eq!(gpu_use(&node.case()), GpuUse::NotKnown, "the first interval compares nothing");
+    works(&mut node, 1);
+    let unused =
+        |since_s, node: &Node| GpuUse::Unused { since_unix_ms: wall(since_s), until_unix_ms: wall(node.end_s) };
+    assert_eq!(gpu_use(&node.case()), unused(STARTED_S + 30, &node));
+    // One of them works for a moment.
+    let end_s = node.end_s + 30;
+    node.pass(|n| bump(&mut n.gpus[1].busy_ns, 300_000_000));
+    let used = GpuUse::Used { until_unix_ms: wall(end_s) };
+    works(&mut node, AN_HOUR - 1);
+    assert_eq!(gpu_use(&node.case()), used);
+    works(&mut node, 1);
+    assert_eq!(gpu_use(&node.case()), unused(end_s, &node));
+    // The driver's own noise.
+    node.pass(|n| bump(&mut n.gpus[0].busy_ns, 30_000_000));
+    assert_eq!(gpu_use(&node.case()), unused(end_s, &node));
+}
+
+#[test]
+fn gpus_that_were_not_read_all_the_time_are_not_known_to_be_unused_and_what_was_seen_of_them_refutes() {
+    let mut node = gpu_node();
+    node.quiet(AN_HOUR + 1);
+    let before = node.gpus.clone();
+    node.pass(|n| n.gpus[0].busy_ns = None);
+    assert_eq!(gpu_use(&node.case()), GpuUse::NotKnown);
+    node.gpus = before;
+    node.quiet(AN_HOUR);
+    assert_eq!(gpu_use(&node.case()), GpuUse::NotKnown, "an hour begins anew with the next comparison");
+    assert!(matches!(gpu_use(&node.quiet(1).case()), GpuUse::Unused { .. }));
+    // A lost heartbeat may have been the one that said so.
+    node.quiet(10);
+    let lost = node.sent.len() - 5;
+    node.sent.remove(lost);
+    assert_eq!(gpu_use(&node.case()), GpuUse::NotKnown);
+    let mut node = gpu_node();
+    let end_s = node.quiet(2).end_s + 30;
+    node.pass(|n| bump(&mut n.gpus[1].busy_ns, 300_000_000));
+    node.quiet(5).pass(|n| n.gpus[0].busy_ns = None);
+    assert_eq!(gpu_use(&node.case()), GpuUse::Used { until_unix_ms: wall(end_s) });
+    assert_eq!(gpu_use(&Node::new().quiet(AN_HOUR + 1).case()), GpuUse::NotKnown, "there is none");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A task of a pipeline that sleeps for ever is found stuck while its neighbour works, and no more once it is over.
 
 use super::site::Site;
+use jiff::Timestamp;
 use lab::wait;
 use serde_json::Value;
 use std::time::Duration;
@@ -66,6 +67,13 @@ impl Site {
             let case = WorkCase::new(now, policy, contract, [Some(begin), Some(end)], None);
             format!("{}: {}\n{case:#?}", case.contract.what(), decision(&judge(&case), &case))
         });
-        told.collect::<Vec<_>>().join("\n")
+        let told = told.collect::<Vec<_>>();
+        if !told.is_empty() {
+            return told.join("\n");
+        }
+        let age_s = (Timestamp::now().as_millisecond() - now) / 1000;
+        let capabilities = end.1.coverage.iter().flat_map(|coverage| &coverage.capabilities);
+        let followed = capabilities.filter(|one| one.name == "pipelines").collect::<Vec<_>>();
+        format!("no open task in the heartbeat of {age_s} s ago; {followed:?}; runs: {:#?}", end.1.runs)
     }
 }
