@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-sweep picture
+.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-sweep bench-truth picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -80,6 +80,11 @@ bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Clo
 	cargo build --locked --release --workspace --bin sweeper
 	cargo build --locked --workspace --bin bench-sweep
 	target/debug/bench-sweep $(ARGS)
+
+bench-truth: agent ## Find out how often the verdicts are wrong, ours and others': 44 machines, labelled (root, 60 minutes; ARGS="--only terminal")
+	@tests/lab/setup.sh test
+	cargo build --locked --workspace --bin sweeper --bin bench-truth
+	target/debug/bench-truth $(ARGS)
 
 picture: setup build ## Draw the README's picture anew, from what two machines and a sweeper show (3 minutes)
 	SHOWN=$(CURDIR)/target/shown.txt cargo test --locked --workspace --test idle_machine

@@ -19,6 +19,7 @@ pub mod image;
 pub mod imds;
 pub mod initramfs;
 pub mod kernels;
+pub mod labelled;
 pub mod lost_ends;
 pub mod microvm;
 pub mod namespace;

@@ -63,6 +63,7 @@ pub struct Guest {
     programs: Vec<(String, PathBuf)>,
     texts: Vec<(String, String)>,
     script: String,
+    more_cpus: u32,
 }
 
 impl Guest {
@@ -76,6 +77,12 @@ impl Guest {
     #[must_use]
     pub fn on(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
+    }
+
+    /// The same guest with so many CPUs more than one.
+    #[must_use]
+    pub fn with_more_cpus(self, more_cpus: u32) -> Self {
+        Self { more_cpus, ..self }
     }
 
     /// Adds a static binary of this host as /bin/`name`.
@@ -159,7 +166,8 @@ impl MicroVm {
         let (console, said) = (folder.join("console"), folder.join("said"));
         let mut command = Command::new(binaries::system("qemu-system-x86_64"));
         command
-            .args(["-accel", "tcg", "-cpu", guest.kernel.processor(), "-smp", "1", "-m", "512"])
+            .args(["-accel", "tcg", "-cpu", guest.kernel.processor(), "-m", "512"])
+            .args(["-smp", &(1 + guest.more_cpus).to_string()])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
             .args(["-append", "console=ttyS0 quiet panic=1", "-kernel"])

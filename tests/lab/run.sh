@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 # Each waits for most of its time: for machines that boot or are to be quiet, for leases that end, for intervals. Half of a core together.
-waiting="real_machine kernels replicas idle_machine identity outage engines containers gpu_host"
+waiting="real_machine labelled kernels replicas idle_machine identity outage engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.
 others=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '

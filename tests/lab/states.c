@@ -3,6 +3,10 @@
  *   states wait           sleeps until a signal comes
  *   states vfork          waits uninterruptibly (D) for a child of vfork, which sleeps
  *   states burn           burns CPU time for ever
+ *   states deadlock       waits for a child that waits for it
+ *   states zombies        leaves ten ended children unread
+ *   states spin           asks a lock again and again that nobody gives back, without a call of the system
+ *   states sum BYTES      adds up so much memory again and again
  *   states hold BYTES     sleeps with so much memory in use
  *
  * Each says `ready` first. They end with the signal that ends them; the child of vfork ends with its parent. */
@@ -16,13 +20,16 @@
 
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
-    if (!strcmp(what, "hold") && count == 3) {
-        size_t bytes = strtoul(words[2], NULL, 10);
-        char *memory = malloc(bytes);
+    static size_t bytes;
+    static char *memory;
+    if ((!strcmp(what, "hold") || !strcmp(what, "sum")) && count == 3) {
+        bytes = strtoul(words[2], NULL, 10);
+        memory = malloc(bytes);
         if (!memory)
             return 1;
         memset(memory, 1, bytes);
-    } else if (strcmp(what, "wait") && strcmp(what, "vfork") && strcmp(what, "burn")) {
+    } else if (strcmp(what, "wait") && strcmp(what, "vfork") && strcmp(what, "burn") && strcmp(what, "deadlock") &&
+               strcmp(what, "zombies") && strcmp(what, "spin")) {
         return 2;
     }
     puts("ready");
@@ -32,6 +39,26 @@ int main(int count, char **words) {
         for (;;)
             pause();
     }
+    if (!strcmp(what, "deadlock")) {
+        /* Each reads what the other one would write. */
+        int there[2], back[2];
+        char byte;
+        if (pipe(there) || pipe(back))
+            return 1;
+        pid_t child = fork();
+        if (read(child ? back[0] : there[0], &byte, 1) == 1)
+            (void)!write(child ? there[1] : back[1], &byte, 1);
+    }
+    for (int one = 0; one < 10 && !strcmp(what, "zombies"); one++)
+        if (fork() == 0)
+            _exit(3);
+    volatile int lock = 1;
+    while (!strcmp(what, "spin") && lock) {
+    }
+    volatile unsigned sum = 0;
+    while (!strcmp(what, "sum"))
+        for (size_t at = 0; at < bytes; at += 64)
+            sum += (unsigned char)memory[at];
     while (!strcmp(what, "burn")) {
     }
     for (;;)

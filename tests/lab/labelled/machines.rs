@@ -1,0 +1,194 @@
+//! The machines of scenarios: how each is booted, put to work and left.
+
+use super::{
+    Machine, Partner, SCALE, Scenario, Site,
+    partners::{call, knock, scrape, sit},
+};
+use crate::{
+    binaries,
+    debian::{Added, Debian},
+    microvm::{Guest, MicroVm},
+};
+use std::{path::Path, process::Stdio, time::Duration};
+use tokio::{task::JoinSet, time::sleep};
+
+/// Longest that a machine may take to be left.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(300);
+/// So long it works before it is left: boot grace is over then, and there are enough samples to fill a week with.
+const WORKS_FOR: Duration = Duration::from_secs(45);
+const PROGRAMS: [&str; 2] = ["work.c", "states.c"];
+const EXPORTER_PORT: u16 = 9100;
+/// Of the Python server.
+const SERVER_PORT: u16 = 7000;
+
+/// A machine that runs.
+pub(super) enum Started {
+    Micro(Box<MicroVm>),
+    Debian(Box<Debian>),
+}
+
+const AGENT: &str =
+    "agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml run 2>>/run/agent.log; }";
+const SERVER: &str = "import socketserver
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while data := self.request.recv(4096):
+            self.request.sendall(data)
+socketserver.ThreadingTCPServer.daemon_threads = True
+socketserver.ThreadingTCPServer(('0.0.0.0', 7000), Echo).serve_forever()
+";
+/// A notebook's kernel asks each second whether its parent lives.
+const KERNEL: &str = "import os, time
+parent = os.getppid()
+while os.getppid() == parent:
+    time.sleep(1)
+";
+const HEAD: &str = "import socket, sys
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while connection.recv(64):
+    pass
+";
+/// An engine as the rules know it by its script's name: it has started a task, and waits for it.
+const SNAKEMAKE: &str = "#!/usr/bin/python3
+import os
+os.spawnlp(os.P_WAIT, 'sleep', 'sleep', '100000')
+";
+
+fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm {
+    let hostname = scenario.hostname();
+    let works = if scenario.works.is_empty() {
+        String::new()
+    } else {
+        format!("say works $(cut -d' ' -f1 /proc/uptime)\n{}\nsleep {}\n", scenario.works, WORKS_FOR.as_secs())
+    };
+    // The script becomes another program: as long as a script runs that has started something, its machine waits.
+    let script = format!(
+        "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n{AGENT}\nagent &\n\
+         until [ \"$(grep -c 'has stored heartbeats' /run/agent.log)\" -ge 1 ]; do usleep 200000; done\n{works}{}\n\
+         say left $(cut -d' ' -f1 /proc/uptime)\nexec sleep 1000000\n",
+        scenario.leaves
+    );
+    let machine_id = uuid::Uuid::new_v4().simple().to_string();
+    let config = site.agent_config(&format!("join_token = \"{}\"\nstate_dir = \"/run/agent\"\n", site.join_token()));
+    let [work, states] = PROGRAMS.map(|source| binaries::compiled(source, folder));
+    let guest = Guest::running(&site.filled(&script))
+        .with_more_cpus(cpus - 1)
+        .with_program("node-agent", &binaries::node_agent())
+        .with_program("work", &work)
+        .with_program("states", &states)
+        .with_text("agent.toml", &config)
+        .with_text("machine-id", &machine_id);
+    MicroVm::boot(&folder.join("machine"), &guest)
+}
+
+async fn debian(scenario: &Scenario, site: &Site, folder: &Path) -> Debian {
+    let [work, states] = PROGRAMS.map(|source| binaries::compiled(source, folder));
+    let added = ["work", "container/work", "idle/work"]
+        .into_iter()
+        .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), &work))
+        .with_copy("/opt/lab/states", &states)
+        .with_text("/etc/hostname", &format!("{}\n", scenario.hostname()))
+        .with_text(
+            "/etc/docker/daemon.json",
+            r#"{"iptables": false, "ip6tables": false, "bridge": "none", "storage-driver": "vfs"}"#,
+        )
+        .with_text("/etc/slurm/slurm.conf", include_str!("../../scenarios/real_machine/slurm.conf"))
+        .with_text("/etc/slurm/cgroup.conf", "CgroupPlugin=cgroup/v2\nConstrainCores=no\n")
+        .with_text("/opt/lab/server.py", SERVER)
+        .with_text("/opt/lab/kernel.py", KERNEL)
+        .with_text("/opt/lab/head.py", HEAD)
+        .with_text("/opt/lab/loop", "#!/bin/sh\nwhile :; do sleep 3600; /opt/lab/work burn; done\n")
+        .with_text("/opt/lab/snakemake", SNAKEMAKE)
+        .with_text("/opt/lab/Snakefile", "rule all:\n    shell: 'sleep 100000'\n")
+        .with_text(
+            "/etc/systemd/system/pipeline.service",
+            "[Service]\nExecStart=/opt/lab/snakemake --snakefile /opt/lab/Snakefile\n",
+        );
+    let token = site.join_token();
+    Debian::boot(&folder.join("machine"), &site.agent_config(""), &token, &added, &[EXPORTER_PORT, SERVER_PORT]).await
+}
+
+impl Started {
+    pub(super) async fn boot(scenario: &Scenario, site: &Site, folder: &Path) -> Self {
+        match scenario.machine {
+            Machine::Micro { cpus } => Self::Micro(Box::new(micro(scenario, cpus, site, folder))),
+            Machine::Debian => Self::Debian(Box::new(debian(scenario, site, folder).await)),
+        }
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        match self {
+            Self::Micro(machine) => machine.is_running(),
+            Self::Debian(machine) => machine.is_running(),
+        }
+    }
+
+    /// Puts it to work, and leaves it. Returns when both were, in nanoseconds since its boot.
+    pub(super) async fn leave(
+        &mut self,
+        scenario: &Scenario,
+        site: &Site,
+        partners: &mut JoinSet<()>,
+    ) -> (Option<u64>, u64) {
+        match self {
+            Self::Micro(machine) => {
+                let works = if scenario.works.is_empty() {
+                    None
+                } else {
+                    Some(uptime_ns(&machine.said("works", LEAVE_TIMEOUT).await))
+                };
+                (works, uptime_ns(&machine.said("left", WORKS_FOR + LEAVE_TIMEOUT).await))
+            }
+            Self::Debian(machine) => {
+                let mut works = None;
+                if scenario.partner == Partner::Scraper {
+                    partners.spawn(scrape(machine.address(EXPORTER_PORT)));
+                }
+                if let Partner::Ssh(program) = scenario.partner {
+                    let mut ssh = tokio::process::Command::from(machine.ssh());
+                    let done = ssh.arg(program).stdin(Stdio::null()).status().await.expect("ssh starts");
+                    assert!(done.success(), "ssh: {done}");
+                }
+                if !scenario.works.is_empty() {
+                    works =
+                        Some(uptime_ns(&machine.run(&format!("{}; cut -d' ' -f1 /proc/uptime", scenario.works)).await));
+                    sleep(WORKS_FOR).await;
+                }
+                match scenario.partner {
+                    Partner::TerminalLeft => {
+                        drop(partners.spawn(sit(machine.ssh(), Some(16), Duration::from_millis(500))));
+                    }
+                    Partner::Typist => drop(partners.spawn(sit(machine.ssh(), None, Duration::from_secs(20)))),
+                    Partner::Stranger => drop(partners.spawn(knock(machine.ssh()))),
+                    _ => {}
+                }
+                if matches!(scenario.partner, Partner::TerminalLeft | Partner::Typist) {
+                    machine
+                        .run("until loginctl list-sessions --no-legend | grep -q .; do sleep 0.2; done; sleep 10")
+                        .await;
+                }
+                let commands = site.filled(scenario.leaves);
+                let left = uptime_ns(
+                    &machine.run(&format!("{{ {commands}; }} >/dev/null 2>&1; cut -d' ' -f1 /proc/uptime")).await,
+                );
+                match scenario.partner {
+                    Partner::Client => drop(partners.spawn(call(machine.address(SERVER_PORT), None))),
+                    Partner::HourlyClient => {
+                        let stay = (Duration::from_secs(4), Duration::from_secs(3_600 / u64::from(SCALE)));
+                        partners.spawn(call(machine.address(SERVER_PORT), Some(stay)));
+                    }
+                    _ => {}
+                }
+                (works, left)
+            }
+        }
+    }
+}
+
+/// Reads `left 12.34`, or an uptime alone, as nanoseconds.
+fn uptime_ns(said: &str) -> u64 {
+    let uptime = said.split_whitespace().last().and_then(|last| last.split_once('.'));
+    let (seconds, hundredths) = uptime.unwrap_or_else(|| panic!("no uptime: {said}"));
+    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|error| panic!("{error}: {said}"));
+    (number(seconds) * 100 + number(hundredths)) * 10_000_000
+}

@@ -1,0 +1,142 @@
+//! Boots a scenario's machine, leaves it as the label says, and takes down what a real sweeper says of it and when.
+
+use super::{Sample, Scenario, Site, Truth, machines::Started, sample::samples};
+use serde_json::Value;
+use std::{fmt::Write as _, path::Path, sync::Arc, time::Duration};
+use sweeper::inventory::key_of;
+use tokio::{task::JoinSet, time::Instant};
+
+/// So much longer than the answer may take a machine is watched.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// What was first said of a machine, if anything was found on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The finding's class.
+    pub class: String,
+    /// How long after the machine was left; none if before.
+    pub after: Option<Duration>,
+}
+
+/// A scenario with all that came of it.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The first finding of each class on its machine.
+    pub found: Vec<Found>,
+    /// While it worked, before it was left.
+    pub worked: Vec<Sample>,
+    /// After it was left.
+    pub left: Vec<Sample>,
+    /// How long it was watched after it was left.
+    pub watched: Duration,
+    /// What was said of it at last: its verdict and why.
+    pub said: String,
+}
+
+impl Measured {
+    /// When it was found to be what the label says; none if it was not.
+    #[must_use]
+    pub fn answered(&self) -> Option<Duration> {
+        let class = match self.scenario.truth {
+            Truth::Idle => "idle_node",
+            Truth::StuckTask => "stuck_job",
+            Truth::Works | Truth::Waits => return None,
+        };
+        self.found.iter().find(|found| found.class == class).and_then(|found| found.after)
+    }
+
+    /// What was found that is not so.
+    #[must_use]
+    pub fn wrong(&self) -> Vec<&Found> {
+        let is_wrong = |found: &&Found| match (self.scenario.truth, found.class.as_str()) {
+            (Truth::Idle, "idle_node") | (Truth::StuckTask, "stuck_job") => found.after.is_none(),
+            _ => true,
+        };
+        self.found.iter().filter(is_wrong).collect()
+    }
+
+    /// Whether it was answered in time.
+    #[must_use]
+    pub fn is_in_time(&self) -> bool {
+        self.answered().is_some_and(|after| after <= self.scenario.within())
+    }
+
+    /// One line of a table.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("{} | {}", self.scenario.name, self.scenario.truth.as_str());
+        for found in &self.found {
+            let after = found
+                .after
+                .map_or_else(|| "before it was left".to_owned(), |after| format!("after {} s", after.as_secs()));
+            write!(line, " | {} {after}", found.class).expect("a string can be written");
+        }
+        let lists = matches!(self.scenario.truth, Truth::Idle | Truth::StuckTask);
+        let verdict = match (self.wrong().is_empty(), lists, self.is_in_time()) {
+            (false, ..) => "WRONG",
+            (true, true, false) => "MISSED",
+            _ => "ok",
+        };
+        write!(line, " | {} | {verdict}", self.said).expect("a string can be written");
+        line
+    }
+}
+
+/// Plays one scenario, with its files in `folder`.
+///
+/// # Panics
+///
+/// When a part of the laboratory is missing, or the machine ends.
+pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measured {
+    let hostname = scenario.hostname();
+    let mut machine = Started::boot(scenario, site, folder).await;
+    let node = site.joined(&hostname).await;
+    let key = key_of(&node);
+    let mut partners = JoinSet::new();
+    let (worked_ns, left_ns) = machine.leave(scenario, site, &mut partners).await;
+    let left = Instant::now();
+    let mut found: Vec<Found> = Vec::new();
+    let mut reports = site.reports();
+    // What the sweep before it was left found is taken down as such.
+    let mut is_first = true;
+    let end = scenario.within() + MARGIN;
+    loop {
+        if !is_first {
+            reports.changed().await.expect("the sweeper goes on");
+        }
+        let report = Arc::clone(&reports.borrow_and_update());
+        let findings = report["findings"].as_array().into_iter().flatten();
+        for finding in findings.filter(|finding| is_of(finding, &key.id)) {
+            let class = finding["class"].as_str().unwrap_or_default();
+            if !found.iter().any(|found| found.class == class) {
+                let after = (!is_first).then(|| left.elapsed());
+                found.push(Found { class: class.to_owned(), after });
+            }
+        }
+        is_first = false;
+        assert!(machine.is_running(), "{}: the machine has ended", scenario.name);
+        let is_answered = matches!(scenario.truth, Truth::Idle | Truth::StuckTask) && !found.is_empty();
+        if is_answered || left.elapsed() > end {
+            break;
+        }
+    }
+    let said = site.said_of(&node).await;
+    partners.shutdown().await;
+    drop(machine);
+    let heartbeats = site.heartbeats(&node).await;
+    Measured {
+        scenario: *scenario,
+        found,
+        worked: worked_ns.map_or_else(Vec::new, |from| samples(&heartbeats, from, left_ns)),
+        left: samples(&heartbeats, left_ns, u64::MAX),
+        watched: left.elapsed(),
+        said,
+    }
+}
+
+/// Whether a finding is of that machine, or of something on it.
+fn is_of(finding: &Value, id: &str) -> bool {
+    finding["resource"].as_str().is_some_and(|resource| resource.contains(id))
+}

@@ -1,0 +1,141 @@
+//! Where machines report to: a real sweeper that sweeps over and over.
+
+use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, partners::send};
+use crate::{microvm::HOST, sweeper::Sweeper, wait};
+use heartbeat::{BootId, NodeId, wire};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::{path::Path, sync::Arc, time::Duration};
+use sweeper::store::Store;
+use tokio::{net::TcpListener, sync::watch, task::AbortHandle, time::sleep};
+
+/// Longest that a machine may take from its start to its third heartbeat, on a host whose CPUs are busy with others.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(300);
+/// A pause between two sweeps.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(2);
+
+/// Where machines report to, and what it says of them.
+#[derive(Debug)]
+pub struct Site {
+    sweeper: Arc<Sweeper>,
+    store: Store,
+    reports: watch::Receiver<Arc<Value>>,
+    sender: u16,
+    trickle: u16,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+fn config(is_debian: bool) -> String {
+    let seconds = |default: u64| default / u64::from(SCALE);
+    let emulated = if is_debian {
+        // As in the scenario `real_machine`: what a distribution does on an emulated CPU costs tens of times what it does on a real one.
+        "workload_cpu_threshold_ns_per_s = 20_000_000\nhousekeeping_cpu_budget_ns_per_s = 500_000_000\n"
+    } else {
+        ""
+    };
+    format!(
+        "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
+         interactive_after = \"{}s\"\nstuck_after = \"{}s\"\nlookback = \"{}s\"\n# An emulated machine may lose some seconds when this host is busy.\n\
+         missed_heartbeats = 10\n{emulated}",
+        seconds(600),
+        IDLE_AFTER.as_secs(),
+        INTERACTIVE_AFTER.as_secs(),
+        IDLE_AFTER.as_secs(),
+        seconds(4 * 3_600),
+    )
+}
+
+impl Site {
+    /// Starts a sweeper in `folder` that sweeps over and over, for machines of one kind.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start(folder: &Path, is_debian: bool) -> Self {
+        let sweeper = Arc::new(Sweeper::start(folder, &config(is_debian), &[]).await);
+        let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
+        let store = Store::connect(&database).await.expect("the sweeper's database");
+        let (told, reports) = watch::channel(Arc::new(Value::Null));
+        let sweeps = Arc::clone(&sweeper);
+        let mut tasks = vec![
+            tokio::spawn(async move {
+                loop {
+                    let report = sweeps.json(&["sweep"]).await;
+                    if told.send(Arc::new(report)).is_err() {
+                        return;
+                    }
+                    sleep(BETWEEN_SWEEPS).await;
+                }
+            })
+            .abort_handle(),
+        ];
+        let mut ports = Vec::new();
+        for (bytes, period) in [(2_048, Duration::from_millis(333)), (40, Duration::from_secs(1))] {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+            ports.push(listener.local_addr().expect("a port").port());
+            tasks.push(tokio::spawn(send(listener, bytes, period)).abort_handle());
+        }
+        Self { sweeper, store, reports, sender: ports[0], trickle: ports[1], tasks }
+    }
+
+    /// The sweeper, once no machine reports to it any more.
+    #[must_use]
+    pub fn sweeper(&self) -> &Sweeper {
+        &self.sweeper
+    }
+
+    /// What each sweep says, the latest one first.
+    pub(super) fn reports(&self) -> watch::Receiver<Arc<Value>> {
+        self.reports.clone()
+    }
+
+    pub(super) fn join_token(&self) -> String {
+        self.sweeper.join_token()
+    }
+
+    /// Commands with this host's address and ports in them.
+    pub(super) fn filled(&self, commands: &str) -> String {
+        commands
+            .replace("SENDER", &self.sender.to_string())
+            .replace("TRICKLE", &self.trickle.to_string())
+            .replace("HOST", HOST)
+    }
+
+    pub(super) fn agent_config(&self, more: &str) -> String {
+        // An emulated CPU is tens of times slower than a real one: kept to its budget, the agent would sample half as often.
+        format!(
+            "sweeper_url = \"http://{HOST}:{}\"\nidentity = \"host\"\ninterval = \"{}s\"\nmax_cpu_percent_of_host = 100\n{more}",
+            self.sweeper.port(),
+            INTERVAL.as_secs()
+        )
+    }
+
+    /// The heartbeats of a node, oldest first.
+    pub(super) async fn heartbeats(&self, node: &NodeId) -> Vec<(BootId, wire::Heartbeat)> {
+        let rows = self.store.heartbeats(node, Timestamp::MIN, Timestamp::MAX).await.expect("heartbeats");
+        rows.into_iter().map(|row| (row.boot_id, row.heartbeat)).collect()
+    }
+
+    /// The verdict on a node now, and why.
+    pub(super) async fn said_of(&self, node: &NodeId) -> String {
+        let told = self.sweeper.json(&["nodes", &node.to_string()]).await;
+        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", text("verdict"), text("why"))
+    }
+
+    /// The node of that name, once it has three heartbeats.
+    pub(super) async fn joined(&self, hostname: &str) -> NodeId {
+        wait::until(&format!("three heartbeats of {hostname}"), JOIN_TIMEOUT, || async {
+            let nodes = self.store.nodes().await.expect("nodes");
+            let node = nodes.into_iter().find(|node| node.hostname == hostname)?.node_id;
+            (self.heartbeats(&node).await.len() >= 3).then_some(node)
+        })
+        .await
+    }
+}

@@ -1,0 +1,61 @@
+//! Machines of which it is known what they do are told apart: what is idle is found within its window and five minutes, and what works or waits never is.
+//! All of them are `make bench-truth`; here are some of each kind, at once.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "the table is read while it grows: it takes minutes")]
+
+use lab::labelled::{self, Scenario, Site, Truth, measure};
+use std::{fs, sync::Arc};
+use tokio::task::JoinSet;
+
+/// Half of them idle, half not.
+const NAMES: [&str; 8] = [
+    "a computation that ended",
+    "two processes that wait for each other",
+    "a server that nobody calls",
+    "an agent that was killed and came back",
+    "a trickle of forty bytes a second",
+    "short tools, one after the other",
+    "a nightly job of a crontab",
+    "a computation in memory alone",
+];
+
+#[test]
+fn every_scenario_is_there_once_and_half_of_them_are_a_whole_debian() {
+    let all = labelled::all();
+    let mut names: Vec<String> = all.iter().map(Scenario::hostname).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all.len(), "{names:?}");
+    assert!(all.len() >= 40 && names.iter().all(|name| name.len() <= 60), "{names:?}");
+    let debian = all.iter().filter(|one| one.machine == labelled::Machine::Debian).count();
+    assert!(2 * debian >= all.len(), "{debian} of {}", all.len());
+    let of = |truth: Truth| all.iter().filter(|one| one.truth == truth).count();
+    assert!(of(Truth::Idle) >= 15 && of(Truth::Works) >= 8 && of(Truth::Waits) >= 8 && of(Truth::StuckTask) >= 1);
+}
+
+#[tokio::test]
+async fn idle_machines_are_found_in_time_and_no_other_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Arc::new(Site::start(&folder.path().join("sweeper"), false).await);
+    let all = labelled::all();
+    let mut running = JoinSet::new();
+    for name in NAMES {
+        let scenario = *all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no scenario {name}"));
+        let (site, folder) = (Arc::clone(&site), folder.path().join(scenario.hostname()));
+        fs::create_dir(&folder).unwrap();
+        running.spawn(async move { measure(&scenario, &site, &folder).await });
+    }
+    let mut faults = Vec::new();
+    while let Some(done) = running.join_next().await {
+        let measured = done.unwrap();
+        eprintln!("{}", measured.line());
+        let is_missed = measured.scenario.truth == Truth::Idle && !measured.is_in_time();
+        if is_missed || !measured.wrong().is_empty() {
+            faults.push(measured.line());
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let (decisions, _) = site.sweeper().replays().await;
+    assert!(decisions >= 4, "{decisions} decisions");
+}
