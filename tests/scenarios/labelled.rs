@@ -9,15 +9,13 @@ use std::{fs, sync::Arc};
 use tokio::task::JoinSet;
 
 /// Half of them idle, half not.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 6] = [
     "a computation that ended",
     "two processes that wait for each other",
-    "a server that nobody calls",
     "an agent that was killed and came back",
     "a trickle of forty bytes a second",
     "short tools, one after the other",
     "a nightly job of a crontab",
-    "a computation in memory alone",
 ];
 
 #[test]
@@ -34,7 +32,7 @@ fn every_scenario_is_there_once_and_half_of_them_are_a_whole_debian() {
     assert!(of(Truth::Idle) >= 15 && of(Truth::Works) >= 8 && of(Truth::Waits) >= 8 && of(Truth::StuckTask) >= 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn idle_machines_are_found_in_time_and_no_other_is() {
     let folder = tempfile::tempdir().unwrap();
     let site = Arc::new(Site::start(&folder.path().join("sweeper"), false).await);
@@ -57,5 +55,5 @@ async fn idle_machines_are_found_in_time_and_no_other_is() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let (decisions, _) = site.sweeper().replays().await;
-    assert!(decisions >= 4, "{decisions} decisions");
+    assert!(decisions >= 3, "{decisions} decisions");
 }

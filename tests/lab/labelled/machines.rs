@@ -16,7 +16,6 @@ use tokio::{task::JoinSet, time::sleep};
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(300);
 /// So long it works before it is left: boot grace is over then, and there are enough samples to fill a week with.
 const WORKS_FOR: Duration = Duration::from_secs(45);
-const PROGRAMS: [&str; 2] = ["work.c", "states.c"];
 const EXPORTER_PORT: u16 = 9100;
 /// Of the Python server.
 const SERVER_PORT: u16 = 7000;
@@ -70,23 +69,23 @@ fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm 
     );
     let machine_id = uuid::Uuid::new_v4().simple().to_string();
     let config = site.agent_config(&format!("join_token = \"{}\"\nstate_dir = \"/run/agent\"\n", site.join_token()));
-    let [work, states] = PROGRAMS.map(|source| binaries::compiled(source, folder));
+    let [work, states] = site.programs();
     let guest = Guest::running(&site.filled(&script))
         .with_more_cpus(cpus - 1)
         .with_program("node-agent", &binaries::node_agent())
-        .with_program("work", &work)
-        .with_program("states", &states)
+        .with_program("work", work)
+        .with_program("states", states)
         .with_text("agent.toml", &config)
         .with_text("machine-id", &machine_id);
     MicroVm::boot(&folder.join("machine"), &guest)
 }
 
 async fn debian(scenario: &Scenario, site: &Site, folder: &Path) -> Debian {
-    let [work, states] = PROGRAMS.map(|source| binaries::compiled(source, folder));
+    let [work, states] = site.programs();
     let added = ["work", "container/work", "idle/work"]
         .into_iter()
-        .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), &work))
-        .with_copy("/opt/lab/states", &states)
+        .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), work))
+        .with_copy("/opt/lab/states", states)
         .with_text("/etc/hostname", &format!("{}\n", scenario.hostname()))
         .with_text(
             "/etc/docker/daemon.json",

@@ -1,16 +1,22 @@
 //! Where machines report to: a real sweeper that sweeps over and over.
 
 use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, partners::send};
-use crate::{microvm::HOST, sweeper::Sweeper, wait};
+use crate::{binaries, microvm::HOST, sweeper::Sweeper, wait};
 use heartbeat::{BootId, NodeId, wire};
 use jiff::Timestamp;
 use serde_json::Value;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use sweeper::store::Store;
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle, time::sleep};
 
 /// Longest that a machine may take from its start to its third heartbeat, on a host whose CPUs are busy with others.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(300);
+/// A pause between two questions whether a machine has joined: each reads the sweeper's own database.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
 /// A pause between two sweeps.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(2);
 
@@ -19,6 +25,8 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(2);
 pub struct Site {
     sweeper: Arc<Sweeper>,
     store: Store,
+    /// The laboratory's programs, `work` and `states`.
+    programs: [PathBuf; 2],
     reports: watch::Receiver<Arc<Value>>,
     sender: u16,
     trickle: u16,
@@ -59,6 +67,7 @@ impl Site {
     /// When it does not start.
     pub async fn start(folder: &Path, is_debian: bool) -> Self {
         let sweeper = Arc::new(Sweeper::start(folder, &config(is_debian), &[]).await);
+        let programs = ["work.c", "states.c"].map(|source| binaries::compiled(source, folder));
         let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
         let store = Store::connect(&database).await.expect("the sweeper's database");
         let (told, reports) = watch::channel(Arc::new(Value::Null));
@@ -81,7 +90,7 @@ impl Site {
             ports.push(listener.local_addr().expect("a port").port());
             tasks.push(tokio::spawn(send(listener, bytes, period)).abort_handle());
         }
-        Self { sweeper, store, reports, sender: ports[0], trickle: ports[1], tasks }
+        Self { sweeper, store, programs, reports, sender: ports[0], trickle: ports[1], tasks }
     }
 
     /// The sweeper, once no machine reports to it any more.
@@ -93,6 +102,10 @@ impl Site {
     /// What each sweep says, the latest one first.
     pub(super) fn reports(&self) -> watch::Receiver<Arc<Value>> {
         self.reports.clone()
+    }
+
+    pub(super) fn programs(&self) -> &[PathBuf; 2] {
+        &self.programs
     }
 
     pub(super) fn join_token(&self) -> String {
@@ -132,6 +145,7 @@ impl Site {
     /// The node of that name, once it has three heartbeats.
     pub(super) async fn joined(&self, hostname: &str) -> NodeId {
         wait::until(&format!("three heartbeats of {hostname}"), JOIN_TIMEOUT, || async {
+            sleep(BETWEEN_QUESTIONS).await;
             let nodes = self.store.nodes().await.expect("nodes");
             let node = nodes.into_iter().find(|node| node.hostname == hostname)?.node_id;
             (self.heartbeats(&node).await.len() >= 3).then_some(node)
