@@ -87,6 +87,8 @@ async fn debian(scenario: &Scenario, site: &Site, folder: &Path) -> Debian {
         .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), work))
         .with_copy("/opt/lab/states", states)
         .with_text("/etc/hostname", &format!("{}\n", scenario.hostname()))
+        // Machines that start from one image at once would make the same one for themselves.
+        .with_text("/etc/machine-id", &format!("{}\n", uuid::Uuid::new_v4().simple()))
         .with_text(
             "/etc/docker/daemon.json",
             r#"{"iptables": false, "ip6tables": false, "bridge": "none", "storage-driver": "vfs"}"#,
