@@ -24,7 +24,7 @@ use tokio::{
 pub use crate::microvm::HOST;
 
 /// Longest that a start may take, on a host whose CPUs are busy with other machines.
-const START_TIMEOUT: Duration = Duration::from_secs(480);
+const START_TIMEOUT: Duration = Duration::from_secs(240);
 const SSH: u16 = 22;
 
 /// Modules for disk, network, the port of commands, and what lists sockets with their cgroups, which the kernel loads by itself where they are on the disk.

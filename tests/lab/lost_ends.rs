@@ -73,9 +73,8 @@ impl LostEnds {
         // was busy. On a shared host the agent also waits twice for 100 ms, and leaves out what processes that end then have used, on two CPUs.
         let between_ns = if machine == Machine::Shared { 500_000_000 } else { self.lost.own_cpu_ns() };
         assert!(lost_ns >= 4_000_000_000, "{lost_ns} ns are too little to tell 1 %");
-        // 1.2 s were seen on an emulated machine whose host had five busy processes for two CPUs, of 9.6 s that were lost: three quarters must come back however
-        // busy it is, and on a calm one all but a hundredth.
-        assert!(lost_ns >= 4 * between_ns, "of {lost_ns} ns, {between_ns} are too many to tell that most comes back");
+        // 1.1 s were seen on an emulated machine whose host had five busy processes for two CPUs: so much is lost that this is less than an eighth of it.
+        assert!(lost_ns >= 8 * between_ns, "of {lost_ns} ns, {between_ns} are too many to tell that most comes back");
         assert!((both + between_ns) * 100 >= counter_ns * 99, "it is in the rows again: {both} of {counter_ns} ns");
         assert!((own + between_ns) * 100 >= counter_ns * 98, "it is told where it was used: {own} of {counter_ns} ns");
         let taken_ns = self.lost.drops("detail_cpu_taken_up_ms") * 1_000_000;

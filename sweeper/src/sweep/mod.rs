@@ -287,6 +287,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
         gpu_idle_after_ms: ms(verdict.gpu_idle_after),
         gpu_unused_after_ms: ms(verdict.gpu_unused_after),
         interactive_after_ms: ms(verdict.interactive_after),
+        called_after_ms: ms(verdict.interactive_after),
         schedules_wait: verdict.schedules_wait,
         workload_cpu_threshold_ns_per_s: verdict.workload_cpu_threshold_ns_per_s,
         disk_threshold_bytes_per_s: verdict.disk_threshold_bytes_per_s,

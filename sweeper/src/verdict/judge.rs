@@ -5,7 +5,7 @@
 //! that the host did contradicts it, housekeeping stayed within its budget, and nothing waited. It is `active` if any
 //! observation within the last `idle_after` was above a threshold. In every other case the first of these decides: it is `unknown` for want of an agent, or
 //! for a silent one; for a GPU that nobody reads; for boot grace; for a signal, a cross-check or an event that is missing in the newest observation. It is
-//! `waiting` if somebody's work waits, however short the window. And at last it is `unknown` for what ended the quiet window: a gap, an earlier wait,
+//! `waiting` if somebody's work waits, however short the window, and where it would be idle and was called from another machine within `called_after`. And at last it is `unknown` for what ended the quiet window: a gap, an earlier wait,
 //! missing evidence or a contradiction.
 
 use super::{BusyRow, Case, Contradiction, DecidingRow, Gpu, Observation, Policy, Signal, Wait, housekeeping::Budget};
@@ -191,12 +191,17 @@ pub fn judge(case: &Case) -> Judgement {
     if let Some(missing) = newest.and_then(missing) {
         return unknown(missing);
     }
+    let waiting = |on| Judgement { verdict: Verdict::Waiting, since_unix_ms: None, decision: Decision::Waiting { on } };
     let on = case.waits();
     if !on.is_empty() {
-        return Judgement { verdict: Verdict::Waiting, since_unix_ms: None, decision: Decision::Waiting { on } };
+        return waiting(on);
+    }
+    let is_long_enough = |start: &i64| node.last_heartbeat_unix_ms - start - restarts.gaps_ms >= idle_after_ms;
+    if let Some(call) = window_start.filter(is_long_enough).and_then(|_| case.call_before()) {
+        return waiting(vec![call]);
     }
     match window_start {
-        Some(start) if node.last_heartbeat_unix_ms - start - restarts.gaps_ms >= idle_after_ms => Judgement {
+        Some(start) if is_long_enough(&start) => Judgement {
             verdict: Verdict::Idle,
             since_unix_ms: Some(start),
             decision: Decision::AllQuiet {

@@ -18,9 +18,12 @@ pub struct Policy {
     /// The GPUs of a machine that is not idle are unused when none of them worked for this long, in milliseconds.
     #[serde(default = "gpu_unused_after_ms")]
     pub gpu_unused_after_ms: i64,
-    /// A session with a terminal waits for this long after its last input, and a port of somebody's after its last call, in milliseconds.
+    /// A session with a terminal waits for this long after its last input, in milliseconds.
     #[serde(default = "interactive_after_ms")]
     pub interactive_after_ms: i64,
+    /// A port of somebody's waits for this long after its last call, in milliseconds. Evidence from before this key was judged without.
+    #[serde(default)]
+    pub called_after_ms: i64,
     /// Whether a timer or a crontab that the distribution does not ship waits, and its node is not idle.
     #[serde(default = "schedules_wait")]
     pub schedules_wait: bool,
@@ -107,6 +110,7 @@ impl Default for Policy {
             gpu_idle_after_ms: gpu_idle_after_ms(),
             gpu_unused_after_ms: gpu_unused_after_ms(),
             interactive_after_ms: interactive_after_ms(),
+            called_after_ms: interactive_after_ms(),
             schedules_wait: schedules_wait(),
             workload_cpu_threshold_ns_per_s: 2_000_000,
             disk_threshold_bytes_per_s: 4096,

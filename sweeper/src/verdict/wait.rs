@@ -64,8 +64,8 @@ pub enum Wait {
     },
     /// A port of somebody's program that was called from another machine lately, and nobody need be connected any more.
     InboundPeer {
-        /// The TCP port.
-        port: u32,
+        /// The TCP port; `None` where it was called before the agent's last start, which forgets which one it was.
+        port: Option<u32>,
         /// Executable name of the process that holds it; empty if it could not be read.
         command: String,
         /// When the newest connection was first seen, in milliseconds since 1970-01-01 UTC.
@@ -73,10 +73,10 @@ pub enum Wait {
     },
     /// Timers and crontabs that the distribution does not ship: in half an hour none of them may have been due.
     Schedule {
-        /// Enabled timers of systemd.
-        timers: u32,
-        /// Tables and jobs of cron and anacron.
-        crontabs: u32,
+        /// Enabled timers of systemd; `None` if they could not be listed.
+        timers: Option<u32>,
+        /// Tables and jobs of cron and anacron; `None` if they could not be listed, and there may be some.
+        crontabs: Option<u32>,
         /// When the first of the timers elapses next, in milliseconds since 1970-01-01 UTC; `None` if none will, or nobody knows.
         next_timer_unix_ms: Option<i64>,
     },
@@ -122,7 +122,7 @@ pub(super) fn waits(heartbeat: &wire::Heartbeat) -> Vec<Wait> {
     let mut called: Vec<_> = heartbeat.inbound_peers.iter().flat_map(called).collect();
     called.sort_by_key(|(last_new_peer_unix_ms, _)| Reverse(*last_new_peer_unix_ms));
     let called = called.into_iter().map(|(last_new_peer_unix_ms, listener)| Wait::InboundPeer {
-        port: listener.port,
+        port: Some(listener.port),
         command: listener.command.clone(),
         last_new_peer_unix_ms,
     });
@@ -136,16 +136,26 @@ fn called(peers: &wire::InboundPeers) -> impl Iterator<Item = (i64, &wire::Liste
     ports.filter_map(|listener| Some((listener.last_new_peer_unix_ms?, listener)))
 }
 
-/// What somebody has set up to run at its time. An agent that has given its rights away lists no user's crontabs any more, and knows that there may be some.
+/// What somebody has set up to run at its time, and what could not be listed, which may be somebody's. An agent that has given its rights away lists no user's
+/// crontabs any more, and says by a capability whether there may be some.
 fn schedule(heartbeat: &wire::Heartbeat) -> Option<Wait> {
-    let schedules = heartbeat.schedules.unwrap_or_default();
     let capabilities = heartbeat.coverage.as_ref().map_or(&[][..], |coverage| &coverage.capabilities);
-    let is_ok = |one: &wire::Capability| one.status == i32::from(CapabilityStatus::Ok);
-    let may_be_some = capabilities.iter().any(|one| one.name == "crontabs" && !is_ok(one));
-    let timers = schedules.other_timers.unwrap_or(0);
-    let crontabs = schedules.other_crontabs.unwrap_or(0).max(may_be_some.into());
-    let next_timer_unix_ms = schedules.next_other_timer_unix_ms;
-    (timers > 0 || crontabs > 0).then_some(Wait::Schedule { timers, crontabs, next_timer_unix_ms })
+    let said = capabilities.iter().find(|one| one.name == "crontabs");
+    let nobody_has_one = said.map(|one| one.status == i32::from(CapabilityStatus::Ok));
+    // An agent that never claimed to look for them is not asked.
+    let (timers, listed, next_timer_unix_ms) = match heartbeat.schedules {
+        Some(all) => (all.other_timers, all.other_crontabs, all.next_other_timer_unix_ms),
+        None if nobody_has_one.is_some() => (Some(0), None, None),
+        None => return None,
+    };
+    let crontabs = match (listed.filter(|count| *count > 0), nobody_has_one) {
+        (Some(count), _) => Some(count),
+        (None, Some(true)) => Some(0),
+        (None, Some(false)) => None,
+        (None, None) => listed,
+    };
+    let is_none = timers == Some(0) && crontabs == Some(0);
+    (!is_none).then_some(Wait::Schedule { timers, crontabs, next_timer_unix_ms })
 }
 
 /// Tasks of a run that began and have not ended.
@@ -189,6 +199,15 @@ pub(super) fn hides_exchanges(heartbeat: &wire::Heartbeat) -> bool {
     heartbeat.peers.as_ref().is_some_and(|peers| {
         peers.groups_not_listed > 0 && peers.groups.last().is_none_or(|group| group.last_exchange_unix_ms.is_some())
     })
+}
+
+/// Whether ports that are not listed may have been called: those with peers, and then those that were called last, are listed first.
+pub(super) fn hides_calls(heartbeat: &wire::Heartbeat) -> bool {
+    let was_called = |port: &wire::Listener| port.outside_peers > 0 || port.last_new_peer_unix_ms.is_some();
+    heartbeat
+        .inbound_peers
+        .as_ref()
+        .is_some_and(|peers| peers.listeners_not_listed > 0 && peers.listeners.last().is_none_or(was_called))
 }
 
 /// What one heartbeat shows of it, to tell whether anything waited between two.

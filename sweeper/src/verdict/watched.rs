@@ -69,7 +69,7 @@ impl Watched {
             (Signal::Gpu, gpus_are_unread || is_blind(capabilities, "accelerators")),
             (Signal::Network, is_blind(capabilities, "rdma") || is_blind(capabilities, "interfaces")),
             (Signal::Person, is_ageless || is_blind(capabilities, "interactive_sessions")),
-            (Signal::InboundPeers, is_blind(capabilities, "inbound_peers")),
+            (Signal::InboundPeers, is_blind(capabilities, "inbound_peers") || wait::hides_calls(heartbeat)),
             (Signal::Peers, is_blind(capabilities, "peers") || wait::hides_exchanges(heartbeat)),
             (Signal::Runs, is_blind(capabilities, "pipelines")),
         ];

@@ -196,12 +196,21 @@ impl Case {
         let others = node.waits.iter().filter(|wait| match wait {
             Wait::Peers { last_exchange_unix_ms, .. } => is_within(*last_exchange_unix_ms, self.idle_after_ms()),
             Wait::InboundPeer { last_new_peer_unix_ms, .. } => {
-                is_within(*last_new_peer_unix_ms, self.policy.interactive_after_ms)
+                is_within(*last_new_peer_unix_ms, self.policy.called_after_ms)
             }
             Wait::Schedule { .. } => self.policy.schedules_wait,
             Wait::Run { .. } | Wait::BatchStep { .. } | Wait::Session { .. } => true,
         });
         others.cloned().chain(session).collect()
+    }
+
+    /// The last call that any observation shows, within `called_after`. An agent forgets at its start which ports were called; what it had reported stays.
+    pub(super) fn call_before(&self) -> Option<Wait> {
+        let node = self.node.as_ref()?;
+        let called = |seen: &&Observation| seen.new_inbound_peers.is_some_and(|count| count > 0);
+        let last_new_peer_unix_ms = self.observations.iter().rev().find(called)?.end_unix_ms;
+        let is_recent = node.last_heartbeat_unix_ms.saturating_sub(last_new_peer_unix_ms) < self.policy.called_after_ms;
+        is_recent.then(|| Wait::InboundPeer { port: None, command: String::new(), last_new_peer_unix_ms })
     }
 
     /// How long this machine must be quiet to be idle, in milliseconds.

@@ -82,14 +82,19 @@ fn wait(on: &Wait) -> String {
         }
         Wait::InboundPeer { port, command, last_new_peer_unix_ms } => {
             let who = if command.is_empty() { String::new() } else { format!(" of {}", visible(command)) };
-            format!("calls at TCP port {port}{who}, the last one at {}", time(*last_new_peer_unix_ms))
+            let at = port.map_or_else(|| " from other machines".to_owned(), |port| format!(" at TCP port {port}"));
+            format!("calls{at}{who}, the last one at {}", time(*last_new_peer_unix_ms))
         }
         Wait::Schedule { timers, crontabs, next_timer_unix_ms } => {
             let kinds = [(*timers, "timer", "timers"), (*crontabs, "crontab", "crontabs")];
-            let kinds = kinds.into_iter().filter(|(number, ..)| *number > 0);
-            let own = kinds.map(|(number, one, many)| count(number, one, many)).collect::<Vec<_>>().join(" and ");
+            let own = kinds.into_iter().filter_map(|(number, one, many)| match number {
+                Some(0) => None,
+                Some(number) => Some(format!("{} that the distribution does not ship", count(number, one, many))),
+                None => Some(format!("{many} that could not be listed")),
+            });
+            let own = own.collect::<Vec<_>>().join(" and ");
             let next = next_timer_unix_ms.map_or_else(String::new, |at| format!(", due at {}", time(at)));
-            format!("{own} that the distribution does not ship{next}")
+            format!("{own}{next}")
         }
         Wait::Session { sessions, last_input_unix_ms } => format!(
             "{} with a terminal, where something was typed at {}",

@@ -242,10 +242,52 @@ fn a_new_inbound_peer_of_somebodys_port_is_work() {
         if expected == Verdict::Active {
             // An hour later, and nobody need be connected any more.
             let judgement = node.quiet(120).judge();
-            let on = vec![Wait::InboundPeer { port, command: String::new(), last_new_peer_unix_ms: at }];
+            let on = vec![Wait::InboundPeer { port: Some(port), command: String::new(), last_new_peer_unix_ms: at }];
             assert_eq!((judgement.verdict, judgement.decision), (Verdict::Waiting, Decision::Waiting { on }));
         }
         assert_eq!(node.quiet(70).judge().verdict, Verdict::Idle, "one call is not work for ever");
+    }
+}
+
+#[test]
+fn a_call_counts_for_two_hours_after_it_though_the_agent_was_restarted_and_has_forgotten_it() {
+    let mut node = Node::new();
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, None)]);
+    node.quiet(10);
+    let at = wall(node.end_s) + 10_000;
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, Some(at))]);
+    let called_s = node.quiet(1).end_s;
+    node.inbound_peers = inbound_peers(vec![listener(80, wire::Class::Workload, None)]);
+    node.restart(11);
+    node.quiet(70);
+    let judgement = node.judge();
+    let on = vec![Wait::InboundPeer { port: None, command: String::new(), last_new_peer_unix_ms: wall(called_s) }];
+    assert_eq!((judgement.verdict, judgement.decision), (Verdict::Waiting, Decision::Waiting { on }));
+    let said = words::decision(&node.judge(), &node.case());
+    assert!(said.starts_with("it waits: calls from other machines, the last one at "), "{said}");
+    // A case from before calls were waited for is judged as it was.
+    let kept = serde_json::to_string(&node.case()).unwrap().replace(r#""called_after_ms":7200000,"#, "");
+    let kept: Case = serde_json::from_str(&kept).unwrap();
+    assert_eq!((kept.policy.called_after_ms, judge(&kept).verdict), (0, Verdict::Idle));
+    // Two hours after the call.
+    assert_eq!(node.quiet(170).judge().verdict, Verdict::Idle);
+}
+
+#[test]
+fn a_port_that_is_not_listed_may_have_been_called_if_the_last_listed_one_was() {
+    let old = Some(wall(0) - 7_200_000);
+    for (last_new_peer_unix_ms, outside_peers, not_listed, is_known) in
+        [(old, 0, 1, false), (None, 1, 1, false), (None, 0, 1, true), (old, 1, 0, true)]
+    {
+        let mut node = Node::new();
+        let last = wire::Listener { outside_peers, ..listener(80, wire::Class::Workload, last_new_peer_unix_ms) };
+        node.inbound_peers = Some(wire::InboundPeers { listeners: vec![last], listeners_not_listed: not_listed });
+        let judgement = node.quiet(70).judge();
+        if is_known {
+            assert_eq!(judgement.verdict, Verdict::Idle, "{last_new_peer_unix_ms:?} {outside_peers} {not_listed}");
+        } else {
+            assert_eq!(why(judgement), not_measured(&[Signal::InboundPeers], &[]));
+        }
     }
 }
 
