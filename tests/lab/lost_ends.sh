@@ -22,14 +22,14 @@ cpu_line() {
 within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
 
 measure ebpf
-within "$lost" "$out/lost-one" burn 6000
+within "$lost" "$out/lost-one" burn 9000
 within "$lost" "$load" burn 700
-within "$lost/gone" "$out/lost-two" burn 3200
+within "$lost/gone" "$out/lost-two" burn 4800
 let_go
 {
     echo "lost_path ${lost#"$tree"}"
-    echo "lost_one_burned 6000"
-    echo "lost_two_burned 3200"
+    echo "lost_one_burned 9000"
+    echo "lost_two_burned 4800"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
 } >"$out/counters"
