@@ -81,7 +81,7 @@ bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Clo
 	cargo build --locked --workspace --bin bench-sweep
 	target/debug/bench-sweep $(ARGS)
 
-bench-truth: agent ## Find out how often the verdicts are wrong, ours and others': 44 machines, labelled (root, 60 minutes; ARGS="--only terminal")
+bench-truth: agent ## Find out how often the verdicts are wrong, ours and others': labelled machines (root, an hour; ARGS="--only terminal")
 	@tests/lab/setup.sh test
 	cargo build --locked --workspace --bin sweeper --bin bench-truth
 	target/debug/bench-truth $(ARGS)

@@ -26,6 +26,7 @@ pub mod namespace;
 pub mod nvml;
 pub mod once;
 pub mod orphan;
+pub mod partners;
 pub mod pipelines;
 pub mod port;
 pub mod postgres;

@@ -1,19 +1,21 @@
-//! Who takes part from outside a machine.
+//! Who takes part from outside a machine: they scrape it, send to it, call it, sit at it.
 
 use crate::{pty::Terminal, wait};
-use std::{process::Stdio, time::Duration};
+use std::{process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::Notify,
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::{Instant, Interval, MissedTickBehavior, interval},
 };
 
-/// Longest that somebody waits for a prompt.
-const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest that somebody waits for a prompt, or for a server's first answer.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const SCRAPE_EVERY: Duration = Duration::from_secs(15);
 
 /// Sends so many bytes each period to whoever connects.
-pub(super) async fn send(listener: TcpListener, bytes: usize, period: Duration) {
+pub async fn send(listener: TcpListener, bytes: usize, period: Duration) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = listener.accept().await {
         connections.spawn(async move {
@@ -27,27 +29,36 @@ pub(super) async fn send(listener: TcpListener, bytes: usize, period: Duration) 
 }
 
 /// Ticks at this pace; late ones are not caught up with.
-fn pace(every: Duration) -> tokio::time::Interval {
+#[must_use]
+pub fn pace(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Reads the exporter as Prometheus would, for ever.
-pub(super) async fn scrape(address: String) {
-    let mut ticks = pace(Duration::from_secs(15));
+/// Reads Debian's exporter as Prometheus would, for ever.
+///
+/// # Panics
+///
+/// When it does not answer.
+pub async fn scrape(address: String) {
+    let mut ticks = pace(SCRAPE_EVERY);
     loop {
         ticks.tick().await;
-        if let Ok(answer) = reqwest::get(format!("http://{address}/metrics")).await {
-            drop(answer.text().await);
-        }
+        let answer = reqwest::get(format!("http://{address}/metrics")).await.expect("the exporter answers");
+        let metrics = answer.text().await.expect("metrics are text");
+        assert!(metrics.contains("node_cpu_seconds_total"), "{metrics}");
     }
 }
 
-/// Somebody at a terminal, who types so many keys, or goes on for ever, and stays.
-pub(super) async fn sit(command: std::process::Command, keys: Option<u32>, every: Duration) {
+/// Somebody at a terminal, who types so many keys, or goes on for ever, and stays. `typed` is told when the last of them was, or of one who goes on the first.
+///
+/// # Panics
+///
+/// When there is no prompt.
+pub async fn sit(command: std::process::Command, keys: Option<u32>, every: Duration, typed: Arc<Notify>) {
     let mut terminal = Terminal::start(&command, 80, 24);
-    wait::until("a prompt", PROMPT_TIMEOUT, || {
+    wait::until("a prompt", TIMEOUT, || {
         let shown = terminal.screen().contains('#');
         async move { shown.then_some(()) }
     })
@@ -58,12 +69,15 @@ pub(super) async fn sit(command: std::process::Command, keys: Option<u32>, every
         ticks.tick().await;
         terminal.press("\r");
         left = left.map(|left| left - 1);
+        if left.unwrap_or(0) == 0 {
+            typed.notify_one();
+        }
     }
     std::future::pending::<()>().await;
 }
 
 /// Tries to log in each ten seconds, without a key that is known.
-pub(super) async fn knock(machine: std::process::Command) {
+pub async fn knock(machine: std::process::Command) {
     let arguments: Vec<_> = machine.get_args().map(ToOwned::to_owned).collect();
     let mut ticks = pace(Duration::from_secs(10));
     loop {
@@ -78,21 +92,28 @@ pub(super) async fn knock(machine: std::process::Command) {
     }
 }
 
-/// Asks the machine's server for 16 bytes each second, for ever, or for so long each such period.
-pub(super) async fn call(address: String, stays: Option<(Duration, Duration)>) {
+/// Asks the machine's server for 16 bytes each second, for ever; or only for so long at the begin of each such period.
+///
+/// # Panics
+///
+/// When nobody answers for two minutes.
+pub async fn call(address: String, stays: Option<(Duration, Duration)>) {
+    let (stay, period) = stays.unwrap_or((Duration::MAX, Duration::from_secs(1)));
+    let (mut periods, mut answered) = (pace(period), Instant::now());
     loop {
+        periods.tick().await;
         let began = Instant::now();
         if let Ok(mut stream) = TcpStream::connect(&address).await {
             let mut answer = [0; 16];
             let mut ticks = pace(Duration::from_secs(1));
-            while stays.is_none_or(|(stay, _)| began.elapsed() < stay) {
+            while began.elapsed() < stay
+                && stream.write_all(&[7; 16]).await.is_ok()
+                && stream.read_exact(&mut answer).await.is_ok()
+            {
+                answered = Instant::now();
                 ticks.tick().await;
-                if stream.write_all(&[7; 16]).await.is_err() || stream.read_exact(&mut answer).await.is_err() {
-                    break;
-                }
             }
         }
-        let rest = stays.map_or(Duration::from_secs(1), |(_, period)| period.saturating_sub(began.elapsed()));
-        sleep(rest).await;
+        assert!(answered.elapsed() < TIMEOUT + period, "nobody answers at {address}");
     }
 }

@@ -6,7 +6,9 @@ use heartbeat::{
     envelope::{Checked, VERSION},
     wire,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use std::ops::RangeInclusive;
+use sweeper::store::{Store, TokenHash};
 
 /// Length of a sample's interval, in milliseconds.
 pub const INTERVAL_MS: i64 = 30_000;
@@ -152,4 +154,30 @@ pub fn kernel() -> wire::WorkloadActivity {
 #[must_use]
 pub fn checked(envelope: &wire::Envelope) -> Checked {
     heartbeat::decode(&heartbeat::encode(envelope).expect("it can be packed")).expect("an acceptable envelope")
+}
+
+/// Joins `node` and stores a heartbeat of it for each of these sequences, the newest of which ended just now.
+///
+/// # Panics
+///
+/// When the store does not take them.
+pub async fn report(
+    store: &Store,
+    node: &NodeId,
+    boot: BootId,
+    sequences: RangeInclusive<u64>,
+    beat: impl Fn(u64, Timestamp) -> wire::Heartbeat,
+) {
+    let (now, last) = (Timestamp::now(), *sequences.end());
+    store.join_node(&join(node, boot), &TokenHash::of("token"), now).await.expect("the node joins");
+    let ended = |sequence: u64| {
+        let intervals = i64::try_from(last - sequence).expect("a small sequence");
+        now - SignedDuration::from_millis(intervals * INTERVAL_MS)
+    };
+    let envelope = wire::Envelope {
+        heartbeats: sequences.map(|sequence| beat(sequence, ended(sequence))).collect(),
+        oldest_retained_sequence: 1,
+        ..envelope(node, boot, &[], now)
+    };
+    store.store_heartbeats(&checked(&envelope), now).await.expect("they are stored");
 }

@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::wire;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use lab::{sample, sweeper::Sweeper};
 use serde_json::Value;
-use sweeper::store::{Store, TokenHash};
+use sweeper::store::Store;
 
 lab::on_both_databases! {
     a_run_that_only_fails_is_told_once_until_a_task_succeeds,
@@ -58,16 +58,8 @@ async fn a_run_that_only_fails_is_told_once_until_a_task_succeeds(url: String) {
     assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
     let store = Store::connect(&url).await.unwrap();
     let (node, boot) = (sample::node(7), sample::boot(1));
-    let report = async |beats: std::ops::RangeInclusive<u64>, succeeded: u64| {
-        let (now, last) = (Timestamp::now(), *beats.end());
-        store.join_node(&sample::join(&node, boot), &TokenHash::of("token"), now).await.unwrap();
-        let ago = |sequence| SignedDuration::from_secs(30 * i64::try_from(last - sequence).unwrap());
-        let envelope = wire::Envelope {
-            heartbeats: beats.map(|sequence| beat(sequence, now - ago(sequence), succeeded)).collect(),
-            oldest_retained_sequence: 1,
-            ..sample::envelope(&node, boot, &[], now)
-        };
-        store.store_heartbeats(&sample::checked(&envelope), now).await.unwrap();
+    let report = async |beats, succeeded| {
+        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, succeeded)).await;
     };
     report(1..=BEATS, 0).await;
     let (_, told) = sweeper.sweep().await;

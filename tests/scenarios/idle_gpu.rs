@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use heartbeat::wire;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use lab::{sample, sweeper::Sweeper};
 use serde_json::Value;
-use sweeper::store::{Store, TokenHash};
+use sweeper::store::Store;
 
 lab::on_both_databases! {
     a_gpu_that_nobody_uses_is_told_until_somebody_does,
@@ -43,16 +43,8 @@ async fn a_gpu_that_nobody_uses_is_told_until_somebody_does(url: String) {
     assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
     let store = Store::connect(&url).await.unwrap();
     let (node, boot) = (sample::node(7), sample::boot(1));
-    let report = async |beats: std::ops::RangeInclusive<u64>, gpu_busy_ns: u64| {
-        let (now, last) = (Timestamp::now(), *beats.end());
-        store.join_node(&sample::join(&node, boot), &TokenHash::of("token"), now).await.unwrap();
-        let ago = |sequence| SignedDuration::from_secs(30 * i64::try_from(last - sequence).unwrap());
-        let envelope = wire::Envelope {
-            heartbeats: beats.map(|sequence| beat(sequence, now - ago(sequence), gpu_busy_ns)).collect(),
-            oldest_retained_sequence: 1,
-            ..sample::envelope(&node, boot, &[], now)
-        };
-        store.store_heartbeats(&sample::checked(&envelope), now).await.unwrap();
+    let report = async |beats, gpu_busy_ns| {
+        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, gpu_busy_ns)).await;
     };
     report(1..=BEATS, 7).await;
     let (_, told) = sweeper.sweep().await;

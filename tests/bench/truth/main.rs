@@ -11,7 +11,7 @@ mod timetable;
 
 use clap::Parser;
 use lab::labelled::{self, Machine, Measured, Scenario, Site, measure};
-use std::{fs, hint::black_box, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 #[derive(Debug, Parser)]
@@ -38,25 +38,12 @@ struct Arguments {
     picture: PathBuf,
 }
 
-/// How long a real CPU takes for a loop of so many steps.
-fn loop_of(steps: u64) -> Duration {
-    let began = std::time::Instant::now();
-    let mut sum = 0_u64;
-    for step in 0..steps {
-        sum = black_box(sum.wrapping_add(step));
-    }
-    black_box(sum);
-    began.elapsed()
-}
-
 /// How many times slower an emulated CPU is than this host's: busybox adds up the same numbers on both.
 async fn measured_slowness() -> f64 {
     use lab::{
         binaries,
         microvm::{Guest, MicroVm},
     };
-    // Awake, and at its full speed.
-    black_box(loop_of(100_000_000));
     let folder = tempfile::tempdir().expect("a folder");
     let sum = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let began = std::time::Instant::now();
@@ -71,7 +58,8 @@ async fn measured_slowness() -> f64 {
     (times[1] - times[0]) / here.as_secs_f64()
 }
 
-async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, [usize; 2]) {
+/// Plays all scenarios. What came of each that was played to its end, how many were not, and how many decisions replayed alike at each sweeper.
+async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, usize, [usize; 2]) {
     let folder = tempfile::tempdir().expect("a folder");
     let sites = [false, true].map(|is_debian| {
         let folder = folder.path().join(if is_debian { "debian" } else { "micro" });
@@ -93,7 +81,13 @@ async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, [usize
     }
     let mut measured = Vec::new();
     while let Some(done) = running.join_next().await {
-        let (number, one) = done.expect("a scenario ends");
+        let (number, one) = match done {
+            Ok(done) => done,
+            Err(error) => {
+                eprintln!("{:>5} s: NOT MEASURED: {error}", began.elapsed().as_secs());
+                continue;
+            }
+        };
         eprintln!("{:>5} s, {} of {count}: {}", began.elapsed().as_secs(), measured.len() + 1, one.line());
         measured.push((number, one));
     }
@@ -102,7 +96,8 @@ async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, [usize
     for (site, replayed) in sites.iter().zip(&mut replayed) {
         *replayed = site.sweeper().replays().await.0;
     }
-    (measured.into_iter().map(|(_, one)| one).collect(), replayed)
+    let lacking = count - measured.len();
+    (measured.into_iter().map(|(_, one)| one).collect(), lacking, replayed)
 }
 
 #[tokio::main]
@@ -117,8 +112,9 @@ async fn main() {
         None => measured_slowness().await,
     };
     eprintln!("{} scenarios, an emulated CPU is {slower:.0} times slower", scenarios.len());
-    let (measured, replayed) = all(scenarios, arguments.at_once.max(1)).await;
+    let (measured, lacking, replayed) = all(scenarios, arguments.at_once.max(1)).await;
     eprintln!("{} and {} decisions replayed alike", replayed[0], replayed[1]);
+    assert_eq!(lacking, 0, "so many scenarios were not measured: no page is written of the others");
     let results = page::Results::of(&measured, slower);
     let text = results.page();
     if arguments.only.is_some() {

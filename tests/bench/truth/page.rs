@@ -2,7 +2,7 @@
 
 use crate::{
     rules::RULES,
-    timetable::{AN_HOUR, Weeks, weeks},
+    timetable::{A_DAY, AN_HOUR, DAYS, Weeks, left_at, weeks},
 };
 use lab::labelled::{GRACE, IDLE_AFTER, INTERVAL, Machine, Measured, SCALE, Truth};
 use std::fmt::Write as _;
@@ -77,9 +77,7 @@ impl<'a> Results<'a> {
             .iter()
             .map(|one| {
                 let weeks = weeks(one, slower);
-                let others = RULES
-                    .iter()
-                    .map(|rule| weeks.as_ref().map_or(Answer::Never, |weeks| ask(weeks, rule.is_idle, rule.every)));
+                let others = RULES.iter().map(|rule| ask(&weeks, rule.is_idle, rule.every));
                 std::iter::once(ours(one)).chain(others).collect()
             })
             .collect();
@@ -91,7 +89,9 @@ impl<'a> Results<'a> {
             .map(|(rule, (name, says))| {
                 let mut score = Score { name, says, false_idle: 0, missed: 0, minutes: Vec::new(), lost_hours: 0.0 };
                 for (one, answers) in measured.iter().zip(&answers) {
-                    score.add(one, answers[rule]);
+                    let is_ours = rule == 0;
+                    let (is_wrong, is_late) = (!one.wrong().is_empty(), !one.is_in_time());
+                    score.add(one, answers[rule], is_ours && is_wrong, is_ours && is_late);
                 }
                 score.minutes.sort_unstable();
                 score
@@ -144,7 +144,7 @@ impl<'a> Results<'a> {
             page,
             "\nA machine that costs a dollar an hour loses a dollar for each of these hours; one that was never found is counted to the end of the six weeks. *Never found* is, of ours, also what took longer than the window and {} minutes.\n\n\
              ## How it was measured\n\n\
-             Times are {SCALE} times shorter than by default, by configuration: an interval of {} s, a window of {} s for {} minutes. A machine that was at work before it was left worked for 45 s. The other rules look at days: \
+             Times are {SCALE} times shorter than by default, by configuration: an interval of {} s, a window of {} s for {} minutes. A machine that was at work before it was left worked for 22 intervals. The other rules look at days: \
              what was measured is laid out over six weeks in points of five minutes (`tests/bench/truth/timetable.rs`): such a machine is at work from Monday to Friday, 9 to 18, and is left on the second Friday at 18; a machine with a nightly job is at work from 3 to 4; \
              all others are as they were measured from their start on. All machines are emulated, and their CPU is {:.0} times slower than a real one (measured): of the CPU time that the other rules see, what is not of the machine's workloads is divided by that, in their favour. \
              The Debian machines have ten times the thresholds of CPU time for the same reason, ours included.\n\n\
@@ -233,19 +233,22 @@ impl<'a> Results<'a> {
 }
 
 impl Score {
-    fn add(&mut self, one: &Measured, answer: Answer) {
-        let hours = |minutes: usize| f64::from(u32::try_from(minutes).unwrap_or(u32::MAX)) / 60.0;
+    /// Takes up what a rule said of a machine. `is_wrong`: of ours, that something was found that is not so; `is_late`: that it took too long.
+    fn add(&mut self, one: &Measured, answer: Answer, is_wrong: bool, is_late: bool) {
+        let hours = |points: usize| f64::from(u32::try_from(points).unwrap_or(u32::MAX)) * 5.0 / 60.0;
+        if is_wrong {
+            self.false_idle += 1;
+            return;
+        }
         match (one.scenario.truth, answer) {
             (Truth::Idle, Answer::Idle { minutes }) => {
                 self.minutes.push(minutes);
-                self.lost_hours += hours(minutes);
-                let is_ours = self.name == "Cloud Sweeper";
-                self.missed += usize::from(is_ours && !one.is_in_time());
+                self.lost_hours += hours(minutes.div_ceil(5));
+                self.missed += usize::from(is_late);
             }
             (Truth::Idle, Answer::Never) => {
                 self.missed += 1;
-                // From the second Friday evening to the end of the six weeks.
-                self.lost_hours += 24.0 * 30.0 + 6.0;
+                self.lost_hours += hours(DAYS * A_DAY - left_at(&one.scenario));
             }
             (_, Answer::Idle { .. }) => self.false_idle += 1,
             (_, Answer::Never) => {}

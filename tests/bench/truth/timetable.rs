@@ -1,6 +1,6 @@
 //! Weeks of a machine in points of five minutes, as a provider's monitoring would show them, laid out of what was measured in minutes.
 
-use lab::labelled::{Measured, SCALE, Sample, Truth, Week};
+use lab::labelled::{Measured, SCALE, Sample, Scenario, Truth, Week};
 
 /// Points in an hour.
 pub(crate) const AN_HOUR: usize = 12;
@@ -69,12 +69,21 @@ fn points(samples: &[Sample], slower: f64) -> Vec<Point> {
     points
 }
 
-/// Lays out the weeks of a scenario; none if too little was measured to fill five minutes.
-pub(crate) fn weeks(measured: &Measured, slower: f64) -> Option<Weeks> {
+/// The point from which on a machine is left for good; of one that never worked otherwise the first.
+pub(crate) fn left_at(scenario: &Scenario) -> usize {
+    let is_idle = scenario.truth == Truth::Idle;
+    if is_idle && scenario.week == Week::Office { FRIDAY_EVENING } else { 0 }
+}
+
+/// Lays out the weeks of a scenario.
+///
+/// # Panics
+///
+/// When too little was measured to fill five minutes.
+pub(crate) fn weeks(measured: &Measured, slower: f64) -> Weeks {
     let (worked, left) = (points(&measured.worked, slower), points(&measured.left, slower));
-    if left.is_empty() || (worked.is_empty() && measured.scenario.week != Week::Always) {
-        return None;
-    }
+    let is_enough = !left.is_empty() && (!worked.is_empty() || measured.scenario.week == Week::Always);
+    assert!(is_enough, "{}: too little was measured to fill five minutes", measured.scenario.name);
     let is_at_work = |at: usize| {
         let (day, hour) = (at / A_DAY, at % A_DAY / AN_HOUR);
         match measured.scenario.week {
@@ -87,9 +96,7 @@ pub(crate) fn weeks(measured: &Measured, slower: f64) -> Option<Weeks> {
         let from = if is_at_work(at) { &worked } else { &left };
         from[at % from.len()]
     });
-    let is_idle = measured.scenario.truth == Truth::Idle;
-    let left = if is_idle && measured.scenario.week == Week::Office { FRIDAY_EVENING } else { 0 };
-    Some(Weeks { points: points.collect(), left })
+    Weeks { points: points.collect(), left: left_at(&measured.scenario) }
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! The machines of scenarios: how each is booted, put to work and left.
 
-use super::{
-    Machine, Partner, SCALE, Scenario, Site,
-    partners::{call, knock, scrape, sit},
-};
+use super::{Machine, Partner, SCALE, Scenario, Site};
 use crate::{
     binaries,
     debian::{Added, Debian},
     microvm::{Guest, MicroVm},
+    partners::{call, knock, scrape, sit},
 };
-use std::{path::Path, process::Stdio, time::Duration};
-use tokio::{task::JoinSet, time::sleep};
+use heartbeat::NodeId;
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 /// Longest that a machine may take to be left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(300);
-/// So long it works before it is left: boot grace is over then, and there are enough samples to fill a week with.
-const WORKS_FOR: Duration = Duration::from_secs(45);
+/// So many heartbeats it works before it is left: boot grace is over then, and there are enough samples to fill a week with.
+const WORKS_FOR: usize = 22;
 const EXPORTER_PORT: u16 = 9100;
 /// Of the Python server.
 const SERVER_PORT: u16 = 7000;
@@ -26,8 +25,13 @@ pub(super) enum Started {
     Debian(Box<Debian>),
 }
 
-const AGENT: &str =
-    "agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml run 2>>/run/agent.log; }";
+/// What the scripts of micro-VMs are written in: the agent; wait for so many more of its heartbeats; start a program and wait until it runs.
+const WORDS: &str = r#"
+agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml run 2>>/run/agent.log; }
+sent() { grep -c 'has stored heartbeats' /run/agent.log || :; }
+beats() { wanted=$(($(sent) + $1)); until [ "$(sent)" -ge "$wanted" ]; do usleep 200000; done; }
+begin() { "$@" & until grep -qx "$1" "/proc/$!/comm"; do usleep 50000; done; }
+"#;
 const SERVER: &str = "import socketserver
 class Echo(socketserver.BaseRequestHandler):
     def handle(self):
@@ -58,12 +62,11 @@ fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm 
     let works = if scenario.works.is_empty() {
         String::new()
     } else {
-        format!("say works $(cut -d' ' -f1 /proc/uptime)\n{}\nsleep {}\n", scenario.works, WORKS_FOR.as_secs())
+        format!("say works $(cut -d' ' -f1 /proc/uptime)\n{}\nbeats {WORKS_FOR}\n", scenario.works)
     };
     // The script becomes another program: as long as a script runs that has started something, its machine waits.
     let script = format!(
-        "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n{AGENT}\nagent &\n\
-         until [ \"$(grep -c 'has stored heartbeats' /run/agent.log)\" -ge 1 ]; do usleep 200000; done\n{works}{}\n\
+        "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n: >/run/agent.log\n{WORDS}\nagent &\nbeats 1\n{works}{}\n\
          say left $(cut -d' ' -f1 /proc/uptime)\nexec sleep 1000000\n",
         scenario.leaves
     );
@@ -129,6 +132,7 @@ impl Started {
         &mut self,
         scenario: &Scenario,
         site: &Site,
+        node: &NodeId,
         partners: &mut JoinSet<()>,
     ) -> (Option<u64>, u64) {
         match self {
@@ -138,7 +142,7 @@ impl Started {
                 } else {
                     Some(uptime_ns(&machine.said("works", LEAVE_TIMEOUT).await))
                 };
-                (works, uptime_ns(&machine.said("left", WORKS_FOR + LEAVE_TIMEOUT).await))
+                (works, uptime_ns(&machine.said("left", LEAVE_TIMEOUT).await))
             }
             Self::Debian(machine) => {
                 let mut works = None;
@@ -151,27 +155,21 @@ impl Started {
                     assert!(done.success(), "ssh: {done}");
                 }
                 if !scenario.works.is_empty() {
-                    works =
-                        Some(uptime_ns(&machine.run(&format!("{}; cut -d' ' -f1 /proc/uptime", scenario.works)).await));
-                    sleep(WORKS_FOR).await;
+                    works = Some(uptime_ns(&machine.run(&and_uptime(scenario.works)).await));
+                    site.more_heartbeats(node, WORKS_FOR).await;
                 }
+                let typed = Arc::new(Notify::new());
+                let sits = |keys, every| sit(machine.ssh(), keys, every, Arc::clone(&typed));
                 match scenario.partner {
-                    Partner::TerminalLeft => {
-                        drop(partners.spawn(sit(machine.ssh(), Some(16), Duration::from_millis(500))));
-                    }
-                    Partner::Typist => drop(partners.spawn(sit(machine.ssh(), None, Duration::from_secs(20)))),
+                    Partner::TerminalLeft => drop(partners.spawn(sits(Some(16), Duration::from_millis(500)))),
+                    Partner::Typist => drop(partners.spawn(sits(None, Duration::from_secs(20)))),
                     Partner::Stranger => drop(partners.spawn(knock(machine.ssh()))),
                     _ => {}
                 }
                 if matches!(scenario.partner, Partner::TerminalLeft | Partner::Typist) {
-                    machine
-                        .run("until loginctl list-sessions --no-legend | grep -q .; do sleep 0.2; done; sleep 10")
-                        .await;
+                    timeout(LEAVE_TIMEOUT, typed.notified()).await.expect("somebody types");
                 }
-                let commands = site.filled(scenario.leaves);
-                let left = uptime_ns(
-                    &machine.run(&format!("{{ {commands}; }} >/dev/null 2>&1; cut -d' ' -f1 /proc/uptime")).await,
-                );
+                let left = uptime_ns(&machine.run(&and_uptime(&site.filled(scenario.leaves))).await);
                 match scenario.partner {
                     Partner::Client => drop(partners.spawn(call(machine.address(SERVER_PORT), None))),
                     Partner::HourlyClient => {
@@ -184,6 +182,11 @@ impl Started {
             }
         }
     }
+}
+
+/// These commands, each of which must succeed, and then the uptime.
+fn and_uptime(commands: &str) -> String {
+    format!("set -e; {{ {commands}; }} >/dev/null; cut -d' ' -f1 /proc/uptime")
 }
 
 /// Reads `left 12.34`, or an uptime alone, as nanoseconds.

@@ -95,7 +95,7 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
     let node = site.joined(&hostname).await;
     let key = key_of(&node);
     let mut partners = JoinSet::new();
-    let (worked_ns, left_ns) = machine.leave(scenario, site, &mut partners).await;
+    let (worked_ns, left_ns) = machine.leave(scenario, site, &node, &mut partners).await;
     let left = Instant::now();
     let mut found: Vec<Found> = Vec::new();
     let mut reports = site.reports();
@@ -117,6 +117,7 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
         }
         is_first = false;
         assert!(machine.is_running(), "{}: the machine has ended", scenario.name);
+        assert!(partners.try_join_next().is_none(), "{}: who takes part has ended", scenario.name);
         let is_answered = matches!(scenario.truth, Truth::Idle | Truth::StuckTask) && !found.is_empty();
         if is_answered || left.elapsed() > end {
             break;

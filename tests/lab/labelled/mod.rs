@@ -8,7 +8,6 @@ mod debian;
 mod machines;
 mod measure;
 mod micro;
-mod partners;
 mod sample;
 mod site;
 
@@ -85,7 +84,7 @@ pub enum Partner {
     Nobody,
     /// Prometheus, each 15 s, from the start on.
     Scraper,
-    /// Somebody who tries to log in by ssh, each 2 s, and has no key.
+    /// Somebody who tries to log in by ssh, each 10 s, and has no key.
     Stranger,
     /// Somebody at a terminal, by ssh, who types for eight seconds, once, before the machine is left, and stays.
     TerminalLeft,
@@ -137,13 +136,14 @@ impl Scenario {
     }
 }
 
-/// A micro-VM that is idle.
+/// On a micro-VM with one CPU, in whose works nobody takes part from outside.
 const fn micro(name: &'static str, truth: Truth, works: &'static str, leaves: &'static str) -> Scenario {
     let week = if works.is_empty() { Week::Always } else { Week::Office };
     let machine = Machine::Micro { cpus: 1 };
     Scenario { name, machine, truth, works, leaves, partner: Partner::Nobody, week, extra: Duration::ZERO }
 }
 
+/// The same on a whole Debian.
 const fn debian(name: &'static str, truth: Truth, works: &'static str, leaves: &'static str) -> Scenario {
     Scenario { machine: Machine::Debian, ..micro(name, truth, works, leaves) }
 }

@@ -1,7 +1,12 @@
 //! Where machines report to: a real sweeper that sweeps over and over.
 
-use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, partners::send};
-use crate::{binaries, microvm::HOST, sweeper::Sweeper, wait};
+use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE};
+use crate::{
+    binaries,
+    microvm::HOST,
+    partners::{pace, send},
+    sweeper::Sweeper,
+};
 use heartbeat::{BootId, NodeId, wire};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,14 +16,12 @@ use std::{
     time::Duration,
 };
 use sweeper::store::Store;
-use tokio::{net::TcpListener, sync::watch, task::AbortHandle, time::sleep};
+use tokio::{net::TcpListener, sync::watch, task::AbortHandle, time::timeout};
 
-/// Longest that a machine may take from its start to its third heartbeat, on a host whose CPUs are busy with others.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(300);
-/// A pause between two questions whether a machine has joined: each reads the sweeper's own database.
-const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
-/// A pause between two sweeps.
-const BETWEEN_SWEEPS: Duration = Duration::from_secs(2);
+/// Longest that a machine may take to send what is waited for, its start included, on a host whose CPUs are busy with others.
+const HEARTBEATS_TIMEOUT: Duration = Duration::from_secs(300);
+/// From one sweep to the next, if it takes no longer.
+const SWEEP_EVERY: Duration = Duration::from_secs(2);
 
 /// Where machines report to, and what it says of them.
 #[derive(Debug)]
@@ -74,12 +77,13 @@ impl Site {
         let sweeps = Arc::clone(&sweeper);
         let mut tasks = vec![
             tokio::spawn(async move {
+                let mut ticks = pace(SWEEP_EVERY);
                 loop {
+                    ticks.tick().await;
                     let report = sweeps.json(&["sweep"]).await;
                     if told.send(Arc::new(report)).is_err() {
                         return;
                     }
-                    sleep(BETWEEN_SWEEPS).await;
                 }
             })
             .abort_handle(),
@@ -144,12 +148,34 @@ impl Site {
 
     /// The node of that name, once it has three heartbeats.
     pub(super) async fn joined(&self, hostname: &str) -> NodeId {
-        wait::until(&format!("three heartbeats of {hostname}"), JOIN_TIMEOUT, || async {
-            sleep(BETWEEN_QUESTIONS).await;
+        self.after_a_sweep(&format!("three heartbeats of {hostname}"), || async {
             let nodes = self.store.nodes().await.expect("nodes");
             let node = nodes.into_iter().find(|node| node.hostname == hostname)?.node_id;
             (self.heartbeats(&node).await.len() >= 3).then_some(node)
         })
         .await
+    }
+
+    /// Waits until a node has sent so many heartbeats more.
+    pub(super) async fn more_heartbeats(&self, node: &NodeId, count: usize) {
+        let wanted = self.heartbeats(node).await.len() + count;
+        self.after_a_sweep(&format!("{count} heartbeats more"), || async {
+            (self.heartbeats(node).await.len() >= wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// Asks after each sweep, until there is an answer.
+    async fn after_a_sweep<T, F: Future<Output = Option<T>>>(&self, what: &str, mut ask: impl FnMut() -> F) -> T {
+        let mut reports = self.reports();
+        let answer = timeout(HEARTBEATS_TIMEOUT, async {
+            loop {
+                if let Some(answer) = ask().await {
+                    return answer;
+                }
+                reports.changed().await.expect("the sweeper goes on");
+            }
+        });
+        answer.await.unwrap_or_else(|_| panic!("waited {HEARTBEATS_TIMEOUT:?} in vain for {what}"))
     }
 }

@@ -8,21 +8,27 @@ mod site;
 mod stuck;
 mod works;
 
-use lab::{binaries, debian::Debian, debian::HOST, pty::Terminal, sweeper::Sweeper, wait};
+use lab::{
+    binaries,
+    debian::Debian,
+    debian::HOST,
+    partners::{call, scrape, send, sit},
+    sweeper::Sweeper,
+    wait,
+};
 use model::Verdict;
 use site::{Seen, Site};
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 use sweeper::store::Store;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
+    sync::Notify,
     task::JoinSet,
-    time::{Instant, Interval, MissedTickBehavior, interval, timeout},
+    time::{Instant, timeout},
 };
 use works::{Expected, Outside, RUN_ECS_AGENT, SERVER_PORT, WORKS, Work};
 
 const EXPORTER_PORT: u16 = 9100;
-const SCRAPE_EVERY: Duration = Duration::from_secs(15);
 const INTERVAL: Duration = Duration::from_secs(2);
 /// So long must what waits be quiet before it is judged.
 const WAITS_FOR: Duration = Duration::from_secs(6);
@@ -60,62 +66,6 @@ housekeeping_cpu_budget_ns_per_s = 500_000_000
 # The scenario sweeps by hand.
 schedule = "0 0 0 1 1 *"
 "#;
-
-/// Reads the exporter as Prometheus would, for ever.
-async fn scrape(address: String) {
-    let mut ticks = interval(SCRAPE_EVERY);
-    loop {
-        ticks.tick().await;
-        let answer = reqwest::get(format!("http://{address}/metrics")).await.unwrap();
-        assert!(answer.text().await.unwrap().contains("node_cpu_seconds_total"), "Debian's exporter answers");
-    }
-}
-
-/// Ticks at this pace; late ones are not caught up with.
-fn pace(every: Duration) -> Interval {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
-/// Sends 6 KiB each second to whoever connects, for ever.
-async fn send_slowly(listener: TcpListener) {
-    let mut connections = JoinSet::new();
-    while let Ok((mut stream, _)) = listener.accept().await {
-        connections.spawn(async move {
-            let mut ticks = pace(Duration::from_millis(333));
-            while stream.write_all(&[0; 2048]).await.is_ok() {
-                ticks.tick().await;
-            }
-        });
-    }
-}
-
-/// Asks the machine's server for 16 bytes each second, for ever.
-async fn call(address: String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let mut answer = [0; 16];
-    let mut ticks = pace(Duration::from_secs(1));
-    while stream.write_all(&[7; 16]).await.is_ok() && stream.read_exact(&mut answer).await.is_ok() {
-        ticks.tick().await;
-    }
-}
-
-/// Types for eight seconds, and then stays without a word, for ever.
-async fn sit(command: std::process::Command) {
-    let mut terminal = Terminal::start(&command, 80, 24);
-    wait::until("a prompt", Duration::from_secs(60), || {
-        let shown = terminal.screen().contains('#');
-        async move { shown.then_some(()) }
-    })
-    .await;
-    let mut ticks = pace(Duration::from_millis(500));
-    for _ in 0..16 {
-        ticks.tick().await;
-        terminal.press("\r");
-    }
-    std::future::pending::<()>().await;
-}
 
 /// One line of the table.
 struct Line {
@@ -187,11 +137,14 @@ impl Site {
                 command.arg(program).kill_on_drop(true).stdin(std::process::Stdio::null());
                 outside.spawn(async move { drop(command.status().await) });
             }
-            Outside::Typist => drop(outside.spawn(sit(self.machine.ssh()))),
+            Outside::Typist => {
+                let typed = Arc::new(Notify::new());
+                outside.spawn(sit(self.machine.ssh(), Some(16), Duration::from_millis(500), typed));
+            }
         }
         let began = self.run(work.start).await;
         if work.outside == Outside::Client {
-            outside.spawn(call(self.machine.address(SERVER_PORT)));
+            outside.spawn(call(self.machine.address(SERVER_PORT), None));
         }
         let line = match work.expected {
             Expected::Active(row) => {
@@ -250,7 +203,8 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
 
     let mut operator = JoinSet::new();
     operator.spawn(scrape(site.machine.address(EXPORTER_PORT)));
-    operator.spawn(send_slowly(sender));
+    // 6 KiB a second.
+    operator.spawn(send(sender, 2048, Duration::from_millis(333)));
     site.run("ctr run -d --rootfs /opt/lab/idle idle /work pause").await;
     site.run("systemctl start docker").await;
     site.run(RUN_ECS_AGENT).await;

@@ -1,9 +1,9 @@
 //! The machine, the sweeper that it reports to, and what the sweeper's own judge says of its heartbeats.
 
-use super::{INTERVAL, pace};
+use super::INTERVAL;
 use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
-use lab::{debian::Debian, sweeper::Sweeper, wait};
+use lab::{debian::Debian, partners::pace, sweeper::Sweeper, wait};
 use model::Verdict;
 use std::time::Duration;
 use sweeper::{
