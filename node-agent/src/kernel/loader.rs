@@ -26,21 +26,31 @@ use std::{
     mem::MaybeUninit,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     process::{Command, ExitStatus, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The hidden command.
 pub const COMMAND: &str = "load-programs";
 /// Most descriptors that are handed over; the kernel's own limit is 253.
 const MAX_DESCRIPTORS: usize = 128;
-/// Time that loading may take: it takes 0.3 s (measured on 6.18), and some 10 s on a machine that is busy and emulated.
-const TIME_TO_LOAD: Duration = Duration::from_secs(60);
+/// Loading takes 0.3 s (measured on 6.18), some 10 s on a machine that is busy and emulated, and longer still where others have the CPUs: the agent's
+/// service asks for little of them. So it is no matter of time alone: a loading process that used CPU time since the last look is waited for.
+const PATIENCE: Patience = Patience { without_progress: Duration::from_secs(60), in_all: Duration::from_secs(600) };
 /// Time that a process takes to end when it is killed, unless it hangs in the kernel.
 const TIME_TO_DIE: Duration = Duration::from_secs(1);
 /// Longest message; a refusal holds the verifier's last words.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Longest reason that is passed on, in bytes.
 const MAX_REASON_BYTES: usize = 4 * 1024;
+
+/// How long to wait for a process.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// It is looked at so often, and killed if it has used no CPU time since.
+    without_progress: Duration,
+    /// It is killed then, whatever it does.
+    in_all: Duration,
+}
 
 #[derive(Serialize, Deserialize)]
 enum Message {
@@ -134,7 +144,7 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
     if wanted.syscall_classes {
         command.arg("--syscall-classes");
     }
-    let (ended, (message, descriptors)) = ask(command, TIME_TO_LOAD).map_err(ObjectError::Loader)?;
+    let (ended, (message, descriptors)) = ask(command, PATIENCE).map_err(ObjectError::Loader)?;
     match message {
         None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
         Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
@@ -146,22 +156,39 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
 }
 
 /// Runs `command` to its end, with a socket as its standard input, and reads its one message.
-fn ask(mut command: Command, timeout: Duration) -> io::Result<(ExitStatus, Received)> {
+fn ask(mut command: Command, patience: Patience) -> io::Result<(ExitStatus, Received)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn()?;
     // The other end of the socket now lies with the child alone: if that ends without a word, so does the sample.
     drop(command);
-    if !has_news(&ours, timeout)? {
+    let began = Instant::now();
+    let mut used_before = Some(0);
+    while !has_news(&ours, patience.without_progress)? {
+        let (used, waited) = (cpu_ticks(child.id()), began.elapsed());
+        if used.is_some() && used != used_before && waited < patience.in_all {
+            tracing::info!(seconds = waited.as_secs(), "the programs are not loaded yet: waiting, for it goes on");
+            used_before = used;
+            continue;
+        }
         child.kill()?;
         // The end of the socket is the end of the process. One that hangs in the kernel is left behind.
         if has_news(&ours, TIME_TO_DIE)? {
             child.wait()?;
         }
-        let said_nothing = format!("it was killed, because it had not ended after {} s", timeout.as_secs());
+        let said_nothing = format!("it was killed, because it had not ended after {} s", waited.as_secs());
         return Err(io::Error::new(io::ErrorKind::TimedOut, said_nothing));
     }
     let received = receive(&ours);
     Ok((child.wait()?, received?))
+}
+
+/// CPU time that a process has used, in ticks of the kernel; `None` if that cannot be read.
+fn cpu_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may hold anything; utime and stime are fields 14 and 15, the one after the name is 3: proc_pid_stat(5).
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut times = after_name.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 
 /// Waits for a message, or for the other side's end.
@@ -220,13 +247,31 @@ fn receive(socket: &OwnedFd) -> io::Result<Received> {
 mod tests {
     use super::*;
 
+    const SHORT: Patience =
+        Patience { without_progress: Duration::from_millis(200), in_all: Duration::from_millis(1500) };
+
+    fn refusal(command: &str) -> (io::Error, Duration) {
+        let began = Instant::now();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        let error = ask(shell, SHORT).map(|_| ()).expect_err("it says nothing");
+        (error, began.elapsed())
+    }
+
     #[test]
     fn a_loading_process_that_hangs_is_killed_and_one_that_ends_without_a_word_is_not_waited_for() {
-        let mut hangs = Command::new("sleep");
-        hangs.arg("600");
-        let error = ask(hangs, Duration::from_millis(100)).map(|_| ()).expect_err("it says nothing");
+        let (error, took) = refusal("exec sleep 600");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
-        let (ended, (message, descriptors)) = ask(Command::new("false"), TIME_TO_LOAD).expect("it ends");
+        assert!(took < SHORT.in_all, "{took:?}: it uses no CPU time");
+        let (ended, (message, descriptors)) = ask(Command::new("false"), PATIENCE).expect("it ends");
         assert!(message.is_none() && descriptors.is_empty() && ended.code() == Some(1), "{ended}");
+    }
+
+    #[test]
+    fn a_loading_process_that_goes_on_is_waited_for_but_not_for_ever() {
+        let (error, took) = refusal("while :; do :; done");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        assert!(took >= SHORT.in_all, "{took:?}: it was using CPU time");
+        assert!(cpu_ticks(std::process::id()).is_some() && cpu_ticks(u32::MAX).is_none());
     }
 }
