@@ -7,6 +7,7 @@
  *   load serve ADDRESS PORT        takes one connection, reads it to its end and sends as much back
  *   load talk ADDRESS PORT BYTES   the other end of it
  *   load burn MS          burns that much CPU time
+ *   load move MS GROUP MS burns, moves itself to another cgroup, and burns again
  *   load hold CALLS READS WRITES   asks for its parent, reads a megabyte and writes a byte so often, and burns CPU time, all on CPU 0;
  *                         says `held` and stays, having done nothing since
  *   load crowd N          N processes that share its memory, each under a name of its own; says `crowded` and stays until SIGTERM
@@ -31,6 +32,16 @@ enum { BLOCK = 1 << 20 };
 static void *burning(void *ms) {
     burn((long)ms);
     return NULL;
+}
+
+static void move(long before, const char *group, long after) {
+    burn(before);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/cgroup.procs", group);
+    FILE *processes = fopen(path, "w");
+    if (!processes || fprintf(processes, "%d\n", (int)getpid()) < 0 || fclose(processes))
+        fail(path);
+    burn(after);
 }
 
 static void *ending_all(void *ms) {
@@ -239,6 +250,8 @@ int main(int count, char **words) {
         burn(atol(words[2]));
     else if (!strcmp(what, "crowd"))
         crowd(atol(words[2]));
+    else if (!strcmp(what, "move") && count == 5)
+        move(atol(words[2]), words[3], atol(words[4]));
     else if (!strcmp(what, "hold") && count == 5)
         hold(atol(words[2]), atol(words[3]), atol(words[4]));
     else if (!strcmp(what, "disk") && count == 4)

@@ -41,13 +41,7 @@ rm "$out/log"
 mv "$out/heartbeat.json" "$out/lost.heartbeat.json"
 mv "$out/agent.log" "$out/lost.agent.log"
 measure ebpf
-sh -c '
-    burn() { i=0; while [ $i -lt "$1" ]; do i=$((i + 1)); done; }
-    echo $$ >"$1/cgroup.procs"
-    burn 600000
-    echo $$ >"$2/cgroup.procs"
-    burn 100000
-' sh "$from" "$to"
+within "$from" "$load" move 3000 "$to" 1500
 let_go
 {
     echo "from_path ${from#"$tree"}"

@@ -1,6 +1,7 @@
 //! Boots a scenario's machine, leaves it as the label says, and takes down what a real sweeper says of it and when.
 
 use super::{Sample, Scenario, Site, Truth, machines::Started, sample::samples};
+use heartbeat::wire;
 use serde_json::Value;
 use std::{fmt::Write as _, path::Path, sync::Arc, time::Duration};
 use sweeper::inventory::key_of;
@@ -127,6 +128,9 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
     partners.shutdown().await;
     drop(machine);
     let heartbeats = site.heartbeats(&node).await;
+    let sources = heartbeats.iter().filter_map(|(_, one)| one.coverage.as_ref());
+    let others: Vec<_> = sources.filter(|coverage| coverage.source() != wire::Source::Ebpf).collect();
+    assert!(others.is_empty(), "{}: the agent's programs did not run: {:#?}", scenario.name, others.first());
     Measured {
         scenario: *scenario,
         found,

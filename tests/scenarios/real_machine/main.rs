@@ -42,6 +42,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const QUIET_WITHIN: Duration = Duration::from_secs(40);
 /// systemd is asked anew a minute after the last time at the earliest, and answers slowly on an emulated machine.
 const TIMERS_WITHIN: Duration = Duration::from_secs(100);
+/// From the end of the machine's start to the agent's first heartbeat: to load programs takes an emulated machine seconds, a busy one a minute.
+const STARTS_WITHIN: Duration = Duration::from_secs(180);
 /// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
 const IDLE_WITHIN: Duration = Duration::from_secs(150);
 
@@ -201,6 +203,7 @@ async fn a_debian_machine_is_idle_when_left_alone_and_each_kind_of_work_on_it_is
     let store = Store::connect(&database).await.unwrap();
     let mut site = Site { sweeper, machine, store };
 
+    site.counts_by_programs(STARTS_WITHIN).await;
     let mut operator = JoinSet::new();
     operator.spawn(scrape(site.machine.address(EXPORTER_PORT)));
     // 6 KiB a second.

@@ -81,6 +81,16 @@ impl Site {
         }
     }
 
+    /// Asserts that the agent counts by its programs: without them it neither follows runs nor tells whose CPU time it was.
+    pub(super) async fn counts_by_programs(&mut self, timeout: Duration) {
+        let first = wait::until("a heartbeat", timeout, || async { self.heartbeats().await.into_iter().next() }).await;
+        let coverage = first.1.coverage.unwrap_or_default();
+        if coverage.source() != wire::Source::Ebpf {
+            let said = self.machine.run("journalctl --no-pager --unit node-agent").await;
+            panic!("the agent's programs do not run: {coverage:#?}\n{said}");
+        }
+    }
+
     /// The heartbeats of the last two minutes, oldest first.
     pub(super) async fn heartbeats(&self) -> Heartbeats {
         let Some(node) = self.store.nodes().await.unwrap().pop() else { return Vec::new() };
