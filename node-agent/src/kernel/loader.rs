@@ -34,8 +34,8 @@ pub const COMMAND: &str = "load-programs";
 /// Most descriptors that are handed over; the kernel's own limit is 253.
 const MAX_DESCRIPTORS: usize = 128;
 /// Loading takes 0.3 s (measured on 6.18), some 10 s on a machine that is busy and emulated, and longer still where others have the CPUs: the agent's
-/// service asks for little of them. So it is no matter of time alone: a loading process that used CPU time since the last look is waited for.
-const PATIENCE: Patience = Patience { without_progress: Duration::from_secs(60), in_all: Duration::from_secs(600) };
+/// service asks for little of them. So it is no matter of time alone: a loading process that used CPU time in the last minute is waited for.
+const LIMITS: Limits = Limits { without_progress: Duration::from_secs(60), in_all: Duration::from_secs(600) };
 /// Time that a process takes to end when it is killed, unless it hangs in the kernel.
 const TIME_TO_DIE: Duration = Duration::from_secs(1);
 /// Longest message; a refusal holds the verifier's last words.
@@ -45,8 +45,8 @@ const MAX_REASON_BYTES: usize = 4 * 1024;
 
 /// How long to wait for a process.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// It is looked at so often, and killed if it has used no CPU time since.
+struct Limits {
+    /// It is killed if it has used no CPU time for so long.
     without_progress: Duration,
     /// It is killed then, whatever it does.
     in_all: Duration,
@@ -144,7 +144,7 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
     if wanted.syscall_classes {
         command.arg("--syscall-classes");
     }
-    let (ended, (message, descriptors)) = ask(command, PATIENCE).map_err(ObjectError::Loader)?;
+    let (ended, (message, descriptors)) = ask(command, LIMITS).map_err(ObjectError::Loader)?;
     match message {
         None => Err(ObjectError::Loader(io::Error::other(format!("it ended with {ended}")))),
         Some(Message::Refused { reason, denied }) => Err(ObjectError::Refused { reason, denied }),
@@ -156,16 +156,16 @@ pub(super) fn load(wanted: &Wanted) -> Result<Handover, ObjectError> {
 }
 
 /// Runs `command` to its end, with a socket as its standard input, and reads its one message.
-fn ask(mut command: Command, patience: Patience) -> io::Result<(ExitStatus, Received)> {
+fn ask(mut command: Command, limits: Limits) -> io::Result<(ExitStatus, Received)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let mut child = command.stdin(theirs).stdout(Stdio::null()).spawn()?;
     // The other end of the socket now lies with the child alone: if that ends without a word, so does the sample.
     drop(command);
     let began = Instant::now();
     let mut used_before = Some(0);
-    while !has_news(&ours, patience.without_progress)? {
+    while !has_news(&ours, limits.without_progress)? {
         let (used, waited) = (cpu_ticks(child.id()), began.elapsed());
-        if used.is_some() && used != used_before && waited < patience.in_all {
+        if used.is_some() && used != used_before && waited < limits.in_all {
             tracing::info!(seconds = waited.as_secs(), "the programs are not loaded yet: waiting, for it goes on");
             used_before = used;
             continue;
@@ -247,8 +247,8 @@ fn receive(socket: &OwnedFd) -> io::Result<Received> {
 mod tests {
     use super::*;
 
-    const SHORT: Patience =
-        Patience { without_progress: Duration::from_millis(200), in_all: Duration::from_millis(1500) };
+    const SHORT: Limits =
+        Limits { without_progress: Duration::from_millis(200), in_all: Duration::from_millis(1500) };
 
     fn refusal(command: &str) -> (io::Error, Duration) {
         let began = Instant::now();
@@ -263,7 +263,7 @@ mod tests {
         let (error, took) = refusal("exec sleep 600");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         assert!(took < SHORT.in_all, "{took:?}: it uses no CPU time");
-        let (ended, (message, descriptors)) = ask(Command::new("false"), PATIENCE).expect("it ends");
+        let (ended, (message, descriptors)) = ask(Command::new("false"), LIMITS).expect("it ends");
         assert!(message.is_none() && descriptors.is_empty() && ended.code() == Some(1), "{ended}");
     }
 
