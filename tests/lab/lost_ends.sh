@@ -19,7 +19,20 @@ cpu_line() {
     cpu_ns_of "$1"
     echo "$2 $cpu_ns"
 }
-within() { sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$@"; }
+# within GROUP PROGRAM...: runs it inside, from the shell on that becomes it. What that used before it was there, another cgroup's counter has, and the agent counts it
+# where the process is: it goes to the file `before`, in nanoseconds.
+within() {
+    # shellcheck disable=SC2016 # expanded by the shell that moves
+    sh -c 'echo $$ >"$1/cgroup.procs"; read -r used _ </proc/self/schedstat; echo "$used" >>"$2"; shift 3; exec "$@"' \
+        sh "$1" "$out/before" "$@"
+}
+# before_line NAME: what all of them used before, and forgets it.
+before_line() {
+    before=0
+    while read -r used; do before=$((before + used)); done <"$out/before"
+    echo "$1 $before"
+    rm "$out/before"
+}
 
 measure ebpf
 within "$lost" "$out/lost-one" burn 9000
@@ -28,6 +41,7 @@ within "$lost/gone" "$out/lost-two" burn 4800
 let_go
 {
     echo "lost_path ${lost#"$tree"}"
+    before_line lost_before
     echo "lost_one_burned 9000"
     echo "lost_two_burned 4800"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
@@ -44,6 +58,7 @@ measure ebpf
 within "$from" "$load" move 3000 "$to" 1500
 let_go
 {
+    before_line moved_before
     echo "from_path ${from#"$tree"}"
     echo "to_path ${to#"$tree"}"
     cpu_line "$from" from_cpu
