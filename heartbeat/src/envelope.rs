@@ -270,8 +270,10 @@ fn check_row(row: &wire::WorkloadActivity, interval: &wire::Interval) -> Result<
             return invalid("states", format!("{all} threads are in a state, and {} live", row.live_threads));
         }
     }
-    if row.not_run_ns.is_some_and(|not_run_ns| not_run_ns > interval.end_boottime_ns) {
-        return invalid("not_run_ns", "nothing has stood still for longer than since boot");
+    for (field, since_ns) in [("not_run_ns", row.not_run_ns), ("timed_wait_ns", row.timed_wait_ns)] {
+        if since_ns.is_some_and(|since_ns| since_ns > interval.end_boottime_ns) {
+            return invalid(field, "nothing has stood still for longer than since boot");
+        }
     }
     // Databases keep them as signed 64-bit numbers.
     let columns = [

@@ -229,7 +229,7 @@ fn another_version_is_named_in_the_refusal() {
 #[test]
 fn what_cannot_be_true_is_refused_by_field() {
     type Change = fn(&mut wire::Envelope);
-    let cases: [(&str, Change); 12] = [
+    let cases: [(&str, Change); 13] = [
         ("node_id", |e| e.node_id = "me".into()),
         ("boot_id", |e| e.boot_id = "yesterday".into()),
         ("heartbeats", |e| e.heartbeats.clear()),
@@ -242,6 +242,7 @@ fn what_cannot_be_true_is_refused_by_field() {
             let states = wire::TaskStates { sleeping: 5, frozen: 1, ..wire::TaskStates::default() };
             e.heartbeats[0].workloads[0].states = Some(states);
         }),
+        ("timed_wait_ns", |e| e.heartbeats[0].workloads[0].timed_wait_ns = Some(130_000_000_001)),
         ("not_run_ns", |e| e.heartbeats[0].workloads[0].not_run_ns = Some(130_000_000_001)),
         ("memory_peak_bytes", |e| e.heartbeats[0].workloads[0].memory_peak_bytes = Some(u64::MAX)),
         ("name", |e| e.heartbeats[0].workloads[0].key = "x".repeat(envelope::MAX_NAME_BYTES + 1)),

@@ -39,6 +39,8 @@ pub const MAX_PROCESSES: u32 = 16_384;
 pub const CGROUP_NAME_BYTES: usize = 96;
 /// Deepest path that is remembered. Kubernetes on systemd needs five levels.
 pub const MAX_CGROUP_DEPTH: usize = 10;
+/// In place of the number of a system call. The kernel itself writes -1 where a task entered it otherwise.
+pub const NO_CALL: u32 = u32::MAX;
 /// An offset of this value means that the running kernel has no such field.
 pub const ABSENT: u32 = u32::MAX;
 
@@ -245,6 +247,8 @@ pub struct Task {
     pub start_boottime_ns: u64,
     /// When it was last put onto a CPU, by the scheduler's own clock.
     pub last_arrival_ns: u64,
+    /// The third, fourth and fifth argument of the system call in which it sleeps.
+    pub arguments: [u64; 3],
     /// Thread id in the first pid namespace.
     pub pid: u32,
     /// Process id in the first pid namespace.
@@ -257,6 +261,10 @@ pub struct Task {
     pub state: u32,
     /// Not 0 if a freezer is to hold it: it does once the task waits where a signal reaches it.
     pub frozen: u32,
+    /// Number of the system call in which it sleeps; [`NO_CALL`] if it does not, or that is not known.
+    pub call: u32,
+    /// Always 0.
+    pub padding: u32,
 }
 
 /// What has been accounted of a living task.
@@ -355,7 +363,7 @@ const _: () = {
     assert!(size_of::<CgroupName>() == 8 + CGROUP_NAME_BYTES);
     assert!(size_of::<Totals>() == (counter::LEN + 6) * 8);
     assert!(size_of::<Failure>() == size_of::<Key>() + 2 * 4);
-    assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 4) * 8 + 6 * 4);
+    assert!(size_of::<Task>() == size_of::<Key>() + (counter::LEN + 7) * 8 + 8 * 4);
     assert!(size_of::<Accounted>() == (1 + counter::KEPT) * 8);
-    assert!(size_of::<Offsets>() == 62 * 4 + 8);
+    assert!(size_of::<Offsets>() == 70 * 4 + 8);
 };

@@ -31,6 +31,7 @@ mod sample;
 mod sums;
 mod syscalls;
 mod wait_status;
+mod waits;
 
 #[cfg(not(test))]
 #[panic_handler]

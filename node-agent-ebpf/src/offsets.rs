@@ -34,6 +34,18 @@ pub struct Offsets {
     pub task_last_arrival: u32,
     /// `task_struct.jobctl`: version 2's freezer
     pub task_jobctl: u32,
+    /// `task_struct.stack`; absent also where a helper of the kernel's says where a task's registers are (Linux 5.15)
+    pub task_stack: u32,
+    /// From the begin of a stack to the registers with which its task entered the kernel
+    pub stack_registers: u32,
+    /// The number of the system call in those registers; absent where they are not found
+    pub registers_call: u32,
+    /// The call's third, fourth and fifth argument there
+    pub registers_arguments: [u32; 3],
+    /// The word of `task_struct` that says whether the call is a 32-bit one, whose numbers are others; absent if the kernel has none
+    pub task_compat: u32,
+    /// Its bit there
+    pub compat_bit: u32,
     /// The bit of `task_struct.flags` that says that version 1's freezer holds it; 0 where the state says so
     pub flag_frozen: u32,
     /// `task_struct.delays`; absent also while the kernel keeps no delays.

@@ -9,6 +9,7 @@ use crate::{
     maps::{ACCOUNTED, CONTROL, RECORD},
     resident::{Resident, resident},
     sums::{observed, since, sums, was_missed},
+    waits::note_call,
 };
 use aya_ebpf::{
     bindings::seq_file,
@@ -102,6 +103,7 @@ fn show<const TYPED: bool>(seq: *mut seq_file, task: Address<TYPED>) {
     record.thread = u32::from(exit_state == 0);
     record.state = task.read(offset!(task_state)).unwrap_or(0);
     record.frozen = frozen(task);
+    note_call(task, record);
     record.last_arrival_ns = task.read(offset!(task_last_arrival)).unwrap_or(0);
     let memory = if record.process == 1 { resident(task) } else { Resident { now: 0, peak: 0 } };
     record.resident_bytes = memory.now;

@@ -109,6 +109,11 @@ fn workload(class: Class, key: &str, row: &Row, sample: &Sample) -> wire::Worklo
         states: sample.measured.states.then(|| states(&row.activity)),
         not_run_ns: (sample.measured.states && row.activity.live_threads > 0 && row.activity.last_ran_boottime_ns > 0)
             .then(|| sample.taken.boottime_ns.saturating_sub(row.activity.last_ran_boottime_ns)),
+        timed_wait_ns: row
+            .activity
+            .timed_since_boottime_ns
+            .filter(|_| sample.measured.timed_waits)
+            .map(|since_ns| sample.taken.boottime_ns.saturating_sub(since_ns)),
         peers: peers(key, sample),
         ..to_wire(&row.activity, sample.measured)
     }
@@ -182,6 +187,7 @@ mod tests {
             live_threads: 4,
             states: States { sleeping: 3, uninterruptible: 1, ..States::default() },
             last_ran_boottime_ns: 80_000_000_000,
+            timed_since_boottime_ns: Some(30_000_000_000),
         };
         let path = "/slurm/uid_1/job_7/step_0/docker/0123456789ab";
         rows.add(Class::Workload, Some(path), "bwa", &delta);
@@ -262,6 +268,7 @@ mod tests {
         syscalls: true,
         cgroups: true,
         states: true,
+        timed_waits: true,
     };
     const PREVIOUS: Moment = Moment { unix_ms: 0, boottime_ns: 60_000_000_000 };
 

@@ -39,6 +39,7 @@ pub mod rollups;
 pub mod sample;
 pub mod short_lived;
 pub mod slack;
+pub mod sleepers;
 pub mod slurm;
 pub mod smtp;
 pub mod sweeper;

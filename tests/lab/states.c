@@ -1,6 +1,10 @@
 /* Processes in a known state.
  *
  *   states wait           sleeps until a signal comes
+ *   states nap            sleeps for an hour, again and again
+ *   states poll           waits an hour for nothing
+ *   states lock           waits an hour for a lock
+ *   states poll-for-ever  waits for nothing without end
  *   states vfork          waits uninterruptibly (D) for a child of vfork, which sleeps
  *   states burn           burns CPU time for ever
  *   states deadlock       waits for a child that waits for it
@@ -11,12 +15,39 @@
  *
  * Each says `ready` first. They end with the signal that ends them; the child of vfork ends with its parent. */
 #define _GNU_SOURCE
+#include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { HOUR_S = 3600 };
+
+/* Returns when the hour is over, or a signal came. */
+static void wait_for_an_hour(const char *what) {
+    if (!strcmp(what, "nap"))
+        sleep(HOUR_S);
+    if (!strcmp(what, "poll"))
+        poll(NULL, 0, HOUR_S * 1000);
+    if (!strcmp(what, "poll-for-ever"))
+        poll(NULL, 0, -1);
+    if (!strcmp(what, "lock")) {
+        sem_t lock;
+        struct timespec end;
+        sem_init(&lock, 0, 0);
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += HOUR_S;
+        sem_timedwait(&lock, &end);
+    }
+}
+
+static int is_an_hour(const char *what) {
+    return !strcmp(what, "nap") || !strcmp(what, "poll") || !strcmp(what, "poll-for-ever") || !strcmp(what, "lock");
+}
 
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
@@ -29,11 +60,13 @@ int main(int count, char **words) {
             return 1;
         memset(memory, 1, bytes);
     } else if (strcmp(what, "wait") && strcmp(what, "vfork") && strcmp(what, "burn") && strcmp(what, "deadlock") &&
-               strcmp(what, "zombies") && strcmp(what, "spin")) {
+               strcmp(what, "zombies") && strcmp(what, "spin") && !is_an_hour(what)) {
         return 2;
     }
     puts("ready");
     fflush(stdout);
+    while (is_an_hour(what))
+        wait_for_an_hour(what);
     if (!strcmp(what, "vfork") && vfork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)

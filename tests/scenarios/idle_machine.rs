@@ -37,7 +37,8 @@ schedule = "0 0 0 1 1 *"
 "#;
 
 /// The script becomes another program: as long as a script runs that has started something, its machine waits.
-const FOR_EVER: &str = "exec sleep 1000000";
+/// Nobody ever writes there. Whoever slept by the clock would wait.
+const FOR_EVER: &str = "mkfifo /tmp/never && exec cat /tmp/never";
 
 /// Starts the agent and a single-threaded computation, and goes on once the sweeper has three heartbeats of it: two observations.
 const WORK: &str = r#"

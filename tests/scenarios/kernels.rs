@@ -18,6 +18,7 @@ use lab::{
     port,
     process::Running,
     short_lived::{self, Machine, Proof},
+    sleepers,
     truth::{self, Truth},
 };
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ const LOG: &str = "info,node_agent::kernel=debug";
 
 /// What every kernel here can do. Written down here and not taken from the agent, which could then lose one unnoticed.
 const EVERYWHERE: &str = "ebpf tasks cgroups cgroup_cpu process_events short_lived_processes exit_status oom_kills \
-    cpu_split run_queue_delay switches faults call_counts memory_peak direct_reclaim disk_io network";
+    cpu_split run_queue_delay switches faults call_counts memory_peak direct_reclaim disk_io network timed_waits";
 
 /// A capability's status, and the reason where it does not measure.
 type Capability = (String, String);
@@ -139,8 +140,8 @@ fn assert_victim(heartbeat: &str, counters: &str) {
 /// All of it in one guest, one load after the other. Nobody else starts a process there.
 async fn counts_the_truth_on(kernel: Kernel) {
     let folder = tempfile::tempdir().unwrap();
-    let [load, thread_exec, lose] =
-        ["load.c", "thread_exec.c", "lose.c"].map(|source| binaries::compiled(source, folder.path()));
+    let [load, thread_exec, lose, states] =
+        ["load.c", "thread_exec.c", "lose.c", "states.c"].map(|source| binaries::compiled(source, folder.path()));
     let port = port::free().to_string();
     let mut server = Command::new(&load);
     let mut server = Running::start("server", server.args(["serve", "127.0.0.1", &port]), folder.path());
@@ -166,6 +167,7 @@ async fn counts_the_truth_on(kernel: Kernel) {
         modprobe null_blk nr_devices=1 || exit 1
         echo 4096 >/proc/sys/kernel/pid_max
         under_load mixed_load /bin/node-agent /bin/load /bin/thread_exec /tmp/mixed_load /dev/nullb0 eth0 {HOST} {port}
+        under_load sleepers /bin/node-agent /bin/states /tmp/sleepers
         under_load oom /bin/node-agent /tmp/oom
         under_load lost_ends /bin/node-agent /bin/load /bin/lose /tmp/lost_ends
         give lost.heartbeat /tmp/lost_ends/lost.heartbeat.json
@@ -180,7 +182,9 @@ async fn counts_the_truth_on(kernel: Kernel) {
         .with_text("short_lived.sh", short_lived::SCRIPT)
         .with_text("mixed_load.sh", truth::SCRIPT)
         .with_program("lose", &lose)
+        .with_program("states", &states)
         .with_text("lost_ends.sh", lost_ends::SCRIPT)
+        .with_text("sleepers.sh", sleepers::SCRIPT)
         .with_text("oom.sh", OOM);
     let mut guest = MicroVm::boot(&folder.path().join("guest"), &guest);
     guest.end(TIMEOUT).await;
@@ -212,6 +216,7 @@ async fn counts_the_truth_on(kernel: Kernel) {
     truth.check_cpu_and_disk("known");
     truth.check_network(HEADER_BYTES);
     truth.check_thread_execs();
+    sleepers::check(&given("sleepers.heartbeat"), &given("sleepers.counters"));
     assert_victim(&given("oom.heartbeat"), &given("oom.counters"));
     let ends = LostEnds::of(&given("lost.heartbeat"), &given("moved.heartbeat"), &given("lost_ends.counters"));
     ends.check(Machine::Own);

@@ -7,13 +7,14 @@ use lab::{
     binaries,
     once::{Group, Once},
     process::Running,
-    wait,
+    sleepers, wait,
 };
 use rustix::process::Signal;
 use serde_json::json;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -118,6 +119,21 @@ async fn the_states_of_tasks_and_how_long_none_of_them_has_run_are_the_kernels()
         process.kill();
     }
     drop((freezer, still, busy));
+}
+
+#[tokio::test]
+async fn who_sleeps_until_a_timer_wakes_it_is_told_with_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = binaries::compiled("states.c", folder.path());
+    let script = folder.path().join("sleepers.sh");
+    fs::write(&script, sleepers::SCRIPT).unwrap();
+    let mut command = Command::new("sh");
+    command.arg(&script).arg(binaries::node_agent()).arg(&states).arg(folder.path());
+    let mut script = Running::start("sleepers", &mut command, folder.path());
+    let status = script.end(TIMEOUT).await;
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    assert!(status.success(), "{status}; the agent said: {}", read("agent.log"));
+    sleepers::check(&read("heartbeat.json"), &read("counters"));
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ pub fn meaning(capability: &str) -> &'static str {
         "timers" => "when systemd's timers elapse next",
         "tracepoints" => "forks by eBPF without type information, in place of the whole of it",
         "task_states" => "states of tasks and when they ran last, by workload",
+        "timed_waits" => "who sleeps until a timer wakes it, by workload",
         "spool" => "unsent heartbeats on disk",
         "tasks" => "CPU time of processes, by workload",
         _ => "",
@@ -98,7 +99,8 @@ pub fn remedy(capability: &str, status: CapabilityStatus, reason: &str) -> &'sta
             | "exit_status"
             | "direct_reclaim"
             | "pipelines"
-            | "task_states",
+            | "task_states"
+            | "timed_waits",
         ) => AS_FOR_EBPF,
         (CapabilityStatus::Unsupported, "provenance") => {
             "none in this version without dpkg's or rpm's database: name this machine's own daemons in `paths` of the rules"

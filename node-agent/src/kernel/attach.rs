@@ -234,6 +234,9 @@ fn statuses_of(offsets: &Offsets, resolved: &Resolved) -> Statuses {
     measured.cgroups = column("cgroups", has(&cgroups), "CONFIG_CGROUPS; every process counts as workload");
     let states = [offsets.task_state, offsets.task_last_arrival];
     measured.states = column("task_states", has(&states), "the state and CONFIG_SCHED_INFO in its task_struct");
+    let call = [offsets.registers_call, offsets.task_state, offsets.task_last_arrival];
+    let needs = "Linux 5.15, or a known shape of its stacks, and CONFIG_SCHED_INFO";
+    measured.timed_waits = column("timed_waits", has(&call) && has(&offsets.registers_arguments), needs);
     measured.blocked_io = has(&[offsets.task_delays, offsets.delays_blkio]);
     statuses.measured = measured;
     if !measured.blocked_io {

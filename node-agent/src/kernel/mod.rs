@@ -15,6 +15,8 @@ pub mod loader;
 pub mod object;
 pub mod offsets;
 mod syscalls;
+mod timed;
+mod types;
 
 /// What is wanted from the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]

@@ -12,9 +12,10 @@ use super::{
     error::ObjectError,
     events::Watcher,
     loader::{self, Handover},
+    timed::ends_by_timer,
 };
 use crate::{
-    model::{Deltas, Moment, Statuses, add_totals},
+    model::{Deltas, Moment, Statuses, add_totals, earlier},
     workload::engines::Engines,
 };
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
@@ -241,6 +242,7 @@ impl Object {
         self.clocks = clocks;
         for delta in deltas.by_key.values_mut().chain(&mut deltas.overflow) {
             delta.last_ran_boottime_ns = clocks.to_boottime(delta.last_ran_boottime_ns);
+            delta.timed_since_boottime_ns = delta.timed_since_boottime_ns.map(|since| clocks.to_boottime(since));
         }
         Ok(())
     }
@@ -311,6 +313,9 @@ fn add_living(deltas: &mut Deltas, task: &Task, before: &Clocks) {
     let delta = deltas.delta(task.key);
     if task.thread == 1 {
         delta.states.count(task.state, task.frozen);
+        if ends_by_timer(task.call, task.arguments) {
+            delta.timed_since_boottime_ns = earlier(delta.timed_since_boottime_ns, Some(task.last_arrival_ns));
+        }
     }
     delta.last_ran_boottime_ns = delta.last_ran_boottime_ns.max(last_ran(task, before));
     let peak_resident_bytes = task.peak_resident_bytes;

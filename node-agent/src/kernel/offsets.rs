@@ -3,65 +3,24 @@
 //! Nothing is compiled in: one object serves every kernel. A field that a kernel lacks is absent and switches off what
 //! needs it, no more. It is read once; that takes 65 MB (measured on 6.18), in a process that ends: [`super::loader`].
 
+use super::types::Types;
+pub use super::types::{BTF_PATH, OffsetsError};
 use crate::procfs::cgroups::Mounts;
-use btfparse::{Integer32Value, Offset, Readable, TypeInformation, TypeVariant};
 use node_agent_ebpf::{ABSENT, Offsets, counter, runs::LineageOffsets};
-use std::collections::HashMap;
 
-/// Where the kernel shows its type information.
-pub const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
-
-/// Why no offsets are known.
-#[derive(Debug, thiserror::Error)]
-pub enum OffsetsError {
-    /// No file: the kernel was built without `CONFIG_DEBUG_INFO_BTF`.
-    #[error("{BTF_PATH} cannot be read: {0}; the kernel needs CONFIG_DEBUG_INFO_BTF")]
-    NoBtf(#[source] std::io::Error),
-    /// Not BTF, or a version that the parser does not know.
-    #[error("{BTF_PATH} is not understood: {0}")]
-    Format(String),
-    /// Without this field nothing can be measured.
-    #[error("this kernel has no {0}")]
-    Missing(&'static str),
-}
-
-struct Bytes<'a>(&'a [u8]);
-
-impl Readable for Bytes<'_> {
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> btfparse::Result<()> {
-        let source = usize::try_from(offset)
-            .ok()
-            .and_then(|start| self.0.get(start..start.checked_add(buffer.len())?))
-            .ok_or_else(|| btfparse::Error::new(btfparse::ErrorKind::IOError, "beyond the end of the file"))?;
-        buffer.copy_from_slice(source);
-        Ok(())
-    }
-}
-
-/// The kernel's types, with the structs by name: other kinds of types may bear the same name as a struct.
-struct Types {
-    all: TypeInformation,
-    structs: HashMap<&'static str, u32>,
-}
-
-const STRUCTS: [&str; 15] = [
-    "task_struct",
-    "cred",
-    "signal_struct",
-    "mm_struct",
-    "css_set",
-    "cgroup_subsys_state",
-    "cgroup",
-    "kernfs_node",
-    "task_delay_info",
-    "socket",
-    "sock",
-    "linux_binprm",
-    "file",
-    "inode",
-    "super_block",
-];
-
+/// The registers' names of the third, fourth and fifth argument, and of the system call's number.
+#[cfg(target_arch = "x86_64")]
+const ARGUMENTS: ([&str; 3], &str) = (["dx", "r10", "r8"], "orig_ax");
+/// Likewise.
+#[cfg(not(target_arch = "x86_64"))]
+const ARGUMENTS: ([&str; 3], &str) = (["regs[2]", "regs[3]", "regs[4]"], "syscallno");
+/// Where a task's word lies that says that it is in a 32-bit call, and its bit: `TS_COMPAT`, `TIF_32BIT`.
+/// <https://github.com/torvalds/linux/blob/v6.12/arch/x86/include/asm/thread_info.h>
+#[cfg(target_arch = "x86_64")]
+const COMPAT: (&str, u32) = ("thread_info.status", 1 << 1);
+/// <https://github.com/torvalds/linux/blob/v6.12/arch/arm64/include/asm/thread_info.h>
+#[cfg(not(target_arch = "x86_64"))]
+const COMPAT: (&str, u32) = ("thread_info.flags", 1 << 22);
 /// Where `task_struct` keeps the counters before [`counter::IN_TASK`], in their order.
 const IN_TASK: [&str; counter::IN_TASK] = [
     "se.sum_exec_runtime",
@@ -81,96 +40,6 @@ const IN_TASK: [&str; counter::IN_TASK] = [
 const PF_FROZEN: u32 = 0x0001_0000;
 /// Whether the kernel keeps delays: <https://docs.kernel.org/accounting/delay-accounting.html>
 const DELAYS: &str = "/proc/sys/kernel/task_delayacct";
-
-impl Types {
-    fn new(btf: &[u8]) -> Result<Self, OffsetsError> {
-        let all =
-            TypeInformation::new(&Bytes(btf)).map_err(|error| OffsetsError::Format(error.message().to_owned()))?;
-        let structs = all
-            .get()
-            .iter()
-            .filter_map(|(id, of)| match of {
-                TypeVariant::Struct(of) => {
-                    let name = of.name().as_deref()?;
-                    Some((*STRUCTS.iter().find(|wanted| **wanted == name)?, *id))
-                }
-                _ => None,
-            })
-            .collect();
-        Ok(Self { all, structs })
-    }
-
-    fn find(&self, of: &str, path: &str) -> Option<(u32, u32)> {
-        match self.all.offset_of(*self.structs.get(of)?, path).ok()? {
-            (type_id, Offset::ByteOffset(bytes)) => Some((type_id, bytes)),
-            (_, Offset::BitOffsetAndSize(..)) => None,
-        }
-    }
-
-    fn optional(&self, of: &str, path: &str) -> u32 {
-        self.find(of, path).map_or(ABSENT, |(_, bytes)| bytes)
-    }
-
-    /// For a field that was renamed.
-    fn first_of<const N: usize>(&self, of: &str, paths: [&str; N]) -> u32 {
-        paths.into_iter().find_map(|path| self.find(of, path)).map_or(ABSENT, |(_, bytes)| bytes)
-    }
-
-    fn required(&self, of: &str, path: &'static str) -> Result<u32, OffsetsError> {
-        self.find(of, path).map(|(_, bytes)| bytes).ok_or(OffsetsError::Missing(path))
-    }
-
-    /// The pointer of one v1 controller in `css_set.subsys`; its index differs from kernel to kernel.
-    fn subsystem(&self, controller: &str) -> u32 {
-        let index = self.all.get().values().find_map(|of| match of {
-            TypeVariant::Enum(of) if of.name().as_deref() == Some("cgroup_subsys_id") => {
-                let value = of.named_value_list().iter().find(|value| value.name == controller)?;
-                match value.value {
-                    Integer32Value::Unsigned(index) => Some(index),
-                    Integer32Value::Signed(index) => u32::try_from(index).ok(),
-                }
-            }
-            _ => None,
-        });
-        match (index, self.find("css_set", "subsys")) {
-            (Some(index), Some((_, first))) => first + 8 * index,
-            _ => ABSENT,
-        }
-    }
-
-    /// First counter and stride of `mm_struct.rss_stat`: an array of per-CPU counters since Linux 6.2, before that a
-    /// struct around an array of plain ones.
-    fn resident_counters(&self) -> (u32, u32) {
-        let per_cpu = self.find("mm_struct", "rss_stat[1].count").zip(self.find("mm_struct", "rss_stat[0].count"));
-        let plain = self.find("mm_struct", "rss_stat.count[1]").zip(self.find("mm_struct", "rss_stat.count[0]"));
-        match per_cpu.or(plain) {
-            Some(((_, second), (_, first))) => (first, second - first),
-            None => (ABSENT, 0),
-        }
-    }
-
-    /// The types of a tracepoint's parameters.
-    fn tracepoint(&self, name: &str) -> Option<Vec<u32>> {
-        let name = format!("btf_trace_{name}");
-        let pointer = self.all.get().values().find_map(|of| match of {
-            TypeVariant::Typedef(of) if of.name().as_deref() == Some(&name) => Some(*of.tid()),
-            _ => None,
-        })?;
-        let TypeVariant::FuncProto(proto) = self.all.from_id(self.all.pointee_tid(pointer).ok()?)? else { return None };
-        // The first parameter is the tracepoint's own context.
-        Some(proto.parameter_list().iter().skip(1).map(|parameter| parameter.tid()).collect())
-    }
-
-    fn has_function(&self, name: &str) -> bool {
-        self.all.get().values().any(|of| matches!(of, TypeVariant::Func(of) if of.name().as_deref() == Some(name)))
-    }
-
-    /// Whether the tracepoint passes the victim itself (6.8 and later) and not its pid.
-    fn victim_is_task(&self) -> Option<bool> {
-        let first = *self.tracepoint("mark_victim")?.first()?;
-        Some(matches!(self.all.from_id(first), Some(TypeVariant::Ptr(_))))
-    }
-}
 
 /// The offsets of the running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +87,9 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
     let types = Types::new(btf)?;
     let task = |path| types.required("task_struct", path);
     let (mm_rss, mm_rss_stride) = types.resident_counters();
+    let (task_stack, stack_registers) = types.registers_on_stack();
+    let finds_registers = task_stack != ABSENT || types.has_registers_helper();
+    let register = |path| if finds_registers { types.optional("pt_regs", path) } else { ABSENT };
     let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -238,6 +110,12 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
         task_state: types.first_of("task_struct", ["__state", "state"]),
         task_last_arrival: types.optional("task_struct", "sched_info.last_arrival"),
         task_jobctl: types.optional("task_struct", "jobctl"),
+        task_stack,
+        stack_registers,
+        registers_call: register(ARGUMENTS.1),
+        registers_arguments: ARGUMENTS.0.map(register),
+        task_compat: types.optional("task_struct", COMPAT.0),
+        compat_bit: COMPAT.1,
         flag_frozen: if freezer_has_a_state(&release) { 0 } else { PF_FROZEN },
         task_delays: if keeps_delays { types.optional("task_struct", "delays") } else { ABSENT },
         task_counters: IN_TASK.map(|path| types.optional("task_struct", path)),
@@ -309,6 +187,11 @@ mod tests {
             ("state", offsets.task_state),
             ("last_arrival", offsets.task_last_arrival),
             ("jobctl", offsets.task_jobctl),
+            ("system call", offsets.registers_call),
+            ("third argument", offsets.registers_arguments[0]),
+            ("fourth argument", offsets.registers_arguments[1]),
+            ("fifth argument", offsets.registers_arguments[2]),
+            ("32-bit call", offsets.task_compat),
             ("signal flags", offsets.signal_flags),
             ("group_exit_code", offsets.signal_group_exit_code),
             ("blkio_delay", offsets.delays_blkio),

@@ -32,6 +32,13 @@ pub struct Delta {
     pub states: States,
     /// When any of its tasks ran last, in nanoseconds since boot; 0 if that is not known.
     pub last_ran_boottime_ns: u64,
+    /// Since when that of its tasks sleeps by a timer which has slept so for the longest time, in nanoseconds since boot; `None` if none does.
+    pub timed_since_boottime_ns: Option<u64>,
+}
+
+/// The earlier of two moments, of those that there are.
+pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 /// One sample of the tasks' counters.

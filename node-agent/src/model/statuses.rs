@@ -4,7 +4,7 @@ use crate::coverage::{Capabilities, Status};
 use serde::{Deserialize, Serialize};
 
 /// The capabilities that speak about the tasks' counters.
-const CAPABILITIES: [&str; 22] = [
+const CAPABILITIES: [&str; 23] = [
     "ebpf",
     "tracepoints",
     "taskstats",
@@ -26,6 +26,7 @@ const CAPABILITIES: [&str; 22] = [
     "oom_kills",
     "cgroups",
     "task_states",
+    "timed_waits",
     "syscall_classes",
 ];
 
@@ -68,6 +69,8 @@ pub struct Measured {
     pub cgroups: bool,
     /// In which state tasks are, and when they ran last.
     pub states: bool,
+    /// Which tasks sleep by a timer.
+    pub timed_waits: bool,
 }
 
 /// What is measured, and a reason for each capability that is not.

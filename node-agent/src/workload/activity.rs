@@ -1,6 +1,6 @@
 //! The sums of one row, whatever the row stands for: a workload, a run, a task, a tool.
 
-use crate::model::{Delta, Measured, States, add_totals};
+use crate::model::{Delta, Measured, States, add_totals, earlier};
 use heartbeat::{envelope::MAX_FAILURES, wire};
 use node_agent_ebpf::{Totals, counter, syscall_class};
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub struct Activity {
     pub states: States,
     /// When any of its tasks ran last, in nanoseconds since boot; 0 if that is not known.
     pub last_ran_boottime_ns: u64,
+    /// Since when one of its tasks sleeps by a timer; see [`Delta`].
+    pub timed_since_boottime_ns: Option<u64>,
     /// Sums since the first sample.
     pub totals: Totals,
     /// How processes ended, other than with exit code 0.
@@ -40,6 +42,7 @@ impl Activity {
         self.live_threads = 0;
         self.resident_bytes = 0;
         self.states = States::default();
+        self.timed_since_boottime_ns = None;
     }
 
     /// Adds what is new.
@@ -49,14 +52,31 @@ impl Activity {
         self.resident_bytes = self.resident_bytes.saturating_add(delta.resident_bytes);
         self.states.add(&delta.states);
         self.last_ran_boottime_ns = self.last_ran_boottime_ns.max(delta.last_ran_boottime_ns);
+        self.timed_since_boottime_ns = earlier(self.timed_since_boottime_ns, delta.timed_since_boottime_ns);
         add_totals(&mut self.totals, &delta.totals);
     }
 
     /// Takes over all that another row has summed up.
     pub fn absorb(&mut self, other: &Self) {
-        let Self { live_processes, live_threads, resident_bytes, states, last_ran_boottime_ns, totals, ref failures } =
-            *other;
-        self.add(&Delta { totals, resident_bytes, live_processes, live_threads, states, last_ran_boottime_ns });
+        let Self {
+            live_processes,
+            live_threads,
+            resident_bytes,
+            states,
+            last_ran_boottime_ns,
+            timed_since_boottime_ns,
+            totals,
+            ref failures,
+        } = *other;
+        self.add(&Delta {
+            totals,
+            resident_bytes,
+            live_processes,
+            live_threads,
+            states,
+            last_ran_boottime_ns,
+            timed_since_boottime_ns,
+        });
         for (wait_status, count) in &failures.0 {
             self.failures.add(*wait_status, *count);
         }

@@ -173,8 +173,8 @@ pub struct VerdictConfig {
     /// A session with a terminal waits so long after its last input, and a port of somebody's after it was called; their node is not idle.
     #[serde(with = "duration")]
     pub interactive_after: Duration,
-    /// Whether a node with a timer or a crontab that its distribution does not ship waits, and is not idle. `false` where each machine gets some that may
-    /// be missed.
+    /// Whether a node with a timer or a crontab that its distribution does not ship waits, or with a process that has slept by a timer for half of
+    /// `idle_after`, and is not idle. `false` where each machine gets some that may be missed.
     pub schedules_wait: bool,
     /// A job, or a task of a run, no process of which has run for so long is stuck.
     #[serde(with = "duration")]

@@ -169,7 +169,7 @@ pub fn judge(case: &Case) -> Judgement {
             interrupted = Some(missing);
         } else if !contradictions.is_empty() {
             interrupted = Some(Unknown::Contradictory { by: contradictions, busiest: None });
-        } else if observation.waited || !restarts.are_bearable_with(observation, idle_after_ms) {
+        } else if observation.has_waited(policy) || !restarts.are_bearable_with(observation, idle_after_ms) {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
         } else if budget.is_exceeded_with(observation) {
             let by = vec![Contradiction::Housekeeping];
@@ -298,5 +298,6 @@ fn total(quiet: &[&Observation], start_unix_ms: i64, end_unix_ms: i64) -> Observ
         deciding_row: None,
         restart_gap_ms: quiet.iter().filter_map(|o| o.restart_gap_ms).reduce(i64::saturating_add),
         waited: false,
+        slept_ms: quiet.iter().filter_map(|o| o.slept_ms).max(),
     }
 }

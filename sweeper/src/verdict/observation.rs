@@ -72,6 +72,9 @@ pub struct Observation {
     /// Somebody's work waited: a run or a batch step was open, or data was exchanged with a peer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
+    /// At its end, the longest that a thread of somebody's has slept in a call that a timer ends, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slept_ms: Option<i64>,
 }
 
 /// What speaks against quiet workloads, though nobody's work is seen.
@@ -115,6 +118,11 @@ impl Observation {
         .into_iter()
         .filter_map(|(signal, active)| active.then_some(signal))
         .collect()
+    }
+
+    /// Whether somebody's work waited in it.
+    pub(super) fn has_waited(&self, policy: &Policy) -> bool {
+        self.waited || self.slept_ms.is_some_and(|slept_ms| policy.is_sleeper(slept_ms))
     }
 
     pub(super) fn is_above(&self, value: Option<u64>, threshold_per_s: u64, interval_ms: i64) -> bool {

@@ -24,7 +24,8 @@ pub struct Policy {
     /// A port of somebody's waits for this long after its last call, in milliseconds. Evidence from before this key was judged without.
     #[serde(default)]
     pub called_after_ms: i64,
-    /// Whether a timer or a crontab that the distribution does not ship waits, and its node is not idle.
+    /// Whether a timer or a crontab that the distribution does not ship waits, and a process that has slept by a timer for half of `idle_after`: whoever wakes up more
+    /// often shows within `idle_after` what it does then. Their node is not idle.
     #[serde(default = "schedules_wait")]
     pub schedules_wait: bool,
     /// CPU time of workloads above this is activity, in nanoseconds per second. 2,000,000 is 0.2 % of one core.
@@ -99,6 +100,13 @@ const fn unattributed_disk_threshold_bytes_per_s() -> u64 {
 
 const fn housekeeping_cpu_budget_ns_per_s() -> u64 {
     50_000_000
+}
+
+impl Policy {
+    /// Whether a process that has slept by a timer for so many milliseconds waits.
+    pub(super) fn is_sleeper(&self, slept_ms: i64) -> bool {
+        self.schedules_wait && slept_ms >= self.idle_after_ms / 2
+    }
 }
 
 impl Default for Policy {

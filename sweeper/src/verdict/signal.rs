@@ -298,6 +298,7 @@ impl Counters {
             deciding_row: None,
             restart_gap_ms: None,
             waited: self.waiting.waited_since(earlier.waiting, start_unix_ms),
+            slept_ms: self.waiting.slept_ms(),
         })
     }
 }

@@ -28,7 +28,7 @@ pub struct StatePolicy {
 /// Ends and begins are rounded, and a clock is slewed: twice what still counts as no gap.
 const SLACK_MS: i64 = 1_000;
 /// Raised whenever the same heartbeats come to another state than before.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl StatePolicy {
     /// By this policy.
@@ -199,7 +199,7 @@ impl NodeState {
             Some(missing)
         } else {
             let by = observation.contradictions(policy, interval_ms);
-            if by.is_empty() && !observation.waited {
+            if by.is_empty() && !observation.has_waited(policy) {
                 // Restarts and the budget of housekeeping are left to the whole window: they only make it shorter.
                 self.quiet_since_unix_ms.get_or_insert(observation.start_unix_ms);
                 return;

@@ -1,7 +1,7 @@
 //! Work that waits: nothing of it is above a threshold, and something outside will wake it.
 //!
-//! An open run, an open batch step, peers of somebody's process, a port of it that was called and a timer or crontab of somebody's are read off a
-//! heartbeat. What belongs to housekeeping or to the agent never waits; a class that could not be read may be anybody's, and does. A session waits by
+//! An open run, an open batch step, peers of somebody's process, a port of it that was called, a process that sleeps until a timer wakes it and
+//! a timer or crontab of somebody's are read off a heartbeat. What belongs to housekeeping or to the agent never waits; a class that could not be read may be anybody's, and does. A session waits by
 //! [`super::Terminals`]. Eight of each kind are kept: one is enough for a verdict, and more do not help a person.
 
 use super::watched;
@@ -80,6 +80,15 @@ pub enum Wait {
         /// When the first of the timers elapses next, in milliseconds since 1970-01-01 UTC; `None` if none will, or nobody knows.
         next_timer_unix_ms: Option<i64>,
     },
+    /// Somebody's process that sleeps until a timer wakes it, and has slept so for long.
+    Sleeper {
+        /// Key of its row.
+        workload: String,
+        /// Executable name of the row's busiest process; empty if it could not be read.
+        command: String,
+        /// For how long, in milliseconds.
+        slept_ms: i64,
+    },
     /// A session with a terminal that took input lately.
     Session {
         /// Sessions with a terminal.
@@ -126,8 +135,21 @@ pub(super) fn waits(heartbeat: &wire::Heartbeat) -> Vec<Wait> {
         command: listener.command.clone(),
         last_new_peer_unix_ms,
     });
+    let mut sleepers: Vec<_> = sleepers(heartbeat).collect();
+    sleepers.sort_by_key(|(slept_ms, _)| Reverse(*slept_ms));
+    let sleepers = sleepers.into_iter().map(|(slept_ms, row)| Wait::Sleeper {
+        workload: row.key.clone(),
+        command: row.top_command.clone(),
+        slept_ms,
+    });
     let waits = runs.take(MAX_OF_A_KIND).chain(jobs.take(MAX_OF_A_KIND)).chain(peers.take(MAX_OF_A_KIND));
-    waits.chain(called.take(MAX_OF_A_KIND)).chain(schedule(heartbeat)).collect()
+    waits.chain(called.take(MAX_OF_A_KIND)).chain(sleepers.take(MAX_OF_A_KIND)).chain(schedule(heartbeat)).collect()
+}
+
+/// Somebody's rows with a thread that sleeps until a timer wakes it, and for how many milliseconds already. For how many more nobody knows.
+fn sleepers(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = (i64, &wire::WorkloadActivity)> {
+    let rows = heartbeat.workloads.iter().filter(|row| is_somebodys(row.class));
+    rows.filter_map(|row| Some((i64::try_from(row.timed_wait_ns? / 1_000_000).unwrap_or(i64::MAX), row)))
 }
 
 /// Somebody's ports that were called.
@@ -215,6 +237,9 @@ pub(super) fn hides_calls(heartbeat: &wire::Heartbeat) -> bool {
 pub(super) struct Waiting {
     is_open: bool,
     last_exchange_unix_ms: Option<i64>,
+    /// The longest that somebody has slept by a timer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slept_ms: Option<i64>,
 }
 
 impl Waiting {
@@ -222,7 +247,12 @@ impl Waiting {
         Self {
             is_open: open_runs(heartbeat).next().is_some() || open_jobs(heartbeat).next().is_some(),
             last_exchange_unix_ms: exchanges(heartbeat).map(|(at, _)| at).max(),
+            slept_ms: sleepers(heartbeat).map(|(slept_ms, _)| slept_ms).max(),
         }
+    }
+
+    pub(super) fn slept_ms(self) -> Option<i64> {
+        self.slept_ms
     }
 
     /// Whether a run or a batch step was open at either end, or data was exchanged with a peer after the begin.

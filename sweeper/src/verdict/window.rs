@@ -182,7 +182,7 @@ impl Case {
         Self { now_unix_ms: *now_unix_ms, policy: policy.clone(), node: node.clone(), observations: Vec::new() }
     }
 
-    /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, timers and crontabs of somebody's,
+    /// What waits now: runs and batch steps that are open, peers that data was exchanged with within the judged window, processes that have slept by a timer for half of `idle_after`, timers and crontabs of somebody's,
     /// sessions that took input and ports that were called within `interactive_after`.
     #[must_use]
     pub fn waits(&self) -> Vec<Wait> {
@@ -199,6 +199,7 @@ impl Case {
                 is_within(*last_new_peer_unix_ms, self.policy.called_after_ms)
             }
             Wait::Schedule { .. } => self.policy.schedules_wait,
+            Wait::Sleeper { slept_ms, .. } => self.policy.is_sleeper(*slept_ms),
             Wait::Run { .. } | Wait::BatchStep { .. } | Wait::Session { .. } => true,
         });
         others.cloned().chain(session).collect()

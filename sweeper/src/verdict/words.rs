@@ -96,6 +96,14 @@ fn wait(on: &Wait) -> String {
             let next = next_timer_unix_ms.map_or_else(String::new, |at| format!(", due at {}", time(at)));
             format!("{own}{next}")
         }
+        Wait::Sleeper { workload, command, slept_ms } => {
+            let who = who("", command);
+            format!(
+                "{}{who}, of which a process has slept for {} until a timer wakes it",
+                visible(workload),
+                span(*slept_ms)
+            )
+        }
         Wait::Session { sessions, last_input_unix_ms } => format!(
             "{} with a terminal, where something was typed at {}",
             count(*sessions, "session", "sessions"),

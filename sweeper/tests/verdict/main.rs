@@ -6,6 +6,7 @@ mod network;
 mod node;
 mod properties;
 mod restart;
+mod sleepers;
 mod state;
 mod stored;
 mod waiting;

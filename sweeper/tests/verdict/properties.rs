@@ -24,6 +24,7 @@ enum Event {
     RunIsOpen,
     JobLives,
     Exchanges,
+    Sleeps,
     HostCpuUnread,
     KernelCpuUnread,
     HostDiskUnread,
@@ -49,6 +50,7 @@ const EVENTS: &[Event] = &[
     Event::RunIsOpen,
     Event::JobLives,
     Event::Exchanges,
+    Event::Sleeps,
     Event::HostCpuUnread,
     Event::KernelCpuUnread,
     Event::HostDiskUnread,
@@ -227,6 +229,7 @@ impl Event {
                 | Self::HousekeepingUnread
                 | Self::RunIsOpen
                 | Self::JobLives
+                | Self::Sleeps
         )
     }
 }
@@ -277,6 +280,8 @@ fn hide(node: &mut Node, event: Event) {
         Event::OomKillsUnread => node.counters.oom_kills = None,
         Event::HousekeepingUnread => node.housekeeping.cpu_ns = None,
         Event::RunIsOpen => node.runs.push(wire::Run { engine: "snakemake".into(), ..wire::Run::default() }),
+        // Half of the window.
+        Event::Sleeps => node.workload.timed_wait_ns = Some(150 * SECOND_NS),
         Event::JobLives => {
             node.workload.name = Some(wire::WorkloadName { kind: "slurm".into(), id: "17".into(), container: None });
         }
@@ -325,6 +330,7 @@ proptest! {
                 prop_assert!(observation.not_measured().is_empty() && observation.unchecked.is_empty());
                 prop_assert!(observation.contradictions(&case.policy, node.interval_ms).is_empty());
                 prop_assert_eq!((observation.lost_events, observation.waited), (0, false));
+                prop_assert!(observation.slept_ms.is_none_or(|slept_ms| slept_ms < 150_000));
             }
             // No span of `idle_after` within the window has more housekeeping than its budget.
             for (at, first) in window.iter().enumerate() {

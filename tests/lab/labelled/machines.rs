@@ -67,7 +67,7 @@ fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm 
     // The script becomes another program: as long as a script runs that has started something, its machine waits.
     let script = format!(
         "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n: >/run/agent.log\n{WORDS}\nagent &\nbeats 1\n{works}{}\n\
-         say left $(cut -d' ' -f1 /proc/uptime)\nexec sleep 1000000\n",
+         say left $(cut -d' ' -f1 /proc/uptime)\nexec work pause\n",
         scenario.leaves
     );
     let machine_id = uuid::Uuid::new_v4().simple().to_string();

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// What only the programs with type information measure.
-const NEEDS_TYPES: [&str; 9] = [
+const NEEDS_TYPES: [&str; 10] = [
     "ebpf",
     "run_queue_delay",
     "switches",
@@ -16,6 +16,7 @@ const NEEDS_TYPES: [&str; 9] = [
     "direct_reclaim",
     "oom_kills",
     "task_states",
+    "timed_waits",
     "syscall_classes",
 ];
 

@@ -51,6 +51,7 @@ fn idle_since(second: i64) -> Judgement {
         unchecked: Vec::new(),
         restart_gap_ms: None,
         waited: false,
+        slept_ms: None,
     };
     Judgement {
         verdict: Verdict::Idle,
