@@ -27,6 +27,7 @@ pub fn options(config: &Config, interval: Duration) -> SamplerOptions {
         mode,
         interval,
         syscall_classes: config.syscall_classes,
+        cpu_ppm_of_host: config.budget.cpu_ppm_of_host,
         keep_ptrace: config.keep_ptrace,
         host_root: config.host_root.clone(),
         gpu: config.gpu.clone(),

@@ -94,7 +94,7 @@ impl Sampler {
     pub fn start(options: &SamplerOptions) -> Result<Self, CollectError> {
         let hidden_host = process::hidden_host(Path::new("/proc"));
         let (mut task_counters, ebpf_refusal) = TaskCounters::start(options, hidden_host.as_deref())?;
-        let signals = Signals::start(&options.gpu, hidden_host.clone());
+        let signals = Signals::start(&options.gpu, options.cpu_ppm_of_host, hidden_host.clone());
         let baseline = task_counters.read()?;
         let (mounts, rules) = (Mounts::read(), options.rules.rules());
         let mut sampler = Self {

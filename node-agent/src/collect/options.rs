@@ -42,6 +42,8 @@ pub struct SamplerOptions {
     pub interval: Duration,
     /// Whether to count system calls by class, which costs every system call on this host a little.
     pub syscall_classes: bool,
+    /// What the agent may cost, in millionths of the host's CPUs: costly samples come more rarely.
+    pub cpu_ppm_of_host: u64,
     /// Whether to keep `CAP_SYS_PTRACE`, where the agent has it, when it drops its rights.
     pub keep_ptrace: bool,
     /// Where the host's files are.

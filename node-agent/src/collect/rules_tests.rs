@@ -21,6 +21,7 @@ fn new_rules_begin_with_the_next_sample_and_no_counter_runs_backwards() {
         mode,
         interval,
         syscall_classes: false,
+        cpu_ppm_of_host: 5_000,
         keep_ptrace: false,
         host_root: "/".into(),
         gpu,

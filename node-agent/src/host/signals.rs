@@ -41,13 +41,14 @@ pub struct Seen {
 
 impl Signals {
     /// Begins to watch. Where there is a GPU, this waits for its first sample, 5 s at most. `hidden_host` says why the host's
-    /// processes are not seen, if they are not: then nobody knows who sits there and who calls.
+    /// processes are not seen, if they are not: then nobody knows who sits there and who calls. `cpu_ppm_of_host` is the agent's budget, in millionths of the
+    /// host's CPUs.
     #[must_use]
-    pub fn start(gpu: &gpu::Options, hidden_host: Option<String>) -> Self {
+    pub fn start(gpu: &gpu::Options, cpu_ppm_of_host: u64, hidden_host: Option<String>) -> Self {
         Self {
             gpus: Gpus::start(gpu),
             interactive_sessions: SessionSampler::default(),
-            connections: ConnectionSampler::default(),
+            connections: ConnectionSampler::within(cpu_ppm_of_host),
             interfaces: Interfaces::default(),
             memory: MemoryPeak::start(),
             hidden_host,

@@ -32,8 +32,7 @@ const EXPORTER_PORT: u16 = 9100;
 const INTERVAL: Duration = Duration::from_secs(2);
 /// So long must what waits be quiet before it is judged.
 const WAITS_FOR: Duration = Duration::from_secs(6);
-/// How long what waits may stay unseen. A sample of sockets that takes more than 20 ms is repeated only when it has come to less than 0.2 % of a
-/// core: on an emulated machine that is some fifty seconds, on a real one each sample is cheap enough.
+/// How long what waits may stay unseen, on a busy host.
 const WAITS_WITHIN: Duration = Duration::from_secs(150);
 /// How long a heartbeat of an emulated machine may take from its end to the database.
 const TIMEOUT: Duration = Duration::from_secs(30);

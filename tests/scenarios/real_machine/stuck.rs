@@ -8,7 +8,7 @@ use std::time::Duration;
 use sweeper::verdict::work::{Contract, WorkCase, WorkPolicy, decision, judge};
 use tokio::time::Instant;
 
-/// Sockets are sampled every fifty seconds on an emulated machine, and the window passes after that.
+/// The window of twenty seconds, and what a busy host adds.
 const WITHIN: Duration = Duration::from_secs(200);
 
 /// The task sleeps for ever; beside it a service works a little all the time.

@@ -11,7 +11,8 @@
 //!
 //! Cost: 1.8 µs of CPU time for each socket, 6 µs for each process, and up to 4 ms for each container with sockets; who holds a new socket
 //! costs up to 25 ms more (`owners`). Where one sample takes more than 20 ms, the next one
-//! waits until both together are less than 0.2 % of one core, and the last answer is repeated until then: with 100,000 sockets, 90 s.
+//! waits until both together are less of one core than two fifths of the agent's budget are of the host (by default 0.2 %), and the last answer is repeated until
+//! then: with 100,000 sockets, 90 s.
 //! The baseline's samples delay nothing: the first heartbeat always has a sample of its own.
 //!
 //! Memory: 8 bytes for each connection at a listening port, of `MAX_CONNECTIONS` at most (1 MiB, twice while
@@ -55,8 +56,8 @@ const MAX_OPENED: usize = 4_096;
 
 /// A sample that takes less than this may be taken for every heartbeat.
 const CHEAP: Duration = Duration::from_millis(20);
-/// One part in so many of one core's time may go into sampling.
-const ONE_PART_IN: u32 = 500;
+/// Of one core's time so large a part of the agent's budget may go into sampling: numerator and denominator.
+const PART_OF_BUDGET: (u64, u64) = (2, 5);
 
 /// What is known of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,11 +97,21 @@ pub struct ConnectionSampler {
     peers: Peers,
     /// Segments with data of each network namespace without socket diagnosis, at the last sample.
     moved: HashMap<u64, u64>,
+    /// One part in so many of one core's time may go into sampling; 0 if all of it may.
+    one_part_in: u32,
     /// The last sample or its error, and when it expires.
     repeated: Option<(Instant, Result<Sample, String>)>,
 }
 
 impl ConnectionSampler {
+    /// One that costs no more than its part of the agent's budget, which is in millionths of the host's CPUs.
+    #[must_use]
+    pub fn within(cpu_ppm_of_host: u64) -> Self {
+        let (part, of) = PART_OF_BUDGET;
+        let one_part_in = (1_000_000 * of).checked_div(cpu_ppm_of_host * part).unwrap_or(u64::MAX);
+        Self { one_part_in: u32::try_from(one_part_in).unwrap_or(u32::MAX), ..Self::default() }
+    }
+
     /// Samples once; absent if sockets cannot be listed. `classify` says whose work a process does, and a cgroup.
     pub fn read(
         &mut self,
@@ -167,7 +178,7 @@ impl ConnectionSampler {
         // The first search for owners reads more than any later one will: it says nothing of what the next sample costs.
         let end = if is_first { without_owners } else { thread_cpu_time() };
         let cost = end.saturating_sub(begin);
-        let pause = pause_after(cost);
+        let pause = pause_after(cost, self.one_part_in);
         tracing::debug!(?cost, ?pause, "sockets were sampled");
         let kept = || sampled.as_ref().map_err(ToString::to_string).cloned();
         self.repeated = pause.map(|pause| (Instant::now() + pause, kept()));
@@ -240,8 +251,8 @@ impl ConnectionSampler {
     }
 }
 
-fn pause_after(cost: Duration) -> Option<Duration> {
-    (cost > CHEAP).then(|| cost.saturating_mul(ONE_PART_IN))
+fn pause_after(cost: Duration, one_part_in: u32) -> Option<Duration> {
+    (cost > CHEAP).then(|| cost.saturating_mul(one_part_in))
 }
 
 fn thread_cpu_time() -> Duration {

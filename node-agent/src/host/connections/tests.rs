@@ -38,8 +38,12 @@ fn the_time_of_the_last_new_peer_stays_while_the_port_does() {
 
 #[test]
 fn a_costly_sample_is_followed_by_a_pause_that_repeats_it() {
-    assert_eq!(pause_after(Duration::from_millis(20)), None);
-    assert_eq!(pause_after(Duration::from_millis(120)), Some(Duration::from_secs(60)));
+    let of_budget = |ppm, ms| pause_after(Duration::from_millis(ms), ConnectionSampler::within(ppm).one_part_in);
+    assert_eq!(of_budget(5_000, 20), None);
+    assert_eq!(of_budget(5_000, 120), Some(Duration::from_secs(60)));
+    assert_eq!(of_budget(10_000, 120), Some(Duration::from_secs(30)));
+    assert_eq!(of_budget(1_000_000, 120), Some(Duration::from_millis(240)));
+    assert!(of_budget(1, 120) > Some(Duration::from_secs(86_400)));
     let mut sampler = ConnectionSampler::default();
     let seen = |has_new_peer| Sample { ports: BTreeMap::from([(1, port(7, has_new_peer))]), ..Sample::default() };
     let mut sample = |until: Instant, sampled| {
