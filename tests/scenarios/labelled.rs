@@ -14,7 +14,7 @@ const NAMES: [&str; 6] = [
     "two processes that wait for each other",
     "an agent that was killed and came back",
     "a trickle of forty bytes a second",
-    "short tools, one after the other",
+    "a loop of a shell's that sleeps between its jobs",
     "a nightly job of a crontab",
 ];
 

@@ -247,8 +247,7 @@ fn receive(socket: &OwnedFd) -> io::Result<Received> {
 mod tests {
     use super::*;
 
-    const SHORT: Limits =
-        Limits { without_progress: Duration::from_millis(200), in_all: Duration::from_millis(1500) };
+    const SHORT: Limits = Limits { without_progress: Duration::from_millis(200), in_all: Duration::from_millis(1500) };
 
     fn refusal(command: &str) -> (io::Error, Duration) {
         let began = Instant::now();

@@ -58,6 +58,8 @@ const STRUCTS: [&str; 16] = [
     "super_block",
     "pt_regs",
 ];
+/// Size of a task's stack on x86-64 and arm64: <https://github.com/torvalds/linux/blob/v5.10/arch/x86/include/asm/page_64_types.h>
+const STACK_BYTES: u32 = 16 << 10;
 /// Of the helper that says where a task's registers are.
 const REGISTERS_HELPER: &str = "BPF_FUNC_task_pt_regs";
 
@@ -129,13 +131,15 @@ impl Types {
     /// something behind them: where there is a helper to ask (from 5.15 on), this is absent.
     pub(super) fn registers_on_stack(&self) -> (u32, u32) {
         let size = |id: u32| self.all.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
-        let stack = self.all.get().iter().find_map(|(id, of)| match of {
-            TypeVariant::Union(of) if of.name().as_deref() == Some("thread_union") => Some(*id),
+        let told = self.all.get().iter().find_map(|(id, of)| match of {
+            TypeVariant::Union(of) if of.name().as_deref() == Some("thread_union") => size(*id),
             _ => None,
         });
-        let registers = self.structs.get("pt_regs").copied();
-        match (stack.and_then(size), registers.and_then(size), self.find("task_struct", "stack")) {
-            (Some(stack), Some(registers), Some((_, at))) if !self.has_registers_helper() && registers < stack => {
+        // Not every kernel tells; it is no less than a page.
+        let stack = told.unwrap_or_else(|| STACK_BYTES.max(u32::try_from(rustix::param::page_size()).unwrap_or(0)));
+        let registers = self.structs.get("pt_regs").copied().and_then(size);
+        match (registers, self.find("task_struct", "stack")) {
+            (Some(registers), Some((_, at))) if !self.has_registers_helper() && registers < stack => {
                 (at, stack - registers)
             }
             _ => (ABSENT, 0),
