@@ -29,9 +29,10 @@ use tokio::{
 use works::{Expected, Outside, RUN_ECS_AGENT, SERVER_PORT, WORKS, Work};
 
 const EXPORTER_PORT: u16 = 9100;
-const INTERVAL: Duration = Duration::from_secs(2);
+/// A sample takes an emulated CPU the better part of a second while its host is busy.
+const INTERVAL: Duration = Duration::from_secs(4);
 /// So long must what waits be quiet before it is judged.
-const WAITS_FOR: Duration = Duration::from_secs(6);
+const WAITS_FOR: Duration = Duration::from_secs(12);
 /// How long what waits may stay unseen, on a busy host.
 const WAITS_WITHIN: Duration = Duration::from_secs(150);
 /// How long a heartbeat of an emulated machine may take from its end to the database.
