@@ -203,8 +203,10 @@ wait
 
 /// A machine of ECS: Docker as far as it goes without modules of the kernel, and the agent with the right to ask it (docs/operations.md).
 const DOCKER: &str = r#"{"iptables": false, "ip6tables": false, "bridge": "none", "storage-driver": "vfs"}"#;
+/// As docs/operations.md says for machines of ECS: the agent starts before Docker does, and asks only whom it is told of or found then.
 const CONTAINERS: &str = "[Service]
 Environment=NODE_AGENT_CONTAINERS=true
+Environment=NODE_AGENT_DOCKER_SOCKET=/run/docker.sock
 AmbientCapabilities=CAP_DAC_OVERRIDE
 CapabilityBoundingSet=CAP_DAC_OVERRIDE
 ";

@@ -26,9 +26,8 @@ const EVERY: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// Questions are not asked more often than this.
 const LEAST_PAUSE: Duration = Duration::from_secs(2);
-/// Longer than the helper itself waits for its sources, also where others have the CPUs: 12 s were too short on a busy emulated machine, and a helper that is started later
-/// may open no socket of a runtime any more.
-const MOST_SILENCE: Duration = Duration::from_secs(60);
+/// Longer than the helper itself waits for a source.
+const MOST_SILENCE: Duration = Duration::from_secs(12);
 const LEAST_WAIT: Duration = Duration::from_secs(1);
 const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How often the thread looks whether it should end.
