@@ -169,7 +169,9 @@ pub fn judge(case: &Case) -> Judgement {
             interrupted = Some(missing);
         } else if !contradictions.is_empty() {
             interrupted = Some(Unknown::Contradictory { by: contradictions, busiest: None });
-        } else if observation.has_waited(policy) || !restarts.are_bearable_with(observation, idle_after_ms) {
+        } else if observation.has_waited(policy, idle_after_ms)
+            || !restarts.are_bearable_with(observation, idle_after_ms)
+        {
             interrupted = Some(Unknown::ObservedTooShort { quiet_since_unix_ms: window_start });
         } else if budget.is_exceeded_with(observation) {
             let by = vec![Contradiction::Housekeeping];

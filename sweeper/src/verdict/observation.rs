@@ -120,9 +120,9 @@ impl Observation {
         .collect()
     }
 
-    /// Whether somebody's work waited in it.
-    pub(super) fn has_waited(&self, policy: &Policy) -> bool {
-        self.waited || self.slept_ms.is_some_and(|slept_ms| policy.is_sleeper(slept_ms))
+    /// Whether somebody's work waited in it, on a machine that is idle after so many milliseconds.
+    pub(super) fn has_waited(&self, policy: &Policy, idle_after_ms: i64) -> bool {
+        self.waited || self.slept_ms.is_some_and(|slept_ms| policy.is_sleeper(slept_ms, idle_after_ms))
     }
 
     pub(super) fn is_above(&self, value: Option<u64>, threshold_per_s: u64, interval_ms: i64) -> bool {

@@ -103,9 +103,14 @@ const fn housekeeping_cpu_budget_ns_per_s() -> u64 {
 }
 
 impl Policy {
-    /// Whether a process that has slept by a timer for so many milliseconds waits.
-    pub(super) fn is_sleeper(&self, slept_ms: i64) -> bool {
-        self.schedules_wait && slept_ms >= self.idle_after_ms / 2
+    /// How long a machine must be quiet to be idle, in milliseconds; `reads_gpus` says whether it has some, and they are read.
+    pub(super) fn idle_after_ms(&self, reads_gpus: bool) -> i64 {
+        if reads_gpus { self.gpu_idle_after_ms } else { self.idle_after_ms }
+    }
+
+    /// Whether a process that has slept by a timer for so many milliseconds waits, on a machine that is idle after so many.
+    pub(super) fn is_sleeper(&self, slept_ms: i64, idle_after_ms: i64) -> bool {
+        self.schedules_wait && slept_ms >= idle_after_ms / 2
     }
 }
 

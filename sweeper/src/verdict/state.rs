@@ -199,7 +199,7 @@ impl NodeState {
             Some(missing)
         } else {
             let by = observation.contradictions(policy, interval_ms);
-            if by.is_empty() && !observation.has_waited(policy) {
+            if by.is_empty() && !observation.has_waited(policy, policy.idle_after_ms(self.has_read_gpus())) {
                 // Restarts and the budget of housekeeping are left to the whole window: they only make it shorter.
                 self.quiet_since_unix_ms.get_or_insert(observation.start_unix_ms);
                 return;

@@ -199,7 +199,7 @@ impl Case {
                 is_within(*last_new_peer_unix_ms, self.policy.called_after_ms)
             }
             Wait::Schedule { .. } => self.policy.schedules_wait,
-            Wait::Sleeper { slept_ms, .. } => self.policy.is_sleeper(*slept_ms),
+            Wait::Sleeper { slept_ms, .. } => self.policy.is_sleeper(*slept_ms, self.idle_after_ms()),
             Wait::Run { .. } | Wait::BatchStep { .. } | Wait::Session { .. } => true,
         });
         others.cloned().chain(session).collect()
@@ -217,10 +217,7 @@ impl Case {
     /// How long this machine must be quiet to be idle, in milliseconds.
     #[must_use]
     pub fn idle_after_ms(&self) -> i64 {
-        match &self.node {
-            Some(node) if node.gpu == Gpu::Measured => self.policy.gpu_idle_after_ms,
-            _ => self.policy.idle_after_ms,
-        }
+        self.policy.idle_after_ms(self.node.as_ref().is_some_and(|node| node.gpu == Gpu::Measured))
     }
 
     /// Builds a case from heartbeats in any order.

@@ -17,6 +17,14 @@ use model::Verdict;
 use node::{BOOTED_MS, Node, STARTED_S, bump, wall};
 use sweeper::verdict::{Case, Contradiction, DecidingRow, Decision, Judgement, Policy, Signal, Unknown, judge, words};
 
+/// Of whom something waits, and what its node is then.
+const WHOSE: [(wire::Class, Verdict); 4] = [
+    (wire::Class::Workload, Verdict::Waiting),
+    (wire::Class::Unspecified, Verdict::Waiting),
+    (wire::Class::Housekeeping, Verdict::Idle),
+    (wire::Class::Self_, Verdict::Idle),
+];
+
 fn why(judgement: Judgement) -> Unknown {
     match judgement.decision {
         Decision::Unknown(why) => why,

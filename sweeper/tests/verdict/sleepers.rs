@@ -1,7 +1,10 @@
 //! A process that sleeps by the clock waits: nobody else wakes it, and it goes on.
 
-use crate::node::{Node, capability, wall};
-use heartbeat::wire::{CapabilityStatus, Class};
+use crate::{
+    WHOSE,
+    node::{Node, capability, wall},
+};
+use heartbeat::wire::{self, CapabilityStatus, Class};
 use model::Verdict;
 use sweeper::verdict::{Case, Decision, Judgement, Policy, Wait, judge, words};
 
@@ -61,14 +64,25 @@ fn it_waits_in_every_moment_of_its_sleep_once_it_waited() {
     assert_eq!((judgement.verdict, judgement.since_unix_ms), (Verdict::Idle, Some(wall(node.end_s - 60 * 30))));
 }
 
+/// A machine with GPUs is idle after a quarter of an hour: who fell asleep a moment after its window began has slept for less than that.
+#[test]
+fn on_a_machine_with_gpus_half_of_their_window_is_enough() {
+    for (minutes, expected) in [(7, Verdict::Idle), (15, Verdict::Waiting)] {
+        let mut node = Node::new();
+        node.gpu_present = true;
+        node.capabilities.push(capability("gpu", CapabilityStatus::Ok));
+        node.gpus = vec![wire::Gpu { uuid: "A".into(), busy_ns: Some(0), ..wire::Gpu::default() }];
+        node.quiet(1);
+        for _ in 0..15_u64.div_ceil(minutes) {
+            sleeps(&mut node, 2 * minutes, Class::Workload, 0);
+        }
+        assert_eq!(node.judge().verdict, expected, "{minutes} minutes");
+    }
+}
+
 #[test]
 fn whoever_it_is_of_waits_but_housekeeping_and_the_agent() {
-    for (class, expected) in [
-        (Class::Workload, Verdict::Waiting),
-        (Class::Unspecified, Verdict::Waiting),
-        (Class::Housekeeping, Verdict::Idle),
-        (Class::Self_, Verdict::Idle),
-    ] {
+    for (class, expected) in WHOSE {
         let mut node = Node::new();
         sleeps(&mut node, 70, class, 60 * MINUTE_NS);
         assert_eq!(node.judge().verdict, expected, "{class:?}");

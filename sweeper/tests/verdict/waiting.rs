@@ -1,6 +1,7 @@
 //! Work that waits is never idle, and the reason says for what.
 
 use crate::{
+    WHOSE,
     node::{Node, STARTED_S, bump, capability, wall},
     not_measured, why,
 };
@@ -97,12 +98,7 @@ fn a_script_waits_for_what_it_started_and_a_daemon_that_is_a_script_does_not() {
 
 #[test]
 fn a_run_of_housekeeping_never_waits() {
-    for (class, expected) in [
-        (Class::Workload, Verdict::Waiting),
-        (Class::Unspecified, Verdict::Waiting),
-        (Class::Housekeeping, Verdict::Idle),
-        (Class::Self_, Verdict::Idle),
-    ] {
+    for (class, expected) in WHOSE {
         let mut node = Node::new();
         let mut run = run("script", None);
         run.activity.as_mut().unwrap().class = class.into();
