@@ -329,7 +329,7 @@ pub mod dropped {
     pub const UNTRACKED: u32 = 1;
     /// Victims of the out-of-memory killer that could not be remembered.
     pub const OOM_VICTIM: u32 = 2;
-    /// Tasks whose identity could not be read.
+    /// Tasks whose identity could not be read, or not in which call they sleep.
     pub const UNREADABLE: u32 = 3;
     /// Ways to end that found no free place: the end is counted, how it came is not.
     pub const FAILURES: u32 = 4;

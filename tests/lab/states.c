@@ -27,15 +27,15 @@
 
 enum { HOUR_S = 3600 };
 
-/* Returns when the hour is over, or a signal came. */
-static void wait_for_an_hour(const char *what) {
-    if (!strcmp(what, "nap"))
+/* Sleeps in that call once; returns when its time is over, or a signal came. */
+static void sleep_in(const char *call) {
+    if (!strcmp(call, "nap"))
         sleep(HOUR_S);
-    if (!strcmp(what, "poll"))
+    if (!strcmp(call, "poll"))
         poll(NULL, 0, HOUR_S * 1000);
-    if (!strcmp(what, "poll-for-ever"))
+    if (!strcmp(call, "poll-for-ever"))
         poll(NULL, 0, -1);
-    if (!strcmp(what, "lock")) {
+    if (!strcmp(call, "lock")) {
         sem_t lock;
         struct timespec end;
         sem_init(&lock, 0, 0);
@@ -45,7 +45,7 @@ static void wait_for_an_hour(const char *what) {
     }
 }
 
-static int is_an_hour(const char *what) {
+static int is_call(const char *what) {
     return !strcmp(what, "nap") || !strcmp(what, "poll") || !strcmp(what, "poll-for-ever") || !strcmp(what, "lock");
 }
 
@@ -60,13 +60,13 @@ int main(int count, char **words) {
             return 1;
         memset(memory, 1, bytes);
     } else if (strcmp(what, "wait") && strcmp(what, "vfork") && strcmp(what, "burn") && strcmp(what, "deadlock") &&
-               strcmp(what, "zombies") && strcmp(what, "spin") && !is_an_hour(what)) {
+               strcmp(what, "zombies") && strcmp(what, "spin") && !is_call(what)) {
         return 2;
     }
     puts("ready");
     fflush(stdout);
-    while (is_an_hour(what))
-        wait_for_an_hour(what);
+    while (is_call(what))
+        sleep_in(what);
     if (!strcmp(what, "vfork") && vfork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)

@@ -87,8 +87,9 @@ fn resolve_in(btf: &[u8], mounts: &Mounts, count_from_boottime_ns: u64) -> Resul
     let types = Types::new(btf)?;
     let task = |path| types.required("task_struct", path);
     let (mm_rss, mm_rss_stride) = types.resident_counters();
-    let (task_stack, stack_registers) = types.registers_on_stack();
-    let finds_registers = task_stack != ABSENT || types.has_registers_helper();
+    let has_helper = types.has_registers_helper();
+    let (task_stack, stack_registers) = if has_helper { (ABSENT, 0) } else { types.registers_on_stack() };
+    let finds_registers = has_helper || task_stack != ABSENT;
     let register = |path| if finds_registers { types.optional("pt_regs", path) } else { ABSENT };
     let exit_shows_memory = types.tracepoint("sched_process_exit").is_some_and(|types| types.len() == 2);
     let victim_is_task = types.victim_is_task();

@@ -123,12 +123,13 @@ impl Types {
         }
     }
 
+    /// Whether the kernel says by a helper where a task's registers are (Linux 5.15).
     pub(super) fn has_registers_helper(&self) -> bool {
         self.constant("bpf_func_id", REGISTERS_HELPER).is_some()
     }
 
-    /// Where a task's stack lies and, from there, the registers with which it entered the kernel: at the stack's end. From Linux 6.9 on some kernels keep
-    /// something behind them: where there is a helper to ask (from 5.15 on), this is absent.
+    /// Where a task's stack lies and, from there, the registers with which it entered the kernel: at the stack's end, before Linux 6.9. From then on
+    /// some kernels keep something behind them; those have [`Types::has_registers_helper`].
     pub(super) fn registers_on_stack(&self) -> (u32, u32) {
         let size = |id: u32| self.all.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
         let told = self.all.get().iter().find_map(|(id, of)| match of {
@@ -139,9 +140,7 @@ impl Types {
         let stack = told.unwrap_or_else(|| STACK_BYTES.max(u32::try_from(rustix::param::page_size()).unwrap_or(0)));
         let registers = self.structs.get("pt_regs").copied().and_then(size);
         match (registers, self.find("task_struct", "stack")) {
-            (Some(registers), Some((_, at))) if !self.has_registers_helper() && registers < stack => {
-                (at, stack - registers)
-            }
+            (Some(registers), Some((_, at))) if registers < stack => (at, stack - registers),
             _ => (ABSENT, 0),
         }
     }
