@@ -264,7 +264,9 @@ impl<'a> Found<'a> {
                 let is_its = |name: &wire::WorkloadName| run.id == format!("{}:{}", name.kind, name.id);
                 let is_near = |row: &&wire::WorkloadActivity| {
                     let is_own = [&row.name, &row.batch_job].into_iter().flatten().any(is_its);
-                    is_within(&row.key, &run.workload) || is_own || may_be_started_for_others(row)
+                    // What has ended holds none: those of its cgroup are another class's by now, for example of a container that got its name late.
+                    let lives = row.live_processes > 0 || row.live_threads > 0 || row.key == OVERFLOW;
+                    is_within(&row.key, &run.workload) || is_own || (lives && may_be_started_for_others(row))
                 };
                 let rows: Vec<_> = heartbeat.workloads.iter().filter(is_near).collect();
                 if rows.is_empty() { None } else { sum(&rows) }

@@ -225,6 +225,14 @@ fn what_runs_beside_it_and_may_do_so_for_it_is_waited_for() {
         heartbeat.workloads.push(wire::WorkloadActivity { peers: Some(1), ..container("podman", "c9", 5) });
     };
     assert_eq!([both(&connected, batch()), both(&connected, task_of_run())], [Verdict::Stuck, Verdict::Waiting]);
+    // It has ended as somebody's, and holds the connection as the system's own.
+    let named_late = |heartbeat: &mut wire::Heartbeat, _| {
+        let own = wire::WorkloadActivity { peers: Some(1), ..container("docker", "ecs-agent", 5) };
+        let ended = wire::WorkloadActivity { live_processes: 0, live_threads: 0, ..own.clone() };
+        let named = wire::WorkloadActivity { class: wire::Class::Housekeeping.into(), ..own };
+        heartbeat.workloads.extend([ended, named]);
+    };
+    assert_eq!(both(&named_late, task_of_run()), Verdict::Stuck);
     // The other tasks of its run, and runs that began within it.
     let sibling = |heartbeat: &mut wire::Heartbeat, cpu| heartbeat.runs[0].tasks.push(task(2, cpu));
     assert_eq!(both(&sibling, task_of_run()), Verdict::Waiting);
