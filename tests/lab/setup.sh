@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what a build needs (setup.sh build) or what the tests need as well (setup.sh test), or for the benches (setup.sh bench). It asks nothing, says what it does, and
-# installs only what is missing: a second run touches nothing. The distribution's packages go where they belong, all else into .setup/.
+# Installs what a build needs (setup.sh build), what `make check` needs and every package of the distribution (setup.sh check), what the tests need as well (setup.sh test), or
+# what the benches do (setup.sh bench). It asks nothing, says what it does, and installs only what is missing: a second run touches nothing. The distribution's packages go
+# where they belong, all else into .setup/.
 #
 # As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
 set -eu
@@ -11,8 +12,8 @@ deny_version=0.20.2
 cd "$(dirname "$0")/../.."
 mkdir -p .setup
 what=${1:-}
-case $what in build | test | bench) ;; *)
-    echo "usage: setup.sh build|test|bench" >&2
+case $what in build | check | test | bench) ;; *)
+    echo "usage: setup.sh build|check|test|bench" >&2
     exit 2
     ;;
 esac
@@ -262,10 +263,11 @@ if [ $what = bench ]; then
     python_environment venv requirements.txt
     python_environment custodian custodian.txt
 fi
+if [ $what = check ] || [ $what = test ]; then
+    cargo_tool cargo-machete $machete_version
+    cargo_tool cargo-deny $deny_version
+fi
 if [ $what = test ]; then
-    # They are compiled while the rest is fetched.
-    (cargo_tool cargo-machete $machete_version && cargo_tool cargo-deny $deny_version) &
-    tools=$!
     python_environment venv requirements.txt
     python_environment engines engines.txt
     recorded_answers
@@ -274,5 +276,4 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports
     debian_machine
     cloud_init
-    wait $tools || fail "the tools of \`make check\` could not be built"
 fi
