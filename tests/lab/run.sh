@@ -1,22 +1,24 @@
 #!/bin/sh
-# Runs all tests of the workspace in two lanes side by side, once everything is built: those that mostly wait, and all others. What the first lane says is shown
-# when the second one has ended. Ends with status 1 if a test failed in either.
+# Runs all tests of the workspace in three lanes side by side, once everything is built: whole machines that are emulated, those that mostly wait, and all others. What the first
+# two say is shown when the last one has ended. Ends with status 1 if a test failed in any.
 set -eu
 cd "$(dirname "$0")/../.."
 
-# Each waits for most of its time: for machines that boot or are to be quiet, for leases that end, for intervals. Half of a core together.
-waiting="real_machine labelled kernels replicas idle_machine identity outage engines containers gpu_host"
+# Each emulates a CPU.
+machines="real_machine labelled kernels"
+# Each waits for most of its time: for leases that end, for intervals, for containers.
+waiting="replicas idle_machine identity outage engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.
 others=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '
 import json, sys
-waiting = sys.argv[1].split()
+named = sys.argv[1].split()
 targets = [target for package in json.load(sys.stdin)["packages"] for target in package["targets"]]
 tests = sorted(target["name"] for target in targets if "test" in target["kind"])
-missing = [name for name in waiting if name not in tests]
+missing = [name for name in named if name not in tests]
 if missing:
     sys.exit(f"tests/lab/run.sh: there is no test {missing}")
-print(*(name for name in tests if name not in waiting))' "$waiting")
+print(*(name for name in tests if name not in named))' "$machines $waiting")
 
 # shellcheck disable=SC2046 # one word per target
 lane() {
@@ -25,13 +27,17 @@ lane() {
 
 # This builds the sweeper's program as well, with the features that the tests' own dependencies switch on: `make build` would compile it once more, with others.
 cargo test --locked --workspace --no-run
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-(names=$waiting && lane) >"$log" 2>&1 &
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+(names=$machines && lane) >"$logs/machines" 2>&1 &
+machines_lane=$!
+(names=$waiting && lane) >"$logs/waiting" 2>&1 &
 waiting_lane=$!
 failed=0
 (names=$others && lane --lib --bins) || failed=1
-wait $waiting_lane || failed=1
-cat "$log"
+for lane in $machines_lane $waiting_lane; do
+    wait "$lane" || failed=1
+done
+cat "$logs/waiting" "$logs/machines"
 cargo test --locked --workspace --doc || failed=1
 exit $failed
