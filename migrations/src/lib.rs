@@ -26,6 +26,7 @@ mod m0019_bundles;
 mod m0020_protection;
 mod m0021_unit_prices;
 mod m0022_replicas;
+mod m0023_weeks;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -60,6 +61,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_protection::Migration),
             Box::new(m0021_unit_prices::Migration),
             Box::new(m0022_replicas::Migration),
+            Box::new(m0023_weeks::Migration),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use heartbeat::{
     BootId, NodeId,
     api::JoinRequest,
-    envelope::{Checked, VERSION},
+    envelope::{Checked, MAX_HEARTBEATS, VERSION},
     wire,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -169,15 +169,28 @@ pub async fn report(
     beat: impl Fn(u64, Timestamp) -> wire::Heartbeat,
 ) {
     let (now, last) = (Timestamp::now(), *sequences.end());
-    store.join_node(&join(node, boot), &TokenHash::of("token"), now).await.expect("the node joins");
+    store.join_node(&join(node, boot), &TokenHash::of(&node.to_string()), now).await.expect("the node joins");
     let ended = |sequence: u64| {
         let intervals = i64::try_from(last - sequence).expect("a small sequence");
         now - SignedDuration::from_millis(intervals * INTERVAL_MS)
     };
-    let envelope = wire::Envelope {
-        heartbeats: sequences.map(|sequence| beat(sequence, ended(sequence))).collect(),
-        oldest_retained_sequence: 1,
-        ..envelope(node, boot, &[], now)
-    };
-    store.store_heartbeats(&checked(&envelope), now).await.expect("they are stored");
+    let beats: Vec<_> = sequences.map(|sequence| beat(sequence, ended(sequence))).collect();
+    store_all(store, node, boot, &beats).await;
+}
+
+/// Stores heartbeats of a node that has joined, as many in one envelope as the contract allows.
+///
+/// # Panics
+///
+/// When the store does not take them.
+pub async fn store_all(store: &Store, node: &NodeId, boot: BootId, beats: &[wire::Heartbeat]) {
+    let now = Timestamp::now();
+    for beats in beats.chunks(MAX_HEARTBEATS) {
+        let envelope = wire::Envelope {
+            heartbeats: beats.to_vec(),
+            oldest_retained_sequence: 1,
+            ..envelope(node, boot, &[], now)
+        };
+        store.store_heartbeats(&checked(&envelope), now).await.expect("they are stored");
+    }
 }

@@ -30,7 +30,7 @@ struct Answer {
     xml: String,
 }
 
-const RECORDINGS: [(Kind, &str, &str); 8] = [
+const RECORDINGS: [(Kind, &str, &str); 9] = [
     (Kind::Resource(ResourceKind::Instance), "DescribeInstances", "botocore/ec2-describe-instances.xml"),
     (Kind::Resource(ResourceKind::Volume), "DescribeVolumes", "botocore/ec2-describe-volumes.xml"),
     (Kind::Resource(ResourceKind::Address), "DescribeAddresses", "botocore/ec2-describe-addresses.xml"),
@@ -40,6 +40,7 @@ const RECORDINGS: [(Kind, &str, &str); 8] = [
         "DescribeAutoScalingGroups",
         "botocore/autoscaling-describe-auto-scaling-groups.xml",
     ),
+    (Kind::Image, "DescribeImages", "libcloud/describe_images.xml"),
     (Kind::Resource(ResourceKind::Instance), "DescribeInstances", "libcloud/describe_instances.xml"),
     (Kind::Resource(ResourceKind::Volume), "DescribeVolumes", "libcloud/describe_volumes.xml"),
     (Kind::Resource(ResourceKind::Address), "DescribeAddresses", "libcloud/describe_addresses_all.xml"),
@@ -69,7 +70,7 @@ struct Site {
 impl Site {
     async fn new() -> Self {
         let recorded = Recorded::start().await;
-        for (_, action, _) in &RECORDINGS[..5] {
+        for (_, action, _) in &RECORDINGS[..6] {
             recorded.say(action, at_first(action));
         }
         recorded.say("GetCallerIdentity", IDENTITY.replace("ACCOUNT", ACCOUNT));
@@ -142,7 +143,7 @@ fn words(inventory: &Inventory) -> BTreeSet<String> {
 }
 
 /// Without these nothing can be told from nothing else: their lack is a failure of the list.
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 15] = [
     "reservationSet",
     "instancesSet",
     "instancesSet/item/instanceId",
@@ -151,6 +152,8 @@ const NEEDED: [&str; 13] = [
     "snapshotSet",
     "snapshotSet/item/snapshotId",
     "addressesSet",
+    "imagesSet",
+    "imagesSet/item/imageId",
     "instanceTypeSet",
     "DescribeAutoScalingGroupsResult",
     "AutoScalingGroups",
@@ -159,12 +162,13 @@ const NEEDED: [&str; 13] = [
 ];
 
 /// One more or less of these is one resource more or less.
-const ITEMS: [&str; 8] = [
+const ITEMS: [&str; 9] = [
     "reservationSet/item",
     "instancesSet/item",
     "volumeSet/item",
     "snapshotSet/item",
     "addressesSet/item",
+    "imagesSet/item",
     "instanceTypeSet/item",
     // A type without its name is none.
     "instanceTypeSet/item/instanceType",

@@ -124,8 +124,11 @@ fn head(out: &mut String, finding: &Finding) {
         Class::IdleNode => "has been idle for",
         Class::QuietInstance => "has looked unused from outside for",
         Class::IdleGpu => "works or waits, and none of its GPUs has worked for",
+        Class::BarelyUsed => "has been barely used for",
+        Class::QuietHours => "has been quiet in the same hours of each week for",
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
+        Class::OrphanedSnapshot => "has been needed by no volume and no image for",
         Class::StoppedInstance => "has been stopped for",
         Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
@@ -193,9 +196,18 @@ fn head(out: &mut String, finding: &Finding) {
 fn why(out: &mut String, finding: &Finding, replays: bool) {
     match &finding.evidence {
         Evidence::Machine(machine) => {
-            let MachineEvidence { case, judgement, metrics, .. } = machine.as_ref();
-            heading(out, &format!("Why {}", metrics.as_ref().map_or(judgement.verdict.as_str(), |_| "quiet")));
+            let MachineEvidence { case, judgement, metrics, hours, .. } = machine.as_ref();
+            let hours = hours.as_ref().filter(|_| finding.class == Class::BarelyUsed);
+            let what = match (metrics, hours) {
+                (Some(_), _) => "quiet",
+                (None, Some(_)) => "barely used",
+                (None, None) => judgement.verdict.as_str(),
+            };
+            heading(out, &format!("Why {what}"));
             list(out, &[finding.why()]);
+            if let Some(hours) = hours {
+                list(out, &hours.thresholds());
+            }
             if let Some(metrics) = metrics {
                 list(out, &metrics.thresholds());
             }

@@ -225,6 +225,7 @@ async fn clean(store: &Store, keep: &StoreConfig, now: Timestamp) {
     told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
     told("expired tokens and challenges", store.delete_expired_tokens().await);
     told("protection of machines", store.delete_protection_before(before(sweep::PROTECTION_KEPT)).await);
+    told("weeks of nodes", store.delete_weeks_before(before(sweep::WEEKS_KEPT)).await);
     told("rollups", store.delete_rollups_before(rollups).await);
     told("versions of resources", store.delete_history_before(before(keep.history_retention)).await);
 }

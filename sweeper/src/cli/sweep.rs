@@ -156,13 +156,17 @@ const LEFT: &str = "Left over: billed, and used by nobody";
 const SILENT: &str = "Silent: they run, and their agent is heard no more";
 /// Above machines that do work, but not with their GPUs.
 const NO_GPU: &str = "GPUs that nobody uses: their machines work, or wait for something";
+/// Above machines that wait, and do hardly anything else.
+const BARELY: &str = "Barely used: something outside will wake them, and hardly anything happens meanwhile";
+/// Above machines that work, and rest in the same hours of each week.
+const HOURS: &str = "Quiet hours: they work, and do hardly anything in some hours of each week: a schedule would help";
 /// Above what AWS Batch keeps waiting or ready.
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
 /// Above work that makes no progress.
 const STUCK: &str = "Stuck: jobs, runs and tasks that make no progress";
 
-/// Findings as they are shown together: idle machines, without a heading; GPUs that nobody uses; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
+/// Findings as they are shown together: idle machines, without a heading; GPUs that nobody uses; machines that are barely used, or rest in some hours; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
 pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
     let of = |heading: Option<&'static str>| {
         let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
@@ -172,7 +176,7 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(NO_GPU), Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)]
+    [None, Some(NO_GPU), Some(BARELY), Some(HOURS), Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)]
         .into_iter()
         .filter_map(of)
         .collect()
@@ -183,6 +187,8 @@ fn heading_of(finding: &FindingLine) -> Option<&'static str> {
         Some(Class::QuietInstance) => Some(QUIET),
         Some(Class::SilentAgent) => Some(SILENT),
         Some(Class::IdleGpu) => Some(NO_GPU),
+        Some(Class::BarelyUsed) => Some(BARELY),
+        Some(Class::QuietHours) => Some(HOURS),
         Some(Class::UnregisteredWorker) => Some(BATCH),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
@@ -203,7 +209,7 @@ pub(super) fn findings(findings: &[FindingLine]) -> String {
     let lasts = match findings.first().and_then(heading_of) {
         Some(QUIET) => "QUIET FOR",
         Some(SILENT) => "SILENT FOR",
-        Some(BATCH | STUCK) => "FOR",
+        Some(BATCH | STUCK | BARELY | HOURS) => "FOR",
         Some(_) => "UNUSED FOR",
         None => "IDLE FOR",
     };

@@ -66,6 +66,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "must be at least as long as `verdict.lookback`",
     )?;
     require(!verdict.stuck_after.is_zero(), "verdict.stuck_after", "must be longer than nothing")?;
+    require(
+        verdict.barely_used_after.as_secs() >= 3_600 && verdict.barely_used_after <= store.rollup_retention,
+        "verdict.barely_used_after",
+        "must be from 1h (full hours are counted) to `store.rollup_retention`",
+    )?;
     require(!store.rollup_retention.is_zero(), "store.rollup_retention", "must be longer than nothing")?;
     require(!store.history_retention.is_zero(), "store.history_retention", "must be longer than nothing")?;
     require(

@@ -179,6 +179,16 @@ pub struct VerdictConfig {
     /// A job, or a task of a run, no process of which has run for so long is stuck.
     #[serde(with = "duration")]
     pub stuck_after: Duration,
+    /// A machine that waits, and no full hour of which was busier than the next two settings for so long, is barely used.
+    #[serde(with = "duration")]
+    pub barely_used_after: Duration,
+    /// CPU time of the whole machine, in nanoseconds a second on average over an hour.
+    pub barely_used_cpu_threshold_ns_per_s: u64,
+    /// Storage traffic, and network traffic, in bytes a second on average over an hour.
+    pub barely_used_traffic_threshold_bytes_per_s: u64,
+    /// A machine that works, and of which in so many hours of the week no hour of its last four weeks was busier than these two settings, has quiet hours. More than
+    /// 168 is never.
+    pub quiet_hours_of_week: u32,
     /// How far back heartbeats are read.
     #[serde(with = "duration")]
     pub lookback: Duration,
@@ -216,6 +226,9 @@ pub struct VerdictConfig {
     /// A volume or an address that has been tied to nothing for so long is left over.
     #[serde(with = "duration")]
     pub leftover_after: Duration,
+    /// A snapshot whose volume and images are gone is left over once it is so old.
+    #[serde(with = "duration")]
+    pub snapshot_after: Duration,
     /// An instance that has been stopped for so long is left over: what it keeps is billed.
     #[serde(with = "duration")]
     pub stopped_after: Duration,
@@ -232,6 +245,10 @@ impl Default for VerdictConfig {
             interactive_after: Duration::from_secs(7_200),
             schedules_wait: true,
             stuck_after: Duration::from_secs(1_800),
+            barely_used_after: Duration::from_secs(86_400),
+            barely_used_cpu_threshold_ns_per_s: 100_000_000,
+            barely_used_traffic_threshold_bytes_per_s: 64 << 10,
+            quiet_hours_of_week: 48,
             lookback: Duration::from_secs(4 * 3_600),
             workload_cpu_threshold_ns_per_s: 2_000_000,
             disk_threshold_bytes_per_s: 4_096,
@@ -248,6 +265,7 @@ impl Default for VerdictConfig {
             quiet_network_threshold_bytes_per_s: 5_000,
             silent_after: Duration::from_secs(3_600),
             leftover_after: Duration::from_secs(3_600),
+            snapshot_after: Duration::from_secs(30 * 86_400),
             stopped_after: Duration::from_secs(7 * 86_400),
         }
     }

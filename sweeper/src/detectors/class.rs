@@ -12,10 +12,16 @@ pub enum Class {
     QuietInstance,
     /// A machine that works or waits, and whose GPUs nobody uses.
     IdleGpu,
+    /// A machine that waits, and on which hardly anything happens. Never a proposal.
+    BarelyUsed,
+    /// A machine that works, and rests in the same hours of each week.
+    QuietHours,
     /// A volume that is attached to nothing.
     UnattachedVolume,
     /// A public address that is tied to nothing.
     UnusedAddress,
+    /// A snapshot whose volume and images are gone.
+    OrphanedSnapshot,
     /// An instance that is stopped, and whose volumes and addresses are billed on.
     StoppedInstance,
     /// A machine that runs and whose agent is heard no more.
@@ -40,12 +46,15 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
+        Self::BarelyUsed,
+        Self::QuietHours,
         Self::UnattachedVolume,
         Self::UnusedAddress,
+        Self::OrphanedSnapshot,
         Self::StoppedInstance,
         Self::SilentAgent,
         Self::UnregisteredWorker,
@@ -62,8 +71,10 @@ impl Class {
     #[must_use]
     pub fn yields_to(self) -> &'static [Self] {
         match self {
-            // What its agent proved before it fell silent stands.
-            Self::QuietInstance => &[Self::IdleNode],
+            // What its agent proved before it fell silent, or before something began to wait, stands.
+            Self::QuietInstance | Self::BarelyUsed => &[Self::IdleNode],
+            // What costs all hours of the week costs these, too.
+            Self::QuietHours => &[Self::IdleNode, Self::BarelyUsed],
             // A machine that no job can reach is idle, and this says why.
             Self::IdleNode => &[Self::UnregisteredWorker],
             // A job whose containers are gone will not get beyond starting.
@@ -78,10 +89,16 @@ impl Class {
     #[must_use]
     pub fn found_on(self) -> FoundOn {
         match self {
-            Self::IdleNode | Self::QuietInstance | Self::IdleGpu | Self::SilentAgent | Self::UnregisteredWorker => {
-                FoundOn::Machine
+            Self::IdleNode
+            | Self::QuietInstance
+            | Self::IdleGpu
+            | Self::BarelyUsed
+            | Self::QuietHours
+            | Self::SilentAgent
+            | Self::UnregisteredWorker => FoundOn::Machine,
+            Self::UnattachedVolume | Self::UnusedAddress | Self::OrphanedSnapshot | Self::StoppedInstance => {
+                FoundOn::Leftover
             }
-            Self::UnattachedVolume | Self::UnusedAddress | Self::StoppedInstance => FoundOn::Leftover,
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
             }
@@ -96,8 +113,11 @@ impl Class {
             Self::IdleNode => "idle_node",
             Self::QuietInstance => "quiet_instance",
             Self::IdleGpu => "idle_gpu",
+            Self::BarelyUsed => "barely_used",
+            Self::QuietHours => "quiet_hours",
             Self::UnattachedVolume => "unattached_volume",
             Self::UnusedAddress => "unused_address",
+            Self::OrphanedSnapshot => "orphaned_snapshot",
             Self::StoppedInstance => "stopped_instance",
             Self::SilentAgent => "silent_agent",
             Self::UnregisteredWorker => "unregistered_worker",

@@ -21,7 +21,7 @@ pub(super) fn answer(inputs: &LeftoverInputs, lead: &str) -> Answer {
         (Some(UsedBy::Something { what }), _) => Answer::Refuted { because: format!("{lead} {what}") },
         (Some(UsedBy::Managed { by }), _) => Answer::Refuted { because: format!("{by} keeps it for itself") },
         (Some(UsedBy::Nothing), Some(since)) => {
-            if inputs.at.duration_since(since) < seconds(inputs.after_s) {
+            if inputs.at.duration_since(since) < seconds(inputs.after_s) || inputs.at < inputs.not_before {
                 return Answer::NotKnown;
             }
             Answer::Confirmed { since, until: inputs.at, work: None }

@@ -4,6 +4,7 @@
 //! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that an
 //! answer depends on, as data: the same inputs give the same answer, always.
 
+mod barely_used;
 mod batch;
 mod blocked_queue;
 mod class;
@@ -13,7 +14,9 @@ mod idle_gpu;
 mod idle_node;
 mod leftover;
 mod lost_job;
+mod orphaned_snapshot;
 mod presence;
+mod quiet_hours;
 mod quiet_instance;
 mod silent_agent;
 mod starting_job;
@@ -38,7 +41,9 @@ use crate::{
     },
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{ResourceKey, ResourceKind};
+use model::{HourlyRate, ResourceKey, ResourceKind};
+
+const HOURS_OF_A_WEEK: i64 = 168;
 
 /// What one sweep saw of one class of waste on one resource.
 #[derive(Debug)]
@@ -59,6 +64,17 @@ impl Detection<'_> {
             (Class::IdleGpu, Cost::Known { per_hour, .. }) => Cost::Unknown {
                 why: format!("its GPUs have no price of their own; the whole machine costs {per_hour}"),
             },
+            (Class::QuietHours, Cost::Known { per_hour, as_of }) => {
+                let quiet = match self.on {
+                    On::Machine(Machine { inputs: MachineInputs { week: Some(case), .. }, .. }) => {
+                        case.week.quiet_hours()
+                    }
+                    _ => 0,
+                };
+                // Those hours' part of what it costs all week.
+                let micros = per_hour.per_hour().micros().saturating_mul(i64::from(quiet)) / HOURS_OF_A_WEEK;
+                Cost::Known { per_hour: HourlyRate::from_micros(micros), as_of: *as_of }
+            }
             (_, cost) => cost.clone(),
         }
     }
@@ -181,14 +197,17 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 15] = [
+const DETECTORS: [Detector; 18] = [
     quiet_instance::DETECTOR,
+    quiet_hours::DETECTOR,
+    barely_used::DETECTOR,
     idle_node::DETECTOR,
     idle_gpu::DETECTOR,
     unregistered_worker::DETECTOR,
     silent_agent::DETECTOR,
     unattached_volume::DETECTOR,
     unused_address::DETECTOR,
+    orphaned_snapshot::DETECTOR,
     stopped_instance::DETECTOR,
     blocked_queue::DETECTOR,
     held_capacity::DETECTOR,

@@ -10,6 +10,8 @@ use jiff::SignedDuration;
 use model::Verdict;
 use proptest::prelude::*;
 
+mod hours;
+
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
 }
@@ -27,7 +29,7 @@ fn presence(listed: Option<InstanceState>, coverage: Coverage) -> Presence {
 
 fn inputs(presence: Presence) -> MachineInputs {
     let case = Case::new(at(60).as_millisecond(), Policy::default(), Vec::new());
-    MachineInputs { presence, case, metrics: None, worker: None, failed: Vec::new() }
+    MachineInputs { presence, case, metrics: None, hours: None, week: None, worker: None, failed: Vec::new() }
 }
 
 fn running() -> MachineInputs {
@@ -94,7 +96,7 @@ fn what_is_not_there_or_does_not_run_is_no_waste_of_any_class() {
         (Some(InstanceState::Terminated), Coverage::Failed, "the instance is terminated", false),
         (None, Coverage::Complete, "the provider lists the instance no more", true),
     ] {
-        for class in [Class::IdleNode, Class::QuietInstance, Class::IdleGpu] {
+        for class in [Class::IdleNode, Class::QuietInstance, Class::IdleGpu, Class::BarelyUsed] {
             let because = because.to_owned();
             let expected = if is_gone { Answer::Gone { because } } else { Answer::Refuted { because } };
             let mut inputs = inputs(presence(listed.clone(), coverage));
@@ -268,6 +270,7 @@ fn inputs_come_back_from_their_kept_form_and_give_the_same_answer() {
 /// What the detector of a class of leftovers says of one that has been tied to nothing for so many seconds, where an hour is asked for.
 fn left(class: Class, since: Option<i64>, change: impl FnOnce(&mut LeftoverInputs)) -> Answer {
     let mut inputs = LeftoverInputs {
+        not_before: Timestamp::MIN,
         at: at(0),
         used_by: Some(UsedBy::Nothing),
         coverage: Coverage::Complete,
@@ -286,12 +289,15 @@ fn what_is_left_over_is_tied_to_nothing_for_long_enough_and_listed_so() {
     for (class, tied) in [
         (Class::UnattachedVolume, "it is attached to i-1"),
         (Class::UnusedAddress, "it is tied to i-1"),
+        (Class::OrphanedSnapshot, "it is needed by i-1"),
         (Class::StoppedInstance, "the instance is i-1"),
     ] {
         let confirmed = Answer::Confirmed { since: at(-3_600), until: at(0), work: None };
         assert_eq!(left(class, Some(3_600), |_| {}), confirmed);
         assert_eq!(left(class, Some(3_599), |_| {}), Answer::NotKnown, "not for long enough");
         assert_eq!(left(class, None, |_| {}), Answer::NotKnown, "this list is the first");
+        assert_eq!(left(class, Some(3_600), |inputs| inputs.not_before = at(1)), Answer::NotKnown, "it is too young");
+        assert_eq!(left(class, Some(3_600), |inputs| inputs.not_before = at(0)), confirmed);
         assert_eq!(left(class, Some(-60), |_| {}), Answer::NotKnown, "a clock is off");
         let used = |used_by: UsedBy| left(class, Some(7_200), |inputs| inputs.used_by = Some(used_by));
         assert_eq!(used(UsedBy::Something { what: "i-1".into() }), Answer::Refuted { because: tied.into() });

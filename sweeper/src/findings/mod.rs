@@ -14,7 +14,7 @@ use crate::{
     detectors::Class,
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::{BatchInputs, LeftoverInputs, QuietCase, Thing, WorkInputs},
+    snapshot::{BatchInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs},
     verdict::{Case, Judgement, work::WorkJudgement},
 };
 use jiff::Timestamp;
@@ -130,6 +130,12 @@ pub struct MachineEvidence {
     /// What a quiet instance rests on; none for every other class.
     #[serde(rename = "outside", default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<QuietCase>,
+    /// How busy it was in its last full hours, on which a barely used machine rests; none if that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<HoursCase>,
+    /// When it was quiet in each of its last weeks, on which quiet hours rest; none if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<WeekCase>,
 }
 
 /// What is listed of something that is left over.

@@ -4,6 +4,7 @@ use super::{Evidence, Finding, Status};
 use crate::{
     detectors::Class,
     pricing::Cost,
+    snapshot::HoursCase,
     verdict::{Decision, words, work::Contract},
 };
 use model::{Provider, ResourceKey};
@@ -26,7 +27,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     notice.state = Some(state.to_owned());
     notice.owner = finding.evidence.owner().map(str::to_owned);
     notice.certainty = Some(capitalised(&finding.why()));
-    notice.evidence = evidence(&finding.evidence);
+    notice.evidence = evidence(finding);
     match &finding.cost {
         Cost::Known { per_hour, as_of: read_at } => {
             let dated = |rate: String| match read_at {
@@ -84,8 +85,11 @@ pub fn end_notice(finding: &Finding, how: Ending) -> FindingNotice {
 }
 
 /// The counters that decided, a line each.
-fn evidence(evidence: &Evidence) -> Vec<String> {
-    match evidence {
+fn evidence(finding: &Finding) -> Vec<String> {
+    match &finding.evidence {
+        Evidence::Machine(machine) if finding.class == Class::BarelyUsed => {
+            machine.hours.iter().flat_map(HoursCase::thresholds).collect()
+        }
         Evidence::Machine(machine) => match (&machine.metrics, &machine.judgement.decision) {
             (Some(metrics), _) => metrics.thresholds(),
             (None, Decision::AllQuiet { total, .. }) => words::counters(total, &machine.case),
@@ -105,8 +109,11 @@ fn state(finding: &Finding) -> &'static str {
         Class::IdleNode => verdict(finding),
         Class::QuietInstance => "quiet",
         Class::IdleGpu => "unused GPU",
+        Class::BarelyUsed => "barely used",
+        Class::QuietHours => "quiet in some hours of the week",
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
+        Class::OrphanedSnapshot => "orphaned",
         Class::StoppedInstance => "stopped",
         Class::SilentAgent => "silent",
         Class::UnregisteredWorker => "unregistered",
@@ -134,6 +141,7 @@ fn kind(finding: &Finding) -> String {
         return described(match (finding.class, finding.resource.provider) {
             (Class::UnusedAddress, Provider::Aws) => "Elastic IP address",
             (Class::UnusedAddress, _) => "public address",
+            (Class::OrphanedSnapshot, _) => "EBS snapshot",
             (Class::StoppedInstance, Provider::Gcp) => "Compute Engine instance",
             (Class::StoppedInstance, _) => "EC2 instance",
             (Class::BlockedQueue, _) => "AWS Batch queue",

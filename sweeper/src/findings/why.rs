@@ -27,6 +27,14 @@ impl Finding {
                 let at_once = words::decision(&evidence.judgement, &evidence.case);
                 format!("no GPU worked for more than {threshold} in any second; meanwhile: {at_once}")
             }
+            Evidence::Machine(evidence) if self.class == Class::QuietHours => {
+                evidence.week.as_ref().map_or_else(String::new, |case| case.week.in_words())
+            }
+            Evidence::Machine(evidence) if self.class == Class::BarelyUsed => {
+                let at_once = words::decision(&evidence.judgement, &evidence.case);
+                let hours = evidence.hours.iter().map(|hours| format!("; {}", hours.in_words()));
+                at_once + &hours.collect::<String>()
+            }
             Evidence::Machine(evidence) => match &evidence.metrics {
                 Some(metrics) => format!("no agent reports from it; as seen from outside, {}", metrics.seen.in_words()),
                 None => words::decision(&evidence.judgement, &evidence.case),
@@ -45,6 +53,7 @@ fn time(at: Timestamp) -> String {
 fn left_over(class: Class, evidence: &LeftoverEvidence) -> String {
     let unused = match class {
         Class::UnusedAddress => "tied to nothing",
+        Class::OrphanedSnapshot => "needed by no volume and no image",
         Class::StoppedInstance => "stopped",
         _ => "attached to nothing",
     };

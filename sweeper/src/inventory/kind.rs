@@ -13,6 +13,8 @@ pub enum Kind {
     Launch,
     /// What a machine of a type has: processors, memory, accelerators, disks of the host.
     MachineType,
+    /// What machines are started from, and what is made of snapshots.
+    Image,
     /// What protects machines from being stopped or ended.
     Protection,
 }
@@ -32,6 +34,7 @@ impl Kind {
             Self::Usage => "usage",
             Self::Launch => "launch",
             Self::MachineType => "machine_type",
+            Self::Image => "image",
             Self::Protection => "protection",
         }
     }
@@ -44,6 +47,7 @@ impl Kind {
             Self::Usage => ("machine's usage", "machines' usage"),
             Self::Launch => ("machine's launch", "machines' launches"),
             Self::MachineType => ("machine type", "machine types"),
+            Self::Image => ("image", "images"),
             Self::Protection => ("machine's protection", "machines' protection"),
         }
     }
@@ -82,6 +86,7 @@ impl Kind {
         Self::Usage,
         Self::Launch,
         Self::MachineType,
+        Self::Image,
         Self::Protection,
     ];
 
@@ -90,7 +95,7 @@ impl Kind {
     pub const fn resource(self) -> Option<ResourceKind> {
         match self {
             Self::Resource(kind) => Some(kind),
-            Self::Usage | Self::Launch | Self::MachineType | Self::Protection => None,
+            Self::Usage | Self::Launch | Self::MachineType | Self::Image | Self::Protection => None,
         }
     }
 

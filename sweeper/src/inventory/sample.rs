@@ -5,7 +5,7 @@ use model::{Provider, ResourceKey, ResourceKind};
 
 use super::{
     Address, AttachedVolume, Failure, FailureKind, Instance, InstanceState, InstanceStore, Lifecycle, Listing, Outcome,
-    PublicIpv4, RootDevice, Tenancy, Volume, VolumeState,
+    PublicIpv4, RootDevice, Snapshot, SnapshotState, StorageTier, Tenancy, Volume, VolumeState,
 };
 
 /// Running, on demand, EBS root, nothing special.
@@ -61,6 +61,24 @@ pub(crate) fn volume() -> Volume {
         on_outpost: false,
         tags: [("Name".to_owned(), "scratch".to_owned()), ("owner".to_owned(), "genomics".to_owned())].into(),
         google: None,
+    }
+}
+
+/// Whole, at hand, and the copy of a volume that is gone.
+pub(crate) fn snapshot() -> Snapshot {
+    Snapshot {
+        id: "aws:123456789012:eu-central-1:snap-0123456789abcdef0".parse().expect("a key"),
+        volume_id: Some("vol-0fedcba9876543210".into()),
+        volume_size_gib: Some(100),
+        full_size_bytes: None,
+        state: Some(SnapshotState::Completed),
+        started_at: Some(Timestamp::UNIX_EPOCH),
+        storage_tier: Some(StorageTier::Standard),
+        description: None,
+        needed_by: Some(Vec::new()),
+        instance_id: None,
+        on_outpost: false,
+        tags: [("Name".to_owned(), "before the move".to_owned())].into(),
     }
 }
 

@@ -4,13 +4,13 @@ use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::words::open_words;
 
 /// What EC2 says of one EBS snapshot that the account owns. A fact that EC2 left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html>
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The resource key; it ends in `snap-…`.
     pub id: ResourceKey,
@@ -28,6 +28,9 @@ pub struct Snapshot {
     pub storage_tier: Option<StorageTier>,
     /// Free text, by whoever or whatever made it.
     pub description: Option<String>,
+    /// What needs it, by id: the account's images that are made of it, and the volume that it is a copy of while it is there. None: not all of these could be listed.
+    #[serde(default)]
+    pub needed_by: Option<Vec<String>>,
     /// The machine that it came from, `i-…`, if its description and tags name one, and one only.
     pub instance_id: Option<String>,
     /// True for a snapshot in the customer's own building (AWS Outposts).

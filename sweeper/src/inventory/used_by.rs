@@ -1,6 +1,6 @@
 //! Whether what is billed is used by anything.
 
-use super::{Address, Instance, InstanceState, Volume, VolumeState};
+use super::{Address, Instance, InstanceState, Snapshot, SnapshotState, Volume, VolumeState};
 use serde::{Deserialize, Serialize};
 
 /// What uses a resource, as its provider lists it.
@@ -56,6 +56,30 @@ impl Address {
         // EC2 says *to nothing* by leaving these out.
         let user = self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref());
         user.map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
+    }
+}
+
+/// The volume that EC2 names where a snapshot was copied, in place of the one that it is a copy of.
+/// <https://docs.aws.amazon.com/ebs/latest/userguide/ebs-copy-snapshot.html>
+const COPIED: &str = "vol-ffffffff";
+/// Tags of services that end their snapshots themselves, by rules of their own, and what these are called.
+const KEEPERS: [(&str, &str); 2] = [("aws:backup:", "AWS Backup"), ("aws:dlm:", "Data Lifecycle Manager")];
+
+impl Snapshot {
+    /// What needs it: an image that is made of it, or the volume that it is a copy of. Of which volume a snapshot is a copy that was copied itself, nobody says.
+    #[must_use]
+    pub fn used_by(&self) -> UsedBy {
+        let keeps = |(prefix, _): &&(&str, &str)| self.tags.keys().any(|tag| tag.starts_with(prefix));
+        if let Some((_, by)) = KEEPERS.iter().find(keeps) {
+            return UsedBy::Managed { by: (*by).to_owned() };
+        }
+        match (&self.needed_by, &self.state, self.volume_id.as_deref()) {
+            (Some(needed_by), ..) if !needed_by.is_empty() => UsedBy::Something { what: needed_by.join(", ") },
+            (Some(_), Some(SnapshotState::Completed), Some(volume)) if volume != COPIED && !self.on_outpost => {
+                UsedBy::Nothing
+            }
+            _ => UsedBy::NotTold,
+        }
     }
 }
 
@@ -163,8 +187,41 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_is_needed_by_nothing_only_where_all_that_may_need_it_is_listed() {
+        let of = |change: fn(&mut Snapshot)| {
+            let mut snapshot = sample::snapshot();
+            change(&mut snapshot);
+            snapshot.used_by()
+        };
+        assert_eq!(of(|_| {}), UsedBy::Nothing);
+        let needed = of(|snapshot| snapshot.needed_by = Some(vec!["ami-1".into(), "vol-1".into()]));
+        assert_eq!(needed, UsedBy::Something { what: "ami-1, vol-1".into() });
+        for not_told in [
+            of(|snapshot| snapshot.needed_by = None),
+            of(|snapshot| snapshot.state = Some(SnapshotState::Pending)),
+            of(|snapshot| snapshot.state = Some(SnapshotState::Recoverable)),
+            of(|snapshot| snapshot.state = None),
+            of(|snapshot| snapshot.volume_id = None),
+            of(|snapshot| snapshot.volume_id = Some(COPIED.into())),
+            of(|snapshot| snapshot.on_outpost = true),
+        ] {
+            assert_eq!(not_told, UsedBy::NotTold);
+        }
+        let tagged = |tag: &str| {
+            let snapshot = Snapshot { tags: [(tag.to_owned(), "1".to_owned())].into(), ..sample::snapshot() };
+            snapshot.used_by()
+        };
+        assert_eq!(tagged("aws:backup:source-resource"), UsedBy::Managed { by: "AWS Backup".into() });
+        let lifecycle = UsedBy::Managed { by: "Data Lifecycle Manager".into() };
+        assert_eq!(tagged("aws:dlm:lifecycle-policy-id"), lifecycle);
+        assert_eq!(tagged("backup"), UsedBy::Nothing, "anybody may set such a tag");
+    }
+
+    #[test]
     fn what_the_history_keeps_of_them_reads_back() {
-        let (volume, address) = (sample::volume(), sample::address());
+        let (volume, address, snapshot) = (sample::volume(), sample::address(), sample::snapshot());
+        let text = serde_json::to_string(&snapshot).expect("JSON");
+        assert_eq!(serde_json::from_str::<Snapshot>(&text).expect("a snapshot"), snapshot);
         let text = serde_json::to_string(&volume).expect("JSON");
         assert_eq!(serde_json::from_str::<Volume>(&text).expect("a volume"), volume);
         let text = serde_json::to_string(&address).expect("JSON");

@@ -125,6 +125,8 @@ impl Decided<'_> {
                 judgement: machine.judgement.clone(),
                 machine: self.seen.machine.cloned(),
                 metrics: machine.inputs.metrics.clone(),
+                hours: machine.inputs.hours,
+                week: machine.inputs.week.clone(),
             })),
             On::Leftover(leftover) => {
                 Evidence::Leftover(LeftoverEvidence { thing: leftover.thing.clone(), listed: leftover.inputs.clone() })

@@ -2,10 +2,10 @@
 
 use super::{Coverage, SnapshotPart, coverage};
 use crate::{
-    inventory::{Address, Instance, Inventory, UsedBy, Volume, owner, tags},
+    inventory::{Address, Instance, Inventory, Snapshot, UsedBy, Volume, owner, tags},
     pricing::Cost,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, ResourceKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,9 +36,20 @@ pub struct LeftoverInputs {
     pub since: Option<Timestamp>,
     /// It is left over once that has been so for so long, in seconds.
     pub after_s: u64,
+    /// Nor is it before this time, whatever lists show: a snapshot is kept for a while on purpose.
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub not_before: Timestamp,
     /// What could not be read of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<SnapshotPart>,
+}
+
+fn always() -> Timestamp {
+    Timestamp::MIN
+}
+
+fn is_always(time: &Timestamp) -> bool {
+    *time == Timestamp::MIN
 }
 
 impl LeftoverInputs {
@@ -75,6 +86,8 @@ pub enum Billed<'a> {
     Volume(&'a Volume),
     /// A public address.
     Address(&'a Address),
+    /// A copy of a disk.
+    Snapshot(&'a Snapshot),
     /// A machine.
     Instance(&'a Instance),
 }
@@ -85,6 +98,7 @@ impl<'a> Billed<'a> {
         let volumes = inventory.volumes.iter().map(Self::Volume);
         volumes
             .chain(inventory.addresses.iter().map(Self::Address))
+            .chain(inventory.snapshots.iter().map(Self::Snapshot))
             .chain(inventory.instances.iter().map(Self::Instance))
     }
 
@@ -94,6 +108,7 @@ impl<'a> Billed<'a> {
         match self {
             Self::Volume(volume) => &volume.id,
             Self::Address(address) => &address.id,
+            Self::Snapshot(snapshot) => &snapshot.id,
             Self::Instance(instance) => &instance.id,
         }
     }
@@ -104,6 +119,7 @@ impl<'a> Billed<'a> {
         match self {
             Self::Volume(volume) => volume.used_by(),
             Self::Address(address) => address.used_by(),
+            Self::Snapshot(snapshot) => snapshot.used_by(),
             Self::Instance(instance) => instance.used_by(),
         }
     }
@@ -116,8 +132,8 @@ impl<'a> Billed<'a> {
                 None => volume.created_at,
                 Some(_) => google.last_detached_at,
             }),
-            // Google says when one was reserved, and not since when nobody uses it.
-            Self::Address(_) => None,
+            // Google says when one was reserved, and not since when nobody uses it; EC2 when a snapshot was made, and not when its volume went.
+            Self::Address(_) | Self::Snapshot(_) => None,
             Self::Instance(instance) => {
                 instance.google.as_ref().and_then(|google| google.stopped_at.max(google.suspended_at))
             }
@@ -134,6 +150,13 @@ impl<'a> Billed<'a> {
             Self::Address(address) => {
                 let created_at = address.google.as_ref().and_then(|google| google.created_at);
                 Thing::of(address.public_ipv4.clone(), &address.tags, created_at)
+            }
+            Self::Snapshot(snapshot) => {
+                let copy = |volume: &String| match snapshot.volume_size_gib {
+                    Some(size) => format!("copy of {volume}, {size} GiB"),
+                    None => format!("copy of {volume}"),
+                };
+                Thing::of(snapshot.volume_id.as_ref().map(copy), &snapshot.tags, snapshot.started_at)
             }
             Self::Instance(instance) => Thing {
                 name: instance.name.clone(),
@@ -152,11 +175,20 @@ pub struct LeftoverPolicy {
     pub unused_after_s: u64,
     /// An instance that is stopped, in seconds.
     pub stopped_after_s: u64,
+    /// A snapshot must be so old, in seconds.
+    pub snapshot_after_s: u64,
 }
 
 impl LeftoverPolicy {
     fn after_s(self, kind: ResourceKind) -> u64 {
         if kind == ResourceKind::Instance { self.stopped_after_s } else { self.unused_after_s }
+    }
+
+    /// When it may be left over at the earliest. Of a snapshot whose age EC2 does not tell nobody knows.
+    fn not_before(self, billed: Option<Billed<'_>>) -> Timestamp {
+        let Some(Billed::Snapshot(snapshot)) = billed else { return always() };
+        let after = i64::try_from(self.snapshot_after_s).map_or(SignedDuration::MAX, SignedDuration::from_secs);
+        snapshot.started_at.and_then(|started_at| started_at.checked_add(after).ok()).unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -185,6 +217,7 @@ pub fn leftovers<'a>(
             used_by,
             coverage,
             after_s: policy.after_s(key.kind),
+            not_before: policy.not_before(billed),
             failed: if coverage == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() },
         };
         let cost = Cost::Unknown { why: "not looked up".to_owned() };
@@ -197,10 +230,10 @@ pub fn leftovers<'a>(
 mod tests {
     use super::*;
     use crate::inventory::{GoogleDisk, sample};
-    use jiff::SignedDuration;
 
     const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
-    const POLICY: LeftoverPolicy = LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400 };
+    const POLICY: LeftoverPolicy =
+        LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400, snapshot_after_s: 30 * 86_400 };
 
     fn of(inventory: &Inventory, named: &[ResourceKey]) -> Vec<Leftover> {
         leftovers(inventory, named, |_| Some(Timestamp::UNIX_EPOCH), NOW, POLICY)
@@ -241,6 +274,17 @@ mod tests {
         let [one] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((one.inputs.after_s, one.inputs.since), (7 * 86_400, Some(Timestamp::UNIX_EPOCH)));
         assert_eq!(one.thing.as_ref().and_then(|thing| thing.what.as_deref()), Some("m5.large"));
+    }
+
+    #[test]
+    fn a_snapshot_is_none_before_it_has_the_policys_age() {
+        let of = |started_at| {
+            let snapshot = Snapshot { started_at, ..sample::snapshot() };
+            of(&Inventory { snapshots: vec![snapshot], ..Inventory::default() }, &[])[0].inputs.not_before
+        };
+        assert_eq!(of(Some(NOW)), NOW + SignedDuration::from_hours(30 * 24));
+        assert_eq!(of(None), Timestamp::MAX, "nobody knows how old it is");
+        assert_eq!(of(Some(Timestamp::MAX)), Timestamp::MAX);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A machine: its instance joined with its node by their resource key, and what is known of both.
 
-use super::{Coverage, QuietCase, SnapshotPart, Worker, coverage};
+use super::{Coverage, HoursCase, QuietCase, SnapshotPart, WeekCase, Worker, coverage};
 use crate::{
     identity::Node,
     inventory::{Instance, InstanceState, Inventory, LaunchedBy, Schedulers, Usage, key_of},
@@ -46,6 +46,12 @@ pub struct MachineInputs {
     /// What its provider measured, and what that is held against; none if nobody asked, or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<QuietCase>,
+    /// How busy it was in its last full hours, and what that is held against; none if nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<HoursCase>,
+    /// When it was quiet in each of its last weeks; none if it has not been there for long enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<WeekCase>,
     /// What is known of it as a worker of AWS Batch; none if it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Worker>,

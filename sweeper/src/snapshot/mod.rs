@@ -5,9 +5,11 @@
 //! from it can be decided again.
 
 mod batch;
+mod hours;
 mod leftover;
 mod machine;
 mod metrics;
+mod week;
 mod work;
 mod worker;
 
@@ -16,11 +18,13 @@ pub use batch::{
     Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, says_blocked,
     task_of,
 };
+pub use hours::{Hours, HoursCase, HoursPolicy};
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
 #[cfg(test)]
 pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
+pub use week::{HourOfWeek, WEEKS, Week, WeekCase};
 pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
 pub use worker::{Worker, Workers};
 

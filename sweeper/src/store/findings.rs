@@ -107,10 +107,12 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
     let proposal = row.proposal.as_deref().map(serde_json::from_str).transpose();
     let evidence: Evidence = serde_json::from_str(&row.evidence).map_err(|error| unreadable(error.to_string()))?;
     let confirmed_at = from_unix_ms(row.confirmed_unix_ms)?;
-    // A sweeper of the version before writes newer evidence and leaves the column alone.
-    let until = row.confirmed_until_unix_ms.map(from_unix_ms).transpose()?.max(evidence.until());
+    let class = Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?;
+    // A sweeper of the version before, which knows these two, writes newer evidence and leaves the column alone.
+    let written = evidence.until().filter(|_| matches!(class, Class::IdleNode | Class::QuietInstance));
+    let until = row.confirmed_until_unix_ms.map(from_unix_ms).transpose()?.max(written);
     Ok(Finding {
-        class: Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?,
+        class,
         resource: row.resource.parse().map_err(|error: NotAKey| unreadable(error.to_string()))?,
         status: match row.closed_unix_ms {
             None => Status::Open,

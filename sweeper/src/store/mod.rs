@@ -31,6 +31,7 @@ mod settings;
 pub(crate) mod sweeps;
 mod unit_prices;
 mod usage;
+mod weeks;
 
 pub use commit::{Delivered, Delivery, Stored};
 pub use error::StoreError;

@@ -15,7 +15,7 @@ use super::{
     given::Column,
     to_unix_ms,
 };
-use crate::rollup::{Period, Rollup, Tier};
+use crate::rollup::{Activity, Period, Rollup, Tier};
 use heartbeat::NodeId;
 use heartbeats::{Found, Place, add_earlier, ended_within, fitting, messages, of_places, read_together};
 use jiff::{SignedDuration, Timestamp};
@@ -111,6 +111,27 @@ impl Store {
         let unpacked = found.into_iter().map(|(start_unix_ms, packed)| {
             let damaged = |error| corrupt(format!("the rollup of {node_id} from {start_unix_ms}"), error);
             Ok((from_unix_ms(start_unix_ms)?, unpack(&packed).map_err(damaged)?))
+        });
+        unpacked.collect()
+    }
+
+    /// What a node as a whole did in each hour that begins from `from` on and before `to`, by its begin; its workloads are not read.
+    ///
+    /// # Errors
+    /// If the database does not answer or a stored rollup is damaged.
+    pub async fn node_hours(
+        &self,
+        node_id: &NodeId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<(Timestamp, Activity)>, StoreError> {
+        let asked = (node_id.to_string(), to_unix_ms(from), to_unix_ms(to));
+        let transaction = self.connection.begin().await.doing("begin to read rollups")?;
+        let found = read(&transaction, Tier::Hour, asked).await?;
+        let unpacked = found.into_iter().map(|(start_unix_ms, packed)| {
+            let damaged = |error| corrupt(format!("the rollup of {node_id} from {start_unix_ms}"), error);
+            let NodeAlone { node } = unpack(&packed).map_err(damaged)?;
+            Ok((from_unix_ms(start_unix_ms)?, node))
         });
         unpacked.collect()
     }
@@ -249,7 +270,13 @@ fn pack(rollup: &Rollup) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(&serde_json::to_vec(rollup)?, COMPRESSION_LEVEL)
 }
 
-fn unpack(packed: &[u8]) -> std::io::Result<Rollup> {
+/// A rollup without its workloads, runs, tasks and tools.
+#[derive(serde::Deserialize)]
+struct NodeAlone {
+    node: Activity,
+}
+
+fn unpack<T: serde::de::DeserializeOwned>(packed: &[u8]) -> std::io::Result<T> {
     let told = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
     let bytes = told.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_ROLLUP_BYTES);
     let text = zstd::bulk::decompress(packed, bytes.min(MAX_ROLLUP_BYTES))?;

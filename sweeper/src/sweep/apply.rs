@@ -224,6 +224,13 @@ const LEFT: &str = "no plan deletes or releases anything yet: what is on a volum
 /// Why no plan is made of a machine whose GPUs alone are idle.
 const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
 
+/// Why no plan is made of a machine that is barely used.
+const BARELY: &str = "something outside will wake it, so nobody stops it: move what waits to a smaller machine, or onto one that others use, or start it by a schedule";
+
+/// Why no plan is made of a machine that rests in the same hours of each week.
+const HOURS: &str =
+    "no plan makes a schedule yet: stop it in these hours by one of your own, once you know that nobody needs it then";
+
 /// Why no plan is made of a machine whose agent is silent.
 const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
 
@@ -267,6 +274,8 @@ fn decide(
             Class::UnregisteredWorker => Planning::Never(BATCH),
             Class::SilentAgent => Planning::Never(SILENT),
             Class::IdleGpu => Planning::Never(UNUSED),
+            Class::BarelyUsed => Planning::Never(BARELY),
+            Class::QuietHours => Planning::Never(HOURS),
             _ => Planning::Never(WEAK),
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {

@@ -71,6 +71,7 @@ impl<'a> Bills<'a> {
         let monthly = match self.left.get(id) {
             Some(Billed::Volume(volume)) => self.volume(volume),
             Some(Billed::Address(address)) => self.idle_address(address),
+            Some(Billed::Snapshot(snapshot)) => return self.shared(snapshot),
             Some(Billed::Instance(instance)) => self.stopped(instance),
             None => Err(Unpriced::NotListed(id.kind.names().1)),
         };
@@ -114,6 +115,16 @@ impl<'a> Bills<'a> {
     /// The most that a snapshot may cost.
     pub(super) fn snapshot_at_most(&self, snapshot: &Snapshot) -> Monthly {
         self.month(&[pricing::snapshot_at_most(snapshot)?])
+    }
+
+    /// What a snapshot costs nobody is told: blocks that it shares with others of its volume are billed once.
+    fn shared(&self, snapshot: &Snapshot) -> Cost {
+        let most = self.snapshot_at_most(snapshot);
+        let most = most.map_or_else(
+            |why| format!("the most it may be is not known: {why}"),
+            |(usd, _)| format!("at most {} a month", usd.in_cents()),
+        );
+        Cost::Unknown { why: format!("blocks that it shares with other snapshots are billed once; {most}") }
     }
 
     /// All parts or none; as of the oldest of their prices.

@@ -4,7 +4,7 @@ use super::{Context, SweepError, bills::Bills};
 use crate::{
     detectors::FoundOn,
     findings::Finding,
-    inventory::{Address, InstanceState, Inventory, UsedBy, Volume},
+    inventory::{Address, InstanceState, Inventory, Snapshot, UsedBy, Volume},
     snapshot::{Billed, Leftover, LeftoverPolicy, leftovers},
 };
 use jiff::Timestamp;
@@ -26,9 +26,11 @@ pub(super) async fn read(
     let mut since = HashMap::new();
     let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let of_address = |record: &str| kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
+    let of_snapshot = |record: &str| kept::<Snapshot>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
     since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
     since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), of_address).await?);
+    since.extend(store.lasting_since(ResourceKind::Snapshot.into(), &of(ResourceKind::Snapshot), of_snapshot).await?);
     since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
     let named =
         open.iter().filter(|finding| finding.class.found_on() == FoundOn::Leftover).map(|finding| &finding.resource);
@@ -36,6 +38,7 @@ pub(super) async fn read(
     let policy = LeftoverPolicy {
         unused_after_s: verdict.leftover_after.as_secs(),
         stopped_after_s: verdict.stopped_after.as_secs(),
+        snapshot_after_s: verdict.snapshot_after.as_secs(),
     };
     let mut left = leftovers(inventory, named, |key: &ResourceKey| since.get(key).copied(), now, policy);
     for leftover in &mut left {

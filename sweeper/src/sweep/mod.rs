@@ -9,6 +9,7 @@ mod apply;
 mod batch;
 mod bills;
 mod discover;
+mod hours;
 mod lease;
 mod leftovers;
 mod overview;
@@ -23,6 +24,7 @@ mod status;
 mod timetable;
 mod work;
 
+pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, WhyNot};
 pub use protection::PROTECTION_KEPT;
@@ -170,6 +172,8 @@ async fn read_and_judge(
     for machine in &mut machines {
         complete(machine, config, &inventory, &workers);
     }
+    hours::read(context, &mut machines, &open, now).await?;
+    hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
     let known = Known::of(&inventory);
@@ -215,7 +219,15 @@ async fn judge_all(
                 None => judge_window(store, subject.node.as_ref(), &state_policy, config.verdict.lookback, now).await?,
             };
             let presence = presence(config, &subject);
-            let inputs = MachineInputs { presence, case, metrics: None, worker: None, failed: Vec::new() };
+            let inputs = MachineInputs {
+                presence,
+                case,
+                metrics: None,
+                hours: None,
+                week: None,
+                worker: None,
+                failed: Vec::new(),
+            };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
             let provider = ProviderFacts::default();
             Ok::<_, SweepError>(Machine { subject, inputs, judgement, cost, provider })

@@ -233,11 +233,20 @@ impl Scope {
                 gone_after_s: 7 * 86_400,
                 silent_after_s: 3_600,
             };
-            let inputs = MachineInputs { presence, case, metrics: None, worker: None, failed: Vec::new() };
+            let inputs = MachineInputs {
+                presence,
+                case,
+                metrics: None,
+                hours: None,
+                week: None,
+                worker: None,
+                failed: Vec::new(),
+            };
             Machine { subject, inputs, judgement, cost: unknown(), provider: ProviderFacts::default() }
         };
         let machines = join(&self.inventory, self.nodes.clone(), []).into_iter().map(machine).collect();
-        let policy = LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400 };
+        let policy =
+            LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400, snapshot_after_s: 30 * 86_400 };
         let left = leftovers(&self.inventory, [], |_: &ResourceKey| Some(self.since), now, policy);
         let known = Known::of(&self.inventory);
         let batch = batch_resources(&self.inventory, &known, [], &BatchHistory::default(), now, POLICY);

@@ -1,7 +1,7 @@
 """moto's volumes, addresses, snapshots and Auto Scaling groups, made to page and to belong to somebody as AWS's do.
 
 Importing this module mends moto for the whole process:
-  - DescribeVolumes and DescribeSnapshots page, at most 1,000 at a time (moto: everything in one answer);
+  - DescribeVolumes, DescribeSnapshots and DescribeImages page, at most 1,000 at a time (moto: everything in one answer);
   - DescribeSnapshots with OwnerIds lists the snapshots of those owners (moto: everybody's);
   - DescribeAutoScalingGroups pages as small as the scenario asks for (moto: 50 or what the client asks for);
   - volumes and addresses may be managed by a service, attached and tied to what the scenario says.
@@ -14,6 +14,7 @@ from moto.core.responses import ActionResult
 from moto.ec2 import ec2_backends
 from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
+from moto.ec2.responses.amis import AmisResponse
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
 from ec2 import PAGING, time_of
@@ -44,6 +45,16 @@ def describe_snapshots(self):
     return ActionResult({"Snapshots": part, "NextToken": token})
 
 
+def describe_images(self):
+    found = self.ec2_backend.describe_images(
+        ami_ids=self._get_param("ImageIds", []),
+        filters=self._filters_from_querystring(),
+        owners=self._get_param("Owners", []),
+    )
+    part, token = page(found, int(self._get_param("MaxResults", 1000)), self._get_param("NextToken"))
+    return ActionResult({"Images": part, "NextToken": token})
+
+
 def describe_auto_scaling_groups(self):
     names, filters = self._get_param("AutoScalingGroupNames", []), self._get_param("Filters", [])
     found = self.autoscaling_backend.describe_auto_scaling_groups(names, filters=filters)
@@ -67,6 +78,7 @@ def attachments(self):
 
 ElasticBlockStore.describe_volumes = describe_volumes
 ElasticBlockStore.describe_snapshots = describe_snapshots
+AmisResponse.describe_images = describe_images
 AutoScalingResponse.describe_auto_scaling_groups = describe_auto_scaling_groups
 Volume.attachments = property(attachments)
 Volume.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
@@ -117,8 +129,8 @@ def addresses(region, wanted):
 
 
 def snapshots(region, wanted):
-    """Makes snapshots; an entry has `volume` (an id), and may have `description`, `started_at`, `state`, `tier`, `tags`
-    and `owner` (an account's number, else the one account)."""
+    """Makes snapshots; an entry has `volume` (an id), and may have `description`, `started_at`, `state`, `tier`, `tags`,
+    `owner` (an account's number, else the one account) and `image` (the name of one that is made of it)."""
     backend, ids = ec2_backends[ACCOUNT][region], []
     for entry in wanted:
         snapshot = backend.create_snapshot(entry["volume"], entry.get("description"), owner_id=entry.get("owner"))
@@ -127,6 +139,10 @@ def snapshots(region, wanted):
         snapshot.storage_tier = entry.get("tier", "standard")
         if "started_at" in entry:
             snapshot.start_time = time_of(entry["started_at"])
+        if "image" in entry:
+            image = backend.register_image(entry["image"])
+            backend.snapshots.pop(image.ebs_snapshot.id)
+            image.ebs_snapshot, image.root_device_type = snapshot, "ebs"
         ids.append(snapshot.id)
     return ids
 

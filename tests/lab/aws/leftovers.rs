@@ -78,6 +78,9 @@ pub struct Snapshot {
     /// Another account than the one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// The name of an image of the account's that is made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }

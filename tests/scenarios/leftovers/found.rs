@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use lab::{
-    aws::{Address, Fault, Instance, Moto, Volume},
+    aws::{Address, Fault, Instance, Moto, Snapshot, Volume},
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
@@ -37,6 +37,18 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
     };
     let volumes = [volume("scratch"), volume("reads"), Volume { state: Some("error".into()), ..volume("broken") }];
     let volumes = moto.volumes(REGION, &volumes).await;
+    // A copy of a volume that is deleted at once, one of a volume that stays, one of which an image is made, and one that is young.
+    let old: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+    let gone = moto.volumes(REGION, &[Volume::default()]).await.remove(0);
+    let copy = |volume: &String, started_at| Snapshot { volume: volume.clone(), started_at, ..Snapshot::default() };
+    let copies = [
+        Snapshot { tags: tags("before the move"), ..copy(&gone, Some(old)) },
+        copy(&volumes[0], Some(old)),
+        Snapshot { image: Some("base".into()), ..copy(&gone, Some(old)) },
+        copy(&gone, None),
+    ];
+    let copies = moto.snapshots(REGION, &copies).await;
+    moto.query("ec2", REGION, &[("Action", "DeleteVolume"), ("VolumeId", &gone)]).await;
     let addresses = [Address::default(), Address { service_managed: Some("alb".into()), ..Address::default() }];
     let addresses = moto.addresses(REGION, &addresses).await;
     let seconds = LEFT_AFTER.as_secs();
@@ -55,9 +67,10 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
     let (_, report) = sweeper.sweep().await;
     let found = by_resource(&report);
     let key = |id: &str| format!("aws:{}:{REGION}:{id}", lab::aws::ACCOUNT);
-    let [scratch, reads, address, off] = [&volumes[0], &volumes[1], &addresses[0], stopped].map(|id| key(id));
+    let [scratch, reads, address, off, orphan] =
+        [&volumes[0], &volumes[1], &addresses[0], stopped, &copies[0]].map(|id| key(id));
     assert_eq!(found.keys().collect::<Vec<_>>(), {
-        let mut expected = vec![&scratch, &reads, &address, &off];
+        let mut expected = vec![&scratch, &reads, &address, &off, &orphan];
         expected.sort();
         expected
     });
@@ -71,6 +84,13 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
     let other = &found[&address];
     assert_eq!([&other["class"], &other["cost_micro_usd_per_hour"]], [&json!("unused_address"), &json!(5_000)]);
     assert_eq!(found[&off]["class"], "stopped_instance", "{:#}", found[&off]);
+    let copy = &found[&orphan];
+    let described = format!("copy of {gone}, 8 GiB");
+    assert_eq!([&copy["class"], &copy["described"]], [&json!("orphaned_snapshot"), &json!(described)]);
+    assert_eq!(copy["cost_micro_usd_per_hour"], Value::Null);
+    // 8 GiB at $0.05 a month.
+    let why = copy["cost_unknown_because"].as_str().unwrap_or_default();
+    assert!(why.ends_with("billed once; at most $0.40 a month"), "{copy:#}");
     let since = |finding: &Value| finding["since"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let first = since(one);
     assert!(
@@ -89,21 +109,28 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
         code: Some("UnauthorizedOperation".into()),
         ..Fault::default()
     };
+    let no_images = Fault { action: Some("DescribeImages".into()), ..denied.clone() };
     moto.fail(&[denied]).await;
     let until = by_resource(&report)[&scratch]["confirmed_until"].clone();
     let (code, report) = sweeper.sweep().await;
     let kept = by_resource(&report);
-    assert_eq!((code, kept.len()), (3, 4), "{report:#}");
+    assert_eq!((code, kept.len()), (3, 5), "{report:#}");
     assert_eq!(
         (&kept[&scratch]["confirmed_until"], since(&kept[&scratch])),
         (&until, first),
         "its cost runs on no further"
     );
     assert!(kept[&address]["confirmed_until"].as_str() > until.as_str(), "addresses were listed");
+    assert_eq!(kept[&orphan]["confirmed_until"], until, "its volume may be there");
+    moto.fail(&[no_images]).await;
+    let (code, report) = sweeper.sweep().await;
+    let kept = by_resource(&report);
+    assert_eq!((code, &kept[&orphan]["confirmed_until"]), (3, &until), "an image may be made of it");
+    assert!(kept[&scratch]["confirmed_until"].as_str() > until.as_str(), "volumes were listed");
     moto.fail(&[]).await;
 
     let (_, report) = sweeper.sweep().await;
-    assert_eq!((report["opened"].as_array().unwrap().len(), by_resource(&report).len()), (0, 4), "each is found once");
+    assert_eq!((report["opened"].as_array().unwrap().len(), by_resource(&report).len()), (0, 5), "each is found once");
     let id = one["id"].as_str().unwrap();
     let text = String::from_utf8(sweeper.run(&["explain", id]).await.stdout).unwrap();
     for part in [
@@ -127,6 +154,7 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
     moto.query("ec2", REGION, &[("Action", "DeleteVolume"), ("VolumeId", &volumes[1])]).await;
     moto.query("ec2", REGION, &[("Action", "ReleaseAddress"), ("AllocationId", &addresses[0])]).await;
     moto.query("ec2", REGION, &[("Action", "StartInstances"), ("InstanceId.1", stopped)]).await;
+    moto.query("ec2", REGION, &[("Action", "DeleteSnapshot"), ("SnapshotId", &copies[0])]).await;
     let (_, report) = sweeper.sweep().await;
     assert_eq!(report["findings"], json!([]), "{report:#}");
     let closed = sweeper.json(&["findings", "--closed"]).await;
@@ -139,7 +167,10 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
     let attached = format!("it is attached to {machine}");
     let gone = "the provider lists it no more";
     let runs = "the instance is running";
-    assert_eq!(because, [(&*scratch, &*attached), (&*reads, gone), (&*address, gone), (&*off, runs)].into());
+    assert_eq!(
+        because,
+        [(&*scratch, &*attached), (&*reads, gone), (&*address, gone), (&*off, runs), (&*orphan, gone)].into()
+    );
     let (decisions, plans) = sweeper.replays().await;
-    assert!(decisions >= 8 && plans == 0, "{decisions}");
+    assert!(decisions >= 10 && plans == 0, "{decisions}");
 }

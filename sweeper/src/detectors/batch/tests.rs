@@ -210,7 +210,7 @@ fn machine(worker: Option<Worker>) -> MachineInputs {
         silent_after_s: 3_600,
     };
     let case = Case::new(NOW.as_millisecond(), Policy::default(), Vec::new());
-    MachineInputs { presence, case, metrics: None, worker, failed: Vec::new() }
+    MachineInputs { presence, case, metrics: None, hours: None, week: None, worker, failed: Vec::new() }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{collections::HashSet, hash::Hash};
 
 use futures::{StreamExt, stream};
 
-use super::{Accounts, Options, Session, jobs, parse, place::Place, scaling, storage, types};
+use super::{Accounts, Options, Session, images, jobs, parse, place::Place, scaling, storage, types};
 use crate::inventory::{
     Failure, FailureKind, Instance, Inventory, Kind, Listing, Outcome, Progress, Scope,
     reader::{Api, Refused},
@@ -63,6 +63,7 @@ pub async fn read(accounts: &Accounts, scope: &Scope, progress: &dyn Progress) -
     inventory.listings = outcomes.map(|(kind, outcome)| Listing::of(scope, kind, outcome)).into();
     inventory.absorb(jobs);
     types::add(&list, &mut inventory).await;
+    images::add(&list, &mut inventory).await;
     scaling::name_members(&mut inventory.instances, &inventory.autoscaling_groups);
     progress.scope_done(scope);
     inventory

@@ -4,9 +4,9 @@
 //! Needs `sts:GetCallerIdentity` (always granted), `sts:AssumeRole` for other accounts, and in each account `ec2:DescribeRegions`
 //! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
 //! `ec2:DescribeInstanceAttribute` (of idle machines), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
-//! `ec2:DescribeSnapshots`, `autoscaling:DescribeAutoScalingGroups`, `batch:DescribeComputeEnvironments`, `batch:DescribeJobQueues`,
+//! `ec2:DescribeSnapshots`, `ec2:DescribeImages`, `autoscaling:DescribeAutoScalingGroups`, `batch:DescribeComputeEnvironments`, `batch:DescribeJobQueues`,
 //! `batch:ListJobs`, `batch:DescribeJobs`, `ecs:ListClusters`, `ecs:ListContainerInstances`, `ecs:DescribeContainerInstances` and
-//! `ecs:DescribeTasks`; what is not allowed is a kind that is not known, and leaves all alone that does not rest on it. One call per 1,000 instances, volumes or snapshots, per 100 groups, and one for all addresses of a
+//! `ecs:DescribeTasks`; what is not allowed is a kind that is not known, and leaves all alone that does not rest on it. One call per 1,000 instances, volumes, snapshots or images, per 100 groups, and one for all addresses of a
 //! region; 50,000 instances in one region are 50 calls one after the other, since a page's token comes with the page before
 //! it. Accounts and regions are read side by side, and so are the kinds of one.
 
@@ -17,6 +17,7 @@ mod collect;
 mod credentials;
 mod ecs;
 pub(crate) mod failure;
+mod images;
 mod jobs;
 mod metrics;
 mod options;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::inventory::sample;
 use model::{UnitPrice, Usd};
 use std::collections::BTreeMap;
 
@@ -114,17 +115,10 @@ fn an_address_of_amazons_has_a_price_and_one_of_the_customers_own_has_none() {
 #[test]
 fn of_a_snapshot_only_the_most_is_known() {
     let of = |tier: Option<&str>, gib: Option<u32>, bytes: Option<u64>| Snapshot {
-        id: "aws:123456789012:us-west-2:snap-1".parse().expect("a key"),
-        volume_id: None,
         volume_size_gib: gib,
         full_size_bytes: bytes,
-        state: None,
-        started_at: None,
         storage_tier: tier.map(Into::into),
-        description: None,
-        instance_id: None,
-        on_outpost: false,
-        tags: BTreeMap::new(),
+        ..sample::snapshot()
     };
     let most = |of: Snapshot| snapshot_at_most(&of).map(|part| (part.key.usage, part.quantity));
     let full = most(of(Some("standard"), Some(500), Some((3 << 20) + 1)));

@@ -87,6 +87,8 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
             presence: presence(&Config::default(), &subject),
             case: Case::new(0, Policy::default(), Vec::new()),
             metrics: None,
+            hours: None,
+            week: None,
             worker: None,
             failed: Vec::new(),
         },

@@ -51,6 +51,7 @@ pub(in super::super) fn snapshot(scope: &Scope, record: &types::Snapshot) -> Res
         started_at: record.start_time().and_then(timestamp),
         storage_tier: said(record.storage_tier().map(types::StorageTier::as_str)).map(|word| word.as_str().into()),
         description: said(record.description()),
+        needed_by: None,
         instance_id: machine(record.description(), &tags),
         on_outpost: record.outpost_arn().is_some(),
         tags,

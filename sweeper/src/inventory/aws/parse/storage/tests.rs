@@ -134,6 +134,7 @@ fn a_full_snapshot_keeps_every_fact() {
             started_at: Timestamp::from_second(3_000).ok(),
             storage_tier: Some(StorageTier::Archive),
             description: Some("Created by CreateImage(i-0123456789abcdef0) for ami-1".into()),
+            needed_by: None,
             instance_id: Some("i-0123456789abcdef0".into()),
             on_outpost: false,
             tags: BTreeMap::new(),
