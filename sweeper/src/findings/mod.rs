@@ -111,7 +111,7 @@ pub enum Evidence {
     /// On a machine.
     Machine(Box<MachineEvidence>),
     /// On what nobody uses.
-    Leftover(LeftoverEvidence),
+    Leftover(Box<LeftoverEvidence>),
     /// On what is AWS Batch's.
     Batch(Box<BatchEvidence>),
     /// On work that should finish.

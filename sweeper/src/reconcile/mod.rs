@@ -128,9 +128,10 @@ impl Decided<'_> {
                 hours: machine.inputs.hours,
                 week: machine.inputs.week.clone(),
             })),
-            On::Leftover(leftover) => {
-                Evidence::Leftover(LeftoverEvidence { thing: leftover.thing.clone(), listed: leftover.inputs.clone() })
-            }
+            On::Leftover(leftover) => Evidence::Leftover(Box::new(LeftoverEvidence {
+                thing: leftover.thing.clone(),
+                listed: leftover.inputs.clone(),
+            })),
             On::Batch(resource) => Evidence::Batch(Box::new(BatchEvidence {
                 thing: resource.thing.clone(),
                 batch: resource.inputs.clone(),

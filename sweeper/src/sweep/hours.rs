@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn full_hours_are_those_that_ended_a_quarter_of_an_hour_ago() {
         let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
-        let of = |now, hours| last_hours(at(now), hours).map(|(from, until)| (from, until));
+        let of = |now, hours| last_hours(at(now), hours);
         assert_eq!(of(600, 2), Some((at(420), at(540))));
         assert_eq!(of(614, 2), Some((at(420), at(540))));
         assert_eq!(of(615, 2), Some((at(480), at(600))));
