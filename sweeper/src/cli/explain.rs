@@ -132,6 +132,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::StoppedInstance => "has been stopped for",
         Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
+        Class::IdleWorker => "has been idle, and not ended by AWS Batch, for",
         Class::BlockedQueue => "has been blocked for",
         Class::HeldCapacity => "has kept machines ready for no job for",
         Class::LostJob => "has been without its containers for",

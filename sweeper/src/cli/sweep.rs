@@ -189,7 +189,7 @@ fn heading_of(finding: &FindingLine) -> Option<&'static str> {
         Some(Class::IdleGpu) => Some(NO_GPU),
         Some(Class::BarelyUsed) => Some(BARELY),
         Some(Class::QuietHours) => Some(HOURS),
-        Some(Class::UnregisteredWorker) => Some(BATCH),
+        Some(Class::UnregisteredWorker | Class::IdleWorker) => Some(BATCH),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
             FoundOn::Leftover => Some(LEFT),

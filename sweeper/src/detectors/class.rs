@@ -28,6 +28,8 @@ pub enum Class {
     SilentAgent,
     /// A machine that AWS Batch started and that never joined its cluster.
     UnregisteredWorker,
+    /// An idle machine that AWS Batch should have ended.
+    IdleWorker,
     /// A queue of AWS Batch whose first job cannot be placed.
     BlockedQueue,
     /// A compute environment that keeps machines ready for queues without a job.
@@ -46,7 +48,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -58,6 +60,7 @@ impl Class {
         Self::StoppedInstance,
         Self::SilentAgent,
         Self::UnregisteredWorker,
+        Self::IdleWorker,
         Self::BlockedQueue,
         Self::HeldCapacity,
         Self::LostJob,
@@ -95,7 +98,8 @@ impl Class {
             | Self::BarelyUsed
             | Self::QuietHours
             | Self::SilentAgent
-            | Self::UnregisteredWorker => FoundOn::Machine,
+            | Self::UnregisteredWorker
+            | Self::IdleWorker => FoundOn::Machine,
             Self::UnattachedVolume | Self::UnusedAddress | Self::OrphanedSnapshot | Self::StoppedInstance => {
                 FoundOn::Leftover
             }
@@ -121,6 +125,7 @@ impl Class {
             Self::StoppedInstance => "stopped_instance",
             Self::SilentAgent => "silent_agent",
             Self::UnregisteredWorker => "unregistered_worker",
+            Self::IdleWorker => "idle_worker",
             Self::BlockedQueue => "blocked_queue",
             Self::HeldCapacity => "held_capacity",
             Self::LostJob => "lost_job",

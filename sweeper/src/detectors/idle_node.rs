@@ -1,5 +1,5 @@
 //! An idle node: if and only if the verdict on the node is `idle`, and the provider, where one's inventory covers it, says that the instance is
-//! running.
+//! running, and AWS Batch does not end it by itself (an [idle worker](super::idle_worker) is one that it should have ended).
 //!
 //! Work that the node's agent saw refutes it, whatever else is known. Instances without an agent are no idle nodes: they are blind spots of the
 //! sweep's report, and may be quiet instances.
@@ -13,9 +13,18 @@ use jiff::Timestamp;
 use model::Verdict;
 
 pub(super) const DETECTOR: Detector =
-    Detector { class: Class::IdleNode, version: 1, rests_on: &[SnapshotPart::Inventory], answer: Of::Machine(answer) };
+    Detector { class: Class::IdleNode, version: 2, rests_on: &[SnapshotPart::Inventory], answer: Of::Machine(answer) };
 
 fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
+    let is_batchs = inputs.worker.is_some_and(|worker| worker.kept_for_s.is_some());
+    match of_verdict(inputs, judgement) {
+        Answer::Confirmed { .. } if is_batchs => Answer::NotKnown,
+        answer => answer,
+    }
+}
+
+/// What the verdict alone says.
+pub(super) fn of_verdict(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
     let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
     let case = &inputs.case;
     match (judgement.verdict, &judgement.decision) {

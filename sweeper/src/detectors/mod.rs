@@ -12,6 +12,7 @@ mod failing_run;
 mod held_capacity;
 mod idle_gpu;
 mod idle_node;
+mod idle_worker;
 mod leftover;
 mod lost_job;
 mod orphaned_snapshot;
@@ -197,12 +198,13 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 18] = [
+const DETECTORS: [Detector; 19] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
     idle_node::DETECTOR,
     idle_gpu::DETECTOR,
+    idle_worker::DETECTOR,
     unregistered_worker::DETECTOR,
     silent_agent::DETECTOR,
     unattached_volume::DETECTOR,

@@ -105,12 +105,17 @@ fn verdict(finding: &Finding) -> &'static str {
 }
 
 fn state(finding: &Finding) -> &'static str {
-    match finding.class {
-        Class::IdleNode => verdict(finding),
+    if finding.class == Class::IdleNode { verdict(finding) } else { word(finding.class) }
+}
+
+/// The state that a class is about.
+fn word(class: Class) -> &'static str {
+    match class {
+        Class::IdleNode | Class::IdleWorker => "idle",
         Class::QuietInstance => "quiet",
         Class::IdleGpu => "unused GPU",
         Class::BarelyUsed => "barely used",
-        Class::QuietHours => "quiet in some hours of the week",
+        Class::QuietHours => "resting",
         Class::UnattachedVolume => "unattached",
         Class::UnusedAddress => "unused",
         Class::OrphanedSnapshot => "orphaned",
@@ -203,4 +208,20 @@ pub fn charge(charge: &Charge, price: Option<&ChargePrice>) -> String {
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    #[test]
+    fn a_message_has_words_for_every_class() {
+        for class in Class::ALL {
+            let (now, state) = (Timestamp::UNIX_EPOCH, word(class));
+            let begun = headline("align-7", state, now, now, None);
+            let over = end_headline("align-7", state, Ending::Resolved, now, now, None);
+            assert!(!begun.contains("wasteful") && !over.contains("wasteful"), "{class:?}: {begun}; {over}");
+        }
+    }
 }

@@ -16,6 +16,10 @@ impl Finding {
             Evidence::Machine(_) if self.class == Class::UnregisteredWorker => {
                 "AWS Batch started it, no cluster lists it, and so no job can be placed on it".to_owned()
             }
+            Evidence::Machine(evidence) if self.class == Class::IdleWorker => {
+                let idle = words::decision(&evidence.judgement, &evidence.case);
+                format!("its environment keeps no machine for so long without a job; {idle}")
+            }
             Evidence::Machine(evidence) if self.class == Class::SilentAgent => match &evidence.case.node {
                 Some(node) => {
                     format!("its agent has not been heard since {}", words::time(node.last_heartbeat_unix_ms))

@@ -6,7 +6,7 @@ use crate::inventory::{
 use jiff::Timestamp;
 use model::{Provider, ResourceKind};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// What is known of a machine that AWS Batch started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub struct Worker {
     pub is_registered: Option<bool>,
     /// No job has ended later; where that is longer ago than jobs are listed, the begin of that time.
     pub last_end: Timestamp,
+    /// So long its environment keeps a machine without a job, in seconds. None where that is not known, where the environment keeps some for good, and where it is longer than
+    /// heartbeats tell of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for_s: Option<u64>,
     /// A machine has so long to boot and to register, in seconds.
     pub register_after_s: u64,
 }
@@ -24,11 +28,18 @@ pub struct Worker {
 /// The workers of one scope.
 #[derive(Debug)]
 pub struct Workers<'a> {
-    registered: HashSet<&'a str>,
+    /// Its cluster, by `i-…`.
+    registered: HashMap<&'a str, &'a str>,
+    environments: &'a [ComputeEnvironment],
     are_all_listed: bool,
     last_end: Timestamp,
     register_after_s: u64,
 }
+
+/// Batch's own, where an environment names none: <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeScalingPolicy.html>.
+const SCALE_DOWN_DELAY_MINUTES: u32 = 20;
+/// Heartbeats of the last four hours tell since when a machine is idle, unless `verdict.lookback` says otherwise.
+const LONGEST_KEPT_MINUTES: u32 = 180;
 
 /// What the lists that an answer rests on are of.
 const KINDS: [ResourceKind; 4] = [
@@ -61,7 +72,8 @@ impl<'a> Workers<'a> {
         let listed_from = at.checked_sub(COMPLETED_FOR).unwrap_or(Timestamp::MIN);
         let last_end = batch_jobs.iter().filter_map(|job| job.stopped_at).max();
         Self {
-            registered: machines.iter().filter_map(|one| one.instance_id.as_deref()).collect(),
+            registered: machines.iter().filter_map(|one| Some((one.instance_id.as_deref()?, &*one.cluster))).collect(),
+            environments: batch_compute_environments,
             are_all_listed: KINDS.into_iter().all(is_complete)
                 && batch_compute_environments.iter().filter(|one| one.has_machines()).all(|one| is_listed(&one))
                 && machines.iter().all(|one| one.instance_id.is_some()),
@@ -77,12 +89,26 @@ impl<'a> Workers<'a> {
         if instance.id.provider != Provider::Aws || !instance.tags.keys().any(is_batchs) {
             return None;
         }
-        let is_registered = self.registered.contains(instance.id.id.as_str());
+        let cluster = self.registered.get(instance.id.id.as_str());
+        let is_registered = cluster.is_some();
         Some(Worker {
             launched_at: instance.launched_at,
             is_registered: if is_registered { Some(true) } else { self.are_all_listed.then_some(false) },
             last_end: self.last_end,
+            kept_for_s: cluster.and_then(|cluster| self.kept_for_s(cluster)),
             register_after_s: self.register_after_s,
         })
+    }
+
+    fn kept_for_s(&self, cluster: &str) -> Option<u64> {
+        let is_its =
+            |one: &&ComputeEnvironment| one.ecs_cluster_arn.as_deref().is_some_and(|arn| last_part(arn) == cluster);
+        let mut its = self.environments.iter().filter(is_its);
+        let (Some(environment), None) = (its.next(), its.next()) else { return None };
+        if !environment.has_machines() || environment.min_vcpus != Some(0) {
+            return None;
+        }
+        let minutes = environment.min_scale_down_delay_minutes.unwrap_or(SCALE_DOWN_DELAY_MINUTES);
+        (minutes <= LONGEST_KEPT_MINUTES).then(|| u64::from(minutes) * 60)
     }
 }

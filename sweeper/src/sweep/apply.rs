@@ -271,7 +271,7 @@ fn decide(
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
         let planning = match class {
             Class::IdleNode => Planning::After { sweeps, plan: &plan },
-            Class::UnregisteredWorker => Planning::Never(BATCH),
+            Class::UnregisteredWorker | Class::IdleWorker => Planning::Never(BATCH),
             Class::SilentAgent => Planning::Never(SILENT),
             Class::IdleGpu => Planning::Never(UNUSED),
             Class::BarelyUsed => Planning::Never(BARELY),

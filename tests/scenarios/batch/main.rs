@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod estate;
+mod idle_worker;
 mod seen;
 mod stuck;
 mod waste;

@@ -1,13 +1,13 @@
 //! Both sides of every clause of the classes on what is AWS Batch's.
 
-use super::super::{Answer, Class, FoundOn, replay};
+use super::super::{Answer, Class, FoundOn, Of, of_machine, replay};
 use crate::{
     inventory::InstanceState,
     snapshot::{
         BatchInputs, BatchPolicy, BatchState, Coverage, EnvironmentJobs, EnvironmentState, Inputs, JobState,
         MachineInputs, Presence, QueueJobs, QueueState, Siblings, SnapshotPart, TaskState, WaitingJob, Worker,
     },
-    verdict::{Case, Policy},
+    verdict::{Case, Decision, Judgement, Policy, Unknown},
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -194,6 +194,7 @@ fn worker(change: impl FnOnce(&mut Worker)) -> Option<Worker> {
         launched_at: Some(ago(1_200)),
         is_registered: Some(false),
         last_end: ago(86_400),
+        kept_for_s: None,
         register_after_s: 1_200,
     };
     change(&mut worker);
@@ -225,6 +226,39 @@ fn an_unregistered_worker_had_time_to_register_and_did_not() {
     let long_ago = |last_end| worker(|it| (it.launched_at, it.last_end) = (Some(ago(90_000)), ago(last_end)));
     assert_eq!(of(long_ago(2_000)), since(2_000), "a job may have run on it until then");
     assert_eq!(of(long_ago(1_199)), Answer::NotKnown);
+}
+
+/// A machine of an environment that keeps one for twenty minutes without a job, idle for so many seconds by its agent's word.
+fn idle_for(seconds: i64, kept_for_s: Option<u64>) -> [Answer; 2] {
+    let inputs = machine(worker(|it| (it.is_registered, it.kept_for_s) = (Some(true), kept_for_s)));
+    let (start, end) = (ago(seconds).as_millisecond(), NOW.as_millisecond());
+    let total = serde_json::from_str(&format!(r#"{{"start_unix_ms":{start},"end_unix_ms":{end},"lost_events":0}}"#));
+    let idle = Judgement {
+        verdict: model::Verdict::Idle,
+        since_unix_ms: Some(start),
+        decision: Decision::AllQuiet { observations: 1, total: total.expect("an observation") },
+    };
+    [Class::IdleWorker, Class::IdleNode].map(|class| {
+        let Of::Machine(decide) = class.detector().answer else { panic!("found on machines") };
+        of_machine(class.detector(), decide, &inputs, &idle)
+    })
+}
+
+#[test]
+fn an_idle_worker_is_one_that_batch_should_have_ended_and_no_idle_node_before() {
+    assert_eq!(idle_for(2_100, Some(1_200)), [since(2_100), Answer::NotKnown]);
+    assert_eq!(idle_for(2_099, Some(1_200)), [Answer::NotKnown, Answer::NotKnown], "Batch may be about to end it");
+    assert_eq!(idle_for(2_100, Some(1_201))[0], Answer::NotKnown);
+    assert_eq!(idle_for(9_000, None), [Answer::NotKnown, since(9_000)], "nobody ends it by itself");
+    let active = Judgement {
+        verdict: model::Verdict::Active,
+        since_unix_ms: None,
+        decision: Decision::Unknown(Unknown::NoAgent),
+    };
+    let inputs = machine(worker(|it| (it.is_registered, it.kept_for_s) = (Some(true), Some(1_200))));
+    let Of::Machine(decide) = Class::IdleWorker.detector().answer else { panic!("found on machines") };
+    let worked = of_machine(Class::IdleWorker.detector(), decide, &inputs, &active);
+    assert!(matches!(worked, Answer::Refuted { .. }), "{worked:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     inventory::Schedulers,
+    rollup::{Activity, Counter, Sum},
     snapshot::{HourOfWeek, Hours, HoursCase, HoursPolicy, ProviderFacts, Subject, Week, WeekCase},
 };
 use std::sync::Arc;
@@ -113,4 +114,105 @@ fn the_cost_of_quiet_hours_is_their_part_of_the_machines() {
     let of = |class| Detection { class, on: On::Machine(&machine), answer: Answer::NotKnown }.cost();
     assert_eq!(of(Class::QuietHours), Cost::Known { per_hour: HourlyRate::from_micros(480_000), as_of: None });
     assert_eq!(of(Class::BarelyUsed), machine.cost);
+}
+
+const COUNTERS: [Counter; 6] = [
+    Counter::Cpu,
+    Counter::DiskRead,
+    Counter::DiskWritten,
+    Counter::NetworkReceived,
+    Counter::NetworkSent,
+    Counter::GpuBusy,
+];
+
+prop_compose! {
+    /// An hour of which each signal was measured for some of the time, if at all, and was near the threshold.
+    fn any_hour()(
+        sums in prop::collection::vec(
+            prop::option::weighted(0.9, (0_u64..800_000, prop_oneof![3 => Just(3_600_000_u64), 1 => 0_u64..4_000_000])),
+            COUNTERS.len(),
+        ),
+    ) -> Activity {
+        let measured = COUNTERS.into_iter().zip(sums).filter_map(|(counter, sum)| Some((counter, sum?)));
+        let sums = measured.map(|(counter, (amount, ms))| (counter, Sum(amount, ms))).collect();
+        Activity { sums, ..Activity::default() }
+    }
+}
+
+/// What is said of a machine that waits, and was there for these hours.
+fn is_barely_used(hours: &[Activity], reads_gpus: bool) -> bool {
+    let seconds = 3_600 * u64::try_from(hours.len()).expect("few");
+    let policy = HoursPolicy { after_s: seconds, cpu_ns_per_s: 100, bytes_per_s: 100, gpu_ns_per_s: 100 };
+    let case = HoursCase { hours: Hours::of(at(-86_400), at(0), reads_gpus, hours), policy };
+    let inputs = MachineInputs { hours: Some(case), ..running() };
+    let waits = Judgement { verdict: Verdict::Waiting, ..blind() };
+    matches!(answer(Class::BarelyUsed, &inputs, &waits), Answer::Confirmed { .. })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// The oracle is the class's own sentence: each signal was measured for nine tenths of each hour, and none was above its threshold in any.
+    #[test]
+    fn barely_used_is_what_was_measured_in_every_hour_and_low_in_all_of_them(
+        hours in prop::collection::vec(any_hour(), 1..6),
+        reads_gpus: bool,
+    ) {
+        let per_s = |hour: &Activity, counter| hour.sum(counter).map_or(0.0, |Sum(amount, ms)| {
+            let seconds = if ms < 3_240_000 { 3_600.0 } else { ms as f64 / 1_000.0 };
+            // Whole units a second are compared.
+            (amount as f64 / seconds).floor()
+        });
+        let expected = hours.iter().all(|hour| {
+            let needed = &COUNTERS[..if reads_gpus { 6 } else { 5 }];
+            let measured = |counter: &Counter| hour.sum(*counter).is_some_and(|Sum(_, ms)| ms >= 3_240_000);
+            let disk = per_s(hour, Counter::DiskRead) + per_s(hour, Counter::DiskWritten);
+            let network = per_s(hour, Counter::NetworkReceived) + per_s(hour, Counter::NetworkSent);
+            let low = [per_s(hour, Counter::Cpu), disk, network, per_s(hour, Counter::GpuBusy)].iter().all(|rate| *rate <= 100.0);
+            needed.iter().all(measured) && low
+        });
+        prop_assert_eq!(is_barely_used(&hours, reads_gpus), expected);
+    }
+
+    /// More work never makes a machine barely used, and neither does an hour or a signal that was not seen.
+    #[test]
+    fn neither_more_work_nor_less_evidence_makes_a_machine_barely_used(
+        hours in prop::collection::vec(any_hour(), 1..6),
+        at in 0_usize..6,
+        counter in prop::sample::select(COUNTERS.to_vec()),
+        more in 0_u64..1_000_000,
+    ) {
+        let was = is_barely_used(&hours, true);
+        let at = at % hours.len();
+        let mut busier = hours.clone();
+        busier[at].sums.entry(counter).and_modify(|sum| sum.0 += more);
+        prop_assert!(was || !is_barely_used(&busier, true));
+        let mut unseen = hours.clone();
+        unseen[at].sums.remove(&counter);
+        prop_assert!(was || !is_barely_used(&unseen, true) || hours[at].sum(counter).is_none());
+        prop_assert!(!is_barely_used(&unseen, true), "every signal is needed");
+    }
+
+    /// More work never makes more hours quiet.
+    #[test]
+    fn more_work_never_makes_more_hours_of_the_week_quiet(
+        busy in prop::collection::vec(any::<bool>(), 28),
+        also in 0_usize..672,
+    ) {
+        let policy = HoursPolicy { after_s: 3_600, cpu_ns_per_s: 100, bytes_per_s: 100, gpu_ns_per_s: 100 };
+        let of = |is_busy: &dyn Fn(usize) -> bool| {
+            let hours: Vec<_> = (0..672).map(|hour| {
+                let cpu = if is_busy(hour) { 400_000 } else { 0 };
+                let sums = COUNTERS.into_iter().map(|counter| {
+                    (counter, Sum(if counter == Counter::Cpu { cpu } else { 0 }, 3_600_000))
+                });
+                (at(i64::try_from(hour).expect("few") * 3_600), Activity { sums: sums.collect(), ..Activity::default() })
+            }).collect();
+            Week::of((at(0), at(0)), policy, true, hours.iter().map(|(begin, hour)| (*begin, hour))).quiet_hours()
+        };
+        // In stretches of a day each.
+        let before = of(&|hour| busy[hour / 24]);
+        let after = of(&|hour| busy[hour / 24] || hour == also);
+        prop_assert!(after <= before, "{} {}", before, after);
+    }
 }

@@ -1,0 +1,113 @@
+//! A machine that AWS Batch started, that does nothing, and that Batch should have ended is found once, with its cost, until it works; another one that its environment keeps for
+//! longer is left alone.
+
+use heartbeat::wire;
+use jiff::{SignedDuration, Timestamp};
+use lab::{
+    aws::{ACCOUNT, Instance, Moto},
+    sample,
+    sweeper::Sweeper,
+};
+use serde_json::{Value, json};
+use sweeper::store::Store;
+
+use super::{
+    REGION,
+    estate::{environment, queue, registered},
+};
+
+lab::on_both_databases! {
+    a_worker_that_batch_should_have_ended_is_found_until_it_works,
+}
+
+/// Half-minutes of heartbeats: an hour.
+const BEATS: u64 = 120;
+
+/// A heartbeat of a machine on which nothing happened, up to one program at the end.
+fn beat(sequence: u64, end: Timestamp, cpu_ns: u64) -> wire::Heartbeat {
+    let zero = Some(0);
+    let mut beat = sample::heartbeat(sequence, end);
+    let interval = beat.interval.as_mut().unwrap();
+    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    beat.counters = Some(wire::HostCounters {
+        cpu_busy_ns: Some(cpu_ns),
+        disk_read_bytes: zero,
+        disk_written_bytes: zero,
+        network_received_bytes: zero,
+        network_sent_bytes: zero,
+        oom_kills: zero,
+        ..wire::HostCounters::default()
+    });
+    let row = &mut beat.workloads[0];
+    (row.cpu_ns, row.disk_read_bytes, row.disk_written_bytes) = (Some(cpu_ns), zero, zero);
+    (row.forks, row.execs, row.exits, row.oom_kills) = (zero, zero, zero, zero);
+    beat.workloads.push(sample::kernel());
+    beat
+}
+
+fn found(report: &Value) -> Vec<(&str, &str)> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.map(|one| (one["class"].as_str().unwrap(), one["resource"].as_str().unwrap())).collect()
+}
+
+async fn a_worker_that_batch_should_have_ended_is_found_until_it_works(url: String) {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(&folder.path().join("aws")).await;
+    let worker = || Instance {
+        launched_at: Some(Timestamp::now() - SignedDuration::from_hours(24)),
+        tags: [("AWSBatchServiceTag".to_owned(), "batch".to_owned())].into(),
+        ..Instance::named("m5.large", "")
+    };
+    let machines = moto.run(REGION, &[worker(), worker()]).await;
+    let mut slow = environment("long", "MANAGED", "ECS", "EC2");
+    slow["computeResources"]["scalingPolicy"]["minScaleDownDelayMinutes"] = 60.into();
+    let estate = json!({
+        "environments": [environment("busy", "MANAGED", "ECS", "EC2"), slow],
+        "queues": [queue("busy", "busy"), queue("long", "long")],
+        "jobs": [],
+        "container_instances": [registered("busy", "m1", &machines[0]), registered("long", "m2", &machines[1])],
+    });
+    moto.batch(REGION, estate).await;
+    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n");
+    let environment_of_moto = moto.environment();
+    let environment_of_moto: Vec<_> =
+        environment_of_moto.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &environment_of_moto);
+    sweeper.sweep().await;
+    let store = Store::connect(&url).await.unwrap();
+    let keys = [0, 1].map(|index: usize| format!("aws:{ACCOUNT}:{REGION}:{}", machines[index]));
+    for key in &keys {
+        sample::report(&store, &key.parse().unwrap(), sample::boot(1), 1..=BEATS, |number, end| beat(number, end, 0))
+            .await;
+    }
+
+    let (_, told) = sweeper.sweep().await;
+    assert_eq!(told["counts"]["idle"], 2, "{told:#}");
+    assert_eq!(found(&told), [("idle_worker", keys[0].as_str())], "{told:#}");
+    let finding = &told["findings"][0];
+    assert_eq!([&finding["cost_micro_usd_per_hour"], &finding["proposal"]], [&json!(96_000), &Value::Null]);
+    let text = String::from_utf8(sweeper.run(&["explain", finding["id"].as_str().unwrap()]).await.stdout).unwrap();
+    for part in [
+        "sample has been idle, and not ended by AWS Batch, for 59 min 30 s",
+        "no plan changes AWS Batch yet",
+        "decided again from the kept evidence just now: the same",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+
+    let key = keys[0].parse().unwrap();
+    sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, |number, end| {
+        let mut beat = beat(number, end, 9_000_000_000);
+        let interval = beat.interval.as_mut().unwrap();
+        interval.end_boottime_ns = interval.start_boottime_ns + 1_000_000_000;
+        beat
+    })
+    .await;
+    let (_, worked) = sweeper.sweep().await;
+    assert_eq!(found(&worked), [], "{worked:#}");
+    let closed = sweeper.json(&["findings", "--closed"]).await;
+    let because = closed[0]["status"]["because"].as_str().unwrap();
+    assert!(because.starts_with("CPU time of workloads"), "{because}");
+    let (decisions, plans) = sweeper.replays().await;
+    assert!(decisions >= 2 && plans == 0, "{decisions}");
+}
