@@ -1,7 +1,5 @@
 //! A machine that works on weekdays is told once with the hours in which it does not, and with their part of its price.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use heartbeat::wire;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lab::{rollups, sample, sweeper::Sweeper};

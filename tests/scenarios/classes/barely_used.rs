@@ -1,7 +1,5 @@
 //! A machine that waits, and on which hardly anything happened in its last full hours, is told once with what it costs; one that worked in one of them is not.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use heartbeat::wire;
 use jiff::{SignedDuration, Timestamp};
 use lab::{rollups, sample, sweeper::Sweeper};

@@ -1,7 +1,5 @@
 //! A run whose tasks fail one after the other is told once, and until one of them succeeds or the run ends.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use heartbeat::wire;
 use jiff::Timestamp;
 use lab::{sample, sweeper::Sweeper};

@@ -1,7 +1,5 @@
 //! A machine that runs and whose agent is heard no more is told once, with its cost, and until the agent is heard again or the machine runs no more.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{
