@@ -169,7 +169,7 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "unused GPU" => ("has used none of its GPUs", "without use for its GPUs"),
         "barely used" => ("has been barely used", "barely used"),
         "resting" => ("has rested in the same hours of each week", "resting in the same hours of each week"),
-        "orphaned" => ("has been needed by no volume and no image", "needed by no volume and no image"),
+        "orphaned" => ("has outlived its volume, and is needed by no image,", "without its volume"),
         "unattached" => ("has been attached to nothing", "attached to nothing"),
         "unused" => ("has been tied to nothing", "tied to nothing"),
         "stopped" => ("has been stopped", "stopped"),

@@ -128,7 +128,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::QuietHours => "has been quiet in the same hours of each week for",
         Class::UnattachedVolume => "has been attached to nothing for",
         Class::UnusedAddress => "has been tied to nothing for",
-        Class::OrphanedSnapshot => "has been needed by no volume and no image for",
+        Class::OrphanedSnapshot => "has outlived its volume, and is needed by no image, for",
         Class::StoppedInstance => "has been stopped for",
         Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
@@ -213,6 +213,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
                 list(out, &metrics.thresholds());
             }
             evidence(out, case, judgement);
+            list(out, finding.evidence.regular_work().as_slice());
         }
         Evidence::Leftover(_) => {
             heading(out, "Why left over");

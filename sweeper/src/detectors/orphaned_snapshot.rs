@@ -1,5 +1,5 @@
-//! An orphaned snapshot: if and only if EC2 lists a whole snapshot of the account's own, the volume that it is a copy of is listed no more and no image of the account's is made of it, no service keeps it by rules
-//! of its own, that has been so for [`after_s`](LeftoverInputs::after_s) in every list since then, and it is older than the policy's age.
+//! An orphaned snapshot: if and only if EC2 lists a whole snapshot of the account's own, no image of the account's is made of it, no service keeps it by rules of its own, the volume that it is a copy of
+//! has been in no list for [`after_s`](LeftoverInputs::after_s), and it is older than the policy's age.
 //!
 //! It may be the last copy of something: it raises a finding, and no plan is made.
 

@@ -227,6 +227,13 @@ impl Evidence {
         }
     }
 
+    /// When the machine works as a rule, as far as that is known, in a sentence: who is asked to stop one wants to know.
+    #[must_use]
+    pub fn regular_work(&self) -> Option<String> {
+        let hours = self.of_machine()?.week.as_ref()?.week.regular_work()?;
+        Some(format!("in its last weeks it worked {hours}"))
+    }
+
     /// End of the window that it shows, if it shows one.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {

@@ -84,8 +84,12 @@ pub fn end_notice(finding: &Finding, how: Ending) -> FindingNotice {
     notice
 }
 
-/// The counters that decided, a line each.
+/// The counters that decided, a line each, and when it works as a rule.
 fn evidence(finding: &Finding) -> Vec<String> {
+    counters(finding).into_iter().chain(finding.evidence.regular_work()).collect()
+}
+
+fn counters(finding: &Finding) -> Vec<String> {
     match &finding.evidence {
         Evidence::Machine(machine) if finding.class == Class::BarelyUsed => {
             machine.hours.iter().flat_map(HoursCase::thresholds).collect()

@@ -55,9 +55,12 @@ fn time(at: Timestamp) -> String {
 }
 
 fn left_over(class: Class, evidence: &LeftoverEvidence) -> String {
+    if class == Class::OrphanedSnapshot {
+        let since = evidence.listed.since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
+        return format!("no image is made of it, and its volume has been in no list{since}");
+    }
     let unused = match class {
         Class::UnusedAddress => "tied to nothing",
-        Class::OrphanedSnapshot => "needed by no volume and no image",
         Class::StoppedInstance => "stopped",
         _ => "attached to nothing",
     };

@@ -4,13 +4,13 @@ use model::ResourceKey;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::words::open_words;
 
 /// What EC2 says of one EBS snapshot that the account owns. A fact that EC2 left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Snapshot.html>
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// The resource key; it ends in `snap-…`.
     pub id: ResourceKey,
@@ -29,7 +29,8 @@ pub struct Snapshot {
     /// Free text, by whoever or whatever made it.
     pub description: Option<String>,
     /// What needs it, by id: the account's images that are made of it, and the volume that it is a copy of while it is there. None: not all of these could be listed.
-    #[serde(default)]
+    /// The history keeps it not: a list of images that fails for once would be another version of every snapshot.
+    #[serde(skip)]
     pub needed_by: Option<Vec<String>>,
     /// The machine that it came from, `i-…`, if its description and tags name one, and one only.
     pub instance_id: Option<String>,

@@ -4,6 +4,7 @@ use super::{Hours, HoursCase, HoursPolicy};
 use crate::{rollup::Activity, verdict::words::count};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// So many weeks are looked at.
 pub const WEEKS: u32 = 4;
@@ -25,6 +26,10 @@ pub struct HourOfWeek(pub u8, pub u8);
 impl HourOfWeek {
     fn is_quiet(self) -> bool {
         self.0 >= NEEDED && self.1 == 0
+    }
+
+    fn is_regular_work(self) -> bool {
+        self.1 >= NEEDED
     }
 
     fn is_known(self) -> bool {
@@ -100,25 +105,59 @@ impl Week {
     /// How many hours of the week it may be off: those that were quiet each time, in stretches of four at least.
     #[must_use]
     pub fn quiet_hours(&self) -> u32 {
-        let sum: usize = self.stretches().iter().map(|stretch| stretch.hours).sum();
+        let sum: usize = self.quiet().iter().map(|stretch| stretch.hours).sum();
         u32::try_from(sum).unwrap_or(u32::MAX)
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
+    fn quiet(&self) -> Vec<Stretch> {
+        let mut quiet = self.stretches(HourOfWeek::is_quiet);
+        quiet.retain(|stretch| stretch.hours >= SHORTEST);
+        quiet
+    }
+
+    /// When it works as a rule, in words: `every day from 03:00 to 04:00`; none if there are no such hours.
+    #[must_use]
+    pub fn regular_work(&self) -> Option<String> {
+        // Day by day: what lasts as long, from the same time on.
+        let mut alike: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for Stretch { first, hours } in self.stretches(HourOfWeek::is_regular_work) {
+            if hours >= WEEK {
+                return Some("at all hours".to_owned());
+            }
+            alike.entry((first % 24, hours)).or_default().push(first / 24);
+        }
+        let mut told: Vec<String> = Vec::new();
+        for ((begin, hours), days) in alike.iter().take(TOLD) {
+            let days = match days.as_slice() {
+                [0, 1, 2, 3, 4, 5, 6] => "every day".to_owned(),
+                [0, 1, 2, 3, 4] => "from Monday to Friday".to_owned(),
+                days => format!("on {}", days.iter().map(|day| DAYS[day % 7]).collect::<Vec<_>>().join(", ")),
+            };
+            let end =
+                if *hours < 24 { format!("to {:02}:00", (begin + hours) % 24) } else { format!("for {hours} hours") };
+            told.push(format!("{days} from {begin:02}:00 {end}"));
+        }
+        if alike.len() > TOLD {
+            told.push("and at other times".to_owned());
+        }
+        (!told.is_empty()).then(|| format!("{} (UTC)", told.join("; ")))
+    }
+
+    /// Hours that follow each other and are all so, in the order of their begins.
+    fn stretches(&self, is_so: impl Fn(HourOfWeek) -> bool) -> Vec<Stretch> {
         let all = self.hours.len();
-        let is_quiet = |hour: usize| self.hours[hour % all].is_quiet();
-        // A week that is quiet as a whole has no begin.
-        let Some(busy) = (0..all).find(|hour| !is_quiet(*hour)) else {
+        let is_so = |hour: usize| is_so(self.hours[hour % all]);
+        // A week that is so as a whole has no begin.
+        let Some(other) = (0..all).find(|hour| !is_so(*hour)) else {
             return if all == 0 { Vec::new() } else { vec![Stretch { first: 0, hours: all }] };
         };
         let mut stretches: Vec<Stretch> = Vec::new();
-        for hour in (busy..busy + all).filter(|hour| is_quiet(*hour)) {
+        for hour in (other..other + all).filter(|hour| is_so(*hour)) {
             match stretches.last_mut() {
                 Some(last) if last.first + last.hours == hour => last.hours += 1,
                 _ => stretches.push(Stretch { first: hour, hours: 1 }),
             }
         }
-        stretches.retain(|stretch| stretch.hours >= SHORTEST);
         for stretch in &mut stretches {
             stretch.first %= all;
         }
@@ -129,7 +168,7 @@ impl Week {
     /// The same in words: `quiet in each week from Friday 19:00 to Monday 06:00 UTC: 59 of 168 hours`.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let stretches = self.stretches();
+        let stretches = self.quiet();
         let told = stretches.iter().take(TOLD).map(|Stretch { first, hours }| {
             format!("from {} to {}", time_of_week(*first), time_of_week(first + hours))
         });
@@ -234,6 +273,24 @@ mod tests {
         let rare = weeks(|hour, week| (week > 1).then_some(works(hour)));
         assert_eq!((rare.quiet_hours(), rare.is_complete(), rare.has_worked()), (0, false, true));
         assert_eq!(weeks(|_, _| None).quiet_hours(), 0);
+    }
+
+    #[test]
+    fn work_at_the_same_hours_is_told_day_by_day() {
+        let told =
+            |is_busy: &dyn Fn(usize, usize) -> bool| weeks(|hour, week| Some(is_busy(hour, week))).regular_work();
+        assert_eq!(told(&|hour, _| hour % 24 == 3).as_deref(), Some("every day from 03:00 to 04:00 (UTC)"));
+        assert_eq!(told(&|hour, _| works(hour)).as_deref(), Some("from Monday to Friday from 06:00 to 19:00 (UTC)"));
+        let twice = told(&|hour, _| hour == 22 || hour == 23 || hour == 24 || hour == 6 * 24 + 4);
+        assert_eq!(twice.as_deref(), Some("on Sunday from 04:00 to 05:00; on Monday from 22:00 to 01:00 (UTC)"));
+        assert_eq!(told(&|hour, week| hour == 30 && week < 2), None, "twice in four weeks is no rule");
+        assert_eq!(told(&|_, _| true).as_deref(), Some("at all hours"));
+        assert_eq!(
+            told(&|hour, _| hour == 3 || hour == 31 || hour == 59 || hour == 87 || hour == 116)
+                .map(|told| told.ends_with("and at other times (UTC)")),
+            Some(true)
+        );
+        assert_eq!(weeks(|_, _| None).regular_work(), None);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use crate::{
     findings::Finding,
     inventory::{Address, InstanceState, Inventory, Snapshot, UsedBy, Volume},
     snapshot::{Billed, Leftover, LeftoverPolicy, leftovers},
+    store::Store,
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
 use serde::{Deserialize, de::DeserializeOwned};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Everything that nobody uses, or that an open finding names.
 pub(super) async fn read(
@@ -26,11 +27,10 @@ pub(super) async fn read(
     let mut since = HashMap::new();
     let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let of_address = |record: &str| kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
-    let of_snapshot = |record: &str| kept::<Snapshot>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
     since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
     since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), of_address).await?);
-    since.extend(store.lasting_since(ResourceKind::Snapshot.into(), &of(ResourceKind::Snapshot), of_snapshot).await?);
+    since.extend(outlived(store, inventory, &of(ResourceKind::Snapshot)).await?);
     since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
     let named =
         open.iter().filter(|finding| finding.class.found_on() == FoundOn::Leftover).map(|finding| &finding.resource);
@@ -45,6 +45,30 @@ pub(super) async fn read(
         leftover.cost = bills.leftover(&leftover.id);
     }
     Ok(left)
+}
+
+/// Since when each of these snapshots has been listed without its volume.
+async fn outlived(
+    store: &Store,
+    inventory: &Inventory,
+    snapshots: &[ResourceKey],
+) -> Result<HashMap<ResourceKey, Timestamp>, SweepError> {
+    let orphaned: HashSet<&ResourceKey> = snapshots.iter().collect();
+    let volume = |snapshot: &Snapshot| {
+        let id = snapshot.volume_id.clone()?;
+        Some((snapshot.id.clone(), ResourceKey { kind: ResourceKind::Volume, id, ..snapshot.id.clone() }))
+    };
+    let of_orphaned = inventory.snapshots.iter().filter(|snapshot| orphaned.contains(&snapshot.id));
+    let volumes: HashMap<ResourceKey, ResourceKey> = of_orphaned.filter_map(volume).collect();
+    let keys: Vec<ResourceKey> = volumes.values().cloned().collect::<HashSet<_>>().into_iter().collect();
+    let gone = store.missing_since(ResourceKind::Volume.into(), &keys).await?;
+    let mut since = store.lasting_since(ResourceKind::Snapshot.into(), snapshots, |_| true).await?;
+    for (snapshot, since) in &mut since {
+        // A volume that no list ever had was gone when its snapshot was first listed.
+        let gone = volumes.get(snapshot).and_then(|volume| gone.get(volume));
+        *since = gone.map_or(*since, |gone| (*gone).max(*since));
+    }
+    Ok(since)
 }
 
 /// A version of the history; what another version of this program kept otherwise shows nothing.

@@ -88,6 +88,7 @@ async fn hours_in_which_a_machine_rests_each_week_are_told_with_what_they_cost(u
     for part in [
         "has been quiet in the same hours of each week for 28 d",
         "$1.08/h on demand",
+        "in its last weeks it worked from Monday to Friday from 06:00 to 18:00 (UTC)",
         "stop it in these hours",
         "decided again from the kept evidence just now: the same",
     ] {

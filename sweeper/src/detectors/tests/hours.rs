@@ -161,7 +161,7 @@ proptest! {
         let per_s = |hour: &Activity, counter| hour.sum(counter).map_or(0.0, |Sum(amount, ms)| {
             let seconds = if ms < 3_240_000 { 3_600.0 } else { ms as f64 / 1_000.0 };
             // Whole units a second are compared.
-            (amount as f64 / seconds).floor()
+            (amount as f64 / seconds).trunc()
         });
         let expected = hours.iter().all(|hour| {
             let needed = &COUNTERS[..if reads_gpus { 6 } else { 5 }];
