@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make test`: all that CI runs. What only the tests need (kernels, a Debian machine, Python packages: five minutes, of which a CPU is used for one) is fetched while
-# checks and builds go on.
+# `make test`: all that CI runs. What only the tests need (kernels, a Debian machine, Python packages) is fetched while checks and builds go on: that is minutes of
+# waiting.
 set -eu
 cd "$(dirname "$0")/../.."
 

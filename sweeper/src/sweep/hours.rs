@@ -47,17 +47,19 @@ pub(super) async fn read(
         |machine: &Machine| machine.judgement.verdict == Verdict::Waiting || found.contains(&machine.subject.id);
     let mut asked = Vec::new();
     for (at, machine) in machines.iter().enumerate().filter(|(_, machine)| is_asked(machine)) {
-        asked.extend(machine.subject.node.as_ref().map(|node| (at, node.node_id.clone())));
+        asked.extend(machine.subject.node.as_ref().map(|node| (at, node.node_id.clone(), reads_gpus(machine))));
     }
-    let read = asked.into_iter().map(|(at, node)| {
+    // Only the busiest of each machine are kept: of all hours a fleet has too many.
+    let read = asked.into_iter().map(|(at, node, reads_gpus)| {
         let store = context.store.clone();
-        async move { Ok::<_, StoreError>((at, store.node_hours(&node, from, until).await?)) }
+        async move {
+            let hours = store.node_hours(&node, from, until).await?;
+            Ok::<_, StoreError>((at, Hours::of(from, until, reads_gpus, hours.iter().map(|(_, hour)| hour))))
+        }
     });
     let read: Vec<_> = stream::iter(read).buffer_unordered(AT_ONCE).try_collect().await?;
     for (at, hours) in read {
-        let machine = &mut machines[at];
-        let hours = Hours::of(from, until, reads_gpus(machine), hours.iter().map(|(_, hour)| hour));
-        machine.inputs.hours = Some(HoursCase { hours, policy });
+        machines[at].inputs.hours = Some(HoursCase { hours, policy });
     }
     Ok(())
 }
