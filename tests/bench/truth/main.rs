@@ -10,18 +10,25 @@ mod rules;
 mod timetable;
 
 use clap::Parser;
-use lab::labelled::{self, Machine, Measured, Scenario, Site, measure};
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use lab::labelled::{self, Kept, Machine, Measured, Scenario, Site, measure};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-truth",
     about,
-    after_help = "Examples:\n  make bench-truth\n  make bench-truth ARGS=\"--only terminal --at-once 2\""
+    after_help = "Examples:\n  make bench-truth\n  make bench-truth ARGS=\"--only terminal --at-once 2\"\n\n\
+        What is measured is kept in --raw at once. With --only, these scenarios take the place of what was kept of them; the page is written once all are there."
 )]
 struct Arguments {
-    /// Only scenarios whose names contain this; nothing is written then.
+    /// Only scenarios whose names contain this; what was kept of the others stays.
     #[arg(long)]
     only: Option<String>,
     /// So many machines at once.
@@ -30,12 +37,55 @@ struct Arguments {
     /// How many times slower an emulated CPU is than a real one; it is measured if left out.
     #[arg(long)]
     slower: Option<f64>,
+    /// What was measured, scenario by scenario, as JSON.
+    #[arg(long, default_value = "target/bench-truth.json")]
+    raw: PathBuf,
     /// The page that is written.
     #[arg(long, default_value = "docs/truth.md")]
     page: PathBuf,
     /// The picture that is written.
     #[arg(long, default_value = "docs/images/truth.svg")]
     picture: PathBuf,
+}
+
+/// What was measured so far, by scenario.
+#[derive(Debug, Serialize, Deserialize)]
+struct Raw {
+    /// How many times slower an emulated CPU was.
+    slower: f64,
+    scenarios: Vec<Kept>,
+}
+
+impl Raw {
+    fn read(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    }
+
+    fn write(&self, path: &Path) {
+        let text = serde_json::to_string(self).expect("JSON");
+        // Whole or not at all: a bench of an hour may be interrupted at any time.
+        let part = path.with_extension("part");
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, path))
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    fn put(&mut self, one: &Measured) {
+        let kept = one.kept();
+        self.scenarios.retain(|other| other.name() != kept.name());
+        self.scenarios.push(kept);
+    }
+
+    /// In the order of all scenarios, and how many of them lack.
+    fn measured(&self) -> (Vec<Measured>, usize) {
+        let all = labelled::all();
+        let kept =
+            |scenario: &Scenario| self.scenarios.iter().find(|kept| kept.name() == scenario.name).cloned()?.measured();
+        let measured: Vec<_> = all.iter().filter_map(kept).collect();
+        let lacking = all.len() - measured.len();
+        (measured, lacking)
+    }
 }
 
 /// How many times slower an emulated CPU is than this host's: busybox adds up the same numbers on both.
@@ -58,8 +108,8 @@ async fn measured_slowness() -> f64 {
     (times[1] - times[0]) / here.as_secs_f64()
 }
 
-/// Plays all scenarios. What came of each that was played to its end, how many were not, and how many decisions replayed alike at each sweeper.
-async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, usize, [usize; 2]) {
+/// Plays scenarios and tells of each that was played to its end. How many were not, and how many decisions replayed alike at each sweeper.
+async fn play(scenarios: Vec<Scenario>, at_once: usize, mut tell: impl FnMut(&Measured)) -> (usize, [usize; 2]) {
     let folder = tempfile::tempdir().expect("a folder");
     let sites = [false, true].map(|is_debian| {
         let folder = folder.path().join(if is_debian { "debian" } else { "micro" });
@@ -76,28 +126,27 @@ async fn all(scenarios: Vec<Scenario>, at_once: usize) -> (Vec<Measured>, usize,
         running.spawn(async move {
             let _place = places.acquire_owned().await.expect("nobody closes it");
             fs::create_dir(&folder).expect("a folder");
-            (number, measure(&scenario, &site, &folder).await)
+            measure(&scenario, &site, &folder).await
         });
     }
-    let mut measured = Vec::new();
+    let mut measured = 0;
     while let Some(done) = running.join_next().await {
-        let (number, one) = match done {
+        let one = match done {
             Ok(done) => done,
             Err(error) => {
                 eprintln!("{:>5} s: NOT MEASURED: {error}", began.elapsed().as_secs());
                 continue;
             }
         };
-        eprintln!("{:>5} s, {} of {count}: {}", began.elapsed().as_secs(), measured.len() + 1, one.line());
-        measured.push((number, one));
+        measured += 1;
+        eprintln!("{:>5} s, {measured} of {count}: {}", began.elapsed().as_secs(), one.line());
+        tell(&one);
     }
-    measured.sort_by_key(|(number, _)| *number);
     let mut replayed = [0; 2];
     for (site, replayed) in sites.iter().zip(&mut replayed) {
         *replayed = site.sweeper().replays().await.0;
     }
-    let lacking = count - measured.len();
-    (measured.into_iter().map(|(_, one)| one).collect(), lacking, replayed)
+    (count - measured, replayed)
 }
 
 #[tokio::main]
@@ -107,18 +156,25 @@ async fn main() {
         |scenario: &Scenario| arguments.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
     let scenarios: Vec<Scenario> = labelled::all().into_iter().filter(is_wanted).collect();
     assert!(!scenarios.is_empty(), "no scenario is called so");
-    let slower = match arguments.slower {
+    let before = arguments.only.as_ref().and_then(|_| Raw::read(&arguments.raw));
+    let slower = match arguments.slower.or(before.as_ref().map(|raw| raw.slower)) {
         Some(slower) => slower,
         None => measured_slowness().await,
     };
     eprintln!("{} scenarios, an emulated CPU is {slower:.0} times slower", scenarios.len());
-    let (measured, lacking, replayed) = all(scenarios, arguments.at_once.max(1)).await;
+    let mut raw = Raw { slower, scenarios: before.map_or_else(Vec::new, |raw| raw.scenarios) };
+    let (failed, replayed) = play(scenarios, arguments.at_once.max(1), |one| {
+        raw.put(one);
+        raw.write(&arguments.raw);
+    })
+    .await;
     eprintln!("{} and {} decisions replayed alike", replayed[0], replayed[1]);
-    assert_eq!(lacking, 0, "so many scenarios were not measured: no page is written of the others");
+    assert_eq!(failed, 0, "so many scenarios were not measured");
+    let (measured, lacking) = raw.measured();
     let results = page::Results::of(&measured, slower);
     let text = results.page();
-    if arguments.only.is_some() {
-        eprintln!("{text}");
+    if lacking > 0 {
+        eprintln!("{text}\n{lacking} scenarios are not measured yet: no page is written");
         return;
     }
     fs::write(&arguments.page, text).expect("the page can be written");

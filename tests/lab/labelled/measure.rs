@@ -2,6 +2,7 @@
 
 use super::{Sample, Scenario, Site, Truth, machines::Started, sample::samples};
 use heartbeat::wire;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt::Write as _, path::Path, sync::Arc, time::Duration};
 use sweeper::inventory::key_of;
@@ -11,7 +12,7 @@ use tokio::{task::JoinSet, time::Instant};
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// What was first said of a machine, if anything was found on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The finding's class.
     pub class: String,
@@ -36,7 +37,41 @@ pub struct Measured {
     pub said: String,
 }
 
+/// What came of a scenario, as it is kept in a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Kept {
+    name: String,
+    found: Vec<Found>,
+    worked: Vec<Sample>,
+    left: Vec<Sample>,
+    watched: Duration,
+    said: String,
+}
+
+impl Kept {
+    /// Of which scenario.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// With the scenario that has this name; none if there is none any more.
+    #[must_use]
+    pub fn measured(self) -> Option<Measured> {
+        let scenario = super::all().into_iter().find(|scenario| scenario.name == self.name)?;
+        let Self { name: _, found, worked, left, watched, said } = self;
+        Some(Measured { scenario, found, worked, left, watched, said })
+    }
+}
+
 impl Measured {
+    /// The same, to be kept in a file.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        let Self { scenario, found, worked, left, watched, said } = self.clone();
+        Kept { name: scenario.name.to_owned(), found, worked, left, watched, said }
+    }
+
     /// When it was found to be what the label says; none if it was not.
     #[must_use]
     pub fn answered(&self) -> Option<Duration> {

@@ -11,7 +11,7 @@ mod micro;
 mod sample;
 mod site;
 
-pub use measure::{Found, Measured, measure};
+pub use measure::{Found, Kept, Measured, measure};
 pub use sample::Sample;
 pub use site::Site;
 

@@ -1,11 +1,12 @@
 //! What a provider would have seen of a machine from outside.
 
 use heartbeat::{BootId, wire};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sweeper::verdict::Counters;
 
 /// What one interval showed, as a provider would have seen it from outside.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// How long it was, in seconds.
     pub seconds: f64,
