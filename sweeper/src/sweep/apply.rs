@@ -4,6 +4,8 @@
 //! ours. What is open, and which resources are this work unit's, is read behind that lock: another work unit's sweep may have
 //! opened a finding here, or a scope may have been found, since this one was read.
 
+mod never;
+
 use super::{Context, Counts, FindingLine, MachineLine, Overview, Report, ScopeLine, SweepError, bills::Bills, report};
 use crate::{
     detectors::{Answer, Class, Detection, On, detect},
@@ -18,6 +20,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{Provider, ResourceKey, Verdict};
+use never::{NO_MACHINE, never};
 use notifier::message::Ending;
 use recommender::{proposal::Proposal, rules::stop};
 use sea_orm::DatabaseTransaction;
@@ -214,32 +217,6 @@ async fn end(
     Ok(())
 }
 
-/// Why no plan is made of what a provider saw.
-const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
-                    an agent on the machine would tell";
-
-/// Why no plan is made of what nothing uses.
-const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
-
-/// Why no plan is made of a machine whose GPUs alone are idle.
-const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
-
-/// Why no plan is made of a machine that is barely used.
-const BARELY: &str = "something outside will wake it, so nobody stops it: move what waits to a smaller machine, or onto one that others use, or start it by a schedule";
-
-/// Why no plan is made of a machine that rests in the same hours of each week.
-const HOURS: &str =
-    "no plan makes a schedule yet: stop it in these hours by one of your own, once you know that nobody needs it then";
-
-/// Why no plan is made of a machine whose agent is silent.
-const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
-
-/// Why no plan is made of what is AWS Batch's.
-const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
-
-/// Why no plan is made of work that is stuck.
-const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
-
 /// Decides what becomes of each finding: step by step, as they are asked for.
 fn decide(
     context: &Context,
@@ -258,25 +235,14 @@ fn decide(
         if existing.is_none() && !is_found {
             return Vec::new();
         }
-        let never = |existing, why| {
-            let seen = Seen { detection: &detection, machine: None, planning: Planning::Never(why) };
-            reconcile(snapshot.at, existing, &seen)
-        };
-        let machine = match on {
-            On::Machine(machine) => machine,
-            On::Leftover(_) => return never(existing, LEFT),
-            On::Batch(_) => return never(existing, BATCH),
-            On::Work(_) => return never(existing, STUCK),
+        let On::Machine(machine) = on else {
+            let planning = Planning::Never(never(class).unwrap_or(NO_MACHINE));
+            return reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning });
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-        let planning = match class {
-            Class::IdleNode => Planning::After { sweeps, plan: &plan },
-            Class::UnregisteredWorker | Class::IdleWorker => Planning::Never(BATCH),
-            Class::SilentAgent => Planning::Never(SILENT),
-            Class::IdleGpu => Planning::Never(UNUSED),
-            Class::BarelyUsed => Planning::Never(BARELY),
-            Class::QuietHours => Planning::Never(HOURS),
-            _ => Planning::Never(WEAK),
+        let planning = match never(class) {
+            Some(why) => Planning::Never(why),
+            None => Planning::After { sweeps, plan: &plan },
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
             launched_by: machine.provider.launched_by.clone(),

@@ -1,0 +1,53 @@
+//! Of which classes no plan is made, and why. Each class is named: one that is added says of itself whether a machine may be stopped for it.
+
+use crate::detectors::Class;
+
+/// Why no plan is made of what is no machine, whatever its class.
+pub(super) const NO_MACHINE: &str = "plans are made of machines alone";
+
+/// Why no plan is made of what a provider saw.
+const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
+                    an agent on the machine would tell";
+
+/// Why no plan is made of what nothing uses.
+const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
+
+/// Why no plan is made of a machine whose GPUs alone are idle.
+const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
+
+/// Why no plan is made of a machine that is barely used.
+const BARELY: &str = "something outside will wake it, so nobody stops it: move what waits to a smaller machine, or onto one that others use, or start it by a schedule";
+
+/// Why no plan is made of a machine that rests in the same hours of each week.
+const HOURS: &str =
+    "no plan makes a schedule yet: stop it in these hours by one of your own, once you know that nobody needs it then";
+
+/// Why no plan is made of a machine whose agent is silent.
+const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
+
+/// Why no plan is made of what is AWS Batch's.
+const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
+
+/// Why no plan is made of work that is stuck.
+const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
+
+/// Why no plan is made of a class; none of the one that plans are made of.
+pub(super) const fn never(class: Class) -> Option<&'static str> {
+    match class {
+        Class::IdleNode => None,
+        Class::QuietInstance => Some(WEAK),
+        Class::IdleGpu => Some(UNUSED),
+        Class::BarelyUsed => Some(BARELY),
+        Class::QuietHours => Some(HOURS),
+        Class::SilentAgent => Some(SILENT),
+        Class::UnattachedVolume | Class::UnusedAddress | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
+        Class::UnregisteredWorker
+        | Class::IdleWorker
+        | Class::BlockedQueue
+        | Class::HeldCapacity
+        | Class::LostJob
+        | Class::StartingJob
+        | Class::StragglingJob => Some(BATCH),
+        Class::StuckJob | Class::FailingRun => Some(STUCK),
+    }
+}
