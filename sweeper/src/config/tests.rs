@@ -182,6 +182,8 @@ fn settings_that_cannot_work_together_are_refused() {
         ("[email]\nusername = \"u\"", "email.password"),
         ("[verdict]\nidle_after = \"5h\"", "verdict.idle_after"),
         ("[store]\nheartbeat_retention = \"1h\"", "store.heartbeat_retention"),
+        ("[verdict]\nbarely_used_after = \"59m\"", "verdict.barely_used_after"),
+        ("[verdict]\nbarely_used_after = \"91d\"", "verdict.barely_used_after"),
         ("[store]\nurl = \"mysql://x\"", "store.url"),
         ("[sweep]\ntimezone = \"Mars/Olympus\"", "sweep.timezone"),
         ("[[sweep.schedules]]\nschedule = \"0 0 9 * * *\"", "sweep.schedules[0]"),

@@ -79,7 +79,7 @@ impl Class {
             // What costs all hours of the week costs these, too.
             Self::QuietHours => &[Self::IdleNode, Self::BarelyUsed],
             // A machine that no job can reach is idle, and this says why.
-            Self::IdleNode => &[Self::UnregisteredWorker],
+            Self::IdleNode => &[Self::UnregisteredWorker, Self::IdleWorker],
             // A job whose containers are gone will not get beyond starting.
             Self::StartingJob => &[Self::LostJob],
             // That it does nothing says why it takes long.

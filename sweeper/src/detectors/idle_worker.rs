@@ -6,7 +6,7 @@
 
 use super::{Answer, Class, Detector, Of, idle_node, seconds};
 use crate::{
-    snapshot::{MachineInputs, SnapshotPart},
+    snapshot::{ENDED_WITHIN_S, MachineInputs, SnapshotPart},
     verdict::Judgement,
 };
 
@@ -17,13 +17,12 @@ pub(super) const DETECTOR: Detector = Detector {
     answer: Of::Machine(answer),
 };
 
-/// Batch looks at its machines every few minutes, and EC2 takes some to end one.
-const SLACK_S: u64 = 900;
-
 fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
     let Some(kept_for_s) = inputs.worker.and_then(|worker| worker.kept_for_s) else { return Answer::NotKnown };
     match idle_node::of_verdict(inputs, judgement) {
-        Answer::Confirmed { since, until, .. } if until.duration_since(since) < seconds(kept_for_s + SLACK_S) => {
+        Answer::Confirmed { since, until, .. }
+            if until.duration_since(since) < seconds(kept_for_s + ENDED_WITHIN_S) =>
+        {
             Answer::NotKnown
         }
         answer => answer,

@@ -66,12 +66,10 @@ impl Detection<'_> {
                 why: format!("its GPUs have no price of their own; the whole machine costs {per_hour}"),
             },
             (Class::QuietHours, Cost::Known { per_hour, as_of }) => {
-                let quiet = match self.on {
-                    On::Machine(Machine { inputs: MachineInputs { week: Some(case), .. }, .. }) => {
-                        case.week.quiet_hours()
-                    }
-                    _ => 0,
+                let On::Machine(Machine { inputs: MachineInputs { week: Some(case), .. }, .. }) = self.on else {
+                    return Cost::Unknown { why: "how many hours it rests is not known".to_owned() };
                 };
+                let quiet = case.week.quiet_hours();
                 // Those hours' part of what it costs all week.
                 let micros = per_hour.per_hour().micros().saturating_mul(i64::from(quiet)) / HOURS_OF_A_WEEK;
                 Cost::Known { per_hour: HourlyRate::from_micros(micros), as_of: *as_of }

@@ -62,12 +62,12 @@ pub struct HoursCase {
 }
 
 impl Hours {
-    /// Of what was done in each hour of a time that is told; of a machine whose GPUs are read (`reads_gpus`) they must have been.
+    /// Of what was done in each hour of a time that is told; of a machine that has GPUs (`has_gpus`) they must have been read.
     #[must_use]
     pub fn of<'a>(
         from: Timestamp,
         until: Timestamp,
-        reads_gpus: bool,
+        has_gpus: bool,
         hours: impl IntoIterator<Item = &'a Activity>,
     ) -> Self {
         let none = Self {
@@ -79,13 +79,13 @@ impl Hours {
             network_bytes_per_s: 0,
             gpu_ns_per_s: 0,
         };
-        hours.into_iter().fold(none, |so_far, hour| so_far.with(hour, reads_gpus))
+        hours.into_iter().fold(none, |so_far, hour| so_far.with(hour, has_gpus))
     }
 
-    fn with(self, hour: &Activity, reads_gpus: bool) -> Self {
+    fn with(self, hour: &Activity, has_gpus: bool) -> Self {
         let mut needed =
             vec![Counter::Cpu, Counter::DiskRead, Counter::DiskWritten, Counter::NetworkReceived, Counter::NetworkSent];
-        if reads_gpus {
+        if has_gpus {
             needed.push(Counter::GpuBusy);
         }
         let is_measured = |counter: &Counter| hour.sum(*counter).is_some_and(|Sum(_, ms)| ms >= LEAST_MS);
@@ -196,8 +196,8 @@ mod tests {
         hour
     }
 
-    fn of(reads_gpus: bool, hours: &[Activity]) -> Hours {
-        Hours::of(FROM, FROM, reads_gpus, hours)
+    fn of(has_gpus: bool, hours: &[Activity]) -> Hours {
+        Hours::of(FROM, FROM, has_gpus, hours)
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 pub use week::{HourOfWeek, WEEKS, Week, WeekCase};
 pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
-pub use worker::{Worker, Workers};
+pub use worker::{ENDED_WITHIN_S, Worker, Workers};
 
 use crate::{
     inventory::{Inventory, Outcome},

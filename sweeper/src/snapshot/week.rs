@@ -74,12 +74,12 @@ impl Week {
     pub fn of<'a>(
         (from, until): (Timestamp, Timestamp),
         policy: HoursPolicy,
-        reads_gpus: bool,
+        has_gpus: bool,
         done: impl IntoIterator<Item = (Timestamp, &'a Activity)>,
     ) -> Self {
         let mut hours = vec![HourOfWeek::default(); WEEK];
         for (begin, activity) in done {
-            let of_hour = HoursCase { hours: Hours::of(begin, begin, reads_gpus, [activity]), policy };
+            let of_hour = HoursCase { hours: Hours::of(begin, begin, has_gpus, [activity]), policy };
             let HourOfWeek(quiet, busy) = &mut hours[hour_of_week(begin)];
             if of_hour.is_exceeded() {
                 *busy = busy.saturating_add(1);
@@ -182,7 +182,7 @@ impl Week {
 }
 
 mod digits {
-    use super::HourOfWeek;
+    use super::{HourOfWeek, WEEK};
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
     pub(super) fn serialize<S: Serializer>(hours: &[HourOfWeek], serializer: S) -> Result<S::Ok, S::Error> {
@@ -194,7 +194,8 @@ mod digits {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HourOfWeek>, D::Error> {
         let text = String::deserialize(deserializer)?;
         let digits: Option<Vec<u8>> = text.bytes().map(|byte| byte.is_ascii_digit().then(|| byte - b'0')).collect();
-        let digits = digits.ok_or_else(|| D::Error::custom("hours of the week are digits"))?;
+        let digits = digits.filter(|digits| digits.len() == 2 * WEEK);
+        let digits = digits.ok_or_else(|| D::Error::custom("hours of the week are two digits each"))?;
         Ok(digits.chunks_exact(2).map(|pair| HourOfWeek(pair[0], pair[1])).collect())
     }
 }
@@ -300,6 +301,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Week>(&text).expect("a week"), week);
         assert!(text.len() < 600, "{text}");
         assert!(serde_json::from_str::<Week>(&text.replace("40", "4x")).is_err());
+        assert!(serde_json::from_str::<Week>(&text.replacen("40", "", 1)).is_err(), "an hour is missing");
     }
 
     #[test]

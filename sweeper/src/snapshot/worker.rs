@@ -34,12 +34,13 @@ pub struct Workers<'a> {
     are_all_listed: bool,
     last_end: Timestamp,
     register_after_s: u64,
+    lookback_s: u64,
 }
 
 /// Batch's own, where an environment names none: <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeScalingPolicy.html>.
 const SCALE_DOWN_DELAY_MINUTES: u32 = 20;
-/// Heartbeats of the last four hours tell since when a machine is idle, unless `verdict.lookback` says otherwise.
-const LONGEST_KEPT_MINUTES: u32 = 180;
+/// Batch looks at its machines every few minutes, and EC2 takes some to end one: after so much longer, in seconds, it should have.
+pub const ENDED_WITHIN_S: u64 = 900;
 
 /// What the lists that an answer rests on are of.
 const KINDS: [ResourceKind; 4] = [
@@ -50,9 +51,9 @@ const KINDS: [ResourceKind; 4] = [
 ];
 
 impl<'a> Workers<'a> {
-    /// Looks through the inventory of one scope.
+    /// Looks through the inventory of one scope. Heartbeats tell of the last `lookback_s` seconds.
     #[must_use]
-    pub fn of(inventory: &'a Inventory, at: Timestamp, register_after_s: u64) -> Self {
+    pub fn of(inventory: &'a Inventory, at: Timestamp, register_after_s: u64, lookback_s: u64) -> Self {
         let Inventory { batch_compute_environments, batch_job_queues, batch_jobs, .. } = inventory;
         let in_use = clusters_in_use(batch_compute_environments, batch_job_queues, batch_jobs);
         let is_listed = |environment: &&ComputeEnvironment| {
@@ -79,6 +80,7 @@ impl<'a> Workers<'a> {
                 && machines.iter().all(|one| one.instance_id.is_some()),
             last_end: last_end.map_or(listed_from, |end| end.max(listed_from)),
             register_after_s,
+            lookback_s,
         }
     }
 
@@ -109,6 +111,7 @@ impl<'a> Workers<'a> {
             return None;
         }
         let minutes = environment.min_scale_down_delay_minutes.unwrap_or(SCALE_DOWN_DELAY_MINUTES);
-        (minutes <= LONGEST_KEPT_MINUTES).then(|| u64::from(minutes) * 60)
+        // Longer than the look-back nobody is seen to be idle.
+        Some(u64::from(minutes) * 60).filter(|kept_for_s| kept_for_s + ENDED_WITHIN_S < self.lookback_s)
     }
 }

@@ -47,14 +47,14 @@ pub(super) async fn read(
         |machine: &Machine| machine.judgement.verdict == Verdict::Waiting || found.contains(&machine.subject.id);
     let mut asked = Vec::new();
     for (at, machine) in machines.iter().enumerate().filter(|(_, machine)| is_asked(machine)) {
-        asked.extend(machine.subject.node.as_ref().map(|node| (at, node.node_id.clone(), reads_gpus(machine))));
+        asked.extend(machine.subject.node.as_ref().map(|node| (at, node.node_id.clone(), has_gpus(machine))));
     }
     // Only the busiest of each machine are kept: of all hours a fleet has too many.
-    let read = asked.into_iter().map(|(at, node, reads_gpus)| {
+    let read = asked.into_iter().map(|(at, node, has_gpus)| {
         let store = context.store.clone();
         async move {
             let hours = store.node_hours(&node, from, until).await?;
-            Ok::<_, StoreError>((at, Hours::of(from, until, reads_gpus, hours.iter().map(|(_, hour)| hour))))
+            Ok::<_, StoreError>((at, Hours::of(from, until, has_gpus, hours.iter().map(|(_, hour)| hour))))
         }
     });
     let read: Vec<_> = stream::iter(read).buffer_unordered(AT_ONCE).try_collect().await?;
@@ -64,8 +64,9 @@ pub(super) async fn read(
     Ok(())
 }
 
-fn reads_gpus(machine: &Machine) -> bool {
-    machine.inputs.case.node.as_ref().is_some_and(|node| node.gpu == Gpu::Measured)
+/// Whether it has GPUs, or nobody knows: an hour in which they were not read is no quiet one.
+fn has_gpus(machine: &Machine) -> bool {
+    machine.inputs.case.node.as_ref().is_none_or(|node| node.gpu != Gpu::Absent)
 }
 
 /// Says of each machine in which hours of the week it was quiet, as it was last added up, and adds it up anew where that is a day ago: longest ago first.
@@ -97,7 +98,7 @@ pub(super) async fn read_weeks(
         let Some(node) = machine.subject.node.as_ref().filter(|_| began.elapsed() < LONGEST) else { break };
         let hours = context.store.node_hours(&node.node_id, from, until).await?;
         let done = hours.iter().map(|(begin, hour)| (*begin, hour));
-        let week = Week::of((from, until), policy, reads_gpus(machine), done);
+        let week = Week::of((from, until), policy, has_gpus(machine), done);
         made.push((node.node_id.clone(), week.clone()));
         machine.inputs.week = Some(case(week, &context.config));
     }

@@ -168,7 +168,8 @@ async fn read_and_judge(
     let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
     provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
-    let workers = Workers::of(&inventory, now, config.batch.register_after.as_secs());
+    let (register_after, lookback) = (config.batch.register_after, config.verdict.lookback);
+    let workers = Workers::of(&inventory, now, register_after.as_secs(), lookback.as_secs());
     for machine in &mut machines {
         complete(machine, config, &inventory, &workers);
     }

@@ -43,7 +43,10 @@ fn beat(sequence: u64, end: Timestamp, cpu_busy_ns: u64) -> wire::Heartbeat {
         oom_kills: zero,
         ..wire::HostCounters::default()
     });
-    beat.workloads = vec![sample::kernel()];
+    let row = &mut beat.workloads[0];
+    (row.cpu_ns, row.disk_read_bytes, row.disk_written_bytes) = (Some(cpu_busy_ns), zero, zero);
+    (row.forks, row.execs, row.exits, row.oom_kills) = (zero, zero, zero, zero);
+    beat.workloads.push(sample::kernel());
     beat
 }
 
@@ -63,8 +66,8 @@ async fn hours_in_which_a_machine_rests_each_week_are_told_with_what_they_cost(u
     store.join_node(&sample::join(&node, boot), &TokenHash::of("token"), end(0)).await.unwrap();
     let (mut cpu_busy_ns, mut beats) = (0, Vec::new());
     for sequence in 1..=BEATS {
-        // Half a core, or a fiftieth of one.
-        cpu_busy_ns += if works(end(sequence)) { INTERVAL_NS / 2 } else { INTERVAL_NS / 50 };
+        // Half a core, or a thousandth of one, which is no work.
+        cpu_busy_ns += if works(end(sequence)) { INTERVAL_NS / 2 } else { INTERVAL_NS / 1_000 };
         beats.push(beat(sequence, end(sequence), cpu_busy_ns));
     }
     sample::store_all(&store, &node, boot, &beats).await;

@@ -72,13 +72,19 @@ fn with_week(change: fn(&mut WeekCase)) -> MachineInputs {
 
 #[test]
 fn quiet_hours_are_enough_hours_of_the_week_of_a_machine_that_works_in_others() {
-    let of = |inputs: &MachineInputs| match answer(Class::QuietHours, inputs, &blind()) {
+    let active = Judgement { verdict: Verdict::Active, ..blind() };
+    let of = |inputs: &MachineInputs| match answer(Class::QuietHours, inputs, &active) {
         Answer::Refuted { because } => Some(because),
         Answer::Confirmed { since, until, work: None } => Some(format!("{since} {until}")),
         _ => None,
     };
     let confirmed = Some(format!("{} {}", at(-28 * 86_400), at(-3_600)));
     assert_eq!(of(&with_week(|_| {})), confirmed);
+    assert_eq!(
+        answer(Class::QuietHours, &with_week(|_| {}), &blind()),
+        Answer::NotKnown,
+        "something is not read of it"
+    );
     assert_eq!(of(&running()), None, "nobody knows its weeks");
     let few = of(&with_week(|case| case.least_hours = 49)).expect("refuted");
     assert!(few.ends_with("from Saturday 00:00 to Monday 00:00 (UTC): 48 of 168 hours"), "{few}");
@@ -114,6 +120,9 @@ fn the_cost_of_quiet_hours_is_their_part_of_the_machines() {
     let of = |class| Detection { class, on: On::Machine(&machine), answer: Answer::NotKnown }.cost();
     assert_eq!(of(Class::QuietHours), Cost::Known { per_hour: HourlyRate::from_micros(480_000), as_of: None });
     assert_eq!(of(Class::BarelyUsed), machine.cost);
+    let unknown = Machine { inputs: running(), ..machine };
+    let cost = Detection { class: Class::QuietHours, on: On::Machine(&unknown), answer: Answer::NotKnown }.cost();
+    assert!(matches!(cost, Cost::Unknown { .. }), "not known, and not zero: {cost:?}");
 }
 
 const COUNTERS: [Counter; 6] = [
@@ -140,10 +149,10 @@ prop_compose! {
 }
 
 /// What is said of a machine that waits, and was there for these hours.
-fn is_barely_used(hours: &[Activity], reads_gpus: bool) -> bool {
+fn is_barely_used(hours: &[Activity], has_gpus: bool) -> bool {
     let seconds = 3_600 * u64::try_from(hours.len()).expect("few");
     let policy = HoursPolicy { after_s: seconds, cpu_ns_per_s: 100, bytes_per_s: 100, gpu_ns_per_s: 100 };
-    let case = HoursCase { hours: Hours::of(at(-86_400), at(0), reads_gpus, hours), policy };
+    let case = HoursCase { hours: Hours::of(at(-86_400), at(0), has_gpus, hours), policy };
     let inputs = MachineInputs { hours: Some(case), ..running() };
     let waits = Judgement { verdict: Verdict::Waiting, ..blind() };
     matches!(answer(Class::BarelyUsed, &inputs, &waits), Answer::Confirmed { .. })
@@ -156,7 +165,7 @@ proptest! {
     #[test]
     fn barely_used_is_what_was_measured_in_every_hour_and_low_in_all_of_them(
         hours in prop::collection::vec(any_hour(), 1..6),
-        reads_gpus: bool,
+        has_gpus: bool,
     ) {
         let per_s = |hour: &Activity, counter| hour.sum(counter).map_or(0.0, |Sum(amount, ms)| {
             let seconds = if ms < 3_240_000 { 3_600.0 } else { ms as f64 / 1_000.0 };
@@ -164,14 +173,14 @@ proptest! {
             (amount as f64 / seconds).trunc()
         });
         let expected = hours.iter().all(|hour| {
-            let needed = &COUNTERS[..if reads_gpus { 6 } else { 5 }];
+            let needed = &COUNTERS[..if has_gpus { 6 } else { 5 }];
             let measured = |counter: &Counter| hour.sum(*counter).is_some_and(|Sum(_, ms)| ms >= 3_240_000);
             let disk = per_s(hour, Counter::DiskRead) + per_s(hour, Counter::DiskWritten);
             let network = per_s(hour, Counter::NetworkReceived) + per_s(hour, Counter::NetworkSent);
             let low = [per_s(hour, Counter::Cpu), disk, network, per_s(hour, Counter::GpuBusy)].iter().all(|rate| *rate <= 100.0);
             needed.iter().all(measured) && low
         });
-        prop_assert_eq!(is_barely_used(&hours, reads_gpus), expected);
+        prop_assert_eq!(is_barely_used(&hours, has_gpus), expected);
     }
 
     /// More work never makes a machine barely used, and neither does an hour or a signal that was not seen.

@@ -108,7 +108,7 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         machine.inputs.presence = presence(&context.config, &machine.subject);
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
         let inventory = Inventory::default();
-        complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0));
+        complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0, 14_400));
         let (leftovers, batch, work, prices) = (Vec::new(), Vec::new(), Vec::new(), UnitPrices::default());
         let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers, batch, work, prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);

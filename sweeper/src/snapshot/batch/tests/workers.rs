@@ -9,7 +9,7 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
         tags: [(tag.to_owned(), "batch".to_owned())].into(),
         ..crate::inventory::sample::instance()
     };
-    let worker = |inventory: &Inventory| Workers::of(inventory, NOW, 60).find(&instance("AWSBatchServiceTag"));
+    let worker = |inventory: &Inventory| Workers::of(inventory, NOW, 60, 11_701).find(&instance("AWSBatchServiceTag"));
     let registered = |inventory: &Inventory| worker(inventory).and_then(|worker| worker.is_registered);
     let last_end = NOW - SignedDuration::from_hours(24);
     let expected = Worker {
@@ -20,8 +20,15 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
         register_after_s: 60,
     };
     assert_eq!(worker(&inventory(Vec::new())), Some(expected));
-    assert_eq!(Workers::of(&inventory(Vec::new()), NOW, 60).find(&instance("aws:batch:job-id")), Some(expected));
-    assert_eq!(Workers::of(&inventory(Vec::new()), NOW, 60).find(&instance("team")), None, "Batch did not start it");
+    assert_eq!(
+        Workers::of(&inventory(Vec::new()), NOW, 60, 11_701).find(&instance("aws:batch:job-id")),
+        Some(expected)
+    );
+    assert_eq!(
+        Workers::of(&inventory(Vec::new()), NOW, 60, 11_701).find(&instance("team")),
+        None,
+        "Batch did not start it"
+    );
     let its = Inventory { ecs_container_instances: vec![machine("i-0123456789abcdef0")], ..inventory(Vec::new()) };
     assert_eq!(registered(&its), Some(true));
     let kept = |min_vcpus, minutes| {
@@ -32,6 +39,7 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
     };
     assert_eq!(kept(Some(0), Some(30)), Some(1_800));
     assert_eq!(kept(Some(0), None), Some(1_200), "Batch's own");
+    assert_eq!(kept(Some(0), Some(180)), Some(10_800));
     assert_eq!(kept(Some(0), Some(181)), None, "longer than heartbeats tell of");
     assert_eq!((kept(Some(8), Some(30)), kept(None, Some(30))), (None, None), "it may keep this one for good");
     let mut two = its.clone();
