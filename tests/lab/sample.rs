@@ -64,6 +64,49 @@ pub fn heartbeat(sequence: u64, end: Timestamp) -> wire::Heartbeat {
     }
 }
 
+/// The same of a machine on which nothing happened, watched since the first one: all that a verdict asks for was measured, and was zero.
+///
+/// # Panics
+///
+/// When `sequence` is no small number.
+#[must_use]
+pub fn quiet(sequence: u64, end: Timestamp) -> wire::Heartbeat {
+    let mut beat = heartbeat(sequence, end);
+    if let Some(interval) = &mut beat.interval {
+        interval.observed_since_unix_ms =
+            interval.end_unix_ms - i64::try_from(sequence).expect("a small sequence") * INTERVAL_MS;
+    }
+    let zero = Some(0);
+    beat.counters = Some(wire::HostCounters {
+        cpu_busy_ns: zero,
+        disk_read_bytes: zero,
+        disk_written_bytes: zero,
+        network_received_bytes: zero,
+        network_sent_bytes: zero,
+        oom_kills: zero,
+        ..Default::default()
+    });
+    let workload = &mut beat.workloads[0];
+    (workload.cpu_ns, workload.disk_read_bytes, workload.disk_written_bytes) = (zero, zero, zero);
+    (workload.forks, workload.execs, workload.exits) = (zero, zero, zero);
+    (workload.oom_kills, workload.peak_resident_bytes) = (zero, zero);
+    beat.workloads.push(kernel());
+    beat
+}
+
+/// The same that used so much CPU time since the first one, all of it by the one workload.
+///
+/// # Panics
+///
+/// When `sequence` is no small number.
+#[must_use]
+pub fn used(sequence: u64, end: Timestamp, cpu_ns: u64) -> wire::Heartbeat {
+    let mut beat = quiet(sequence, end);
+    beat.workloads[0].cpu_ns = Some(cpu_ns);
+    beat.counters.get_or_insert_default().cpu_busy_ns = Some(cpu_ns);
+    beat
+}
+
 /// An envelope sent at `now` with one heartbeat for each of `sequences`, the newest of which ended at `now`.
 #[must_use]
 pub fn envelope(node: &NodeId, boot: BootId, sequences: &[u64], now: Timestamp) -> wire::Envelope {
@@ -90,12 +133,11 @@ pub fn envelope(node: &NodeId, boot: BootId, sequences: &[u64], now: Timestamp) 
 #[must_use]
 pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
     const BEATS: u64 = 20;
-    let zero = Some(0);
     let began_ms = now.as_millisecond() - i64::try_from(BEATS).expect("a small number") * INTERVAL_MS;
     let beat = |sequence: u64| {
         let end_ms = began_ms + i64::try_from(sequence).expect("a small sequence") * INTERVAL_MS;
         let end_s = 3_600 + sequence * 30;
-        let mut beat = heartbeat(sequence, Timestamp::from_millisecond(end_ms).expect("a time"));
+        let mut beat = quiet(sequence, Timestamp::from_millisecond(end_ms).expect("a time"));
         beat.interval = Some(wire::Interval {
             start_unix_ms: end_ms - INTERVAL_MS,
             end_unix_ms: end_ms,
@@ -104,20 +146,6 @@ pub fn rest(node: &NodeId, boot: BootId, now: Timestamp) -> wire::Envelope {
             observed_since_unix_ms: began_ms,
             counters_since_boottime_ns: 3_600_000_000_000,
         });
-        beat.counters = Some(wire::HostCounters {
-            cpu_busy_ns: zero,
-            disk_read_bytes: zero,
-            disk_written_bytes: zero,
-            network_received_bytes: zero,
-            network_sent_bytes: zero,
-            oom_kills: zero,
-            ..Default::default()
-        });
-        let workload = &mut beat.workloads[0];
-        (workload.cpu_ns, workload.disk_read_bytes, workload.disk_written_bytes) = (zero, zero, zero);
-        (workload.forks, workload.execs, workload.exits) = (zero, zero, zero);
-        (workload.oom_kills, workload.peak_resident_bytes) = (zero, zero);
-        beat.workloads.push(kernel());
         beat.agent = None;
         beat
     };

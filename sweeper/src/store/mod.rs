@@ -4,6 +4,7 @@
 //! acknowledged heartbeat is forgotten by its sender: what was acknowledged survives a power cut. Writers are serialised by
 //! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
 
+mod by_node;
 mod commit;
 mod entities;
 mod error;

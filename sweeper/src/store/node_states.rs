@@ -10,16 +10,14 @@ use super::{
 use crate::verdict::{Added, NodeSample, NodeState, StatePolicy};
 use heartbeat::NodeId;
 use sea_orm::{
-    ColumnTrait as _, ConnectionTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _, Statement,
+    ColumnTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _, QueryOrder as _, QueryResult,
+    QuerySelect as _,
 };
 use std::collections::{BTreeMap, HashMap};
 
 /// Most heartbeats that a state is made anew from: an hour of them in steps of two seconds. Of more, which only somebody sends who makes them up, the newest
 /// tell, and the state begins with them.
 const MAX_READ_AGAIN: u64 = 2_048;
-/// States that are read at once: their texts are as large as what they become, and 50,000 are 80 MB.
-const PAGE: usize = 2_000;
 /// No time, where none is known.
 const NEVER: i64 = i64::MIN;
 
@@ -30,29 +28,15 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn node_states(&self, prefix: Option<&str>) -> Result<HashMap<NodeId, NodeState>, StoreError> {
-        let backend = self.connection.get_database_backend();
-        let [after, like] = if backend == sea_orm::DbBackend::Postgres { ["$1", "$2"] } else { ["?", "?"] };
-        // Neither wildcard occurs in what ids begin with; whatever else is found is looked up by nobody.
-        let sql = format!(
-            "SELECT node_id, state FROM node_state WHERE node_id > {after} AND node_id LIKE {like} ORDER BY node_id LIMIT {PAGE}"
-        );
-        let like = format!("{}%", prefix.unwrap_or_default());
-        let (mut states, mut last) = (HashMap::new(), String::new());
-        loop {
-            let statement = Statement::from_sql_and_values(backend, &sql, [last.into(), like.clone().into()]);
-            let rows = self.connection.query_all_raw(statement).await.doing("read the states of nodes")?;
-            let count = rows.len();
-            last = rows.last().map(|row| get(row, "node_id")).transpose()?.unwrap_or_default();
-            for row in rows {
-                let (id, state): (String, String) = (get(&row, "node_id")?, get(&row, "state")?);
-                if let (Ok(id), Ok(state)) = (id.parse(), serde_json::from_str(&state)) {
-                    states.insert(id, state);
-                }
+        let mut states = HashMap::new();
+        let take = |id, row: &QueryResult| {
+            if let Ok(state) = serde_json::from_str(&get::<String>(row, "state")?) {
+                states.insert(id, state);
             }
-            if count < PAGE {
-                return Ok(states);
-            }
-        }
+            Ok(())
+        };
+        self.each_node(("node_state", "state"), prefix, "read the states of nodes", take).await?;
+        Ok(states)
     }
 }
 

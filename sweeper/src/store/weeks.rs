@@ -10,11 +10,8 @@ use super::{
 use crate::snapshot::Week;
 use heartbeat::NodeId;
 use jiff::Timestamp;
-use sea_orm::{ConnectionTrait as _, Statement};
+use sea_orm::QueryResult;
 use std::collections::HashMap;
-
-/// Rows that are read at once.
-const PAGE: usize = 2_000;
 
 impl Store {
     /// What is kept of the nodes whose ids begin like this, or of all, and when it was made. What this version cannot read is left out, and made anew.
@@ -22,30 +19,16 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn weeks(&self, prefix: Option<&str>) -> Result<HashMap<NodeId, (Timestamp, Week)>, StoreError> {
-        let backend = self.connection.get_database_backend();
-        let [after, like] = if backend == sea_orm::DbBackend::Postgres { ["$1", "$2"] } else { ["?", "?"] };
-        // Neither wildcard occurs in what ids begin with; whatever else is found is looked up by nobody.
-        let sql = format!(
-            "SELECT node_id, made_unix_ms, week FROM weeks WHERE node_id > {after} AND node_id LIKE {like} ORDER BY node_id LIMIT {PAGE}"
-        );
-        let like = format!("{}%", prefix.unwrap_or_default());
-        let (mut weeks, mut last) = (HashMap::new(), String::new());
-        loop {
-            let statement = Statement::from_sql_and_values(backend, &sql, [last.into(), like.clone().into()]);
-            let rows = self.connection.query_all_raw(statement).await.doing("read the weeks of nodes")?;
-            let count = rows.len();
-            last = rows.last().map(|row| get(row, "node_id")).transpose()?.unwrap_or_default();
-            for row in rows {
-                let (id, week): (String, String) = (get(&row, "node_id")?, get(&row, "week")?);
-                let made = from_unix_ms(get(&row, "made_unix_ms")?)?;
-                if let (Ok(id), Ok(week)) = (id.parse(), serde_json::from_str(&week)) {
-                    weeks.insert(id, (made, week));
-                }
+        let mut weeks = HashMap::new();
+        let take = |id, row: &QueryResult| {
+            let made = from_unix_ms(get(row, "made_unix_ms")?)?;
+            if let Ok(week) = serde_json::from_str(&get::<String>(row, "week")?) {
+                weeks.insert(id, (made, week));
             }
-            if count < PAGE {
-                return Ok(weeks);
-            }
-        }
+            Ok(())
+        };
+        self.each_node(("weeks", "made_unix_ms, week"), prefix, "read the weeks of nodes", take).await?;
+        Ok(weeks)
     }
 
     /// Keeps what was made at this moment, in the place of what was made before.

@@ -1,7 +1,6 @@
 //! A machine that AWS Batch started, that does nothing, and that Batch should have ended is found once, with its cost, until it works; another one that its environment keeps for
 //! longer is left alone.
 
-use heartbeat::wire;
 use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Instance, Moto},
@@ -22,28 +21,6 @@ lab::on_both_databases! {
 
 /// Half-minutes of heartbeats: an hour.
 const BEATS: u64 = 120;
-
-/// A heartbeat of a machine on which nothing happened, up to one program at the end.
-fn beat(sequence: u64, end: Timestamp, cpu_ns: u64) -> wire::Heartbeat {
-    let zero = Some(0);
-    let mut beat = sample::heartbeat(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
-    beat.counters = Some(wire::HostCounters {
-        cpu_busy_ns: Some(cpu_ns),
-        disk_read_bytes: zero,
-        disk_written_bytes: zero,
-        network_received_bytes: zero,
-        network_sent_bytes: zero,
-        oom_kills: zero,
-        ..wire::HostCounters::default()
-    });
-    let row = &mut beat.workloads[0];
-    (row.cpu_ns, row.disk_read_bytes, row.disk_written_bytes) = (Some(cpu_ns), zero, zero);
-    (row.forks, row.execs, row.exits, row.oom_kills) = (zero, zero, zero, zero);
-    beat.workloads.push(sample::kernel());
-    beat
-}
 
 fn found(report: &Value) -> Vec<(&str, &str)> {
     let findings = report["findings"].as_array().unwrap().iter();
@@ -77,8 +54,7 @@ async fn a_worker_that_batch_should_have_ended_is_found_until_it_works(url: Stri
     let store = Store::connect(&url).await.unwrap();
     let keys = [0, 1].map(|index: usize| format!("aws:{ACCOUNT}:{REGION}:{}", machines[index]));
     for key in &keys {
-        sample::report(&store, &key.parse().unwrap(), sample::boot(1), 1..=BEATS, |number, end| beat(number, end, 0))
-            .await;
+        sample::report(&store, &key.parse().unwrap(), sample::boot(1), 1..=BEATS, sample::quiet).await;
     }
 
     let (_, told) = sweeper.sweep().await;
@@ -97,7 +73,7 @@ async fn a_worker_that_batch_should_have_ended_is_found_until_it_works(url: Stri
 
     let key = keys[0].parse().unwrap();
     sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, |number, end| {
-        let mut beat = beat(number, end, 9_000_000_000);
+        let mut beat = sample::used(number, end, 9_000_000_000);
         let interval = beat.interval.as_mut().unwrap();
         interval.end_boottime_ns = interval.start_boottime_ns + 1_000_000_000;
         beat

@@ -18,20 +18,8 @@ const BUSY_NS: u64 = 15_000_000_000;
 
 /// A heartbeat of a machine of which the host's own counter of CPU time says so much, with a timer of somebody's if it `waits`.
 fn beat(sequence: u64, end: Timestamp, cpu_busy_ns: u64, waits: bool) -> wire::Heartbeat {
-    let zero = Some(0);
-    let mut beat = sample::heartbeat(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
-    beat.counters = Some(wire::HostCounters {
-        cpu_busy_ns: Some(cpu_busy_ns),
-        disk_read_bytes: zero,
-        disk_written_bytes: zero,
-        network_received_bytes: zero,
-        network_sent_bytes: zero,
-        oom_kills: zero,
-        ..wire::HostCounters::default()
-    });
-    beat.workloads = vec![sample::kernel()];
+    let mut beat = sample::quiet(sequence, end);
+    beat.counters.as_mut().unwrap().cpu_busy_ns = Some(cpu_busy_ns);
     beat.schedules = Some(wire::Schedules {
         other_timers: Some(u32::from(waits)),
         other_crontabs: Some(0),

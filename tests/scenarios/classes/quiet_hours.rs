@@ -22,8 +22,7 @@ fn works(end: Timestamp) -> bool {
 }
 
 fn beat(sequence: u64, end: Timestamp, cpu_busy_ns: u64) -> wire::Heartbeat {
-    let zero = Some(0);
-    let mut beat = sample::heartbeat(sequence, end);
+    let mut beat = sample::used(sequence, end, cpu_busy_ns);
     let begin = end - INTERVAL;
     beat.interval = Some(wire::Interval {
         start_unix_ms: begin.as_millisecond(),
@@ -34,19 +33,6 @@ fn beat(sequence: u64, end: Timestamp, cpu_busy_ns: u64) -> wire::Heartbeat {
         counters_since_boottime_ns: 0,
     });
     beat.host.as_mut().unwrap().interval_ms = 1_800_000;
-    beat.counters = Some(wire::HostCounters {
-        cpu_busy_ns: Some(cpu_busy_ns),
-        disk_read_bytes: zero,
-        disk_written_bytes: zero,
-        network_received_bytes: zero,
-        network_sent_bytes: zero,
-        oom_kills: zero,
-        ..wire::HostCounters::default()
-    });
-    let row = &mut beat.workloads[0];
-    (row.cpu_ns, row.disk_read_bytes, row.disk_written_bytes) = (Some(cpu_busy_ns), zero, zero);
-    (row.forks, row.execs, row.exits, row.oom_kills) = (zero, zero, zero, zero);
-    beat.workloads.push(sample::kernel());
     beat
 }
 
