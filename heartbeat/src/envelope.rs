@@ -158,7 +158,8 @@ const TOO_LONG: DecodeError = DecodeError::TooLarge { limit_bytes: MAX_DECOMPRES
 
 /// A frame that does not tell its length: at most one byte more than is allowed.
 fn unpack_slowly(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut plain = Vec::new();
+    // A buffer for the most, of which only what is written takes memory: one that grew would be copied, and be twice as large for a moment.
+    let mut plain = Vec::with_capacity(MAX_DECOMPRESSED_BYTES + 1);
     let limit = u64::try_from(MAX_DECOMPRESSED_BYTES).unwrap_or(u64::MAX) + 1;
     let mut decoder = zstd::Decoder::with_prepared_dictionary(body, &packing::UNPACKING)?;
     decoder.window_log_max(MAX_WINDOW_LOG)?;
