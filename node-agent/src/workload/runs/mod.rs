@@ -68,7 +68,8 @@ impl Runs {
                 known.started_ns = known.started_ns.min(started_ns);
                 known.ended_ns = None;
                 known.samples_since_end = 0;
-                known.drivers.entry(run).or_default().step = step;
+                let driver = known.drivers.entry(run).or_default();
+                (driver.step, driver.has_ended) = (step, false);
                 self.numbers.insert(run, id);
             }
             Fact::RunWasNone { run } => {
@@ -76,7 +77,11 @@ impl Runs {
             }
             Fact::RunEnded { run, at_ns, wait_status } => {
                 if let Some(known) = self.run(run) {
-                    known.ended_ns = Some(at_ns);
+                    known.drivers.entry(run).or_default().has_ended = true;
+                    // A Slurm job has a driver for each of its steps, and goes on while one of them lives.
+                    if known.drivers.values().all(|driver| driver.has_ended) {
+                        known.ended_ns = Some(at_ns);
+                    }
                     // Of several drivers, the one that failed says how it ended.
                     known.wait_status = known.wait_status.filter(|status| *status != 0).or(Some(wait_status));
                 }

@@ -57,6 +57,7 @@ pub(super) struct Driver {
     pub(super) counts: [u64; 3],
     /// How its tasks are called if nothing else names them.
     pub(super) step: Option<String>,
+    pub(super) has_ended: bool,
 }
 
 /// One task.

@@ -152,6 +152,36 @@ fn an_ended_task_stays_for_ten_samples_and_its_sums_for_good() {
 }
 
 #[test]
+fn a_run_ends_with_the_last_of_its_drivers_and_is_known_while_a_task_outlives_them() {
+    let mut runs = Runs::default();
+    let drives = |run, step: &str| {
+        let (id, step) = ("slurm:17".to_owned(), Some(step.to_owned()));
+        Fact::RunBegan { run, id, engine: "slurm".to_owned(), pipeline: String::new(), started_ns: 5, step }
+    };
+    let ended = |run, at_ns, wait_status| Fact::RunEnded { run, at_ns, wait_status };
+    let end = |runs: &Runs| runs.iter().next().map(|(_, run, _)| (run.ended_ns, run.wait_status));
+    runs.tell(drives(RUN, "batch"));
+    runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+    runs.tell(drives(RUN + 1, "0"));
+    runs.tell(ended(RUN + 1, 10, 256));
+    sample(&mut runs, &[(task(1), "bwa", delta(1, 1))]);
+    assert_eq!(end(&runs), Some((None, Some(256))), "its batch step goes on");
+    runs.tell(drives(RUN + 1, "1"));
+    runs.tell(ended(RUN, 20, 0));
+    assert_eq!(end(&runs), Some((None, Some(256))), "a later step goes on");
+    runs.tell(ended(RUN + 1, 30, 0));
+    assert_eq!(end(&runs), Some((Some(30), Some(256))));
+    for _ in 0..=2 * SAMPLES_AFTER_END {
+        sample(&mut runs, &[(task(1), "bwa", delta(1, 1))]);
+    }
+    assert_eq!(listed(&runs), [("slurm:17".to_owned(), vec!["batch".to_owned()])], "its task lives on");
+    for _ in 0..=SAMPLES_AFTER_END {
+        sample(&mut runs, &[]);
+    }
+    assert_eq!(end(&runs), None);
+}
+
+#[test]
 fn a_job_of_a_batch_system_is_a_run_and_its_steps_are_tasks() {
     let mut runs = Runs::default();
     let (first, second) = ("/slurm/uid_0/job_17/step_0/task_0", "/slurm/uid_0/job_17/step_batch");
