@@ -5,7 +5,7 @@ use crate::{
     host::{
         runtime::Containers,
         shipped::Shipped,
-        whose::{Attribute, InCgroup},
+        whose::{Attribute, InCgroup, Role},
     },
     procfs::{cgroups::Cgroups, process::Identity},
     workload::{Class, Rows, Traits, classify},
@@ -43,9 +43,9 @@ impl Attribute for Known<'_> {
         classify(self.rules, &traits, &mut OriginOf { shipped: &mut *self.shipped, executable })
     }
 
-    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<InCgroup> {
+    fn of_cgroup(&mut self, id: u64, role: Role) -> Option<InCgroup> {
         let path = self.cgroups.only_path(hierarchy::V2, id)?;
-        if !keeps_its_sockets(path, outbound) {
+        if !keeps_its_sockets(path, role) {
             return None;
         }
         let mut living = self.rows.iter().filter(|(_, key, row)| *key == path && row.activity.live_processes > 0);
@@ -59,12 +59,21 @@ impl Attribute for Known<'_> {
     }
 }
 
+/// Units of ssh's server.
+const LISTENS_FOR_ITSELF: [&str; 2] = ["ssh", "sshd"];
+
 /// Whether a socket that was opened in a cgroup stays with what runs there. Process 1 listens for services that it starts elsewhere, and
-/// some services hand what they accept to processes that move: ssh's to a session, an engine's to a container.
-fn keeps_its_sockets(path: &str, outbound: bool) -> bool {
+/// some services hand what they accept to processes that move: ssh's to a session, an engine's to a container. What listens for ssh is its own program all the same, where
+/// an engine's listeners are those of its containers: an agent that starts before sshd does would else take each stranger who knocks for somebody's peer.
+fn keeps_its_sockets(path: &str, role: Role) -> bool {
     let unit = path.rsplit('/').next().unwrap_or_default();
     let base = unit.rsplit_once('.').map_or(unit, |(name, _)| name).split('@').next().unwrap_or_default();
-    !matches!(path, "/" | "/init.scope") && (outbound || !NEVER_UNITS.contains(&base))
+    let hands_on = match role {
+        Role::Connects => false,
+        Role::Listens => NEVER_UNITS.contains(&base) && !LISTENS_FOR_ITSELF.contains(&base),
+        Role::Accepted => NEVER_UNITS.contains(&base),
+    };
+    !matches!(path, "/" | "/init.scope") && !hands_on
 }
 
 #[cfg(test)]
@@ -73,18 +82,25 @@ mod tests {
 
     #[test]
     fn what_hands_its_sockets_on_says_nothing_of_them() {
-        for (path, outbound, expected) in [
-            ("/system.slice/prometheus-node-exporter.service", false, true),
-            ("/system.slice/chrony.service", true, true),
-            ("/system.slice/amazon-ssm-agent.service", true, true),
-            ("/system.slice/ssh.service", false, false),
-            ("/system.slice/ssh@1.service", false, false),
-            ("/system.slice/docker.service", false, false),
-            ("/init.scope", false, false),
-            ("/init.scope", true, false),
-            ("/", true, false),
+        use Role::{Accepted, Connects, Listens};
+        for (path, role, expected) in [
+            ("/system.slice/prometheus-node-exporter.service", Accepted, true),
+            ("/system.slice/prometheus-node-exporter.service", Listens, true),
+            ("/system.slice/chrony.service", Connects, true),
+            ("/system.slice/amazon-ssm-agent.service", Connects, true),
+            ("/system.slice/ssh.service", Accepted, false),
+            ("/system.slice/ssh.service", Listens, true),
+            ("/system.slice/sshd.service", Listens, true),
+            ("/system.slice/ssh@1.service", Accepted, false),
+            ("/system.slice/docker.service", Accepted, false),
+            ("/system.slice/docker.service", Listens, false),
+            ("/system.slice/containerd.service", Listens, false),
+            ("/init.scope", Accepted, false),
+            ("/init.scope", Listens, false),
+            ("/init.scope", Connects, false),
+            ("/", Connects, false),
         ] {
-            assert_eq!(keeps_its_sockets(path, outbound), expected, "{path} {outbound}");
+            assert_eq!(keeps_its_sockets(path, role), expected, "{path} {role:?}");
         }
     }
 }

@@ -8,11 +8,22 @@ pub trait Attribute {
     fn of_process(&mut self, pid: u32, process: &Identity) -> Class;
 
     /// In the cgroup of this id in the unified tree, if all that runs there is of one class and whatever was opened
-    /// there stays there; `outbound` tells a connection that was opened there from one that was accepted there.
-    fn of_cgroup(&mut self, id: u64, outbound: bool) -> Option<InCgroup>;
+    /// there in this role stays there.
+    fn of_cgroup(&mut self, id: u64, role: Role) -> Option<InCgroup>;
 
     /// The path of the cgroup of this id in the unified tree, whatever runs there.
     fn path_of_cgroup(&mut self, id: u64) -> Option<String>;
+}
+
+/// What a socket is to those who opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// They listen at it.
+    Listens,
+    /// They accepted it, and may have handed it on.
+    Accepted,
+    /// It leads from them to somebody else.
+    Connects,
 }
 
 /// Who opened something in a cgroup.
@@ -35,7 +46,7 @@ impl<F: FnMut(u32, &Identity) -> Class> Attribute for F {
         self(pid, process)
     }
 
-    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<InCgroup> {
+    fn of_cgroup(&mut self, _: u64, _: Role) -> Option<InCgroup> {
         None
     }
 

@@ -26,7 +26,7 @@ mod sockets;
 
 use crate::{
     coverage::{Capabilities, Status},
-    host::whose::Whose,
+    host::whose::{Role, Whose},
     workload::Class,
 };
 use exchange::Exchange;
@@ -283,9 +283,9 @@ impl Scope<'_> {
     ) -> io::Result<BTreeMap<u16, Port>> {
         let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
         let mut count = 0_usize;
-        let mut note = |socket: &Socket, outbound| {
+        let mut note = |socket: &Socket, role| {
             if socket.cgroup != 0 && opened.len() < MAX_OPENED {
-                opened.insert(socket.inode, Opened { cgroup: socket.cgroup, outbound });
+                opened.insert(socket.inode, Opened { cgroup: socket.cgroup, role });
             }
         };
         let mut take = |state, socket: Socket| {
@@ -293,11 +293,12 @@ impl Scope<'_> {
             match state {
                 State::Listening if !socket.local.is_loopback() => {
                     ports.entry(socket.port).or_default().inodes.push(socket.inode);
-                    note(&socket, false);
+                    note(&socket, Role::Listens);
                 }
                 State::Established if !self.is_inside(&socket) => {
                     let port = ports.get_mut(&socket.port);
-                    note(&socket, self.connect(&socket, port.as_deref(), connections));
+                    let is_outbound = self.connect(&socket, port.as_deref(), connections);
+                    note(&socket, if is_outbound { Role::Connects } else { Role::Accepted });
                     if let Some(port) = port {
                         self.call(&socket, port, now);
                     }

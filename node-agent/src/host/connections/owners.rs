@@ -10,7 +10,7 @@
 //! alone may still have the right, reads [`MAX_LINKS_AT_FIRST`]. Who is known to hold a socket is asked first.
 
 use crate::{
-    host::whose::{InCgroup, Whose},
+    host::whose::{InCgroup, Role, Whose},
     procfs::process::{self, Identity},
     workload::Class,
 };
@@ -34,8 +34,8 @@ const KEEP_SAMPLES: u32 = 60;
 pub(super) struct Opened {
     /// The kernel's id of the cgroup in the unified tree.
     pub(super) cgroup: u64,
-    /// Whether this machine opened the connection; false for listeners and for what they accepted.
-    pub(super) outbound: bool,
+    /// What it is to them.
+    pub(super) role: Role,
 }
 
 /// Who holds a socket.
@@ -181,18 +181,18 @@ impl Owners {
     }
 
     /// Takes whoever runs in the cgroup that opened a socket for its holder, where no process has shown it. `opened` names the sockets
-    /// with their cgroups, and whether this machine opened the connection.
+    /// with their cgroups, and what they are to those.
     pub(super) fn infer(&mut self, opened: impl Iterator<Item = (u64, Opened)>, whose: &mut Whose<'_>) {
         self.by_cgroup.clear();
         self.opened_in.clear();
-        for (inode, Opened { cgroup, outbound }) in opened {
+        for (inode, Opened { cgroup, role }) in opened {
             if *self.of(inode) != Holder::Unknown {
                 continue;
             }
-            if let Some(InCgroup { command, class, path }) = whose.of_cgroup(cgroup, outbound) {
+            if let Some(InCgroup { command, class, path }) = whose.of_cgroup(cgroup, role) {
                 self.by_cgroup.insert(inode, Holder::Process(Owner { command, class, pid: 0, cgroup: Some(path) }));
             } else if let Some(path) = whose.path_of_cgroup(cgroup) {
-                self.opened_in.insert(inode, (path, outbound));
+                self.opened_in.insert(inode, (path, role == Role::Connects));
             }
         }
     }

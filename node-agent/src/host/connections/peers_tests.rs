@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     host::{
         connections::owners::Opened,
-        whose::{Attribute, InCgroup},
+        whose::{Attribute, InCgroup, Role},
     },
     procfs::process::Identity,
 };
@@ -161,13 +161,17 @@ impl Attribute for Tree {
         Class::Workload
     }
 
-    fn of_cgroup(&mut self, _: u64, _: bool) -> Option<InCgroup> {
+    fn of_cgroup(&mut self, _: u64, _: Role) -> Option<InCgroup> {
         None
     }
 
     fn path_of_cgroup(&mut self, id: u64) -> Option<String> {
         self.0.iter().find(|(one, _)| *one == id).map(|(_, path)| (*path).to_owned())
     }
+}
+
+fn role(outbound: bool) -> Role {
+    if outbound { Role::Connects } else { Role::Accepted }
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn a_connection_is_held_where_it_was_opened_unless_it_may_have_been_handed_on() 
     let mut holding = |opened: &[(u64, u64, bool)]| {
         let mut owners = Owners::default();
         let inferred =
-            opened.iter().map(|(inode, cgroup, outbound)| (*inode, Opened { cgroup: *cgroup, outbound: *outbound }));
+            opened.iter().map(|(inode, cgroup, outbound)| (*inode, Opened { cgroup: *cgroup, role: role(*outbound) }));
         owners.infer(inferred, &mut tree);
         let mut connections = Connections::default();
         for (inode, _, outbound) in opened {
@@ -203,7 +207,7 @@ fn a_connection_is_held_where_it_was_opened_unless_it_may_have_been_handed_on() 
     let mut connections = Connections::default();
     connections.add(Spot { protocol: TCP, port: 80, outbound: false }, 0, true, at(3, None));
     let mut owners = Owners::default();
-    owners.infer([(60, Opened { cgroup: 4, outbound: false })].into_iter(), &mut tree);
+    owners.infer([(60, Opened { cgroup: 4, role: Role::Accepted })].into_iter(), &mut tree);
     let of = |listeners: Vec<u64>| Holding::of(&connections, &|_| listeners.clone(), &owners);
     assert_eq!(of(vec![60]).and_then(|holding| holding.peers_of(JOB)), Some(3));
     assert_eq!((of(Vec::new()), of(vec![61])), (None, None));
