@@ -27,7 +27,7 @@ use watchers::Watcher;
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-agent",
-    about,
+    about = "What the node agent costs beside the tools that could be used instead",
     after_help = "Examples:\n  make bench-agent\n  bench-agent --rounds 3 --seconds 2"
 )]
 struct Arguments {

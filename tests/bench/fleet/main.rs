@@ -57,7 +57,7 @@ const FILLED_AT_ONCE: usize = 16;
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-fleet",
-    about,
+    about = "What a fleet with agents costs the sweeper",
     after_help = "Examples:\n  make bench-fleet\n  make bench-fleet ARGS=\"--database sqlite --nodes 10000\"\n  make bench-fleet ARGS=\"--nodes 2000 --paced-minutes 1\""
 )]
 struct Arguments {

@@ -31,7 +31,7 @@ const REGION: &str = "us-east-1";
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-sweep",
-    about,
+    about = "What a sweep of a large estate costs beside the time that the provider takes to answer",
     after_help = "Examples:\n  make bench-sweep\n  make bench-sweep ARGS=\"--instances 5000 --rounds 5\""
 )]
 struct Arguments {

@@ -23,7 +23,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-truth",
-    about,
+    about = "How often we are wrong about machines of which it is known what they do, and how often the rules that people use today are",
     after_help = "Examples:\n  make bench-truth\n  make bench-truth ARGS=\"--only terminal --at-once 2\"\n\n\
         What is measured is kept in --raw at once. With --only, these scenarios take the place of what was kept of them; the page is written once all are there."
 )]

@@ -8,6 +8,9 @@ const STOPS: &str = "systemctl stop adhoc";
 /// A server of the machine's user, on the port that this host reaches.
 const SERVES: &str = "systemd-run -q --unit=server /usr/bin/python3 /opt/lab/server.py";
 
+/// That server lives.
+const SERVED: &str = "systemctl is-active server";
+
 pub(super) const SCENARIOS: [Scenario; 23] = [
     debian("a Debian left alone", Truth::Idle, COMPUTES, STOPS),
     Scenario { partner: Partner::Scraper, ..debian("an exporter that is scraped", Truth::Idle, COMPUTES, STOPS) },
@@ -21,7 +24,11 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
             "systemctl stop adhoc; systemctl start --no-block apt-daily logrotate dpkg-db-backup",
         )
     },
-    Scenario { partner: Partner::Stranger, ..debian("strangers who try to log in", Truth::Idle, COMPUTES, STOPS) },
+    Scenario {
+        partner: Partner::Stranger,
+        // Its server begins to listen when the agent has given away the right to see who holds which socket.
+        ..debian("strangers who try to log in", Truth::Idle, COMPUTES, "systemctl stop adhoc; systemctl restart ssh")
+    },
     debian(
         "a container engine without containers",
         Truth::Idle,
@@ -67,17 +74,25 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
         )
     },
     Scenario { partner: Partner::Typist, ..debian("somebody who types", Truth::Works, "", ":") },
-    Scenario { partner: Partner::Client, ..debian("a server with a slow client", Truth::Waits, "", SERVES) },
-    Scenario { partner: Partner::HourlyClient, ..debian("a server with a client an hour", Truth::Waits, "", SERVES) },
+    Scenario {
+        partner: Partner::Client,
+        ..debian("a server with a slow client", Truth::Waits, "", SERVES).holding(SERVED)
+    },
+    Scenario {
+        partner: Partner::HourlyClient,
+        ..debian("a server with a client an hour", Truth::Waits, "", SERVES).holding(SERVED)
+    },
     debian(
         "a workflow's head that waits for children elsewhere",
         Truth::Waits,
         "",
         "systemd-run -q --unit=head /usr/bin/python3 /opt/lab/head.py HOST TRICKLE",
-    ),
+    )
+    .holding("systemctl is-active head"),
     Scenario {
         partner: Partner::Ssh("nohup setsid /opt/lab/work burn >/dev/null 2>&1 &"),
         ..debian("a computation whose person has left", Truth::Works, "", "until pgrep -x work; do sleep 0.5; done")
+            .holding("pgrep -x work")
     },
     Scenario {
         week: Week::Nightly,
@@ -87,6 +102,7 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
             COMPUTES,
             "systemctl stop adhoc; echo '0 3 * * * /opt/lab/nightly' | crontab -",
         )
+        .holding("crontab -l")
     },
     Scenario {
         week: Week::Nightly,
@@ -96,25 +112,31 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
             COMPUTES,
             "systemctl stop adhoc; systemd-run -q --unit=nightly --on-calendar=03:00 /opt/lab/work burn",
         )
+        .holding("systemctl is-active nightly.timer")
     },
-    debian("a script that sleeps between its jobs", Truth::Waits, "", "systemd-run -q --unit=loop /opt/lab/loop"),
+    debian("a script that sleeps between its jobs", Truth::Waits, "", "systemd-run -q --unit=loop /opt/lab/loop")
+        .holding("systemctl is-active loop"),
     debian(
         "a memory-mapped scan",
         Truth::Works,
         "",
         "systemd-run -q --unit=scan /opt/lab/work scan /usr/bin/containerd",
-    ),
+    )
+    .holding("systemctl is-active scan"),
     debian(
         "thrash at a memory limit",
         Truth::Works,
         "",
-        "systemd-run -q --unit=thrash -p MemoryMax=4M -p MemorySwapMax=0 /opt/lab/work scan /usr/bin/dockerd",
-    ),
-    debian("a container that works", Truth::Works, "", "ctr run -d --rootfs /opt/lab/container job /work burn"),
+        "systemd-run -q --unit=thrash -p MemoryMax=4M -p MemorySwapMax=0 /opt/lab/work scan /usr/sbin/dockerd",
+    )
+    .holding("systemctl is-active thrash"),
+    debian("a container that works", Truth::Works, "", "ctr run -d --rootfs /opt/lab/container job /work burn")
+        .holding("pgrep -x work"),
     debian(
         "a pipeline's task that sleeps for ever",
         Truth::StuckTask,
         "",
         "systemctl start pipeline; until pgrep -xf 'sleep 100000'; do sleep 0.2; done",
-    ),
+    )
+    .holding("pgrep -xf 'sleep 100000'"),
 ];

@@ -127,6 +127,17 @@ impl Started {
         }
     }
 
+    /// Sees to it that the label is still true.
+    ///
+    /// # Panics
+    ///
+    /// When it is not: what was said of the machine was said of another one.
+    pub(super) async fn holds(&mut self, scenario: &Scenario) {
+        if let (Self::Debian(machine), false) = (self, scenario.holds.is_empty()) {
+            let _ = machine.run(&and_uptime(scenario.holds)).await;
+        }
+    }
+
     /// Puts it to work, and leaves it. Returns when both were, in nanoseconds since its boot.
     pub(super) async fn leave(
         &mut self,

@@ -160,6 +160,7 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
         }
     }
     let said = site.said_of(&node).await;
+    machine.holds(scenario).await;
     partners.shutdown().await;
     drop(machine);
     let heartbeats = site.heartbeats(&node).await;

@@ -117,6 +117,8 @@ pub struct Scenario {
     pub week: Week,
     /// So much longer than its window it may take, because of what happens after it was left.
     pub extra: Duration,
+    /// What succeeds at the end as long as the label is true, on a Debian; empty where the label says nothing of what runs there.
+    pub holds: &'static str,
 }
 
 impl Scenario {
@@ -140,12 +142,19 @@ impl Scenario {
 const fn micro(name: &'static str, truth: Truth, works: &'static str, leaves: &'static str) -> Scenario {
     let week = if works.is_empty() { Week::Always } else { Week::Office };
     let machine = Machine::Micro { cpus: 1 };
-    Scenario { name, machine, truth, works, leaves, partner: Partner::Nobody, week, extra: Duration::ZERO }
+    Scenario { name, machine, truth, works, leaves, partner: Partner::Nobody, week, extra: Duration::ZERO, holds: "" }
 }
 
 /// The same on a whole Debian.
 const fn debian(name: &'static str, truth: Truth, works: &'static str, leaves: &'static str) -> Scenario {
     Scenario { machine: Machine::Debian, ..micro(name, truth, works, leaves) }
+}
+
+impl Scenario {
+    /// The same, and this succeeds at its end.
+    const fn holding(self, holds: &'static str) -> Self {
+        Self { holds, ..self }
+    }
 }
 
 /// All of them.
