@@ -131,6 +131,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("straggling") => ("straggling", "jobs"),
         Some("stuck") => ("stuck", "jobs"),
         Some("failing") => ("failing", "runs"),
+        Some("left behind") => ("orphaned", "tasks"),
         _ => ("wasteful", "machines"),
     };
     let whose = whose(first);

@@ -38,6 +38,7 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("straggling", "straggling jobs"),
         ("stuck", "stuck jobs"),
         ("failing", "failing runs"),
+        ("left behind", "orphaned tasks"),
     ] {
         let told = format!("3 {what} of ada: $0.03/h, and 1 without a known price");
         assert_eq!(each(|one| one.notice.state = Some(state.into())), told);

@@ -182,6 +182,7 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "straggling" => ("has run behind all others of its array", "behind all others of its array"),
         "stuck" => ("has been stuck", "stuck"),
         "failing" => ("has had nothing but failed tasks", "failing"),
+        "left behind" => ("has outlived its run", "left behind"),
         "waiting" => ("has been waiting", "waiting"),
         "active" => ("has been active", "active"),
         _ => ("has been judged wasteful", "wasteful"),

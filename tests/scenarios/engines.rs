@@ -6,8 +6,11 @@ use lab::{
     pipelines::{Bench, Seen, names, task, tool},
     slurm::Slurm,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, time::Duration};
+
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Within 5 %, and 20 ms for what runs before a task has joined its cgroup and after its last tick.
 fn assert_cpu(bench: &Bench, group: &str, ns: u64) {
@@ -125,19 +128,64 @@ async fn an_engine_that_was_there_before_the_agent() {
     );
     let early = bench.orphan(&bench.command(&bench.path("early.sh"), &[]));
     let pid = early.begin().await;
-    lab::wait::until("the script's first step", std::time::Duration::from_secs(30), || {
+    lab::wait::until("the script's first step", Duration::from_secs(30), || {
         let waits = bench.path("go").exists().then_some(());
         async move { waits }
     })
     .await;
     let agent = bench.agent().await;
     std::fs::write(bench.path("go"), "go\n").expect("the script reads");
-    assert_eq!(early.end(std::time::Duration::from_secs(120)).await.0, 0);
+    assert_eq!(early.end(Duration::from_secs(120)).await.0, 0);
     let seen = bench.seen(agent).await;
     let run = seen.run(&format!("{pid}-"));
     assert_eq!([&run["engine"], &run["pipeline"]], ["script", "early.sh"]);
     assert_over(run, 4, 0);
     assert_cpu(&bench, "pack", tool(task(run, "gzip"), "gzip", "cpu_ns"));
+}
+
+/// Its parent is killed, and nobody ends the task.
+#[tokio::test]
+async fn a_task_that_outlives_its_engine() {
+    let bench = Bench::new();
+    bench.write(
+        "left/Snakefile",
+        r#"rule all:
+    input: "@DIR@/fitted"
+rule fit:
+    output: "@DIR@/fitted"
+    shell: "echo $$ >@DIR@/part; mv @DIR@/part @DIR@/task; @DIR@/in_group.sh @GROUP@/fit gzip -c @DIR@/reads >/dev/null; exec sleep 240"
+"#,
+    );
+    let snakefile = bench.path("left/Snakefile");
+    let command = bench.command(&engine("snakemake"), &["--cores", "1", "-s", snakefile.to_str().expect("plain path")]);
+    let head = bench.orphan(&command);
+    let agent = bench.agent().await;
+    let pid = head.begin().await;
+    let read = || std::fs::read_to_string(bench.path("task")).ok().and_then(|pid| pid.trim().parse::<i32>().ok());
+    let task_pid = lab::wait::until("the task to begin", TIMEOUT, || async { read() }).await;
+    let [of_head, of_task] = [pid, task_pid].map(|pid| Pid::from_raw(pid).expect("a process"));
+    kill_process(of_head, Signal::KILL).expect("the head lives");
+    assert_eq!(head.end(TIMEOUT).await.0, 128 + 9);
+    // It works on after the end of its run, until it sleeps.
+    lab::wait::until("the task to have worked", TIMEOUT, || async {
+        let name = std::fs::read_to_string(format!("/proc/{task_pid}/comm")).ok()?;
+        (name.trim() == "sleep").then_some(())
+    })
+    .await;
+    let seen = bench.seen(agent).await;
+    kill_process(of_task, Signal::KILL).expect("the task lives");
+    let run = seen.run(&format!("{pid}-"));
+    assert_eq!(
+        [&run["engine"], &run["pipeline"], &run["wait_status"]],
+        [&json!("snakemake"), &json!("left"), &json!(9)]
+    );
+    let left = task(run, "sleep");
+    assert_eq!(
+        (&left["ended_boottime_ns"], &left["activity"]["live_processes"]),
+        (&Value::Null, &json!(1)),
+        "{left:#}"
+    );
+    assert_cpu(&bench, "fit", tool(left, "gzip", "cpu_ns"));
 }
 
 /// Podman without a registry, a network and a store of anybody else's.

@@ -140,6 +140,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::StragglingJob => "has run behind all others of its array for",
         Class::StuckJob => "has made no progress for",
         Class::FailingRun => "has had nothing but failed tasks for",
+        Class::OrphanedTask => "has outlived its run for",
     };
     let name = if name.is_empty() && finding.evidence.of_machine().is_none() {
         format!("{} ", plain(&finding.resource.to_string()))
@@ -220,7 +221,12 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             list(out, &[finding.why()]);
         }
         Evidence::Work(_) => {
-            heading(out, if finding.class == Class::FailingRun { "Why failing" } else { "Why stuck" });
+            let what = match finding.class {
+                Class::FailingRun => "Why failing",
+                Class::OrphanedTask => "Why left behind",
+                _ => "Why stuck",
+            };
+            heading(out, what);
             list(out, &[plain(&finding.why())]);
         }
         Evidence::Batch(_) => {

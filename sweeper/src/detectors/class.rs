@@ -44,11 +44,13 @@ pub enum Class {
     StuckJob,
     /// A run whose tasks fail one after the other.
     FailingRun,
+    /// A task that lives, though its run has ended.
+    OrphanedTask,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -68,6 +70,7 @@ impl Class {
         Self::StragglingJob,
         Self::StuckJob,
         Self::FailingRun,
+        Self::OrphanedTask,
     ];
 
     /// The classes that say more of the same resource: while a finding of one of them is open, none of this class opens.
@@ -106,7 +109,7 @@ impl Class {
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
             }
-            Self::StuckJob | Self::FailingRun => FoundOn::Work,
+            Self::StuckJob | Self::FailingRun | Self::OrphanedTask => FoundOn::Work,
         }
     }
 
@@ -133,6 +136,7 @@ impl Class {
             Self::StragglingJob => "straggling_job",
             Self::StuckJob => "stuck_job",
             Self::FailingRun => "failing_run",
+            Self::OrphanedTask => "orphaned_task",
         }
     }
 

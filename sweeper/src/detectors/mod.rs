@@ -16,6 +16,7 @@ mod idle_worker;
 mod leftover;
 mod lost_job;
 mod orphaned_snapshot;
+mod orphaned_task;
 mod presence;
 mod quiet_hours;
 mod quiet_instance;
@@ -196,7 +197,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 19] = [
+const DETECTORS: [Detector; 20] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
@@ -215,6 +216,7 @@ const DETECTORS: [Detector; 19] = [
     straggling_job::DETECTOR,
     stuck_job::DETECTOR,
     failing_run::DETECTOR,
+    orphaned_task::DETECTOR,
     lost_job::DETECTOR,
 ];
 

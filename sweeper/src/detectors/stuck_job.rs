@@ -19,8 +19,9 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 fn answer(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
-    if matches!(inputs.work.contract, Contract::Run { .. }) {
-        return Answer::NotKnown;
+    match inputs.work.contract {
+        Contract::BatchJob { .. } | Contract::RunTask(_) => {}
+        Contract::OrphanedTask(_) | Contract::Run { .. } => return Answer::NotKnown,
     }
     inputs.listed.as_ref().and_then(listed).unwrap_or_else(|| judged(inputs, judgement))
 }
@@ -40,10 +41,14 @@ pub(super) fn judged(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
                 None => Answer::NotKnown,
             }
         }
-        // A run and its tasks are listed by their agent alone.
-        (Verdict::Unknown, WorkDecision::Unknown(WorkUnknown::NotShown))
-            if !matches!(inputs.work.contract, Contract::BatchJob { .. }) =>
-        {
+        (_, decision) => not_shown(inputs, decision),
+    }
+}
+
+/// A run and its tasks are listed by their agent alone: what it shows no more is gone.
+pub(super) fn not_shown(inputs: &WorkInputs, decision: &WorkDecision) -> Answer {
+    match decision {
+        WorkDecision::Unknown(WorkUnknown::NotShown) if !matches!(inputs.work.contract, Contract::BatchJob { .. }) => {
             Answer::Gone { because: "its machine's agent shows it no more".to_owned() }
         }
         _ => Answer::NotKnown,
@@ -69,7 +74,7 @@ mod tests {
         snapshot::{Inputs, Presence},
         verdict::{
             Gpu,
-            work::{Progress, RunNow, WorkCase, WorkNow, WorkPolicy, WorkSample},
+            work::{Progress, RunEnd, RunNow, RunTask, WorkCase, WorkNow, WorkPolicy, WorkSample},
         },
     };
     use model::ResourceKey;
@@ -101,6 +106,7 @@ mod tests {
             is_exact: true,
             lost_events: 0,
             run: None,
+            run_end: None,
             work: Some(WorkNow { live_processes: 1, live_threads: 1, counters, ..WorkNow::default() }),
             gpu: Gpu::Absent,
             gpu_busy_ns: None,
@@ -135,7 +141,7 @@ mod tests {
 
     fn task() -> WorkInputs {
         let [engine, pipeline, run, name] = ["slurm", "", "slurm:7", "0"].map(str::to_owned);
-        inputs(Contract::RunTask { engine, pipeline, run, task: 1, name }, None)
+        inputs(Contract::RunTask(RunTask { engine, pipeline, run, task: 1, name }), None)
     }
 
     /// What is said of inputs that went through their kept form.
@@ -209,6 +215,37 @@ mod tests {
         inputs.work.end.as_mut().expect("an end").run = None;
         let gone = Answer::Gone { because: "its machine's agent shows it no more".into() };
         assert_eq!(of_class(Class::FailingRun, &inputs), gone);
+    }
+
+    #[test]
+    fn a_task_that_outlived_its_run_is_another_classs_and_work_does_not_end_it() {
+        let Contract::RunTask(of_run) = task().work.contract else { panic!("a task") };
+        let mut inputs = inputs(Contract::OrphanedTask(of_run), None);
+        let end = inputs.work.end.as_mut().expect("an end");
+        let ended_boottime_ns = end.end_boottime_ns - 45 * 60_000_000_000;
+        end.run_end = Some(RunEnd { ended_boottime_ns, wait_status: None });
+        end.work.as_mut().expect("work").counters.insert(Progress::Cpu, 9_000_000_000);
+        let of_class = |class, inputs: &WorkInputs| {
+            let text = serde_json::to_string(inputs).expect("JSON");
+            replay(class, &Inputs::Work(Box::new(serde_json::from_str(&text).expect("inputs"))))
+        };
+        let of = |inputs: &WorkInputs| of_class(Class::OrphanedTask, inputs);
+        let since = NOW - jiff::SignedDuration::from_mins(45);
+        assert_eq!(of(&inputs), Answer::Confirmed { since, until: NOW, work: None });
+        for class in [Class::StuckJob, Class::FailingRun] {
+            assert_eq!(of_class(class, &inputs), Answer::NotKnown);
+        }
+        for other in [job(), task()] {
+            assert_eq!(of(&other), Answer::NotKnown);
+        }
+        let failed = WorkInputs { failed: vec![SnapshotPart::Inventory], ..inputs.clone() };
+        assert_eq!(of(&failed), Answer::NotKnown);
+        assert_eq!(of(&WorkInputs { presence: None, ..inputs.clone() }), Answer::NotKnown);
+        let stopped = WorkInputs { presence: Some(presence(InstanceState::Stopped)), ..inputs.clone() };
+        assert_eq!(of(&stopped), Answer::Refuted { because: "the instance is stopped".into() });
+        inputs.work.end.as_mut().expect("an end").run_end = None;
+        let gone = Answer::Gone { because: "its machine's agent shows it no more".into() };
+        assert_eq!(of(&inputs), gone, "its run is open again");
     }
 
     #[test]

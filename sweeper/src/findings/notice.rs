@@ -133,6 +133,7 @@ fn word(class: Class) -> &'static str {
         Class::StragglingJob => "straggling",
         Class::StuckJob => "stuck",
         Class::FailingRun => "failing",
+        Class::OrphanedTask => "left behind",
     }
 }
 

@@ -75,7 +75,7 @@ impl WorkInputs {
 pub struct Asked {
     /// Work that is known by its key.
     pub named: BTreeMap<ResourceKey, Contract>,
-    /// Whether the agent shows runs whose tasks are to be looked at.
+    /// Whether the agent shows runs whose tasks are to be examined.
     pub has_runs: bool,
 }
 
@@ -102,9 +102,9 @@ pub fn asked<'a>(
         all.entry(machine.clone()).or_default().named.insert(key.clone(), contract);
     }
     for machine in machines {
-        let waits = machine.inputs.case.node.iter().flat_map(|node| &node.waits);
-        let has_runs = waits.into_iter().any(|wait| matches!(wait, Wait::Run { .. } | Wait::BatchStep { .. }));
-        if has_runs {
+        let is_open = |wait: &Wait| matches!(wait, Wait::Run { .. } | Wait::BatchStep { .. });
+        let node = machine.inputs.case.node.as_ref();
+        if node.is_some_and(|node| node.has_orphaned_tasks || node.waits.iter().any(is_open)) {
             all.entry(machine.subject.id.clone()).or_default().has_runs = true;
         }
     }

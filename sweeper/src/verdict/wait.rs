@@ -202,6 +202,15 @@ fn open_runs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = &wire::Run> {
     })
 }
 
+/// Tasks that live though their run has ended. What a script has left behind may be a server, which it started for good.
+pub(super) fn orphaned_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = (&wire::Run, &wire::Task)> {
+    let lives = |activity: &Option<wire::WorkloadActivity>| {
+        activity.as_ref().is_some_and(|activity| activity.live_processes > 0 && is_somebodys(activity.class))
+    };
+    let ended = heartbeat.runs.iter().filter(|run| run.engine != SCRIPT && run.ended_boottime_ns.is_some());
+    ended.flat_map(move |run| run.tasks.iter().filter(move |task| lives(&task.activity)).map(move |task| (run, task)))
+}
+
 /// Kind and id of each batch job that has a process.
 fn open_jobs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = (&str, &str)> {
     let live = heartbeat.workloads.iter().filter(|row| row.live_processes > 0 && is_somebodys(row.class));

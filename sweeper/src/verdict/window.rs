@@ -78,6 +78,9 @@ pub struct NodeFacts {
     /// What waits at the end, and peers whenever they last exchanged data; sessions are `terminals`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
+    /// Whether a task lives whose run has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_orphaned_tasks: bool,
     /// `ebpf`, `proc` or what stands beside `/proc`.
     #[serde(alias = "collector")]
     pub source: String,
@@ -144,6 +147,7 @@ impl NodeFacts {
                 },
             ),
             waits: wait::waits(heartbeat),
+            has_orphaned_tasks: wait::orphaned_tasks(heartbeat).next().is_some(),
             source: match Source::try_from(coverage.source) {
                 Ok(Source::Ebpf) => "ebpf",
                 Ok(Source::Proc) => "proc",

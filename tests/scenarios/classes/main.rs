@@ -5,5 +5,6 @@
 mod barely_used;
 mod failing_run;
 mod idle_gpu;
+mod orphaned_task;
 mod quiet_hours;
 mod silent_agent;

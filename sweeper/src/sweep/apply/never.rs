@@ -31,6 +31,10 @@ const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the que
 /// Why no plan is made of work that is stuck.
 const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
 
+/// Why no plan is made of a task that has outlived its run.
+const ORPHANED: &str =
+    "no plan ends a single process yet: end it by hand, unless its run left it behind on purpose, as a server is";
+
 /// Why no plan is made of a class; none of the one that plans are made of.
 pub(super) const fn never(class: Class) -> Option<&'static str> {
     match class {
@@ -49,5 +53,6 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         | Class::StartingJob
         | Class::StragglingJob => Some(BATCH),
         Class::StuckJob | Class::FailingRun => Some(STUCK),
+        Class::OrphanedTask => Some(ORPHANED),
     }
 }

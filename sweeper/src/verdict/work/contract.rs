@@ -1,6 +1,6 @@
 //! What says that a piece of work should finish.
 
-use crate::verdict::signal::is_workload;
+use crate::verdict::{signal::is_workload, wait::orphaned_tasks};
 use heartbeat::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -19,18 +19,9 @@ pub enum Contract {
         containers: BTreeSet<String>,
     },
     /// It is a task of a run that has not ended: a step of a Slurm job, a task of a pipeline.
-    RunTask {
-        /// What drives the run, for example `slurm`.
-        engine: String,
-        /// The pipeline's name; empty if the command line does not tell it.
-        pipeline: String,
-        /// Identifies the run on its node and in this boot.
-        run: String,
-        /// Identifies the task within its run.
-        task: u64,
-        /// The task's name.
-        name: String,
-    },
+    RunTask(RunTask),
+    /// It is a task of a run that has ended: it should have ended with it.
+    OrphanedTask(RunTask),
     /// It is a run that has not ended, as a whole: its tasks should succeed.
     Run {
         /// What drives it.
@@ -40,6 +31,42 @@ pub enum Contract {
         /// Identifies the run on its node and in this boot.
         run: String,
     },
+}
+
+/// A task of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTask {
+    /// What drives the run, for example `slurm`.
+    pub engine: String,
+    /// The pipeline's name; empty if the command line does not tell it.
+    pub pipeline: String,
+    /// Identifies the run on its node and in this boot.
+    pub run: String,
+    /// Identifies the task within its run.
+    pub task: u64,
+    /// The task's name.
+    pub name: String,
+}
+
+impl RunTask {
+    fn new(run: &wire::Run, task: &wire::Task) -> Self {
+        Self {
+            engine: run.engine.clone(),
+            pipeline: run.pipeline.clone(),
+            run: run.id.clone(),
+            task: task.id,
+            name: task.name.clone(),
+        }
+    }
+
+    fn what(&self) -> String {
+        let Self { engine, pipeline, run, .. } = self;
+        match (engine.as_str(), pipeline.as_str()) {
+            (SLURM, _) => format!("step of Slurm job {}", slurm_id(run)),
+            (engine, "") => format!("task of a {engine} run"),
+            (engine, pipeline) => format!("task of the {engine} run {pipeline}"),
+        }
+    }
 }
 
 impl Contract {
@@ -56,21 +83,22 @@ impl Contract {
     pub fn open_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
         open_runs(heartbeat).flat_map(|run| {
             let tasks = run.tasks.iter().filter(|task| task.ended_boottime_ns.is_none());
-            tasks.map(|task| Self::RunTask {
-                engine: run.engine.clone(),
-                pipeline: run.pipeline.clone(),
-                run: run.id.clone(),
-                task: task.id,
-                name: task.name.clone(),
-            })
+            tasks.map(|task| Self::RunTask(RunTask::new(run, task)))
         })
+    }
+
+    /// Every task that a heartbeat shows to live after its run.
+    pub fn orphaned_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
+        orphaned_tasks(heartbeat).map(|(run, task)| Self::OrphanedTask(RunTask::new(run, task)))
     }
 
     /// What names the work among all that its node does, where no provider names it.
     #[must_use]
     pub fn local_id(&self) -> Option<String> {
         match self {
-            Self::RunTask { run, task, .. } => Some(format!("{run}/{task}")),
+            Self::RunTask(RunTask { run, task, .. }) | Self::OrphanedTask(RunTask { run, task, .. }) => {
+                Some(format!("{run}/{task}"))
+            }
             Self::Run { run, .. } => Some(run.clone()),
             Self::BatchJob { .. } => None,
         }
@@ -80,9 +108,9 @@ impl Contract {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
-            Self::RunTask { name, .. } | Self::Run { pipeline: name, .. } => {
-                Some(name).filter(|name| !name.is_empty()).map(String::as_str)
-            }
+            Self::RunTask(RunTask { name, .. })
+            | Self::OrphanedTask(RunTask { name, .. })
+            | Self::Run { pipeline: name, .. } => Some(name).filter(|name| !name.is_empty()).map(String::as_str),
             Self::BatchJob { .. } => None,
         }
     }
@@ -91,11 +119,10 @@ impl Contract {
     #[must_use]
     pub fn what(&self) -> String {
         match self {
-            Self::RunTask { engine, run, .. } if engine == SLURM => format!("step of Slurm job {}", slurm_id(run)),
+            Self::RunTask(task) => task.what(),
+            Self::OrphanedTask(task) => format!("{}, which has ended", task.what()),
             Self::Run { engine, run, .. } if engine == SLURM => format!("Slurm job {}", slurm_id(run)),
             Self::Run { engine, .. } => format!("{engine} run"),
-            Self::RunTask { engine, pipeline, .. } if pipeline.is_empty() => format!("task of a {engine} run"),
-            Self::RunTask { engine, pipeline, .. } => format!("task of the {engine} run {pipeline}"),
             Self::BatchJob { .. } => "AWS Batch job".to_owned(),
         }
     }

@@ -6,12 +6,14 @@
 //! its doing, nobody typed within `interactive_after`, and no thread of it only lacks a CPU. It is `active` if a counter of it moved, `waiting` if one of those is seen, and
 //! `unknown` in every other case. Work that runs and gets nowhere (a spin, a poll) is never stuck by this.
 //!
+//! A task that lives after its run is judged by when that ended (`orphan.rs`): whether it runs is told, and decides nothing.
+//!
 //! A run as a whole is `stuck` if and only if it has not ended, and within the same window five tasks of it failed at least, and none succeeded. It is `active` if one did.
 
 use super::{
     Contract, Failure, WorkCase, WorkNow, WorkSample,
     gaps::{gaps, span_ms},
-    run,
+    orphan, run,
     sample::States,
 };
 use crate::verdict::window::Gpu;
@@ -127,6 +129,11 @@ pub enum WorkUnknown {
         /// So many did.
         failed: u64,
     },
+    /// Its run has ended, and not for long.
+    EndedLately {
+        /// When the run ended, in milliseconds since 1970-01-01 UTC.
+        run_ended_unix_ms: i64,
+    },
     /// Threads of it could run and had no CPU.
     HeldBack {
         /// So many.
@@ -187,6 +194,17 @@ pub enum WorkDecision {
         /// The latest of them, where it is still listed.
         last: Option<Failure>,
     },
+    /// It lives, though its run has ended.
+    Orphaned {
+        /// When the run ended, in milliseconds since 1970-01-01 UTC.
+        run_ended_unix_ms: i64,
+        /// How the run's first process ended, as wait(2) gives it; none if that was not seen.
+        run_wait_status: Option<u32>,
+        /// Processes alive.
+        processes: u32,
+        /// CPU time that they used within the window, in milliseconds; none if that is not known.
+        cpu_ms: Option<u64>,
+    },
     /// There is not enough evidence.
     Unknown(WorkUnknown),
 }
@@ -213,7 +231,9 @@ pub fn judge(case: &WorkCase) -> WorkJudgement {
             WorkDecision::Moved { .. } | WorkDecision::Succeeded { .. } => Verdict::Active,
             WorkDecision::Waiting { .. } => Verdict::Waiting,
             WorkDecision::Still { .. } | WorkDecision::Failing { .. } => Verdict::Stuck,
-            WorkDecision::Unknown(_) => Verdict::Unknown,
+            WorkDecision::Orphaned { cpu_ms: Some(1..), .. } => Verdict::Active,
+            // Whether it should run at all, nobody knows.
+            WorkDecision::Orphaned { .. } | WorkDecision::Unknown(_) => Verdict::Unknown,
         },
         window_unix_ms: case
             .begin
@@ -229,11 +249,15 @@ pub fn judge(case: &WorkCase) -> WorkJudgement {
         let not_shown = WorkDecision::Unknown(if is_hidden { runs() } else { WorkUnknown::NotShown });
         if let Contract::Run { .. } = case.contract {
             let now = end.run.as_ref().ok_or(not_shown)?;
-            Ok(run::decide(case, begin?, end, now))
-        } else {
-            let now = end.work.as_ref().ok_or(not_shown)?;
-            Ok(decide(case, begin?, end, now))
+            return Ok(run::decide(case, begin?, end, now));
         }
+        if let Contract::OrphanedTask(_) = case.contract {
+            // A run that is open again has no orphans.
+            let (now, run_end) = end.work.as_ref().zip(end.run_end).ok_or(not_shown)?;
+            return Ok(orphan::decide(case, begin?, end, now, run_end));
+        }
+        let now = end.work.as_ref().ok_or(not_shown)?;
+        Ok(decide(case, begin?, end, now))
     });
     of(decided.unwrap_or_else(|undecided| undecided))
 }

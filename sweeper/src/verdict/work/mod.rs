@@ -6,13 +6,14 @@
 mod contract;
 mod gaps;
 mod judge;
+mod orphan;
 mod run;
 mod sample;
 mod words;
 
-pub use contract::Contract;
+pub use contract::{Contract, RunTask};
 pub use judge::{Held, Progress, WorkDecision, WorkJudgement, WorkUnknown, WorkWait, judge};
-pub use sample::{Failure, RunNow, WorkNow, WorkSample};
+pub use sample::{Failure, RunEnd, RunNow, WorkNow, WorkSample};
 pub use words::decision;
 
 use crate::identity::Identity;

@@ -1,6 +1,6 @@
 //! What one heartbeat says of a piece of work, and of what it may wait for.
 
-use super::{super::window::Gpu, Contract, Progress};
+use super::{super::window::Gpu, Contract, Progress, contract::RunTask};
 use crate::verdict::{
     signal::{add, is_loss, is_workload},
     watched::is_blind,
@@ -44,6 +44,9 @@ pub struct WorkSample {
     /// Of a run as a whole: how its tasks ended so far; none if the heartbeat does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunNow>,
+    /// How the run of an orphaned task ended; none if the heartbeat does not show that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_end: Option<RunEnd>,
     /// What is known of the GPUs.
     pub gpu: Gpu,
     /// Time in which the GPUs worked, in nanoseconds.
@@ -82,6 +85,16 @@ pub struct RunNow {
     /// The latest failure that is still listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Failure>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// When, in nanoseconds since the boot.
+    pub ended_boottime_ns: u64,
+    /// How its first process ended, as wait(2) gives it; none if that was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_status: Option<u32>,
 }
 
 /// One task that failed.
@@ -168,6 +181,7 @@ impl WorkSample {
             lost_events: coverage.drops.iter().filter(|drop| is_loss(&drop.name)).map(|drop| drop.count).sum(),
             work: found.as_ref().map(Found::now),
             run: RunNow::of(heartbeat, contract),
+            run_end: found.as_ref().and_then(Found::run_end),
             runs_are_unread: is_unread(&["pipelines"])
                 || heartbeat.runs.len() >= MAX_RUNS
                 || heartbeat.runs.iter().map(|run| run.tasks.len()).sum::<usize>() >= MAX_TASKS,
@@ -205,14 +219,26 @@ impl<'a> Found<'a> {
                 let rows: Vec<_> = heartbeat.workloads.iter().filter(is_its).collect();
                 (!rows.is_empty()).then_some(Self::Rows(rows))
             }
-            Contract::RunTask { run: id, task: number, .. } => {
+            Contract::RunTask(RunTask { run: id, task: number, .. }) => {
                 let run = heartbeat.runs.iter().find(|run| run.id == *id && run.ended_boottime_ns.is_none())?;
                 let task = run.tasks.iter().find(|task| task.id == *number && task.ended_boottime_ns.is_none())?;
                 let activity = task.activity.as_ref().filter(|activity| activity.live_processes > 0)?;
                 Some(Self::Task { run, task, activity })
             }
+            Contract::OrphanedTask(RunTask { run: id, task: number, .. }) => {
+                // What it did while its run lived counts, too.
+                let run = heartbeat.runs.iter().find(|run| run.id == *id)?;
+                let task = run.tasks.iter().find(|task| task.id == *number)?;
+                let activity = task.activity.as_ref().filter(|activity| activity.live_processes > 0)?;
+                Some(Self::Task { run, task, activity })
+            }
             Contract::Run { .. } => None,
         }
+    }
+
+    fn run_end(&self) -> Option<RunEnd> {
+        let Self::Task { run, .. } = self else { return None };
+        Some(RunEnd { ended_boottime_ns: run.ended_boottime_ns?, wait_status: run.wait_status })
     }
 
     fn rows(&self) -> &[&'a wire::WorkloadActivity] {

@@ -1,3 +1,4 @@
+mod orphan;
 mod run;
 
 use super::*;

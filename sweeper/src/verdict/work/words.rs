@@ -41,6 +41,16 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
             let failed = number(*tasks, "task of it failed", "tasks of it failed");
             format!("{failed} within {}, and none succeeded{}", span(window), last.unwrap_or_default())
         }
+        WorkDecision::Orphaned { run_ended_unix_ms, run_wait_status, processes, cpu_ms } => {
+            let how = run_wait_status.map_or_else(String::new, |status| format!(" with {}", ended_with(status)));
+            let (lives, it) = if *processes == 1 { ("lives", "it") } else { ("live", "they") };
+            let used = cpu_ms.zip(judgement.window_unix_ms).map_or_else(String::new, |(ms, [from, to])| {
+                let used = i64::try_from(ms).map_or_else(|_| "more than can be told".to_owned(), span);
+                format!("; {it} used {used} of CPU time in the last {}", span(to.saturating_sub(from)))
+            });
+            let count = count(*processes, "process", "processes");
+            format!("its run ended at {}{how}, and {count} of it {lives} on{used}", time(*run_ended_unix_ms))
+        }
         WorkDecision::Unknown(why) => unknown(why),
     }
 }
@@ -109,6 +119,9 @@ fn unknown(why: &WorkUnknown) -> String {
                 "{} within the window, which is too few to say so",
                 number(*failed, "task of it failed", "tasks of it failed")
             )
+        }
+        WorkUnknown::EndedLately { run_ended_unix_ms } => {
+            format!("its run has only ended at {}", time(*run_ended_unix_ms))
         }
         WorkUnknown::HeldBack { threads } => {
             format!("{} of it could run and had no CPU", count(*threads, "thread", "threads"))
