@@ -31,6 +31,7 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("stopped", "stopped machines"),
         ("silent", "silent machines"),
         ("unregistered", "unregistered workers"),
+        ("wholly idle", "idle groups"),
         ("blocked", "blocked queues"),
         ("held", "unused compute environments"),
         ("lost", "lost jobs"),

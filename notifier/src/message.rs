@@ -175,6 +175,7 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "stopped" => ("has been stopped", "stopped"),
         "silent" => ("has run with a silent agent", "running with a silent agent"),
         "unregistered" => ("has run without joining its cluster", "outside its cluster"),
+        "wholly idle" => ("has had nothing but idle machines", "wholly idle"),
         "blocked" => ("has been blocked", "blocked"),
         "held" => ("has kept machines ready for no job", "ready for no job"),
         "lost" => ("has been without its containers", "without its containers"),

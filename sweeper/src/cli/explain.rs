@@ -133,6 +133,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
         Class::IdleWorker => "has been idle, and not ended by AWS Batch, for",
+        Class::IdleGroup => "has had nothing but idle machines for",
         Class::BlockedQueue => "has been blocked for",
         Class::HeldCapacity => "has kept machines ready for no job for",
         Class::LostJob => "has been without its containers for",
@@ -219,6 +220,10 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
         Evidence::Leftover(_) => {
             heading(out, "Why left over");
             list(out, &[finding.why()]);
+        }
+        Evidence::Group(_) => {
+            heading(out, "Why idle");
+            list(out, &[plain(&finding.why())]);
         }
         Evidence::Work(_) => {
             let what = match finding.class {

@@ -160,6 +160,8 @@ const NO_GPU: &str = "GPUs that nobody uses: their machines work, or wait for so
 const BARELY: &str = "Barely used: something outside will wake them, and hardly anything happens meanwhile";
 /// Above machines that work, and rest in the same hours of each week.
 const HOURS: &str = "Quiet hours: they work, and do hardly anything in some hours of each week: a schedule would help";
+/// Above groups that start machines for nobody.
+const GROUPS: &str = "Idle groups: each of their machines is idle, and is replaced when it ends";
 /// Above what AWS Batch keeps waiting or ready.
 const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
@@ -176,10 +178,21 @@ pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    [None, Some(NO_GPU), Some(BARELY), Some(HOURS), Some(STUCK), Some(SILENT), Some(BATCH), Some(QUIET), Some(LEFT)]
-        .into_iter()
-        .filter_map(of)
-        .collect()
+    [
+        None,
+        Some(GROUPS),
+        Some(NO_GPU),
+        Some(BARELY),
+        Some(HOURS),
+        Some(STUCK),
+        Some(SILENT),
+        Some(BATCH),
+        Some(QUIET),
+        Some(LEFT),
+    ]
+    .into_iter()
+    .filter_map(of)
+    .collect()
 }
 
 fn heading_of(finding: &FindingLine) -> Option<&'static str> {
@@ -193,6 +206,7 @@ fn heading_of(finding: &FindingLine) -> Option<&'static str> {
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
             FoundOn::Leftover => Some(LEFT),
+            FoundOn::Group => Some(GROUPS),
             FoundOn::Batch => Some(BATCH),
             FoundOn::Work => Some(STUCK),
         },

@@ -30,6 +30,8 @@ pub enum Class {
     UnregisteredWorker,
     /// An idle machine that AWS Batch should have ended.
     IdleWorker,
+    /// A group that keeps machines up, each of which is idle.
+    IdleGroup,
     /// A queue of AWS Batch whose first job cannot be placed.
     BlockedQueue,
     /// A compute environment that keeps machines ready for queues without a job.
@@ -50,7 +52,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -63,6 +65,7 @@ impl Class {
         Self::SilentAgent,
         Self::UnregisteredWorker,
         Self::IdleWorker,
+        Self::IdleGroup,
         Self::BlockedQueue,
         Self::HeldCapacity,
         Self::LostJob,
@@ -106,6 +109,7 @@ impl Class {
             Self::UnattachedVolume | Self::UnusedAddress | Self::OrphanedSnapshot | Self::StoppedInstance => {
                 FoundOn::Leftover
             }
+            Self::IdleGroup => FoundOn::Group,
             Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
                 FoundOn::Batch
             }
@@ -129,6 +133,7 @@ impl Class {
             Self::SilentAgent => "silent_agent",
             Self::UnregisteredWorker => "unregistered_worker",
             Self::IdleWorker => "idle_worker",
+            Self::IdleGroup => "idle_group",
             Self::BlockedQueue => "blocked_queue",
             Self::HeldCapacity => "held_capacity",
             Self::LostJob => "lost_job",
@@ -155,6 +160,8 @@ pub enum FoundOn {
     Machine,
     /// What is billed though nobody uses it.
     Leftover,
+    /// Groups that keep machines up.
+    Group,
     /// Jobs, queues and compute environments of AWS Batch.
     Batch,
     /// Jobs of AWS Batch and tasks of runs, by what the agent sees of their processes.

@@ -11,6 +11,7 @@ mod class;
 mod failing_run;
 mod held_capacity;
 mod idle_gpu;
+mod idle_group;
 mod idle_node;
 mod idle_worker;
 mod leftover;
@@ -34,8 +35,8 @@ pub use class::{Class, FoundOn};
 use crate::{
     pricing::Cost,
     snapshot::{
-        BatchInputs, BatchResource, Inputs, Leftover, LeftoverInputs, Machine, MachineInputs, Snapshot, SnapshotPart,
-        Work as Job, WorkInputs,
+        BatchInputs, BatchResource, Group, GroupInputs, Inputs, Leftover, LeftoverInputs, Machine, MachineInputs,
+        Snapshot, SnapshotPart, Work as Job, WorkInputs,
     },
     verdict::{
         Judgement, judge,
@@ -87,6 +88,8 @@ pub enum On<'a> {
     Machine(&'a Machine),
     /// What nobody may use.
     Leftover(&'a Leftover),
+    /// A group of machines.
+    Group(&'a Group),
     /// What AWS Batch runs, keeps waiting or keeps ready.
     Batch(&'a BatchResource),
     /// Work that should finish.
@@ -100,6 +103,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => &machine.subject.id,
             Self::Leftover(leftover) => &leftover.id,
+            Self::Group(group) => &group.id,
             Self::Batch(resource) => &resource.id,
             Self::Work(job) => &job.id,
         }
@@ -111,6 +115,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => &machine.cost,
             Self::Leftover(leftover) => &leftover.cost,
+            Self::Group(group) => &group.cost,
             Self::Batch(resource) => &resource.cost,
             Self::Work(job) => &job.cost,
         }
@@ -122,6 +127,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => Inputs::Machine(Box::new(machine.inputs.clone())),
             Self::Leftover(leftover) => Inputs::Leftover(leftover.inputs.clone()),
+            Self::Group(group) => Inputs::Group(group.inputs.clone()),
             Self::Batch(resource) => Inputs::Batch(Box::new(resource.inputs.clone())),
             Self::Work(job) => Inputs::Work(Box::new(job.inputs.clone())),
         }
@@ -133,6 +139,7 @@ impl<'a> On<'a> {
         match self {
             Self::Machine(machine) => machine.inputs.presence.was_asked(),
             Self::Leftover(leftover) => leftover.inputs.was_asked(),
+            Self::Group(group) => group.inputs.was_asked(),
             Self::Batch(resource) => resource.inputs.was_asked(),
             Self::Work(job) => job.inputs.was_asked(),
         }
@@ -190,6 +197,8 @@ enum Of {
     Machine(fn(&MachineInputs, &Judgement) -> Answer),
     /// What is billed though nobody uses it, of one kind.
     Leftover(ResourceKind, fn(&LeftoverInputs) -> Answer),
+    /// Groups of machines.
+    Group(fn(&GroupInputs) -> Answer),
     /// What is AWS Batch's, of one kind.
     Batch(ResourceKind, fn(&BatchInputs) -> Answer),
     /// Work that should finish.
@@ -197,7 +206,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 20] = [
+const DETECTORS: [Detector; 21] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
@@ -210,6 +219,7 @@ const DETECTORS: [Detector; 20] = [
     unused_address::DETECTOR,
     orphaned_snapshot::DETECTOR,
     stopped_instance::DETECTOR,
+    idle_group::DETECTOR,
     blocked_queue::DETECTOR,
     held_capacity::DETECTOR,
     starting_job::DETECTOR,
@@ -250,6 +260,13 @@ pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
             (kind == leftover.id.kind).then_some(detection)
         })
     });
+    let groups = snapshot.groups.iter().flat_map(|group| {
+        DETECTORS.iter().filter_map(move |detector| {
+            let Of::Group(decide) = detector.answer else { return None };
+            let answer = of_group(detector, decide, &group.inputs);
+            Some(Detection { class: detector.class, on: On::Group(group), answer })
+        })
+    });
     let batch = snapshot.batch.iter().flat_map(|resource| {
         DETECTORS.iter().filter_map(move |detector| {
             let Of::Batch(kind, decide) = detector.answer else { return None };
@@ -267,7 +284,7 @@ pub fn detect(snapshot: &Snapshot) -> impl Iterator<Item = Detection<'_>> {
             Some(Detection { class: detector.class, on: On::Work(job), answer })
         })
     });
-    machines.chain(leftovers).chain(batch).chain(work)
+    machines.chain(leftovers).chain(groups).chain(batch).chain(work)
 }
 
 /// What one class's detector says of a machine. `judgement` is that of the inputs' case, which is judged once for all classes.
@@ -283,6 +300,11 @@ fn of_machine(
 
 fn of_leftover(detector: &Detector, decide: fn(&LeftoverInputs) -> Answer, inputs: &LeftoverInputs) -> Answer {
     let refuted = leftover::refutes(inputs);
+    refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
+}
+
+fn of_group(detector: &Detector, decide: fn(&GroupInputs) -> Answer, inputs: &GroupInputs) -> Answer {
+    let refuted = idle_group::refutes(inputs);
     refuted.unwrap_or_else(|| detector.unless_it_lacks(&inputs.failed, decide(inputs)))
 }
 
@@ -323,6 +345,7 @@ pub fn replay(class: Class, inputs: &Inputs) -> Answer {
     match (detector.answer, inputs) {
         (Of::Machine(decide), Inputs::Machine(inputs)) => of_machine(detector, decide, inputs, &judge(&inputs.case)),
         (Of::Leftover(_, decide), Inputs::Leftover(inputs)) => of_leftover(detector, decide, inputs),
+        (Of::Group(decide), Inputs::Group(inputs)) => of_group(detector, decide, inputs),
         (Of::Batch(_, decide), Inputs::Batch(inputs)) => of_batch(detector, decide, inputs),
         (Of::Work(decide), Inputs::Work(inputs)) => of_work(detector, decide, inputs, &work::judge(&inputs.work)),
         // No class has inputs of another kind.

@@ -14,7 +14,7 @@ use crate::{
     detectors::Class,
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::{BatchInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs},
+    snapshot::{BatchInputs, GroupInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs},
     verdict::{Case, Judgement, work::WorkJudgement},
 };
 use jiff::Timestamp;
@@ -112,6 +112,8 @@ pub enum Evidence {
     Machine(Box<MachineEvidence>),
     /// On what nobody uses.
     Leftover(Box<LeftoverEvidence>),
+    /// On a group of machines.
+    Group(Box<GroupEvidence>),
     /// On what is AWS Batch's.
     Batch(Box<BatchEvidence>),
     /// On work that should finish.
@@ -145,6 +147,15 @@ pub struct LeftoverEvidence {
     pub thing: Option<Thing>,
     /// How it was listed, and for how long so.
     pub listed: LeftoverInputs,
+}
+
+/// What is listed of a group of machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupEvidence {
+    /// What it is, and whose; none if its provider lists it no more.
+    pub thing: Option<Thing>,
+    /// How it was listed, and what its machines did.
+    pub group: GroupInputs,
 }
 
 /// What is listed of something that AWS Batch runs, keeps waiting or keeps ready.
@@ -206,7 +217,7 @@ impl Evidence {
     pub fn of_machine(&self) -> Option<&MachineEvidence> {
         match self {
             Self::Machine(evidence) => Some(evidence),
-            Self::Leftover(_) | Self::Batch(_) | Self::Work(_) => None,
+            Self::Leftover(_) | Self::Group(_) | Self::Batch(_) | Self::Work(_) => None,
         }
     }
 
@@ -222,6 +233,7 @@ impl Evidence {
         match self {
             Self::Machine(_) => None,
             Self::Leftover(evidence) => evidence.thing.as_ref(),
+            Self::Group(evidence) => evidence.thing.as_ref(),
             Self::Batch(evidence) => evidence.thing.as_ref(),
             Self::Work(evidence) => evidence.thing.as_ref(),
         }
@@ -243,6 +255,7 @@ impl Evidence {
                 None => Timestamp::from_millisecond(evidence.case.node.as_ref()?.last_heartbeat_unix_ms).ok(),
             },
             Self::Work(evidence) => Timestamp::from_millisecond(evidence.job.work.end.as_ref()?.end_unix_ms).ok(),
+            Self::Group(evidence) => evidence.group.state.as_ref()?.members.as_ref()?.until,
             Self::Leftover(_) | Self::Batch(_) => None,
         }
     }
@@ -253,7 +266,7 @@ impl Evidence {
         match self {
             Self::Machine(evidence) => evidence.machine.is_some(),
             Self::Work(evidence) => evidence.job.was_asked(),
-            Self::Leftover(_) | Self::Batch(_) => true,
+            Self::Leftover(_) | Self::Group(_) | Self::Batch(_) => true,
         }
     }
 
@@ -281,7 +294,7 @@ impl Finding {
                 let machine = evidence.machine.as_ref().and_then(|machine| machine.name.as_deref());
                 machine.or_else(|| evidence.case.node.as_ref().map(|node| node.hostname.as_str()))
             }
-            Evidence::Leftover(_) | Evidence::Batch(_) | Evidence::Work(_) => {
+            Evidence::Leftover(_) | Evidence::Group(_) | Evidence::Batch(_) | Evidence::Work(_) => {
                 self.evidence.thing().and_then(|thing| thing.name.as_deref())
             }
         };

@@ -99,7 +99,7 @@ fn counters(finding: &Finding) -> Vec<String> {
             (None, Decision::AllQuiet { total, .. }) => words::counters(total, &machine.case),
             (None, _) => Vec::new(),
         },
-        Evidence::Leftover(_) | Evidence::Batch(_) | Evidence::Work(_) => Vec::new(),
+        Evidence::Leftover(_) | Evidence::Group(_) | Evidence::Batch(_) | Evidence::Work(_) => Vec::new(),
     }
 }
 
@@ -116,6 +116,7 @@ fn state(finding: &Finding) -> &'static str {
 fn word(class: Class) -> &'static str {
     match class {
         Class::IdleNode | Class::IdleWorker => "idle",
+        Class::IdleGroup => "wholly idle",
         Class::QuietInstance => "quiet",
         Class::IdleGpu => "unused GPU",
         Class::BarelyUsed => "barely used",
@@ -154,6 +155,8 @@ fn kind(finding: &Finding) -> String {
             (Class::OrphanedSnapshot, _) => "EBS snapshot",
             (Class::StoppedInstance, Provider::Gcp) => "Compute Engine instance",
             (Class::StoppedInstance, _) => "EC2 instance",
+            (Class::IdleGroup, Provider::Gcp) => "managed instance group",
+            (Class::IdleGroup, _) => "Auto Scaling group",
             (Class::BlockedQueue, _) => "AWS Batch queue",
             (Class::HeldCapacity, _) => "AWS Batch compute environment",
             (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::StuckJob, _) => "AWS Batch job",

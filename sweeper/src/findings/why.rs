@@ -1,6 +1,6 @@
 //! What decided, in one sentence.
 
-use super::{BatchEvidence, Evidence, Finding, LeftoverEvidence};
+use super::{BatchEvidence, Evidence, Finding, GroupEvidence, LeftoverEvidence};
 use crate::{
     detectors::Class,
     snapshot::{BatchState, EnvironmentState, JobState, QueueJobs, QueueState, Siblings, TaskState},
@@ -44,6 +44,7 @@ impl Finding {
                 None => words::decision(&evidence.judgement, &evidence.case),
             },
             Evidence::Leftover(evidence) => left_over(self.class, evidence),
+            Evidence::Group(evidence) => of_group(evidence),
             Evidence::Batch(evidence) => of_batch(self.class, evidence),
             Evidence::Work(evidence) => decision(&evidence.judged, &evidence.job.work),
         }
@@ -68,6 +69,17 @@ fn left_over(class: Class, evidence: &LeftoverEvidence) -> String {
         Some(since) => format!("{unused} in every list since {}", time(since)),
         None => format!("{unused} when it was last listed so"),
     }
+}
+
+fn of_group(evidence: &GroupEvidence) -> String {
+    let members = evidence.group.state.as_ref().and_then(|state| state.members.as_ref());
+    let Some(members) = members else { return "all its machines were idle when it was last listed so".to_owned() };
+    let each = match members.count {
+        1 => "its one machine is idle".to_owned(),
+        many => format!("each of its {many} machines is idle"),
+    };
+    let since = members.since.map(|since| format!(", all at once since {}", time(since))).unwrap_or_default();
+    format!("{each}{since}; one that is ended alone is started again")
 }
 
 fn of_batch(class: Class, evidence: &BatchEvidence) -> String {

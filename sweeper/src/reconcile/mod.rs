@@ -14,8 +14,8 @@ pub use record::{Record, Replayed};
 use crate::{
     detectors::{Detection, On},
     findings::{
-        BatchEvidence, Evidence, Finding, FindingId, LeftoverEvidence, Machine, MachineEvidence, Recorded, Status,
-        WorkEvidence,
+        BatchEvidence, Evidence, Finding, FindingId, GroupEvidence, LeftoverEvidence, Machine, MachineEvidence,
+        Recorded, Status, WorkEvidence,
     },
     verdict::Case,
 };
@@ -132,6 +132,9 @@ impl Decided<'_> {
                 thing: leftover.thing.clone(),
                 listed: leftover.inputs.clone(),
             })),
+            On::Group(group) => {
+                Evidence::Group(Box::new(GroupEvidence { thing: group.thing.clone(), group: group.inputs.clone() }))
+            }
             On::Batch(resource) => Evidence::Batch(Box::new(BatchEvidence {
                 thing: resource.thing.clone(),
                 batch: resource.inputs.clone(),
@@ -297,6 +300,7 @@ impl Decided<'_> {
                 before.machine != now.machine || agent(&before.case) != agent(&now.case)
             }
             (Evidence::Leftover(before), Evidence::Leftover(now)) => before.thing != now.thing,
+            (Evidence::Group(before), Evidence::Group(now)) => before.thing != now.thing,
             (Evidence::Batch(before), Evidence::Batch(now)) => before.thing != now.thing,
             (Evidence::Work(before), Evidence::Work(now)) => {
                 before.thing != now.thing || before.job.machine != now.job.machine

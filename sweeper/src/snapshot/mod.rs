@@ -5,6 +5,7 @@
 //! from it can be decided again.
 
 mod batch;
+mod group;
 mod hours;
 mod leftover;
 mod machine;
@@ -18,6 +19,7 @@ pub use batch::{
     Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, says_blocked,
     task_of,
 };
+pub use group::{Group, GroupInputs, GroupState, Members, groups};
 pub use hours::{Hours, HoursCase, HoursPolicy};
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
@@ -47,6 +49,8 @@ pub struct Snapshot {
     pub machines: Vec<Machine>,
     /// What is billed though nobody may use it, priced, in the order of their keys.
     pub leftovers: Vec<Leftover>,
+    /// Groups that keep machines up, in the order of their keys.
+    pub groups: Vec<Group>,
     /// What AWS Batch runs, keeps waiting and keeps ready, priced, in the order of their keys.
     pub batch: Vec<BatchResource>,
     /// Work that should finish, as the agents see it, priced, in the order of its keys.
@@ -87,6 +91,8 @@ pub enum Inputs {
     Machine(Box<MachineInputs>),
     /// On what nobody may use.
     Leftover(LeftoverInputs),
+    /// On a group of machines.
+    Group(GroupInputs),
     /// On what is AWS Batch's.
     Batch(Box<BatchInputs>),
     /// On work that should finish.
@@ -100,6 +106,7 @@ impl Inputs {
         match self {
             Self::Machine(inputs) => inputs.presence.was_asked(),
             Self::Leftover(inputs) => inputs.was_asked(),
+            Self::Group(inputs) => inputs.was_asked(),
             Self::Batch(inputs) => inputs.was_asked(),
             Self::Work(inputs) => inputs.was_asked(),
         }

@@ -6,7 +6,7 @@ use crate::{
     findings::FindingId,
     pricing::Cost,
     reconcile::{Before, Change, EventKind, Record},
-    snapshot::{BatchInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
+    snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use recommender::{proposal::ContentHash, rules::stop::StopInput};
 use sea_orm::{
@@ -59,6 +59,11 @@ enum Form {
         before: Option<Before>,
         cost: Cost,
     },
+    GroupV1 {
+        inputs: GroupInputs,
+        before: Option<Before>,
+        cost: Cost,
+    },
     BatchV1 {
         inputs: Box<BatchInputs>,
         before: Option<Before>,
@@ -85,6 +90,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
     let form = match record.inputs.clone() {
         Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
+        Inputs::Group(inputs) => Form::GroupV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
         Inputs::Work(inputs) => Form::WorkV1 { inputs, before, cost },
     };
@@ -113,6 +119,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     let (inputs, before, cost, plan) = match form {
         Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
         Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
+        Form::GroupV1 { inputs, before, cost } => (Inputs::Group(inputs), before, cost, None),
         Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),
         Form::WorkV1 { inputs, before, cost } => (Inputs::Work(inputs), before, cost, None),
     };

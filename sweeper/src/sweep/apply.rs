@@ -52,7 +52,9 @@ pub(super) async fn apply(
     let known = scopes::known(&transaction).await?;
     snapshot.machines.retain(|machine| WorkUnit::home(&machine.subject.id, &known) == *unit);
     snapshot.leftovers.retain(|leftover| WorkUnit::home(&leftover.id, &known) == *unit);
+    snapshot.groups.retain(|group| WorkUnit::home(&group.id, &known) == *unit);
     snapshot.batch.retain(|resource| WorkUnit::home(&resource.id, &known) == *unit);
+    snapshot.work.retain(|work| WorkUnit::home(&work.id, &known) == *unit);
     let still_open = async || -> Result<Vec<Finding>, StoreError> {
         let mut open = store::findings::open_in(&transaction, Some(unit)).await?;
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);

@@ -43,7 +43,7 @@ use crate::{
     pricing::Cost,
     snapshot::{
         Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
-        Subject, Workers, join,
+        Subject, Workers, groups, join,
     },
     store::{self, Lease, Store, StoreError},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -177,10 +177,12 @@ async fn read_and_judge(
     hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
+    let of_groups = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
+    let groups = groups(&inventory, &machines, of_groups.map(|finding| &finding.resource), now);
     let known = Known::of(&inventory);
     let batch = batch::read(context, (&inventory, &known), &machines, &open, now).await?;
     let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;
-    Ok(Snapshot { at: now, inventory, machines, leftovers, batch, work, prices })
+    Ok(Snapshot { at: now, inventory, machines, leftovers, groups, batch, work, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a
@@ -343,6 +345,25 @@ async fn case_of(
     let heartbeats = heartbeats.into_iter().map(|stored| (stored.boot_id, stored.heartbeat)).collect();
     let case = Case::new(now.as_millisecond(), policy.clone(), heartbeats);
     Ok((case.spoken_for_by(node.map(Node::identity)), coverage))
+}
+
+/// What a node did at a moment, from the heartbeats alone that it had sent by then.
+///
+/// # Errors
+/// As [`judge_node`].
+pub async fn judge_at(
+    store: &Store,
+    config: &Config,
+    node: &NodeId,
+    at: Timestamp,
+) -> Result<(Case, Judgement), SweepError> {
+    let lookback = SignedDuration::try_from(config.verdict.lookback).unwrap_or(SignedDuration::MAX);
+    let from = at.checked_sub(lookback).unwrap_or(Timestamp::MIN);
+    let heartbeats = store.heartbeats(node, from, at).await?.into_iter();
+    let heartbeats = heartbeats.map(|stored| (stored.boot_id, stored.heartbeat)).collect();
+    let case = Case::new(at.as_millisecond(), policy(config), heartbeats);
+    let judgement = judge(&case);
+    Ok((case, judgement))
 }
 
 /// What a node does, as a sweep would judge it at this moment from its heartbeats alone, and what its latest heartbeat could measure.

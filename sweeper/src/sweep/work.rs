@@ -36,7 +36,7 @@ pub(super) async fn read(
 ) -> Result<Vec<Work>, SweepError> {
     let named = open.iter().filter_map(|finding| match &finding.evidence {
         Evidence::Work(evidence) => Some((&finding.resource, &evidence.job)),
-        Evidence::Machine(_) | Evidence::Leftover(_) | Evidence::Batch(_) => None,
+        Evidence::Machine(_) | Evidence::Leftover(_) | Evidence::Group(_) | Evidence::Batch(_) => None,
     });
     let by_key: HashMap<&ResourceKey, &Machine> =
         machines.iter().map(|machine| (&machine.subject.id, machine)).collect();

@@ -15,7 +15,7 @@ use sweeper::{
     pricing::{Cost, UnitPrices},
     snapshot::{
         BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, Presence, ProviderFacts,
-        Snapshot, batch_resources, join, leftovers,
+        Snapshot, batch_resources, groups, join, leftovers,
     },
     verdict::{Case, Judgement, NodeSample, NodeState, Policy, StatePolicy, judge},
 };
@@ -244,10 +244,11 @@ impl Scope {
             };
             Machine { subject, inputs, judgement, cost: unknown(), provider: ProviderFacts::default() }
         };
-        let machines = join(&self.inventory, self.nodes.clone(), []).into_iter().map(machine).collect();
+        let machines: Vec<Machine> = join(&self.inventory, self.nodes.clone(), []).into_iter().map(machine).collect();
         let policy =
             LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400, snapshot_after_s: 30 * 86_400 };
         let left = leftovers(&self.inventory, [], |_: &ResourceKey| Some(self.since), now, policy);
+        let groups = groups(&self.inventory, &machines, [], now);
         let known = Known::of(&self.inventory);
         let batch = batch_resources(&self.inventory, &known, [], &BatchHistory::default(), now, POLICY);
         let inventory = self.inventory.clone();
@@ -256,6 +257,7 @@ impl Scope {
             inventory,
             machines,
             leftovers: left,
+            groups,
             batch,
             work: Vec::new(),
             prices: UnitPrices::default(),

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod estate;
+mod group;
 mod swept;
 
 use model::ResourceKind;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod found;
+mod group;
 mod prices;
 
 use jiff::Timestamp;

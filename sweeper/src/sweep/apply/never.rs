@@ -25,6 +25,9 @@ const HOURS: &str =
 /// Why no plan is made of a machine whose agent is silent.
 const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
 
+/// Why no plan is made of a group.
+const GROUP: &str = "no plan changes a group yet: lower its least and its desired size by hand, once you know that nobody needs its machines; one that is ended alone is replaced";
+
 /// Why no plan is made of what is AWS Batch's.
 const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
 
@@ -45,6 +48,7 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         Class::QuietHours => Some(HOURS),
         Class::SilentAgent => Some(SILENT),
         Class::UnattachedVolume | Class::UnusedAddress | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
+        Class::IdleGroup => Some(GROUP),
         Class::UnregisteredWorker
         | Class::IdleWorker
         | Class::BlockedQueue

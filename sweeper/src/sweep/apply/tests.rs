@@ -109,8 +109,9 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
         let inventory = Inventory::default();
         complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0, 14_400));
-        let (leftovers, batch, work, prices) = (Vec::new(), Vec::new(), Vec::new(), UnitPrices::default());
-        let snapshot = Snapshot { at: at(second), inventory, machines: vec![machine], leftovers, batch, work, prices };
+        let (leftovers, groups, batch, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (machines, prices) = (vec![machine], UnitPrices::default());
+        let snapshot = Snapshot { at: at(second), inventory, machines, leftovers, groups, batch, work, prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
         let steps = decide(&context, &snapshot, &bills, open.clone()).collect();
         let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };

@@ -1,0 +1,289 @@
+//! Groups of machines that are kept up: Auto Scaling groups of AWS, managed instance groups of Google Cloud.
+
+use super::{Coverage, Machine, SnapshotPart, Thing, coverage};
+use crate::{
+    inventory::{AutoScalingGroup, Inventory, Launch},
+    pricing::Cost,
+    verdict::Decision,
+};
+use jiff::Timestamp;
+use model::{HourlyRate, Provider, ResourceKey, ResourceKind, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// A group that keeps machines up, or of which waste was found once.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its key.
+    pub id: ResourceKey,
+    /// What detectors decide from.
+    pub inputs: GroupInputs,
+    /// What its provider says of it; none if it does not list it.
+    pub thing: Option<Thing>,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// Everything that a detection on it depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupInputs {
+    /// As of when.
+    pub at: Timestamp,
+    /// Whether its provider would list it.
+    pub coverage: Coverage,
+    /// As it is listed; none if it is not.
+    pub state: Option<GroupState>,
+    /// What could not be read of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<SnapshotPart>,
+}
+
+impl GroupInputs {
+    /// Whether its provider was asked about it at all.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        self.coverage != Coverage::NotAsked
+    }
+}
+
+/// What is listed of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupState {
+    /// So many machines it keeps up; none if its provider did not say.
+    pub desired: Option<u32>,
+    /// Its machines; none if it is not known which they are.
+    pub members: Option<Members>,
+}
+
+/// The machines of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Members {
+    /// So many of them run, or may.
+    pub count: u32,
+    /// So many are idle by the verdict on each.
+    pub idle: u32,
+    /// The first one that is active, by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<String>,
+    /// AWS Batch started one of them, and ends them by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub are_batchs: bool,
+    /// Since when all idle ones have been idle; none if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// So far the evidence of all idle ones reaches; none if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// One machine of a group.
+#[derive(Clone, Copy, Debug)]
+struct Member<'a> {
+    id: &'a str,
+    /// None where its provider does not list it, or not say what it does.
+    runs: Option<bool>,
+    verdict: Verdict,
+    idle: Option<(Timestamp, Timestamp)>,
+    is_batchs: bool,
+}
+
+impl<'a> Member<'a> {
+    fn of(machine: &'a Machine) -> Self {
+        let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
+        let judgement = &machine.judgement;
+        let window = match (judgement.verdict, &judgement.decision) {
+            (Verdict::Idle, Decision::AllQuiet { total, .. }) => {
+                judgement.since_unix_ms.and_then(time).zip(time(total.end_unix_ms))
+            }
+            _ => None,
+        };
+        Self {
+            id: &machine.subject.id.id,
+            runs: machine.subject.instance.as_ref().and_then(|instance| instance.state.runs()),
+            verdict: judgement.verdict,
+            idle: window,
+            is_batchs: machine.inputs.worker.is_some(),
+        }
+    }
+
+    /// One that its group names, and no list has: it may have been started between the two lists.
+    fn not_listed(id: &'a str) -> Self {
+        Self { id, runs: None, verdict: Verdict::Unknown, idle: None, is_batchs: false }
+    }
+}
+
+impl Members {
+    fn of<'a>(all: impl IntoIterator<Item = Member<'a>>) -> Self {
+        let mut members = Self { count: 0, idle: 0, active: None, are_batchs: false, since: None, until: None };
+        // One that is stopped, in a warm pool say, costs no machine.
+        for member in all.into_iter().filter(|member| member.runs != Some(false)) {
+            members.count = members.count.saturating_add(1);
+            members.are_batchs |= member.is_batchs;
+            if member.verdict == Verdict::Active && members.active.is_none() {
+                members.active = Some(member.id.to_owned());
+            }
+            if let (Some(true), Some((since, until))) = (member.runs, member.idle) {
+                members.idle = members.idle.saturating_add(1);
+                members.since = members.since.max(Some(since));
+                members.until = Some(members.until.map_or(until, |all| all.min(until)));
+            }
+        }
+        members
+    }
+}
+
+/// Groups that keep machines up, and what open findings name, in the order of their keys.
+#[must_use]
+pub fn groups<'a>(
+    inventory: &'a Inventory,
+    machines: &'a [Machine],
+    named: impl IntoIterator<Item = &'a ResourceKey>,
+    at: Timestamp,
+) -> Vec<Group> {
+    let by_id: HashMap<&ResourceKey, &Machine> =
+        machines.iter().map(|machine| (&machine.subject.id, machine)).collect();
+    // Google's list of groups does not tell their machines, and each machine tells its group.
+    let mut by_group: HashMap<(&str, &str), Vec<&Machine>> = HashMap::new();
+    for machine in machines {
+        let google = machine.subject.instance.as_ref().and_then(|instance| instance.google.as_ref());
+        if let Some(path) = google.and_then(|google| path_in_project(google.created_by.as_deref()?)) {
+            by_group.entry((machine.subject.id.account.as_str(), path)).or_default().push(machine);
+        }
+    }
+    let mut all: BTreeMap<&ResourceKey, Option<&AutoScalingGroup>> = named.into_iter().map(|key| (key, None)).collect();
+    all.extend(inventory.autoscaling_groups.iter().map(|group| (&group.id, Some(group))));
+    let group = |(id, listed): (&ResourceKey, Option<&AutoScalingGroup>)| {
+        let members: Option<Vec<(Member<'_>, Option<&Machine>)>> = listed.and_then(|listed| match &listed.members {
+            Some(members) => Some(
+                members
+                    .iter()
+                    .map(|member| {
+                        let key =
+                            ResourceKey { kind: ResourceKind::Instance, id: member.instance_id.clone(), ..id.clone() };
+                        match by_id.get(&key) {
+                            Some(machine) => (Member::of(machine), Some(*machine)),
+                            None => (Member::not_listed(&member.instance_id), None),
+                        }
+                    })
+                    .collect(),
+            ),
+            None => by_tag(listed, &by_group),
+        });
+        let cost = cost(members.as_deref());
+        let covered = coverage(inventory, id);
+        let state = listed.map(|listed| GroupState {
+            desired: listed.desired_capacity,
+            members: members.map(|members| Members::of(members.into_iter().map(|(member, _)| member))),
+        });
+        let failed = if covered == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
+        let inputs = GroupInputs { at, coverage: covered, state, failed };
+        Group { id: id.clone(), inputs, thing: listed.map(thing), cost }
+    };
+    all.into_iter().map(group).collect()
+}
+
+/// The machines that say of themselves to be of a group of Google's. That stays where the group has let one go: so many as the group keeps, and no others, are its own.
+fn by_tag<'a>(
+    group: &AutoScalingGroup,
+    by_group: &HashMap<(&str, &str), Vec<&'a Machine>>,
+) -> Option<Vec<(Member<'a>, Option<&'a Machine>)>> {
+    if group.id.provider != Provider::Gcp {
+        return None;
+    }
+    let ResourceKey { account, location, id, .. } = &group.id;
+    let path = format!("{location}/instanceGroupManagers/{id}");
+    let named = by_group.get(&(account.as_str(), path.as_str()));
+    let members: Vec<_> = named.into_iter().flatten().map(|machine| (Member::of(machine), Some(*machine))).collect();
+    let is_all = group.desired_capacity.is_some_and(|desired| usize::try_from(desired) == Ok(members.len()));
+    is_all.then_some(members)
+}
+
+/// `projects/42/zones/z/instanceGroupManagers/g` → `z/instanceGroupManagers/g`, and of a region likewise.
+fn path_in_project(created_by: &str) -> Option<&str> {
+    let place = ["/zones/", "/regions/"].into_iter().find_map(|of| created_by.split_once(of));
+    place.map(|(_, rest)| rest)
+}
+
+/// Each idle machine of a group is a finding of its own, with its price: what the group adds to that is nothing.
+fn cost(members: Option<&[(Member<'_>, Option<&Machine>)]>) -> Cost {
+    let price = |machine: &Option<&Machine>| match machine.map(|machine| &machine.cost) {
+        Some(Cost::Known { per_hour, .. }) => Some(per_hour.per_hour().micros()),
+        Some(Cost::Unknown { .. }) | None => None,
+    };
+    let running = members.into_iter().flatten().filter(|(member, _)| member.runs != Some(false));
+    let sum = running.map(|(_, machine)| price(machine)).try_fold(0_i64, |sum, micros| sum.checked_add(micros?));
+    let together = sum.filter(|sum| *sum > 0).map(HourlyRate::from_micros);
+    let together = together.map(|rate| format!(", together {rate}")).unwrap_or_default();
+    Cost::Unknown { why: format!("each of its machines is a finding of its own{together}") }
+}
+
+fn thing(group: &AutoScalingGroup) -> Thing {
+    let keeps = group.desired_capacity.map(|desired| match desired {
+        1 => "keeps 1 machine up".to_owned(),
+        many => format!("keeps {many} machines up"),
+    });
+    let from = group.launch.as_ref().and_then(|launch| match launch {
+        Launch::Template(template) => {
+            template.name.as_ref().or(template.id.as_ref()).map(|name| format!("from {name}"))
+        }
+        Launch::Configuration(name) => Some(format!("from {name}")),
+    });
+    let what = [keeps, from].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let thing = Thing::of((!what.is_empty()).then_some(what), &group.tags, None);
+    Thing { name: thing.name.or_else(|| Some(group.id.id.clone())), ..thing }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(minute * 60).expect("a time")
+    }
+
+    fn member(id: &str, runs: Option<bool>, verdict: Verdict) -> Member<'_> {
+        let idle = (verdict == Verdict::Idle).then(|| (at(10), at(50)));
+        Member { id, runs, verdict, idle, is_batchs: false }
+    }
+
+    #[test]
+    fn a_groups_window_is_that_in_which_all_its_machines_were_idle() {
+        let one = member("i-1", Some(true), Verdict::Idle);
+        let two = Member { idle: Some((at(20), at(45))), ..member("i-2", Some(true), Verdict::Idle) };
+        let members = Members::of([one, two]);
+        assert_eq!((members.count, members.idle), (2, 2));
+        assert_eq!([members.since, members.until], [Some(at(20)), Some(at(45))]);
+        let none = Members::of([]);
+        assert_eq!((none.count, none.idle, none.since, none.until), (0, 0, None, None));
+    }
+
+    #[test]
+    fn a_path_names_a_group_in_its_zone_or_region() {
+        for (path, group) in [
+            (
+                "projects/42/zones/europe-west3-b/instanceGroupManagers/w",
+                Some("europe-west3-b/instanceGroupManagers/w"),
+            ),
+            ("projects/42/regions/europe-west3/instanceGroupManagers/w", Some("europe-west3/instanceGroupManagers/w")),
+            ("w", None),
+        ] {
+            assert_eq!(path_in_project(path), group);
+        }
+    }
+
+    #[test]
+    fn what_may_run_counts_and_what_is_stopped_does_not() {
+        let of = |runs, verdict| {
+            let members = Members::of([member("i-1", Some(true), Verdict::Idle), member("i-2", runs, verdict)]);
+            (members.count, members.idle, members.active)
+        };
+        assert_eq!(of(Some(false), Verdict::Idle), (1, 1, None), "a warm pool");
+        assert_eq!(of(None, Verdict::Idle), (2, 1, None), "its provider does not say what it does");
+        assert_eq!(of(Some(true), Verdict::Waiting), (2, 1, None));
+        assert_eq!(of(Some(true), Verdict::Unknown), (2, 1, None));
+        assert_eq!(of(Some(true), Verdict::Active), (2, 1, Some("i-2".to_owned())));
+        assert_eq!(of(None, Verdict::Active), (2, 1, Some("i-2".to_owned())), "work was seen all the same");
+        let unlisted = Members::of([member("i-1", Some(true), Verdict::Idle), Member::not_listed("i-2")]);
+        assert_eq!((unlisted.count, unlisted.idle), (2, 1));
+    }
+}
