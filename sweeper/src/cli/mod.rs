@@ -15,6 +15,7 @@ mod scopes;
 mod screen;
 mod serve;
 mod sweep;
+mod verdicts;
 
 use crate::{
     config::{self, Config},
@@ -119,12 +120,22 @@ Examples:
   sweeper replay                               every decision about every finding
   sweeper replay f-3f9a                        those about one finding
   sweeper replay --output json | jq '.decisions[] | select(.replayed.is_same | not)'
+  sweeper replay --verdicts --output json >verdicts.json
+                                               what every node was, each quarter of an hour of the kept heartbeats
+  sweeper replay --verdicts --against verdicts.json
+                                               what another version, or another configuration, says otherwise
 
 It ends with 1 if this version decides one of them otherwise, and says which; nothing is changed.")]
     Replay {
         /// Ids of findings, or as much of the beginning of each as is unique; without one, all
         #[arg(value_name = "FINDING")]
         findings: Vec<String>,
+        /// Judge every node through the kept heartbeats instead, those that nothing was found on among them
+        #[arg(long, conflicts_with = "findings")]
+        verdicts: bool,
+        /// What `--verdicts --output json` of another version, or under another configuration, wrote: show the differences
+        #[arg(long, value_name = "FILE", requires = "verdicts")]
+        against: Option<PathBuf>,
         #[command(flatten)]
         printed: Printed,
     },
@@ -217,7 +228,10 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Scopes(printed) => scopes::list(&config, printed.output).await,
         Command::Findings { closed, printed } => findings::list(&config, closed, printed.output).await,
         Command::Explain { finding, printed } => explain::explain(&config, &finding, printed.output).await,
-        Command::Replay { findings, printed } => replay::replay(&config, &findings, printed.output).await,
+        Command::Replay { verdicts: true, against, printed, .. } => {
+            verdicts::verdicts(&config, against.as_deref(), printed.output).await
+        }
+        Command::Replay { findings, printed, .. } => replay::replay(&config, &findings, printed.output).await,
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
         Command::Messages(question) => messages::run(&config, question).await,

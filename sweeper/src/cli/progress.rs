@@ -25,6 +25,27 @@ impl Bar {
     }
 }
 
+/// How far a command is: so many of so many.
+pub(super) struct Count(ProgressBar);
+
+impl Count {
+    pub(super) fn new(what: &'static str, total: usize) -> Self {
+        let total = u64::try_from(total).unwrap_or(u64::MAX);
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        bar.set_style(style("{spinner} {msg} {wide_bar} {pos}/{len}"));
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    pub(super) fn one_more(&self) {
+        self.0.inc(1);
+    }
+
+    pub(super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 fn style(template: &str) -> ProgressStyle {
     // The templates are constants of this file; a wrong one would show the default bar.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())

@@ -4,6 +4,7 @@
 
 mod evidence;
 mod site;
+mod verdicts;
 
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
