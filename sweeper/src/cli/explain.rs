@@ -215,6 +215,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
                 list(out, &metrics.thresholds());
             }
             evidence(out, case, judgement);
+            list(out, &finding.evidence.last_work());
             list(out, finding.evidence.regular_work().as_slice());
         }
         Evidence::Leftover(_) => {

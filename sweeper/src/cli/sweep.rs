@@ -376,6 +376,7 @@ mod tests {
             why: String::new(),
             proposal: None,
             launched_by: None,
+            last_work: Vec::new(),
         };
         let left = FindingLine { class: Class::UnusedAddress.as_str().into(), ..line.clone() };
         let headings: Vec<_> = groups(&[left.clone(), line.clone()]).into_iter().map(|(heading, _)| heading).collect();

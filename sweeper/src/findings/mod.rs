@@ -15,7 +15,7 @@ use crate::{
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
     snapshot::{BatchInputs, GroupInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs},
-    verdict::{Case, Judgement, work::WorkJudgement},
+    verdict::{Case, Judgement, LastWork, words, work::WorkJudgement},
 };
 use jiff::Timestamp;
 use model::ResourceKey;
@@ -138,6 +138,9 @@ pub struct MachineEvidence {
     /// When it was quiet in each of its last weeks, on which quiet hours rest; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub week: Option<WeekCase>,
+    /// What ended last on it, where it is idle; none if no heartbeat that was read shows anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_work: Option<LastWork>,
 }
 
 /// What is listed of something that is left over.
@@ -244,6 +247,12 @@ impl Evidence {
     pub fn regular_work(&self) -> Option<String> {
         let hours = self.of_machine()?.week.as_ref()?.week.regular_work()?;
         Some(format!("in its last weeks it worked {hours}"))
+    }
+
+    /// What ended last on an idle machine, as far as its heartbeats showed it, a sentence each.
+    #[must_use]
+    pub fn last_work(&self) -> Vec<String> {
+        self.of_machine().and_then(|machine| machine.last_work.as_ref()).map(words::last_work).unwrap_or_default()
     }
 
     /// End of the window that it shows, if it shows one.

@@ -84,9 +84,10 @@ pub fn end_notice(finding: &Finding, how: Ending) -> FindingNotice {
     notice
 }
 
-/// The counters that decided, a line each, and when it works as a rule.
+/// The counters that decided, a line each, what ended last, and when it works as a rule.
 fn evidence(finding: &Finding) -> Vec<String> {
-    counters(finding).into_iter().chain(finding.evidence.regular_work()).collect()
+    let last = finding.evidence.last_work().into_iter();
+    counters(finding).into_iter().chain(last).chain(finding.evidence.regular_work()).collect()
 }
 
 fn counters(finding: &Finding) -> Vec<String> {

@@ -17,9 +17,10 @@ use crate::{
         BatchEvidence, Evidence, Finding, FindingId, GroupEvidence, LeftoverEvidence, Machine, MachineEvidence,
         Recorded, Status, WorkEvidence,
     },
-    verdict::Case,
+    verdict::{Case, LastWork},
 };
 use jiff::{SignedDuration, Timestamp};
+use model::Verdict;
 use recommender::{proposal::Proposal, rules::stop::StopInput};
 
 /// What a sweep saw of one class of waste on one resource, and what is made of it.
@@ -127,6 +128,7 @@ impl Decided<'_> {
                 metrics: machine.inputs.metrics.clone(),
                 hours: machine.inputs.hours,
                 week: machine.inputs.week.clone(),
+                last_work: LastWork::of(&machine.inputs.case).filter(|_| machine.judgement.verdict == Verdict::Idle),
             })),
             On::Leftover(leftover) => Evidence::Leftover(Box::new(LeftoverEvidence {
                 thing: leftover.thing.clone(),
@@ -190,6 +192,9 @@ impl Decided<'_> {
             proposal: before.proposal.clone(),
             not_proposed: before.not_proposed.clone(),
         };
+        if let (Evidence::Machine(before), Evidence::Machine(now)) = (&before.evidence, &mut finding.evidence) {
+            now.last_work = LastWork::or_else(now.last_work.take(), before.last_work.as_ref());
+        }
         let plan = self.plan(&mut finding);
         let was_confirmed_at = Some(before.confirmed_at);
         if !self.is_news(&before, &finding) {

@@ -121,6 +121,8 @@ pub struct FindingLine {
     pub proposal: Option<String>,
     /// Who started the machine, as far as the provider's trail was read.
     pub launched_by: Option<LaunchedBy>,
+    /// What ended last on an idle machine, in words: what was last seen at work, and the run that ended last.
+    pub last_work: Vec<String>,
 }
 
 /// One machine without a finding.
@@ -271,6 +273,7 @@ impl From<&Finding> for FindingLine {
             why: finding.why(),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
             launched_by: evidence.machine().and_then(|machine| machine.launched_by.clone()),
+            last_work: evidence.last_work(),
         }
     }
 }

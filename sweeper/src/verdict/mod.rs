@@ -5,6 +5,7 @@
 //! `unknown`, and `unknown` is never acted on. A judgement reads each
 //! observation once.
 
+mod ended;
 mod gpu;
 mod housekeeping;
 mod judge;
@@ -20,6 +21,7 @@ mod window;
 pub mod words;
 pub mod work;
 
+pub use ended::{EndedRun, LastSignal, LastWork};
 pub use gpu::{GpuUse, gpu_use};
 pub use housekeeping::BusyRow;
 pub use judge::{Decision, Judgement, Unknown, judge, last_work};

@@ -1,6 +1,6 @@
 //! Everything that one judgement depends on.
 
-use super::{Counters, Observation, Policy, Wait, rows, wait};
+use super::{Counters, EndedRun, Observation, Policy, Wait, rows, wait};
 use crate::identity::Identity;
 use heartbeat::{
     BootId,
@@ -81,6 +81,9 @@ pub struct NodeFacts {
     /// Whether a task lives whose run has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_orphaned_tasks: bool,
+    /// The run that ended last, as far as the case's heartbeats show one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<EndedRun>,
     /// `ebpf`, `proc` or what stands beside `/proc`.
     #[serde(alias = "collector")]
     pub source: String,
@@ -148,6 +151,7 @@ impl NodeFacts {
             ),
             waits: wait::waits(heartbeat),
             has_orphaned_tasks: wait::orphaned_tasks(heartbeat).next().is_some(),
+            last_run: EndedRun::last_of(heartbeat),
             source: match Source::try_from(coverage.source) {
                 Ok(Source::Ebpf) => "ebpf",
                 Ok(Source::Proc) => "proc",
@@ -231,7 +235,12 @@ impl Case {
         heartbeats.sort_by_key(|(_, heartbeat)| {
             heartbeat.interval.as_ref().map_or((0, 0), |interval| (interval.end_unix_ms, interval.end_boottime_ns))
         });
-        let node = heartbeats.last().and_then(|(boot_id, heartbeat)| NodeFacts::of(*boot_id, heartbeat));
+        let mut node = heartbeats.last().and_then(|(boot_id, heartbeat)| NodeFacts::of(*boot_id, heartbeat));
+        if let Some(node) = &mut node {
+            // One is listed for a few heartbeats after its end.
+            let ended = heartbeats.iter().filter_map(|(_, heartbeat)| EndedRun::last_of(heartbeat));
+            node.last_run = ended.max_by_key(|run| run.ended_unix_ms);
+        }
         let counters: Vec<_> = heartbeats
             .iter()
             .filter_map(|(boot_id, heartbeat)| Some((Counters::of(*boot_id, heartbeat)?, heartbeat)))

@@ -1,7 +1,8 @@
 //! A judgement in words that a person can check against `ps`, `/proc` and a clock.
 
 use super::{
-    BusyRow, Case, Contradiction, DecidingRow, Decision, Judgement, Observation, Protocol, Signal, Unknown, Wait,
+    BusyRow, Case, Contradiction, DecidingRow, Decision, Judgement, LastSignal, LastWork, Observation, Protocol,
+    Signal, Unknown, Wait,
 };
 use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
@@ -129,6 +130,38 @@ pub fn who(container: &str, top_command: &str) -> String {
     let known = [container, top_command].into_iter().filter(|name| !name.is_empty()).map(visible);
     let known = known.collect::<Vec<_>>().join(", ");
     if known.is_empty() { known } else { format!(" ({known})") }
+}
+
+/// How a process ended, as wait(2) tells it: the exit code is in the second byte, the signal in the first.
+pub(super) fn ended_with(wait_status: u32) -> String {
+    match wait_status & 0x7f {
+        0 => format!("exit code {}", (wait_status >> 8) & 0xff),
+        signal => format!("signal {signal}"),
+    }
+}
+
+/// What ended last on a node, a sentence each.
+#[must_use]
+pub fn last_work(last: &LastWork) -> Vec<String> {
+    let seen = last.signal.as_ref().map(|LastSignal { signal: what, until_unix_ms, row }| {
+        let row = row
+            .as_ref()
+            .map(|row| format!(", mostly of {}{}", visible(&row.key), who(&row.container, &row.top_command)));
+        format!("last seen at work until {}: {}{}", time(*until_unix_ms), signal(*what), row.unwrap_or_default())
+    });
+    let run = last.run.as_ref().map(|run| {
+        let name = if run.pipeline.is_empty() { String::new() } else { format!(" {}", visible(&run.pipeline)) };
+        let how = run.wait_status.map_or_else(String::new, |status| format!(" with {}", ended_with(status)));
+        let number = |number: u64, one, many| count(u32::try_from(number).unwrap_or(u32::MAX), one, many);
+        let failed = if run.failed == 0 { String::new() } else { format!(", {} of them failed", run.failed) };
+        format!(
+            "the {} run{name} ended at {}{how}: {}{failed}",
+            visible(&run.engine),
+            time(run.ended_unix_ms),
+            number(run.tasks, "task", "tasks")
+        )
+    });
+    seen.into_iter().chain(run).collect()
 }
 
 fn busiest(row: &BusyRow, case: &Case) -> String {

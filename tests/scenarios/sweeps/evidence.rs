@@ -1,11 +1,11 @@
 //! What a decision rests on is kept when it says something new, and decides the same again.
 
-use crate::site::Site;
+use crate::site::{BUSY, Site};
 use jiff::{SignedDuration, Timestamp};
 use lab::{quiet, sweeper::Sweeper};
 use sea_orm::ConnectionTrait as _;
 use sweeper::{
-    findings::FindingId,
+    findings::{FindingId, notice},
     pricing::Cost,
     reconcile::{Change, EventKind},
     store::Store,
@@ -14,6 +14,7 @@ use sweeper::{
 lab::on_both_databases! {
     evidence_is_kept_when_something_changes_and_not_at_every_sweep,
     a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed,
+    what_ended_last_is_told_as_long_as_the_finding_lasts,
 }
 
 async fn evidence_is_kept_when_something_changes_and_not_at_every_sweep(url: String) {
@@ -66,6 +67,26 @@ async fn a_finding_that_had_no_evidence_kept_gets_some_when_it_is_confirmed(url:
     let records = site.context.store.evidence(&FindingId(id)).await.unwrap();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!((record.event, record.replay().is_same), (EventKind::Changed, true));
+}
+
+async fn what_ended_last_is_told_as_long_as_the_finding_lasts(url: String) {
+    let mut site = Site::new(&url).await;
+    site.pass(2, 0).await;
+    site.pass(1, BUSY).await;
+    let worked_until = site.now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
+    site.pass(12, 0).await;
+    let told = format!("last seen at work until {worked_until}: CPU time of workloads, mostly of /work (python3)");
+    let report = site.sweep().await;
+    assert_eq!(report.findings[0].last_work, std::slice::from_ref(&told));
+    let open = site.context.store.open_findings().await.unwrap();
+    let notice = notice(&open[0]);
+    assert!(notice.evidence.contains(&told), "{notice:?}");
+    // Beyond the look-back of four hours nobody sees that work any more.
+    site.pass(500, 0).await;
+    let later = site.sweep().await;
+    assert_eq!((&later.findings[0].id, later.opened.len()), (&report.findings[0].id, 0));
+    assert_eq!(later.findings[0].last_work, [told]);
+    site.decisions().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

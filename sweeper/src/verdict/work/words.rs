@@ -1,7 +1,7 @@
 //! A judgement of work in words.
 
 use super::{Failure, Held, Progress, WorkCase, WorkDecision, WorkJudgement, WorkUnknown, WorkWait};
-use crate::verdict::words::{count, span, time};
+use crate::verdict::words::{count, ended_with, span, time};
 use heartbeat::text::visible;
 
 /// What decided, in one sentence.
@@ -57,14 +57,6 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
 
 fn number(number: u64, one: &str, many: &str) -> String {
     count(u32::try_from(number).unwrap_or(u32::MAX), one, many)
-}
-
-/// As wait(2) tells it: the exit code is in the second byte, the signal in the first.
-fn ended_with(wait_status: u32) -> String {
-    match wait_status & 0x7f {
-        0 => format!("exit code {}", (wait_status >> 8) & 0xff),
-        signal => format!("signal {signal}"),
-    }
 }
 
 fn list<T: AsRef<str>>(parts: impl Iterator<Item = T>) -> String {
