@@ -15,6 +15,8 @@ pub(super) const DETECTOR: Detector =
 fn answer(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
     match inputs.work.contract {
         Contract::Run { .. } => judged(inputs, judgement),
-        Contract::BatchJob { .. } | Contract::RunTask(_) | Contract::OrphanedTask(_) => Answer::NotKnown,
+        Contract::BatchJob { .. } | Contract::Pod { .. } | Contract::RunTask(_) | Contract::OrphanedTask(_) => {
+            Answer::NotKnown
+        }
     }
 }

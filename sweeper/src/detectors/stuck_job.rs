@@ -1,4 +1,4 @@
-//! A stuck job: if and only if a job of AWS Batch is `RUNNING` by Batch's word, or a task of a run is open by the word of the agent on its machine, the machine runs as far as
+//! A stuck job: if and only if a job of AWS Batch is `RUNNING` by Batch's word, or a task of a run is open, or a pod of a Kubernetes job lives, by the word of the agent on its machine, the machine runs as far as
 //! anybody knows, and the verdict on the job's own processes is `stuck`.
 //!
 //! Progress of any kind refutes it. A job that runs and gets nowhere (it spins, or asks again and again) is not found.
@@ -20,7 +20,7 @@ pub(super) const DETECTOR: Detector = Detector {
 
 fn answer(inputs: &WorkInputs, judgement: &WorkJudgement) -> Answer {
     match inputs.work.contract {
-        Contract::BatchJob { .. } | Contract::RunTask(_) => {}
+        Contract::BatchJob { .. } | Contract::RunTask(_) | Contract::Pod { .. } => {}
         Contract::OrphanedTask(_) | Contract::Run { .. } => return Answer::NotKnown,
     }
     inputs.listed.as_ref().and_then(listed).unwrap_or_else(|| judged(inputs, judgement))
@@ -114,6 +114,7 @@ mod tests {
             network_is_unread: false,
             people_are_unread: false,
             runs_are_unread: false,
+            containers_are_unread: false,
             peers: Some(0),
             others: [].into(),
             last_input_unix_ms: None,

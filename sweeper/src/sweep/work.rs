@@ -118,7 +118,7 @@ fn cases(
     let mut contracts = asked.named;
     if let (true, Some(machine), Some((_, newest))) = (asked.has_runs, machine, end) {
         let open = Contract::open_runs(newest).chain(Contract::open_tasks(newest));
-        let all = open.chain(Contract::orphaned_tasks(newest));
+        let all = open.chain(Contract::open_pods(newest)).chain(Contract::orphaned_tasks(newest));
         let keyed = all.filter_map(|work| Some((key_of_task(&machine.subject.id, &work.local_id()?), work)));
         keyed.for_each(|(key, work)| {
             contracts.entry(key).or_insert(work);

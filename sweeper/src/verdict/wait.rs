@@ -12,6 +12,10 @@ use std::{cmp::Reverse, collections::BTreeSet};
 const MAX_OF_A_KIND: usize = 8;
 /// What the rules call Slurm's jobs; of containers inside other jobs the wire names the job apart.
 const SLURM: &str = "slurm";
+/// What the agent calls containers of Kubernetes.
+const KUBERNETES: &str = "kubernetes";
+/// What controls a pod that should finish: a job of Kubernetes, and a workflow of Argo's.
+const FINISHING: [&str; 2] = ["Job", "Workflow"];
 /// What the agent calls the engine of a plain script.
 const SCRIPT: &str = "script";
 
@@ -211,13 +215,26 @@ pub(super) fn orphaned_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item 
     ended.flat_map(move |run| run.tasks.iter().filter(move |task| lives(&task.activity)).map(move |task| (run, task)))
 }
 
+fn live_rows(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = &wire::WorkloadActivity> {
+    heartbeat.workloads.iter().filter(|row| row.live_processes > 0 && is_somebodys(row.class))
+}
+
+/// The live containers of pods that should finish.
+pub(super) fn containers_of_jobs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = &wire::Container> {
+    let told = live_rows(heartbeat).filter_map(|row| row.name.as_ref()?.container.as_ref());
+    told.filter(|container| {
+        let owner = container.owner.split_once('/').map(|(kind, _)| kind);
+        !container.pod.is_empty() && owner.is_some_and(|kind| FINISHING.contains(&kind))
+    })
+}
+
 /// Kind and id of each batch job that has a process.
 fn open_jobs(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = (&str, &str)> {
-    let live = heartbeat.workloads.iter().filter(|row| row.live_processes > 0 && is_somebodys(row.class));
-    live.filter_map(|row| {
+    let named = live_rows(heartbeat).filter_map(|row| {
         let job = row.batch_job.as_ref().or_else(|| row.name.as_ref().filter(|name| name.kind == SLURM))?;
         Some((job.kind.as_str(), job.id.as_str()))
-    })
+    });
+    named.chain(containers_of_jobs(heartbeat).map(|container| (KUBERNETES, container.pod.as_str())))
 }
 
 fn exchanges(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = (i64, &wire::PeerGroup)> {

@@ -1,6 +1,9 @@
 //! What says that a piece of work should finish.
 
-use crate::verdict::{signal::is_workload, wait::orphaned_tasks};
+use crate::verdict::{
+    signal::is_workload,
+    wait::{containers_of_jobs, orphaned_tasks},
+};
 use heartbeat::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,6 +23,15 @@ pub enum Contract {
     },
     /// It is a task of a run that has not ended: a step of a Slurm job, a task of a pipeline.
     RunTask(RunTask),
+    /// It is a pod of a job of Kubernetes, or of a workflow of Argo's.
+    Pod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        pod: String,
+        /// Kind and name of what controls it: `Job/align`.
+        owner: String,
+    },
     /// It is a task of a run that has ended: it should have ended with it.
     OrphanedTask(RunTask),
     /// It is a run that has not ended, as a whole: its tasks should succeed.
@@ -87,6 +99,15 @@ impl Contract {
         })
     }
 
+    /// Every pod of a job that a heartbeat shows to live; one of several containers more than once.
+    pub fn open_pods(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
+        containers_of_jobs(heartbeat).map(|container| Self::Pod {
+            namespace: container.namespace.clone(),
+            pod: container.pod.clone(),
+            owner: container.owner.clone(),
+        })
+    }
+
     /// Every task that a heartbeat shows to live after its run.
     pub fn orphaned_tasks(heartbeat: &wire::Heartbeat) -> impl Iterator<Item = Self> {
         orphaned_tasks(heartbeat).map(|(run, task)| Self::OrphanedTask(RunTask::new(run, task)))
@@ -100,6 +121,7 @@ impl Contract {
                 Some(format!("{run}/{task}"))
             }
             Self::Run { run, .. } => Some(run.clone()),
+            Self::Pod { namespace, pod, .. } => Some(format!("pod/{namespace}/{pod}")),
             Self::BatchJob { .. } => None,
         }
     }
@@ -110,6 +132,7 @@ impl Contract {
         match self {
             Self::RunTask(RunTask { name, .. })
             | Self::OrphanedTask(RunTask { name, .. })
+            | Self::Pod { pod: name, .. }
             | Self::Run { pipeline: name, .. } => Some(name).filter(|name| !name.is_empty()).map(String::as_str),
             Self::BatchJob { .. } => None,
         }
@@ -123,6 +146,7 @@ impl Contract {
             Self::OrphanedTask(task) => format!("{}, which has ended", task.what()),
             Self::Run { engine, run, .. } if engine == SLURM => format!("Slurm job {}", slurm_id(run)),
             Self::Run { engine, .. } => format!("{engine} run"),
+            Self::Pod { namespace, owner, .. } => format!("pod of {owner} in namespace {namespace}"),
             Self::BatchJob { .. } => "AWS Batch job".to_owned(),
         }
     }

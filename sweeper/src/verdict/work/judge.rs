@@ -244,9 +244,15 @@ pub fn judge(case: &WorkCase) -> WorkJudgement {
     };
     let decided = window(case).and_then(|(begin, end)| {
         // What is not listed for want of room, or of the right to read it, has not ended by that.
-        let is_hidden = end.runs_are_unread && !matches!(case.contract, Contract::BatchJob { .. });
-        let runs = || WorkUnknown::NotMeasured { what: vec!["runs and their tasks".to_owned()] };
-        let not_shown = WorkDecision::Unknown(if is_hidden { runs() } else { WorkUnknown::NotShown });
+        let hidden = match case.contract {
+            Contract::BatchJob { .. } => None,
+            Contract::Pod { .. } => end.containers_are_unread.then_some("names of containers"),
+            Contract::RunTask(_) | Contract::OrphanedTask(_) | Contract::Run { .. } => {
+                end.runs_are_unread.then_some("runs and their tasks")
+            }
+        };
+        let hidden = hidden.map(|what| WorkUnknown::NotMeasured { what: vec![what.to_owned()] });
+        let not_shown = WorkDecision::Unknown(hidden.unwrap_or(WorkUnknown::NotShown));
         if let Contract::Run { .. } = case.contract {
             let now = end.run.as_ref().ok_or(not_shown)?;
             return Ok(run::decide(case, begin?, end, now));

@@ -61,6 +61,9 @@ pub struct WorkSample {
     /// Whether there may be sessions that could not be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub people_are_unread: bool,
+    /// Whether there may be containers that are not told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub containers_are_unread: bool,
     /// Whether there may be runs and tasks that are not listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_are_unread: bool,
@@ -182,6 +185,8 @@ impl WorkSample {
             work: found.as_ref().map(Found::now),
             run: RunNow::of(heartbeat, contract),
             run_end: found.as_ref().and_then(Found::run_end),
+            containers_are_unread: is_unread(&["containers"])
+                || heartbeat.workloads.iter().any(|row| row.key == OVERFLOW && row.live_processes > 0),
             runs_are_unread: is_unread(&["pipelines"])
                 || heartbeat.runs.len() >= MAX_RUNS
                 || heartbeat.runs.iter().map(|run| run.tasks.len()).sum::<usize>() >= MAX_TASKS,
@@ -215,6 +220,15 @@ impl<'a> Found<'a> {
                 let is_its = |row: &&wire::WorkloadActivity| {
                     let names = row.name.iter().flat_map(|name| name.id.split('/'));
                     is_workload(row) && row.live_threads > 0 && names.into_iter().any(|part| containers.contains(part))
+                };
+                let rows: Vec<_> = heartbeat.workloads.iter().filter(is_its).collect();
+                (!rows.is_empty()).then_some(Self::Rows(rows))
+            }
+            Contract::Pod { namespace, pod, .. } => {
+                let is_its = |row: &&wire::WorkloadActivity| {
+                    let told = row.name.as_ref().and_then(|name| name.container.as_ref());
+                    let is_its = told.is_some_and(|told| told.namespace == *namespace && told.pod == *pod);
+                    is_workload(row) && row.live_threads > 0 && is_its
                 };
                 let rows: Vec<_> = heartbeat.workloads.iter().filter(is_its).collect();
                 (!rows.is_empty()).then_some(Self::Rows(rows))
@@ -301,12 +315,14 @@ impl<'a> Found<'a> {
     }
 
     /// What works elsewhere and may do so for this: containers and transient units, which a daemon runs for whoever asked it to (but not those of another ECS
-    /// task, which ECS started), what fits no row of its own, and of a task the other tasks of its run, and runs that began within it.
+    /// task or pod, which ECS or Kubernetes placed: who waits for one asks it over a connection), what fits no row of its own, and of a task the other tasks of its run, and runs that began within it.
     fn others(&self, heartbeat: &wire::Heartbeat) -> BTreeMap<String, Option<u64>> {
         let may_be_for_this = |row: &&wire::WorkloadActivity| {
             let is_own = self.rows().iter().any(|own| own.key == row.key);
-            let is_of_ecs = row.name.as_ref().is_some_and(|name| name.kind == ECS);
-            may_be_started_for_others(row) && !is_own && !(matches!(self, Self::Rows(_)) && is_of_ecs)
+            let is_placed = row.name.as_ref().is_some_and(|name| {
+                name.kind == ECS || name.container.as_ref().is_some_and(|container| !container.pod.is_empty())
+            });
+            may_be_started_for_others(row) && !is_own && !(matches!(self, Self::Rows(_)) && is_placed)
         };
         let rows = heartbeat.workloads.iter().filter(may_be_for_this).map(|row| (row.key.clone(), row.cpu_ns));
         let mut others: BTreeMap<_, _> = rows.collect();

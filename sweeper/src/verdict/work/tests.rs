@@ -1,4 +1,5 @@
 mod orphan;
+mod pod;
 mod run;
 
 use super::*;
