@@ -255,8 +255,8 @@ impl Residue {
             .collect();
         parts.sort_by_key(|(_, part_ns)| std::cmp::Reverse(*part_ns));
         let sum_ns: u64 = parts.iter().map(|(_, part_ns)| part_ns).sum();
-        // Together they gained more than is missing: something moved, and nobody knows what.
-        if parts.len() > 1 && sum_ns > missing_ns.saturating_add(missing_ns / MINOR_PART) {
+        // They gained more than is missing: something moved, and nobody knows what. One alone that did is where a task was that ended elsewhere.
+        if sum_ns > missing_ns.saturating_add(missing_ns / MINOR_PART) {
             parts.clear();
         }
         let mut left_ns = missing_ns;

@@ -80,6 +80,16 @@ fn where_a_task_moved_in_the_same_interval_the_loss_is_workload_of_the_cgroup_ab
 }
 
 #[test]
+fn a_loss_elsewhere_is_not_told_where_a_task_moved_away() {
+    let mut residue = begun();
+    // It used 3 s in one cgroup, moved, and ended in the other one, where all of it is accounted for; 64 ms were lost in the root itself.
+    residue.account(Some("/b"), Class::Workload, 4_500 * MS);
+    let now = samples(&[("/", 100 + 4_564), ("/a", 50 + 3_000), ("/b", 10 + 1_500)]);
+    assert_eq!(missing(&mut residue, &now), 64 * MS);
+    assert_eq!(residue.take_up(0), [taken(Class::Workload, "/", 64)]);
+}
+
+#[test]
 fn a_cgroup_that_is_gone_leaves_its_loss_to_the_one_above() {
     let mut residue = Residue::new(Total::Root);
     residue.account(Some("/job/one"), Class::Workload, 0);
