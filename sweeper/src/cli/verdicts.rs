@@ -77,19 +77,26 @@ fn read(path: &Path) -> anyhow::Result<Verdicts> {
 /// Judges every node at each of the moments of which a whole look-back is kept.
 async fn judge(config: &Config, now: Timestamp) -> anyhow::Result<Verdicts> {
     let store = open_existing(config).await?;
+    let lookback = SignedDuration::try_from(config.verdict.lookback)?;
     let kept = config.store.heartbeat_retention.saturating_sub(config.verdict.lookback);
-    let from = now.checked_sub(SignedDuration::try_from(kept)?)?;
+    let all: Vec<Timestamp> = moments_between(now.checked_sub(SignedDuration::try_from(kept)?)?, now).collect();
+    // So many that two look-backs of heartbeats are in memory, and each is read twice.
+    let at_once = usize::try_from(lookback.as_secs() / EACH_S)?.max(1);
     let nodes = store.nodes().await?;
     let progress = Count::new("judging nodes", nodes.len());
     let mut judged = Verdicts { version: env!("CARGO_PKG_VERSION").to_owned(), ..Verdicts::default() };
     for node in nodes {
         let mut moments = BTreeMap::new();
-        for at in moments_between(from, now) {
-            let (case, judgement) = judge_at(&store, config, &node.node_id, at).await?;
-            // Before it joined there is nothing to judge.
-            if case.node.is_some() {
-                let why = words::decision(&judgement, &case);
-                moments.insert(at, Judged { verdict: judgement.verdict, why });
+        for some in all.chunks(at_once) {
+            let (Some(first), Some(last)) = (some.first(), some.last()) else { continue };
+            let heartbeats = store.heartbeats(&node.node_id, first.checked_sub(lookback)?, *last).await?;
+            for at in some {
+                let (case, judgement) = judge_at(config, *at, &heartbeats);
+                // Before it joined there is nothing to judge.
+                if case.node.is_some() {
+                    let why = words::decision(&judgement, &case);
+                    moments.insert(*at, Judged { verdict: judgement.verdict, why });
+                }
             }
         }
         judged.nodes.insert(node.node_id.to_string(), moments);

@@ -45,7 +45,7 @@ use crate::{
         Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
         Subject, Workers, groups, join,
     },
-    store::{self, Lease, Store, StoreError},
+    store::{self, Lease, Store, StoreError, StoredHeartbeat},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
     work_unit::WorkUnit,
 };
@@ -347,23 +347,19 @@ async fn case_of(
     Ok((case.spoken_for_by(node.map(Node::identity)), coverage))
 }
 
-/// What a node did at a moment, from the heartbeats alone that it had sent by then.
-///
-/// # Errors
-/// As [`judge_node`].
-pub async fn judge_at(
-    store: &Store,
-    config: &Config,
-    node: &NodeId,
-    at: Timestamp,
-) -> Result<(Case, Judgement), SweepError> {
+/// What a node did at a moment, from the heartbeats alone that it had sent by then and within the look-back.
+#[must_use]
+pub fn judge_at(config: &Config, at: Timestamp, heartbeats: &[StoredHeartbeat]) -> (Case, Judgement) {
     let lookback = SignedDuration::try_from(config.verdict.lookback).unwrap_or(SignedDuration::MAX);
     let from = at.checked_sub(lookback).unwrap_or(Timestamp::MIN);
-    let heartbeats = store.heartbeats(node, from, at).await?.into_iter();
-    let heartbeats = heartbeats.map(|stored| (stored.boot_id, stored.heartbeat)).collect();
-    let case = Case::new(at.as_millisecond(), policy(config), heartbeats);
+    let is_seen = |stored: &&StoredHeartbeat| {
+        let end = stored.heartbeat.interval.as_ref().map(|interval| interval.end_unix_ms);
+        end.is_some_and(|end| (from.as_millisecond()..at.as_millisecond()).contains(&end))
+    };
+    let seen = heartbeats.iter().filter(is_seen).map(|stored| (stored.boot_id, stored.heartbeat.clone())).collect();
+    let case = Case::new(at.as_millisecond(), policy(config), seen);
     let judgement = judge(&case);
-    Ok((case, judgement))
+    (case, judgement)
 }
 
 /// What a node does, as a sweep would judge it at this moment from its heartbeats alone, and what its latest heartbeat could measure.
