@@ -47,6 +47,7 @@ mod tests {
         snapshot::{GroupState, Inputs, Members},
     };
     use jiff::{SignedDuration, Timestamp};
+    use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
 
@@ -96,6 +97,50 @@ mod tests {
         assert_eq!(of(|inputs| inputs.state = None), gone);
         for coverage in [Coverage::Failed, Coverage::NotAsked] {
             assert_eq!(of(|inputs| (inputs.state, inputs.coverage) = (None, coverage)), Answer::NotKnown);
+        }
+    }
+
+    prop_compose! {
+        fn any_inputs()(
+            desired in prop::option::of(0_u32..3), count in 0_u32..4, idle in 0_u32..4, has_members: bool, works: bool, are_batchs: bool,
+            since in prop::option::of(0_i64..3), until in prop::option::of(0_i64..3), coverage in 0_usize..3, is_listed: bool, is_unread: bool,
+        ) -> GroupInputs {
+            let time = |minutes: i64| NOW + SignedDuration::from_mins(minutes);
+            let active = works.then(|| "i-1".to_owned());
+            let members = Members {
+                count, idle: idle.min(count), active, are_batchs, since: since.map(time), until: until.map(time),
+            };
+            GroupInputs {
+                at: NOW,
+                coverage: [Coverage::Complete, Coverage::Failed, Coverage::NotAsked][coverage],
+                state: is_listed.then(|| GroupState { desired, members: has_members.then_some(members) }),
+                failed: if is_unread { vec![SnapshotPart::Inventory] } else { Vec::new() },
+            }
+        }
+    }
+
+    proptest! {
+        /// The sentence at the top of this file, and that neither more work nor less evidence makes a group idle.
+        #[test]
+        fn a_group_is_idle_by_the_sentence_and_by_nothing_else(inputs in any_inputs()) {
+            let of = |inputs: &GroupInputs| replay(Class::IdleGroup, &Inputs::Group(inputs.clone()));
+            let is_idle = |inputs: &GroupInputs| matches!(of(inputs), Answer::Confirmed { .. });
+            let keeps = inputs.state.as_ref().filter(|state| state.desired.is_some_and(|desired| desired > 0));
+            let idle = keeps.and_then(|state| state.members.as_ref()).filter(|members| {
+                members.count > 0 && members.idle == members.count && members.active.is_none() && !members.are_batchs
+            });
+            let at_once = idle.and_then(|members| Some(members.since? < members.until?));
+            prop_assert_eq!(is_idle(&inputs), at_once == Some(true) && inputs.failed.is_empty());
+            let mut works = inputs.clone();
+            if let Some(members) = works.state.as_mut().and_then(|state| state.members.as_mut()) {
+                members.active = Some("i-2".to_owned());
+                prop_assert!(!is_idle(&works));
+            }
+            let less = [
+                GroupInputs { state: None, ..inputs.clone() },
+                GroupInputs { failed: vec![SnapshotPart::Inventory], ..inputs },
+            ];
+            prop_assert!(less.iter().all(|inputs| !is_idle(inputs)));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How long detectors take over a large snapshot, on one core: `make bench-detect`.
 //!
-//! A scope on paper: instances with an agent each, nine of ten of which work; volumes, one in ten attached to nothing; jobs of AWS Batch in an array, all but one of
-//! which are over. Each round judges all nodes, by their states and those that may be idle by their windows, puts the snapshot together, and asks every
+//! A scope on paper: instances with an agent each, nine of ten of which work, in Auto Scaling groups of ten, which are wholly idle or wholly at work; volumes, one in ten attached to nothing; jobs of AWS Batch in an array, all but one of
+//! which are over; as many tasks of runs, one in ten of which is stuck. Each round judges all nodes, by their states and those that may be idle by their windows, puts the snapshot together, and asks every
 //! detector; the figures are medians. What was found is compared with what was put in, so that nothing is fast by looking at nothing.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
@@ -32,7 +32,7 @@ struct Arguments {
     /// So many instances, each with an agent, and so many volumes.
     #[arg(long, default_value_t = 50_000)]
     instances: usize,
-    /// So many jobs.
+    /// So many jobs, and tasks of runs.
     #[arg(long, default_value_t = 10_000)]
     jobs: usize,
     /// How often each is measured.
@@ -85,8 +85,10 @@ fn main() {
     println!("judging all nodes: {:.3} s", judging.as_secs_f64());
     println!("putting the snapshot together: {:.3} s", putting.as_secs_f64());
     println!("detecting: {:.3} s", detecting.as_secs_f64());
-    let Given { idle, unattached, straggling } = given;
-    println!("found as put in: {idle} idle nodes, {unattached} unattached volumes, {straggling} straggling jobs");
+    let Given { idle, unattached, straggling, idle_groups, stuck } = given;
+    println!(
+        "found as put in: {idle} idle nodes, {idle_groups} idle groups, {unattached} unattached volumes, {straggling} straggling jobs, {stuck} stuck tasks"
+    );
 }
 
 #[cfg(test)]
@@ -100,5 +102,6 @@ mod tests {
         let (_, confirmed) = round(&scope, now);
         assert_eq!(confirmed, given.expected());
         assert_eq!((given.idle, given.unattached, given.straggling), (20, 20, 1));
+        assert_eq!((given.idle_groups, given.stuck), (2, 5));
     }
 }

@@ -1,6 +1,7 @@
 //! A scope on paper.
 
 use crate::made_up::{Node, Timeline};
+use heartbeat::{BootId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::{Provider, ResourceKey, ResourceKind};
 use serde::de::DeserializeOwned;
@@ -9,15 +10,18 @@ use std::collections::{BTreeMap, HashMap};
 use sweeper::{
     identity::Attestation,
     inventory::{
-        BatchJob, Instance, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Listing, Outcome, RootDevice,
-        Tenancy, Volume, key_of,
+        AutoScalingGroup, BatchJob, Instance, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Listing,
+        Member, Outcome, RootDevice, Tenancy, Volume, key_of,
     },
     pricing::{Cost, UnitPrices},
     snapshot::{
         BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, Presence, ProviderFacts,
-        Snapshot, batch_resources, groups, join, leftovers,
+        Snapshot, Work, batch_resources, groups, join, key_of_task, leftovers,
     },
-    verdict::{Case, Judgement, NodeSample, NodeState, Policy, StatePolicy, judge},
+    verdict::{
+        Case, Judgement, NodeSample, NodeState, Policy, StatePolicy, judge,
+        work::{Contract, WorkCase, WorkPolicy},
+    },
 };
 
 const ACCOUNT: &str = "123456789012";
@@ -26,6 +30,10 @@ const REGION: &str = "us-east-1";
 const UNATTACHED: usize = 10;
 /// Children of one array, the last of which straggles.
 const CHILDREN: usize = 50;
+/// Machines of one Auto Scaling group: either all idle, or all at work.
+const MEMBERS: usize = 10;
+/// Every tenth task of a run is stuck.
+const STUCK: usize = 10;
 const POLICY: BatchPolicy = BatchPolicy {
     blocked_after_s: 3_600,
     starting_after_s: 1_800,
@@ -40,13 +48,20 @@ pub(crate) struct Given {
     pub(crate) idle: usize,
     pub(crate) unattached: usize,
     pub(crate) straggling: usize,
+    pub(crate) idle_groups: usize,
+    pub(crate) stuck: usize,
 }
 
 impl Given {
     /// By class.
     pub(crate) fn expected(self) -> BTreeMap<&'static str, usize> {
-        let all =
-            [("idle_node", self.idle), ("unattached_volume", self.unattached), ("straggling_job", self.straggling)];
+        let all = [
+            ("idle_node", self.idle),
+            ("unattached_volume", self.unattached),
+            ("straggling_job", self.straggling),
+            ("idle_group", self.idle_groups),
+            ("stuck_job", self.stuck),
+        ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }
@@ -62,6 +77,8 @@ pub(crate) struct Scope {
     nodes: Vec<sweeper::identity::Node>,
     evidence: Vec<Evidence>,
     policy: StatePolicy,
+    /// Tasks of runs, each on a machine that works.
+    tasks: Vec<WorkCase>,
     since: Timestamp,
 }
 
@@ -155,11 +172,80 @@ fn jobs(count: usize, now: Timestamp) -> Vec<BatchJob> {
     all
 }
 
+/// A group of these machines, which it keeps up.
+fn group(number: usize, members: &[ResourceKey]) -> AutoScalingGroup {
+    let member = |key: &ResourceKey| Member {
+        instance_id: key.id.clone(),
+        lifecycle_state: Some("InService".into()),
+        health: Some("Healthy".into()),
+        protected_from_scale_in: Some(false),
+    };
+    AutoScalingGroup {
+        id: key(ResourceKind::AutoScalingGroup, format!("group-{number}")),
+        arn: None,
+        min_size: Some(0),
+        max_size: Some(100),
+        desired_capacity: u32::try_from(members.len()).ok(),
+        launch: None,
+        members: Some(members.iter().map(member).collect()),
+        tags: [].into(),
+    }
+}
+
+/// A task of a run that has used so much CPU time by the end of a window of half an hour.
+fn task(cpu_ns: u64, now: Timestamp) -> WorkCase {
+    let row = |cpu_ns| wire::WorkloadActivity {
+        class: wire::Class::Workload.into(),
+        key: "/user.slice/session-1.scope".into(),
+        live_processes: 1,
+        live_threads: 1,
+        cpu_ns: Some(cpu_ns),
+        forks: Some(1),
+        execs: Some(1),
+        exits: Some(1),
+        voluntary_switches: Some(1),
+        involuntary_switches: Some(1),
+        peers: Some(0),
+        ..wire::WorkloadActivity::default()
+    };
+    let heartbeat = |minute: u64, cpu_ns| {
+        let task = wire::Task { id: 1, name: "align".into(), activity: Some(row(cpu_ns)), ..wire::Task::default() };
+        let run = wire::Run {
+            id: "1-1".into(),
+            engine: "snakemake".into(),
+            workload: row(0).key,
+            activity: Some(row(cpu_ns)),
+            tasks: vec![task],
+            ..wire::Run::default()
+        };
+        let ago = SignedDuration::from_mins(40 - i64::try_from(minute).expect("minutes"));
+        let heartbeat = wire::Heartbeat {
+            sequence: minute * 2,
+            interval: Some(wire::Interval {
+                end_unix_ms: (now - ago).as_millisecond(),
+                end_boottime_ns: minute * 60_000_000_000,
+                ..wire::Interval::default()
+            }),
+            host: Some(wire::Host { interval_ms: 30_000, ..wire::Host::default() }),
+            counters: Some(wire::HostCounters::default()),
+            coverage: Some(wire::Coverage { source: wire::Source::Ebpf.into(), ..wire::Coverage::default() }),
+            workloads: vec![row(cpu_ns)],
+            runs: vec![run],
+            ..wire::Heartbeat::default()
+        };
+        (BootId(uuid::Uuid::from_u128(7)), heartbeat)
+    };
+    let (begin, end) = (heartbeat(9, 0), heartbeat(40, cpu_ns));
+    let contract = Contract::open_tasks(&end.1).next().expect("an open task");
+    WorkCase::new(now.as_millisecond(), WorkPolicy::default(), contract, [Some(&begin), Some(&end)], None)
+}
+
 impl Scope {
     pub(crate) fn new(instances: usize, job_count: usize, now: Timestamp) -> (Self, Given) {
         let policy = StatePolicy::new(Policy::default());
         let timeline = Timeline::through(90, now.as_millisecond(), 1);
         let (mut listed, mut nodes, mut evidence, mut idle) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut in_groups = [Vec::new(), Vec::new()];
         for number in 1..=instances {
             let id = format!("aws:{ACCOUNT}:{REGION}:i-{number:017x}").parse().expect("a node id");
             let node = Node { id, number: u64::try_from(number).expect("a number") };
@@ -173,6 +259,7 @@ impl Scope {
                 Evidence::State(Box::new(state.expect("a state")))
             });
             idle += usize::from(node.is_idle());
+            in_groups[usize::from(node.is_idle())].push(key_of(&node.id));
             listed.push(instance(key_of(&node.id), now));
             nodes.push(sweeper::identity::Node {
                 node_id: node.id,
@@ -192,22 +279,34 @@ impl Scope {
             ResourceKind::Instance,
             ResourceKind::Volume,
             ResourceKind::Address,
+            ResourceKind::AutoScalingGroup,
             ResourceKind::BatchJob,
             ResourceKind::BatchJobQueue,
             ResourceKind::BatchComputeEnvironment,
             ResourceKind::EcsContainerInstance,
             ResourceKind::EcsTask,
         ];
+        let members = in_groups.iter().flat_map(|keys| keys.chunks(MEMBERS));
         let inventory = Inventory {
             instances: listed,
             volumes,
+            autoscaling_groups: members.enumerate().map(|(number, members)| group(number, members)).collect(),
             batch_jobs: jobs(job_count, now),
             listings: kinds.map(listing).into(),
             ..Inventory::default()
         };
-        let given = Given { idle, unattached: instances / UNATTACHED, straggling: job_count / CHILDREN };
+        let [stuck, works] = [0, 9_000_000_000].map(|cpu_ns| task(cpu_ns, now));
+        let one = |number: usize| if number.is_multiple_of(STUCK) { stuck.clone() } else { works.clone() };
+        let tasks: Vec<_> = (0..job_count).map(one).collect();
+        let given = Given {
+            idle,
+            unattached: instances / UNATTACHED,
+            straggling: job_count / CHILDREN,
+            idle_groups: idle.div_ceil(MEMBERS),
+            stuck: job_count.div_ceil(STUCK),
+        };
         let since = now - SignedDuration::from_hours(2);
-        (Self { inventory, nodes, evidence, policy, since }, given)
+        (Self { inventory, nodes, evidence, policy, tasks, since }, given)
     }
 
     /// The verdict on each node.
@@ -251,16 +350,13 @@ impl Scope {
         let groups = groups(&self.inventory, &machines, [], now);
         let known = Known::of(&self.inventory);
         let batch = batch_resources(&self.inventory, &known, [], &BatchHistory::default(), now, POLICY);
+        let task = |(number, case): (usize, &WorkCase)| {
+            let machine = &machines[number % machines.len()];
+            let id = key_of_task(&machine.subject.id, &format!("1-1/{number}"));
+            Work::judged(id, (&machine.subject.id, Some(machine)), (&self.inventory, &known), now, case.clone())
+        };
+        let work = self.tasks.iter().enumerate().map(task).collect();
         let inventory = self.inventory.clone();
-        Snapshot {
-            at: now,
-            inventory,
-            machines,
-            leftovers: left,
-            groups,
-            batch,
-            work: Vec::new(),
-            prices: UnitPrices::default(),
-        }
+        Snapshot { at: now, inventory, machines, leftovers: left, groups, batch, work, prices: UnitPrices::default() }
     }
 }
