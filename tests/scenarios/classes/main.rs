@@ -8,3 +8,4 @@ mod idle_gpu;
 mod orphaned_task;
 mod quiet_hours;
 mod silent_agent;
+mod stuck_pod;
