@@ -16,11 +16,16 @@ measure() {
     done
 }
 
-# Ends it.
+# Ends it, and says so where it had failed: what it said itself is in agent.log by then.
 measured() {
     kill -TERM "$agent_pid"
-    wait "$agent_pid"
+    agent_status=0
+    wait "$agent_pid" || agent_status=$?
     while IFS= read -r said <&9; do printf '%s\n' "$said"; done >>"$out/agent.log"
+    [ "$agent_status" = 0 ] || {
+        echo "the agent ended with $agent_status" >&2
+        exit 1
+    }
 }
 
 # The kernel frees a task when an RCU grace period has passed since it was reaped. Nothing announces that; of 9,300 tasks on a busy host the

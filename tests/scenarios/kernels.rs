@@ -249,7 +249,7 @@ async fn whom_the_out_of_memory_killer_killed_is_told_by_the_victims_row_not_by_
     let script = folder.path().join("oom.sh");
     fs::write(&script, OOM).unwrap();
     let mut command = Command::new("sh");
-    command.arg(&script).arg(binaries::node_agent()).arg(folder.path());
+    command.arg("-x").arg(&script).arg(binaries::node_agent()).arg(folder.path());
     // Kept until the end, for what it said is shown when the test fails.
     let mut script = Running::start("oom", &mut command, folder.path());
     let status = script.end(TIMEOUT).await;

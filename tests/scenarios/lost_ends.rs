@@ -20,7 +20,7 @@ async fn what_a_lost_end_used_is_taken_up_from_the_cgroup_once_and_a_move_is_no_
     let script = folder.path().join("lost_ends.sh");
     fs::write(&script, SCRIPT).unwrap();
     let mut command = Command::new("sh");
-    command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(&lose).arg(folder.path());
+    command.arg("-x").arg(&script).arg(binaries::node_agent()).arg(&load).arg(&lose).arg(folder.path());
     // Kept until the end, for what it said is shown when the test fails.
     let mut script = Running::start("lost-ends", &mut command, folder.path());
     let status = script.end(TIMEOUT).await;

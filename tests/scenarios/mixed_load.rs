@@ -74,7 +74,8 @@ async fn beside_stress_the_sums_are_those_of_every_other_counter() {
     server.line_with("listening", TIMEOUT).await;
 
     let mut command = Command::new("sh");
-    command.arg(&script).arg(binaries::node_agent()).arg(&load).arg(thread_exec);
+    // It ends at the first command that fails, and some fail without a word: the last one that it shows is that.
+    command.arg("-x").arg(&script).arg(binaries::node_agent()).arg(&load).arg(thread_exec);
     command.arg(folder.path()).arg(folder.path().join("disk"));
     command.args([Namespace::OUTSIDE, Namespace::ADDRESS, "7777"]).arg(binaries::system("stress-ng"));
     // Kept until the end, for what it said is shown when the test fails.

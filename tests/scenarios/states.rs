@@ -128,7 +128,7 @@ async fn who_sleeps_until_a_timer_wakes_it_is_told_with_its_time() {
     let script = folder.path().join("sleepers.sh");
     fs::write(&script, sleepers::SCRIPT).unwrap();
     let mut command = Command::new("sh");
-    command.arg(&script).arg(binaries::node_agent()).arg(&states).arg(folder.path());
+    command.arg("-x").arg(&script).arg(binaries::node_agent()).arg(&states).arg(folder.path());
     let mut script = Running::start("sleepers", &mut command, folder.path());
     let status = script.end(TIMEOUT).await;
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
