@@ -17,9 +17,12 @@
 #include "program.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -158,6 +161,19 @@ static long long take(int socket) {
     return bytes;
 }
 
+/* Once the peer has all of it: how much of it went over the cable more than once. */
+static void say_retransmitted(const char *who, int peer) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    for (int left = 1; left > 0; usleep(1000))
+        if (ioctl(peer, SIOCOUTQ, &left))
+            fail("SIOCOUTQ");
+    if (getsockopt(peer, IPPROTO_TCP, TCP_INFO, &info, &size))
+        fail("TCP_INFO");
+    printf("%s_retransmitted %llu\n", who, (unsigned long long)info.tcpi_bytes_retrans);
+    fflush(stdout);
+}
+
 static void serve(const char *host, const char *port) {
     struct sockaddr_in own = address(host, port);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -169,6 +185,7 @@ static void serve(const char *host, const char *port) {
     if (peer < 0)
         fail("accept");
     give(peer, take(peer));
+    say_retransmitted("serve", peer);
 }
 
 static void talk(const char *host, const char *port, long long bytes) {
@@ -179,6 +196,7 @@ static void talk(const char *host, const char *port, long long bytes) {
     give(peer, bytes);
     if (take(peer) != bytes)
         fail("not all came back");
+    say_retransmitted("talk", peer);
 }
 
 static void hold(long calls, long reads, long writes) {

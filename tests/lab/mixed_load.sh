@@ -68,7 +68,7 @@ sh -c '
     "$load" exec 20
     "$8" once 20
     "$load" disk "$4" 67108864
-    "$load" talk "$5" "$6" 33554432
+    "$load" talk "$5" "$6" 33554432 >>"$7/wraps"
     echo >"$7/done"
     read -r _ <"$7/end_known"
 ' sh $tree/$known $io/$known "$load" "$disk" "$address" "$port" "$out" "$thread_exec" &
