@@ -27,7 +27,8 @@ if [ $io != $tree ]; then
         done
     done
 fi
-mkfifo "$out/done" "$out/end_known" "$out/end_wild"
+# Each is read once: who reads a second time may find the first writer still there, and get its end for a line.
+mkfifo "$out/done" "$out/wild_done" "$out/end_known" "$out/end_wild"
 
 # thread_execs GROUP leave|stay: says what it has to say to GROUP.said, and does what comes next for each line from GROUP.told.
 thread_execs() {
@@ -81,11 +82,11 @@ if [ -n "$stress" ]; then
         echo $$ >"$1/cgroup.procs"; echo $$ >"$2/cgroup.procs"
         "$3" --quiet --temp-path "$4" --timeout 6 --cpu 1 --vm 1 --vm-bytes 64M --hdd 1 --hdd-bytes 64M --hdd-opts direct \
             --sock 1 --fork 1 --switch 1
-        echo >"$4/done"
+        echo >"$4/wild_done"
         read -r _ <"$4/end_wild"
     ' sh $tree/$wild $io/$wild "$stress" "$out" &
     wild_pid=$!
-    read -r _ <"$out/done"
+    read -r _ <"$out/wild_done"
 fi
 
 let_go
