@@ -1,11 +1,11 @@
 //! `sweeper sweep`.
 
+mod headings;
 mod overview;
 
 use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
 use crate::{
     config::Config,
-    detectors::{Class, FoundOn},
     inventory::Kind,
     outbox,
     snapshot::Seen,
@@ -13,6 +13,8 @@ use crate::{
     verdict::words,
 };
 use comfy_table::CellAlignment;
+pub(super) use headings::groups;
+use headings::{BARELY, BATCH, HOURS, LEFT, QUIET, SILENT, STUCK, heading_of};
 use jiff::Timestamp;
 use overview::{next_step, overview};
 use screen::{BOLD, DIM, WARN, bare_table, plain, trim_lines};
@@ -148,72 +150,6 @@ fn listed(scopes: &[ScopeLine]) -> Option<String> {
     (!said.is_empty()).then(|| format!("Listed: {}.", said.join("; ")))
 }
 
-/// Above those that provider metrics alone show.
-const QUIET: &str = "Quiet as seen from outside, no agent reports from them: weak evidence, on which nobody acts";
-/// Above what is billed though nobody uses it.
-const LEFT: &str = "Left over: billed, and used by nobody";
-/// Above machines whose agent is heard no more.
-const SILENT: &str = "Silent: they run, and their agent is heard no more";
-/// Above machines that do work, but not with their GPUs.
-const NO_GPU: &str = "GPUs that nobody uses: their machines work, or wait for something";
-/// Above machines that wait, and do hardly anything else.
-const BARELY: &str = "Barely used: something outside will wake them, and hardly anything happens meanwhile";
-/// Above machines that work, and rest in the same hours of each week.
-const HOURS: &str = "Quiet hours: they work, and do hardly anything in some hours of each week: a schedule would help";
-/// Above groups that start machines for nobody.
-const GROUPS: &str = "Idle groups: each of their machines is idle, and is replaced when it ends";
-/// Above what AWS Batch keeps waiting or ready.
-const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
-
-/// Above work that makes no progress.
-const STUCK: &str = "Stuck: jobs, runs and tasks that make no progress";
-
-/// Findings as they are shown together: idle machines, without a heading; GPUs that nobody uses; machines that are barely used, or rest in some hours; work that is stuck; machines whose agent is silent; what gets nowhere; quiet ones; what is left over. None of these is empty.
-pub(super) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static str>, Vec<FindingLine>)> {
-    let of = |heading: Option<&'static str>| {
-        let mut lines = findings.iter().filter(|finding| heading_of(finding) == heading).cloned().collect::<Vec<_>>();
-        if heading == Some(LEFT) {
-            // Of many that cost little the dearest matter.
-            lines.sort_by_key(|line| std::cmp::Reverse(line.cost_micro_usd_per_hour));
-        }
-        (!lines.is_empty()).then_some((heading, lines))
-    };
-    [
-        None,
-        Some(GROUPS),
-        Some(NO_GPU),
-        Some(BARELY),
-        Some(HOURS),
-        Some(STUCK),
-        Some(SILENT),
-        Some(BATCH),
-        Some(QUIET),
-        Some(LEFT),
-    ]
-    .into_iter()
-    .filter_map(of)
-    .collect()
-}
-
-fn heading_of(finding: &FindingLine) -> Option<&'static str> {
-    match Class::from_word(&finding.class) {
-        Some(Class::QuietInstance) => Some(QUIET),
-        Some(Class::SilentAgent) => Some(SILENT),
-        Some(Class::IdleGpu) => Some(NO_GPU),
-        Some(Class::BarelyUsed) => Some(BARELY),
-        Some(Class::QuietHours) => Some(HOURS),
-        Some(Class::UnregisteredWorker | Class::IdleWorker) => Some(BATCH),
-        Some(class) => match class.found_on() {
-            FoundOn::Machine => None,
-            FoundOn::Leftover => Some(LEFT),
-            FoundOn::Group => Some(GROUPS),
-            FoundOn::Batch => Some(BATCH),
-            FoundOn::Work => Some(STUCK),
-        },
-        None => None,
-    }
-}
-
 fn is_quiet(finding: &FindingLine) -> bool {
     heading_of(finding) == Some(QUIET)
 }
@@ -301,6 +237,7 @@ fn why(machine: &MachineLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detectors::Class;
     use crate::sweep::{AtMost, Left, Overview, Part, Reason, RunRate, WhyNot};
 
     fn line(kind: Option<&str>, listed: Option<usize>) -> ScopeLine {
