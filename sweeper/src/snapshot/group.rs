@@ -85,6 +85,8 @@ struct Member<'a> {
     verdict: Verdict,
     idle: Option<(Timestamp, Timestamp)>,
     is_batchs: bool,
+    /// What it costs; none where its provider does not list it.
+    cost: Option<&'a Cost>,
 }
 
 impl<'a> Member<'a> {
@@ -103,20 +105,25 @@ impl<'a> Member<'a> {
             verdict: judgement.verdict,
             idle: window,
             is_batchs: machine.inputs.worker.is_some(),
+            cost: Some(&machine.cost),
         }
+    }
+
+    /// One that is stopped, in a warm pool say, costs no machine.
+    fn may_run(&self) -> bool {
+        self.runs != Some(false)
     }
 
     /// One that its group names, and no list has: it may have been started between the two lists.
     fn not_listed(id: &'a str) -> Self {
-        Self { id, runs: None, verdict: Verdict::Unknown, idle: None, is_batchs: false }
+        Self { id, runs: None, verdict: Verdict::Unknown, idle: None, is_batchs: false, cost: None }
     }
 }
 
 impl Members {
     fn of<'a>(all: impl IntoIterator<Item = Member<'a>>) -> Self {
         let mut members = Self { count: 0, idle: 0, active: None, are_batchs: false, since: None, until: None };
-        // One that is stopped, in a warm pool say, costs no machine.
-        for member in all.into_iter().filter(|member| member.runs != Some(false)) {
+        for member in all.into_iter().filter(Member::may_run) {
             members.count = members.count.saturating_add(1);
             members.are_batchs |= member.is_batchs;
             if member.verdict == Verdict::Active && members.active.is_none() {
@@ -152,29 +159,19 @@ pub fn groups<'a>(
     }
     let mut all: BTreeMap<&ResourceKey, Option<&AutoScalingGroup>> = named.into_iter().map(|key| (key, None)).collect();
     all.extend(inventory.autoscaling_groups.iter().map(|group| (&group.id, Some(group))));
-    let group = |(id, listed): (&ResourceKey, Option<&AutoScalingGroup>)| {
-        let members: Option<Vec<(Member<'_>, Option<&Machine>)>> = listed.and_then(|listed| match &listed.members {
-            Some(members) => Some(
-                members
-                    .iter()
-                    .map(|member| {
-                        let key =
-                            ResourceKey { kind: ResourceKind::Instance, id: member.instance_id.clone(), ..id.clone() };
-                        match by_id.get(&key) {
-                            Some(machine) => (Member::of(machine), Some(*machine)),
-                            None => (Member::not_listed(&member.instance_id), None),
-                        }
-                    })
-                    .collect(),
-            ),
+    let group = |(id, listed): (&'a ResourceKey, Option<&'a AutoScalingGroup>)| {
+        let member = |instance_id: &'a str| {
+            let key = ResourceKey { kind: ResourceKind::Instance, id: instance_id.to_owned(), ..id.clone() };
+            by_id.get(&key).map_or_else(|| Member::not_listed(instance_id), |machine| Member::of(machine))
+        };
+        let members: Option<Vec<Member<'_>>> = listed.and_then(|listed| match &listed.members {
+            Some(members) => Some(members.iter().map(|one| member(&one.instance_id)).collect()),
             None => by_tag(listed, &by_group),
         });
-        let cost = cost(members.as_deref());
+        let cost = cost(members.as_deref().unwrap_or_default());
         let covered = coverage(inventory, id);
-        let state = listed.map(|listed| GroupState {
-            desired: listed.desired_capacity,
-            members: members.map(|members| Members::of(members.into_iter().map(|(member, _)| member))),
-        });
+        let state =
+            listed.map(|listed| GroupState { desired: listed.desired_capacity, members: members.map(Members::of) });
         let failed = if covered == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
         let inputs = GroupInputs { at, coverage: covered, state, failed };
         Group { id: id.clone(), inputs, thing: listed.map(thing), cost }
@@ -182,18 +179,15 @@ pub fn groups<'a>(
     all.into_iter().map(group).collect()
 }
 
-/// The machines that say of themselves to be of a group of Google's. That stays where the group has let one go: so many as the group keeps, and no others, are its own.
-fn by_tag<'a>(
-    group: &AutoScalingGroup,
-    by_group: &HashMap<(&str, &str), Vec<&'a Machine>>,
-) -> Option<Vec<(Member<'a>, Option<&'a Machine>)>> {
+/// The machines that say of themselves to be of a group of Google's. That stays where the group has let one go: if as many may run as the group keeps up, these are its own.
+fn by_tag<'a>(group: &AutoScalingGroup, by_group: &HashMap<(&str, &str), Vec<&'a Machine>>) -> Option<Vec<Member<'a>>> {
     if group.id.provider != Provider::Gcp {
         return None;
     }
     let ResourceKey { account, location, id, .. } = &group.id;
     let path = format!("{location}/instanceGroupManagers/{id}");
-    let named = by_group.get(&(account.as_str(), path.as_str()));
-    let members: Vec<_> = named.into_iter().flatten().map(|machine| (Member::of(machine), Some(*machine))).collect();
+    let named = by_group.get(&(account.as_str(), path.as_str())).into_iter().flatten();
+    let members: Vec<_> = named.map(|machine| Member::of(machine)).filter(Member::may_run).collect();
     let is_all = group.desired_capacity.is_some_and(|desired| usize::try_from(desired) == Ok(members.len()));
     is_all.then_some(members)
 }
@@ -205,13 +199,9 @@ fn path_in_project(created_by: &str) -> Option<&str> {
 }
 
 /// Each idle machine of a group is a finding of its own, with its price: what the group adds to that is nothing.
-fn cost(members: Option<&[(Member<'_>, Option<&Machine>)]>) -> Cost {
-    let price = |machine: &Option<&Machine>| match machine.map(|machine| &machine.cost) {
-        Some(Cost::Known { per_hour, .. }) => Some(per_hour.per_hour().micros()),
-        Some(Cost::Unknown { .. }) | None => None,
-    };
-    let running = members.into_iter().flatten().filter(|(member, _)| member.runs != Some(false));
-    let sum = running.map(|(_, machine)| price(machine)).try_fold(0_i64, |sum, micros| sum.checked_add(micros?));
+fn cost(members: &[Member<'_>]) -> Cost {
+    let mut prices = members.iter().filter(|member| member.may_run()).map(|member| member.cost.and_then(Cost::rate));
+    let sum = prices.try_fold(0_i64, |sum, rate| sum.checked_add(rate?.per_hour().micros()));
     let together = sum.filter(|sum| *sum > 0).map(HourlyRate::from_micros);
     let together = together.map(|rate| format!(", together {rate}")).unwrap_or_default();
     Cost::Unknown { why: format!("each of its machines is a finding of its own{together}") }
@@ -243,7 +233,7 @@ mod tests {
 
     fn member(id: &str, runs: Option<bool>, verdict: Verdict) -> Member<'_> {
         let idle = (verdict == Verdict::Idle).then(|| (at(10), at(50)));
-        Member { id, runs, verdict, idle, is_batchs: false }
+        Member { id, runs, verdict, idle, is_batchs: false, cost: None }
     }
 
     #[test]

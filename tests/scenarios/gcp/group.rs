@@ -30,8 +30,11 @@ async fn a_managed_group_whose_machines_are_all_idle_is_found_until_it_keeps_non
         member["metadata"] = json!({"items": [{"key": "created-by", "value": path}]});
         member
     };
-    // Another group of the same name, in a zone of that region.
-    google.resources(PROJECT, "instances", HERE, &[member(HERE, 1_000, REGION), member(HERE, 3_000, HERE)]).await;
+    // Another group of the same name, in a zone of that region, and a stopped machine that the group has let go.
+    let mut let_go = member(HERE, 4_000, REGION);
+    let_go["status"] = "TERMINATED".into();
+    let here = [member(HERE, 1_000, REGION), member(HERE, 3_000, HERE), let_go];
+    google.resources(PROJECT, "instances", HERE, &here).await;
     google.resources(PROJECT, "instances", THERE, &[member(THERE, 2_000, REGION)]).await;
     let keeps = async |place: &str, machines: u32| {
         let group = json!({"id": "9", "name": "workers", "targetSize": machines, "status": {"isStable": true}});
