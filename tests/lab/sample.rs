@@ -107,6 +107,19 @@ pub fn used(sequence: u64, end: Timestamp, cpu_ns: u64) -> wire::Heartbeat {
     beat
 }
 
+/// A heartbeat with nine seconds of work within one by the clock of the boot: whatever a CPU can do, that is work.
+///
+/// # Panics
+///
+/// When `sequence` is no small number.
+#[must_use]
+pub fn worked(sequence: u64, end: Timestamp) -> wire::Heartbeat {
+    let mut beat = used(sequence, end, 9_000_000_000);
+    let interval = beat.interval.get_or_insert_default();
+    interval.end_boottime_ns = interval.start_boottime_ns + 1_000_000_000;
+    beat
+}
+
 /// An envelope sent at `now` with one heartbeat for each of `sequences`, the newest of which ended at `now`.
 #[must_use]
 pub fn envelope(node: &NodeId, boot: BootId, sequences: &[u64], now: Timestamp) -> wire::Envelope {

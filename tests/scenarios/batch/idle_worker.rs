@@ -72,13 +72,7 @@ async fn a_worker_that_batch_should_have_ended_is_found_until_it_works(url: Stri
     }
 
     let key = keys[0].parse().unwrap();
-    sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, |number, end| {
-        let mut beat = sample::used(number, end, 9_000_000_000);
-        let interval = beat.interval.as_mut().unwrap();
-        interval.end_boottime_ns = interval.start_boottime_ns + 1_000_000_000;
-        beat
-    })
-    .await;
+    sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, sample::worked).await;
     let (_, worked) = sweeper.sweep().await;
     assert_eq!(found(&worked), [], "{worked:#}");
     let closed = sweeper.json(&["findings", "--closed"]).await;

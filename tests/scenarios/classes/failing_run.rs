@@ -2,9 +2,10 @@
 
 use heartbeat::wire;
 use jiff::Timestamp;
-use lab::{sample, sweeper::Sweeper};
+use lab::sample;
 use serde_json::Value;
-use sweeper::store::Store;
+
+use crate::site::{Site, observed_since_the_first, of_class};
 
 lab::on_both_databases! {
     a_run_that_only_fails_is_told_once_until_a_task_succeeds,
@@ -16,8 +17,8 @@ const BEATS: u64 = 80;
 /// A heartbeat of a machine with two runs: of one a task fails every five minutes and of the other every second one. `succeeded` tasks of the first did not.
 fn beat(sequence: u64, end: Timestamp, succeeded: u64) -> wire::Heartbeat {
     let mut beat = sample::heartbeat(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    observed_since_the_first(&mut beat);
+    let interval = beat.interval.as_ref().unwrap();
     let ended_boottime_ns = Some(interval.end_boottime_ns);
     let run = |id: &str, ended: u64, failed: u64| wire::Run {
         id: id.into(),
@@ -44,27 +45,17 @@ fn beat(sequence: u64, end: Timestamp, succeeded: u64) -> wire::Heartbeat {
     beat
 }
 
-fn failing(report: &Value) -> Vec<Value> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    findings.filter(|finding| finding["class"] == "failing_run").cloned().collect()
-}
-
 async fn a_run_that_only_fails_is_told_once_until_a_task_succeeds(url: String) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n");
-    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &[]);
-    assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
-    let store = Store::connect(&url).await.unwrap();
-    let (node, boot) = (sample::node(7), sample::boot(1));
+    let site = Site::new(&url).await;
+    let sweeper = &site.sweeper;
     let report = async |beats, succeeded| {
-        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, succeeded)).await;
+        site.report(beats, |sequence, end| beat(sequence, end, succeeded)).await;
     };
     report(1..=BEATS, 0).await;
     let (_, told) = sweeper.sweep().await;
-    let found = failing(&told);
+    let found = of_class(&told, "failing_run");
     let [finding] = found.as_slice() else { panic!("{told:#}") };
-    let hash = node.to_string().replace("host:", "");
-    assert_eq!(finding["resource"], format!("onprem:::workload/{hash}/fails"));
+    assert_eq!(finding["resource"], site.workload("fails"));
     assert_eq!([&finding["name"], &finding["described"]], ["rna-fails", "snakemake run"]);
     let why = finding["why"].as_str().unwrap();
     assert_eq!(
@@ -84,7 +75,7 @@ async fn a_run_that_only_fails_is_told_once_until_a_task_succeeds(url: String) {
 
     report(BEATS + 1..=BEATS + 1, 1).await;
     let (_, went_on) = sweeper.sweep().await;
-    assert_eq!(failing(&went_on), Vec::<Value>::new());
+    assert_eq!(of_class(&went_on, "failing_run"), Vec::<Value>::new());
     let closed = sweeper.json(&["findings", "--closed"]).await;
     let closed = closed.as_array().unwrap().iter().find(|finding| finding["class"] == "failing_run").unwrap();
     assert_eq!(closed["status"]["because"], "1 task succeeded");

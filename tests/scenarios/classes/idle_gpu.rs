@@ -2,9 +2,10 @@
 
 use heartbeat::wire;
 use jiff::Timestamp;
-use lab::{sample, sweeper::Sweeper};
+use lab::sample;
 use serde_json::Value;
-use sweeper::store::Store;
+
+use crate::site::{Site, observed_since_the_first, of_class};
 
 lab::on_both_databases! {
     a_gpu_that_nobody_uses_is_told_until_somebody_does,
@@ -16,8 +17,7 @@ const BEATS: u64 = 130;
 /// A heartbeat of a machine whose processors work, and whose GPU had worked for so long when it ended.
 fn beat(sequence: u64, end: Timestamp, gpu_busy_ns: u64) -> wire::Heartbeat {
     let mut beat = sample::heartbeat(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    observed_since_the_first(&mut beat);
     beat.host.as_mut().unwrap().gpu_present = true;
     let ok = wire::Capability {
         name: "gpu".into(),
@@ -29,25 +29,16 @@ fn beat(sequence: u64, end: Timestamp, gpu_busy_ns: u64) -> wire::Heartbeat {
     beat
 }
 
-fn idle(report: &Value) -> Vec<Value> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    findings.filter(|finding| finding["class"] == "idle_gpu").cloned().collect()
-}
-
 async fn a_gpu_that_nobody_uses_is_told_until_somebody_does(url: String) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n");
-    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &[]);
-    assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
-    let store = Store::connect(&url).await.unwrap();
-    let (node, boot) = (sample::node(7), sample::boot(1));
+    let site = Site::new(&url).await;
+    let sweeper = &site.sweeper;
     let report = async |beats, gpu_busy_ns| {
-        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, gpu_busy_ns)).await;
+        site.report(beats, |sequence, end| beat(sequence, end, gpu_busy_ns)).await;
     };
     report(1..=BEATS, 7).await;
     let (_, told) = sweeper.sweep().await;
     assert_eq!(told["counts"]["active"], 1, "{told:#}");
-    let found = idle(&told);
+    let found = of_class(&told, "idle_gpu");
     let [finding] = found.as_slice() else { panic!("{told:#}") };
     assert_eq!([&finding["name"], &finding["verdict"]], ["sample", "active"]);
     assert_eq!(finding["cost_micro_usd_per_hour"], Value::Null);
@@ -70,7 +61,7 @@ async fn a_gpu_that_nobody_uses_is_told_until_somebody_does(url: String) {
 
     report(BEATS + 1..=BEATS + 1, 20_000_000_000).await;
     let (_, went_on) = sweeper.sweep().await;
-    assert_eq!(idle(&went_on), Vec::<Value>::new());
+    assert_eq!(of_class(&went_on, "idle_gpu"), Vec::<Value>::new());
     let closed = sweeper.json(&["findings", "--closed"]).await;
     let closed = closed.as_array().unwrap().iter().find(|finding| finding["class"] == "idle_gpu").unwrap();
     let because = closed["status"]["because"].as_str().unwrap();

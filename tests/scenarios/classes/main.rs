@@ -8,4 +8,5 @@ mod idle_gpu;
 mod orphaned_task;
 mod quiet_hours;
 mod silent_agent;
+mod site;
 mod stuck_pod;

@@ -2,9 +2,10 @@
 
 use heartbeat::wire;
 use jiff::Timestamp;
-use lab::{sample, sweeper::Sweeper};
+use lab::sample;
 use serde_json::Value;
-use sweeper::store::Store;
+
+use crate::site::{Site, observed_since_the_first, of_class};
 
 lab::on_both_databases! {
     a_task_that_outlives_its_run_is_told_once_until_it_ends,
@@ -18,8 +19,8 @@ const ENDS: u64 = 10;
 /// A heartbeat of a machine with two runs, of which one ends, and a task of it does not. Neither does a step that a script left behind: a server.
 fn beat(sequence: u64, end: Timestamp, is_over: bool) -> wire::Heartbeat {
     let mut beat = sample::heartbeat(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    observed_since_the_first(&mut beat);
+    let interval = beat.interval.as_ref().unwrap();
     let beat_ns = 1_000_000 * u64::try_from(sample::INTERVAL_MS).unwrap();
     let ended_ns = interval.end_boottime_ns.checked_sub(beat_ns * sequence.saturating_sub(ENDS));
     let workload = sample::heartbeat(1, end).workloads.remove(0);
@@ -54,27 +55,17 @@ fn beat(sequence: u64, end: Timestamp, is_over: bool) -> wire::Heartbeat {
     beat
 }
 
-fn orphaned(report: &Value) -> Vec<Value> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    findings.filter(|finding| finding["class"] == "orphaned_task").cloned().collect()
-}
-
 async fn a_task_that_outlives_its_run_is_told_once_until_it_ends(url: String) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n");
-    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &[]);
-    assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
-    let store = Store::connect(&url).await.unwrap();
-    let (node, boot) = (sample::node(7), sample::boot(1));
+    let site = Site::new(&url).await;
+    let sweeper = &site.sweeper;
     let report = async |beats, is_over| {
-        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, is_over)).await;
+        site.report(beats, |sequence, end| beat(sequence, end, is_over)).await;
     };
     report(1..=BEATS, false).await;
     let (_, told) = sweeper.sweep().await;
-    let found = orphaned(&told);
+    let found = of_class(&told, "orphaned_task");
     let [finding] = found.as_slice() else { panic!("{told:#}") };
-    let hash = node.to_string().replace("host:", "");
-    assert_eq!(finding["resource"], format!("onprem:::workload/{hash}/ends/3"));
+    assert_eq!(finding["resource"], site.workload("ends/3"));
     assert_eq!(
         [&finding["name"], &finding["described"]],
         ["fit", "task of the snakemake run rna-ends, which has ended"]
@@ -93,12 +84,12 @@ async fn a_task_that_outlives_its_run_is_told_once_until_it_ends(url: String) {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
     let (_, again) = sweeper.sweep().await;
-    assert_eq!(orphaned(&again).len(), 1, "it is the same finding");
-    assert_eq!(orphaned(&again)[0]["id"], finding["id"]);
+    assert_eq!(of_class(&again, "orphaned_task").len(), 1, "it is the same finding");
+    assert_eq!(of_class(&again, "orphaned_task")[0]["id"], finding["id"]);
 
     report(BEATS + 1..=BEATS + 1, true).await;
     let (_, over) = sweeper.sweep().await;
-    assert_eq!(orphaned(&over), Vec::<Value>::new());
+    assert_eq!(of_class(&over, "orphaned_task"), Vec::<Value>::new());
     let closed = sweeper.json(&["findings", "--closed"]).await;
     let closed = closed.as_array().unwrap().iter().find(|finding| finding["class"] == "orphaned_task").unwrap();
     assert_eq!(closed["status"]["because"], "its machine's agent shows it no more");

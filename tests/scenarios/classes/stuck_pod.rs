@@ -2,9 +2,10 @@
 
 use heartbeat::wire;
 use jiff::Timestamp;
-use lab::{sample, sweeper::Sweeper};
+use lab::sample;
 use serde_json::Value;
-use sweeper::store::Store;
+
+use crate::site::{Site, observed_since_the_first, of_class};
 
 lab::on_both_databases! {
     a_pod_of_a_job_that_gets_nowhere_is_told_until_it_ends,
@@ -49,8 +50,7 @@ fn pod(name: &str, owner: &str, done: u64) -> wire::WorkloadActivity {
 /// A heartbeat of a node with a stuck pod, a pod that works, and a service that does nothing.
 fn beat(sequence: u64, end: Timestamp, is_over: bool) -> wire::Heartbeat {
     let mut beat = sample::quiet(sequence, end);
-    let interval = beat.interval.as_mut().unwrap();
-    interval.observed_since_unix_ms = interval.end_unix_ms - i64::try_from(sequence).unwrap() * sample::INTERVAL_MS;
+    observed_since_the_first(&mut beat);
     beat.workloads.push(pod("count-2", "Job/count", sequence * 1_000));
     beat.workloads.push(pod("web-3", "ReplicaSet/web", 7));
     if !is_over {
@@ -59,28 +59,18 @@ fn beat(sequence: u64, end: Timestamp, is_over: bool) -> wire::Heartbeat {
     beat
 }
 
-fn stuck(report: &Value) -> Vec<Value> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    findings.filter(|finding| finding["class"] == "stuck_job").cloned().collect()
-}
-
 async fn a_pod_of_a_job_that_gets_nowhere_is_told_until_it_ends(url: String) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n");
-    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &[]);
-    assert_eq!(sweeper.sweep().await.0, 0, "it makes the tables");
-    let store = Store::connect(&url).await.unwrap();
-    let (node, boot) = (sample::node(7), sample::boot(1));
+    let site = Site::new(&url).await;
+    let sweeper = &site.sweeper;
     let report = async |beats, is_over| {
-        sample::report(&store, &node, boot, beats, |sequence, end| beat(sequence, end, is_over)).await;
+        site.report(beats, |sequence, end| beat(sequence, end, is_over)).await;
     };
     report(1..=BEATS, false).await;
     let (_, told) = sweeper.sweep().await;
     assert_eq!(told["counts"]["waiting"], 1, "for its pods: {told:#}");
-    let found = stuck(&told);
+    let found = of_class(&told, "stuck_job");
     let [finding] = found.as_slice() else { panic!("{told:#}") };
-    let hash = node.to_string().replace("host:", "");
-    assert_eq!(finding["resource"], format!("onprem:::workload/{hash}/pod/omics/align-1"));
+    assert_eq!(finding["resource"], site.workload("pod/omics/align-1"));
     assert_eq!([&finding["name"], &finding["described"]], ["align-1", "pod of Job/align in namespace omics"]);
     let why = finding["why"].as_str().unwrap();
     assert!(why.starts_with("no task of it has run for 30 min: 1 process (1 thread)"), "{why}");
@@ -95,7 +85,7 @@ async fn a_pod_of_a_job_that_gets_nowhere_is_told_until_it_ends(url: String) {
 
     report(BEATS + 1..=BEATS + 1, true).await;
     let (_, over) = sweeper.sweep().await;
-    assert_eq!(stuck(&over), Vec::<Value>::new());
+    assert_eq!(of_class(&over, "stuck_job"), Vec::<Value>::new());
     let closed = sweeper.json(&["findings", "--closed"]).await;
     assert_eq!(closed[0]["status"]["because"], "its machine's agent shows it no more");
     let (decisions, plans) = sweeper.replays().await;

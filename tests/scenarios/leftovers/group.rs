@@ -72,13 +72,7 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
     }
 
     let key = keys[0].parse().unwrap();
-    sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, |number, end| {
-        let mut beat = sample::used(number, end, 9_000_000_000);
-        let interval = beat.interval.as_mut().unwrap();
-        interval.end_boottime_ns = interval.start_boottime_ns + 1_000_000_000;
-        beat
-    })
-    .await;
+    sample::report(&store, &key, sample::boot(1), BEATS + 1..=BEATS + 1, sample::worked).await;
     let (_, worked) = sweeper.sweep().await;
     assert!(found(&worked).iter().all(|(class, _)| *class == "idle_node"), "{worked:#}");
     let closed = sweeper.json(&["findings", "--closed"]).await;
