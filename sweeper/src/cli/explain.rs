@@ -92,7 +92,7 @@ fn decisions(out: &mut String, records: &[Record]) {
     heading(out, "What was decided, and kept with its evidence");
     let skipped = records.len().saturating_sub(DECISIONS);
     if skipped > 0 {
-        let earlier = words::count(u32::try_from(skipped).unwrap_or(u32::MAX), "earlier one", "earlier ones");
+        let earlier = words::count(skipped, "earlier one", "earlier ones");
         let _ = writeln!(out, "  {DIM}and {earlier} (--output json){DIM:#}");
     }
     for record in &records[skipped..] {

@@ -101,7 +101,7 @@ async fn retry(config: &Config, events: Vec<String>, output: Output) -> anyhow::
     match output {
         Output::Json => screen::json(&serde_json::json!({ "requeued": requeued, "ended": ended }))?,
         Output::Table => {
-            let count = |count| words::count(u32::try_from(count).unwrap_or(u32::MAX), "message", "messages");
+            let count = |count| words::count(count, "message", "messages");
             screen::print(&format!("{} will be tried again.", count(requeued)));
             if ended > 0 {
                 screen::print(&format!(

@@ -25,7 +25,7 @@ impl Bar {
     }
 }
 
-/// How far a command is: so many of so many.
+/// How far a command is: so many of so many. It goes away when it is dropped, after an error too.
 pub(super) struct Count(ProgressBar);
 
 impl Count {
@@ -40,8 +40,10 @@ impl Count {
     pub(super) fn one_more(&self) {
         self.0.inc(1);
     }
+}
 
-    pub(super) fn end(&self) {
+impl Drop for Count {
+    fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }

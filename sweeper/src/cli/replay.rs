@@ -118,8 +118,8 @@ fn print(replay: &Replay) {
             plain(&in_words(&replayed.change, replayed.proposal.as_ref()))
         ));
     }
-    let decisions = words::count(u32::try_from(replay.decisions.len()).unwrap_or(u32::MAX), "decision", "decisions");
-    let findings = words::count(u32::try_from(replay.findings).unwrap_or(u32::MAX), "finding", "findings");
+    let decisions = words::count(replay.decisions.len(), "decision", "decisions");
+    let findings = words::count(replay.findings, "finding", "findings");
     let result = match (replay.decisions.len(), replay.different) {
         (0, _) => "nothing to replay".to_owned(),
         (_, 0) => "this version decides each as it was decided".to_owned(),

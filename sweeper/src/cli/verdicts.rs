@@ -102,7 +102,6 @@ async fn judge(config: &Config, now: Timestamp) -> anyhow::Result<Verdicts> {
         judged.nodes.insert(node.node_id.to_string(), moments);
         progress.one_more();
     }
-    progress.end();
     Ok(judged)
 }
 
@@ -131,10 +130,6 @@ fn compare(before: Verdicts, now: &Verdicts) -> Compared {
     compared
 }
 
-fn count(number: usize, one: &str, many: &str) -> String {
-    words::count(u32::try_from(number).unwrap_or(u32::MAX), one, many)
-}
-
 fn summary(judged: &Verdicts) -> String {
     let all = || judged.nodes.values().flat_map(BTreeMap::values);
     let mut by_verdict: BTreeMap<&str, usize> = BTreeMap::new();
@@ -145,8 +140,8 @@ fn summary(judged: &Verdicts) -> String {
     let each = if each.is_empty() { "no heartbeat is kept".to_owned() } else { each.join(", ") };
     format!(
         "{BOLD}{} of {}:{BOLD:#} {each}.\n{DIM}With --output json they are written, to be compared by another version or configuration (--against FILE).{DIM:#}",
-        count(all().count(), "verdict", "verdicts"),
-        count(judged.nodes.len(), "node", "nodes"),
+        words::count(all().count(), "verdict", "verdicts"),
+        words::count(judged.nodes.len(), "node", "nodes"),
     )
 }
 
@@ -168,7 +163,7 @@ fn told(compared: &Compared) -> String {
         lines.push(format!("{DIM}and {more} more: --output json{DIM:#}"));
     }
     let idle = compared.different.iter().filter(|one| one.now.verdict == Verdict::Idle).count();
-    let verdicts = count(compared.compared, "verdict", "verdicts");
+    let verdicts = words::count(compared.compared, "verdict", "verdicts");
     lines.push(match compared.different.len() {
         0 if compared.compared == 0 => "Nothing to compare: the file tells of no moment that is still kept.".to_owned(),
         0 => format!("{verdicts} compared: each is the same."),

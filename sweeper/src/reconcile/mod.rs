@@ -128,7 +128,9 @@ impl Decided<'_> {
                 metrics: machine.inputs.metrics.clone(),
                 hours: machine.inputs.hours,
                 week: machine.inputs.week.clone(),
-                last_work: LastWork::of(&machine.inputs.case).filter(|_| machine.judgement.verdict == Verdict::Idle),
+                last_work: (machine.judgement.verdict == Verdict::Idle)
+                    .then(|| LastWork::of(&machine.inputs.case))
+                    .flatten(),
             })),
             On::Leftover(leftover) => Evidence::Leftover(Box::new(LeftoverEvidence {
                 thing: leftover.thing.clone(),

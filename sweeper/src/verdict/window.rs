@@ -81,7 +81,7 @@ pub struct NodeFacts {
     /// Whether a task lives whose run has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_orphaned_tasks: bool,
-    /// The run that ended last, as far as the case's heartbeats show one.
+    /// The run that ended last, as far as the case's heartbeats show one; a single heartbeat is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<EndedRun>,
     /// `ebpf`, `proc` or what stands beside `/proc`.
@@ -151,7 +151,7 @@ impl NodeFacts {
             ),
             waits: wait::waits(heartbeat),
             has_orphaned_tasks: wait::orphaned_tasks(heartbeat).next().is_some(),
-            last_run: EndedRun::last_of(heartbeat),
+            last_run: None,
             source: match Source::try_from(coverage.source) {
                 Ok(Source::Ebpf) => "ebpf",
                 Ok(Source::Proc) => "proc",

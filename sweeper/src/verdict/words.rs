@@ -6,6 +6,7 @@ use super::{
 };
 use heartbeat::text::visible;
 use jiff::{SignedDuration, Timestamp};
+use std::fmt::Display;
 
 /// Why nothing is known of a machine from which no agent ever reported.
 pub const NO_AGENT: &str = "no agent reports from it: what it does is not known";
@@ -66,7 +67,7 @@ fn wait(on: &Wait) -> String {
     match on {
         Wait::Run { engine, pipeline, open_tasks } => {
             let named = if pipeline.is_empty() { String::new() } else { format!(" `{}`", visible(pipeline)) };
-            let tasks = count(u32::try_from(*open_tasks).unwrap_or(u32::MAX), "open task", "open tasks");
+            let tasks = count(*open_tasks, "open task", "open tasks");
             format!("a {} run{named} that has not ended, with {tasks}", visible(engine))
         }
         Wait::BatchStep { kind, id } => format!("the {} job {}, which has processes here", visible(kind), visible(id)),
@@ -117,7 +118,7 @@ fn deciding(row: &DecidingRow) -> String {
     let amount = match row.signal {
         Signal::WorkloadCpu => cpu(row.amount),
         Signal::WorkloadDisk | Signal::Network => bytes(row.amount),
-        Signal::InboundPeers => count(u32::try_from(row.amount).unwrap_or(u32::MAX), "peer", "peers"),
+        Signal::InboundPeers => count(row.amount, "peer", "peers"),
         _ => row.amount.to_string(),
     };
     let who = who(&row.container, &row.top_command);
@@ -152,13 +153,12 @@ pub fn last_work(last: &LastWork) -> Vec<String> {
     let run = last.run.as_ref().map(|run| {
         let name = if run.pipeline.is_empty() { String::new() } else { format!(" {}", visible(&run.pipeline)) };
         let how = run.wait_status.map_or_else(String::new, |status| format!(" with {}", ended_with(status)));
-        let number = |number: u64, one, many| count(u32::try_from(number).unwrap_or(u32::MAX), one, many);
         let failed = if run.failed == 0 { String::new() } else { format!(", {} of them failed", run.failed) };
         format!(
             "the {} run{name} ended at {}{how}: {}{failed}",
             visible(&run.engine),
             time(run.ended_unix_ms),
-            number(run.tasks, "task", "tasks")
+            count(run.tasks, "task", "tasks")
         )
     });
     seen.into_iter().chain(run).collect()
@@ -200,8 +200,9 @@ pub fn span(ms: i64) -> String {
 
 /// A count with its noun: `1 CPU`, `2 CPUs`.
 #[must_use]
-pub fn count(number: u32, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
 }
 
 /// CPU time: `340 ms`, `12.5 s`.

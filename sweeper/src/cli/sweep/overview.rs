@@ -25,7 +25,7 @@ pub(super) fn overview(out: &mut String, overview: &Overview, scopes: &[ScopeLin
         let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", burns(*running, or_more(ResourceKind::Instance)));
         out.push_str(&parts(overview));
         for reason in unpriced {
-            let count = words::count(u32::try_from(reason.machines).unwrap_or(u32::MAX), "machine", "machines");
+            let count = words::count(reason.machines, "machine", "machines");
             let _ = writeln!(out, "  {WARN}no price of {count}:{WARN:#} {}", plain(&reason.why));
         }
     }

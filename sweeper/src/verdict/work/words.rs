@@ -31,14 +31,14 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
                 span(window)
             )
         }
-        WorkDecision::Succeeded { tasks } => format!("{} succeeded", number(*tasks, "task", "tasks")),
+        WorkDecision::Succeeded { tasks } => format!("{} succeeded", count(*tasks, "task", "tasks")),
         WorkDecision::Failing { tasks, last } => {
             let window =
                 judgement.window_unix_ms.map_or(case.policy.stuck_after_ms, |[from, to]| to.saturating_sub(from));
             let last = last.as_ref().map(|Failure { name, wait_status, .. }| {
                 format!("; the last one was {}, which ended with {}", visible(name), ended_with(*wait_status))
             });
-            let failed = number(*tasks, "task of it failed", "tasks of it failed");
+            let failed = count(*tasks, "task of it failed", "tasks of it failed");
             format!("{failed} within {}, and none succeeded{}", span(window), last.unwrap_or_default())
         }
         WorkDecision::Orphaned { run_ended_unix_ms, run_wait_status, processes, cpu_ms } => {
@@ -53,10 +53,6 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
         }
         WorkDecision::Unknown(why) => unknown(why),
     }
-}
-
-fn number(number: u64, one: &str, many: &str) -> String {
-    count(u32::try_from(number).unwrap_or(u32::MAX), one, many)
 }
 
 fn list<T: AsRef<str>>(parts: impl Iterator<Item = T>) -> String {
@@ -109,7 +105,7 @@ fn unknown(why: &WorkUnknown) -> String {
         WorkUnknown::FewFailures { failed } => {
             format!(
                 "{} within the window, which is too few to say so",
-                number(*failed, "task of it failed", "tasks of it failed")
+                count(*failed, "task of it failed", "tasks of it failed")
             )
         }
         WorkUnknown::EndedLately { run_ended_unix_ms } => {
