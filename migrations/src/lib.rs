@@ -27,6 +27,7 @@ mod m0020_protection;
 mod m0021_unit_prices;
 mod m0022_replicas;
 mod m0023_weeks;
+mod m0024_launched;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -62,6 +63,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0021_unit_prices::Migration),
             Box::new(m0022_replicas::Migration),
             Box::new(m0023_weeks::Migration),
+            Box::new(m0024_launched::Migration),
         ]
     }
 }

@@ -130,6 +130,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("lost") => ("lost", "jobs"),
         Some("starting") => ("slowly starting", "jobs"),
         Some("straggling") => ("straggling", "jobs"),
+        Some("headless") => ("orphaned", "jobs"),
         Some("stuck") => ("stuck", "jobs"),
         Some("failing") => ("failing", "runs"),
         Some("left behind") => ("orphaned", "tasks"),

@@ -37,6 +37,7 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("lost", "lost jobs"),
         ("starting", "slowly starting jobs"),
         ("straggling", "straggling jobs"),
+        ("headless", "orphaned jobs"),
         ("stuck", "stuck jobs"),
         ("failing", "failing runs"),
         ("left behind", "orphaned tasks"),
@@ -96,6 +97,7 @@ fn each_end_has_words_of_its_own() {
         ("lost", "without its containers"),
         ("starting", "starting"),
         ("straggling", "behind all others of its array"),
+        ("headless", "without its head"),
         ("stuck", "stuck"),
         ("failing", "failing"),
     ] {

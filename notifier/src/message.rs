@@ -181,6 +181,7 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "lost" => ("has been without its containers", "without its containers"),
         "starting" => ("has been starting", "starting"),
         "straggling" => ("has run behind all others of its array", "behind all others of its array"),
+        "headless" => ("has outlived the job that submitted it", "without its head"),
         "stuck" => ("has been stuck", "stuck"),
         "failing" => ("has had nothing but failed tasks", "failing"),
         "left behind" => ("has outlived its run", "left behind"),

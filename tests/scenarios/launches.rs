@@ -9,9 +9,10 @@ use lab::{
 };
 use model::Provider;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use sweeper::inventory::{
-    Failure, FailureKind, RetryPolicy, Scope, Silent,
-    aws::{self, Accounts, Launches, Options, Session},
+    Failure, FailureKind, Launched, RetryPolicy, Scope, Silent,
+    aws::{self, Accounts, Launches, Options, Session, Sought},
 };
 use tempfile::TempDir;
 
@@ -176,8 +177,9 @@ async fn read(moto: &Moto, ids: &[String]) -> Result<Launches, Failure> {
     let session = Session::open_with(moto.loader(), &options).await.unwrap().unwrap();
     let accounts = Accounts::open(&session, &options).await;
     let scope = Scope { provider: Provider::Aws, account: ACCOUNT.into(), region: REGION.into() };
-    let listed = ids.iter().cloned().collect();
-    aws::launches(&accounts, &scope, &listed, &listed, None, Timestamp::now(), &Silent).await
+    let listed: HashSet<String> = ids.iter().cloned().collect();
+    let sought = Sought { what: Launched::Machine, missing: listed.clone(), listed, since: None };
+    aws::launches(&accounts, &scope, &sought, None, Timestamp::now(), &Silent).await
 }
 
 #[tokio::test]

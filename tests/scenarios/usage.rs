@@ -13,7 +13,7 @@ use lab::{
 use serde_json::Value;
 use sweeper::{
     inventory::{
-        LaunchedBy, RetryPolicy, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource, UsageWindow,
+        Launched, LaunchedBy, RetryPolicy, Scope, Silent, Trail, Usage, UsageAnswer, UsageSource, UsageWindow,
         aws::{self, Accounts, Measured, Options, Session},
     },
     store::Store,
@@ -340,11 +340,14 @@ async fn what_providers_told_is_kept_and_replaced(url: String) {
 
     let by = |name: &str| LaunchedBy { principal: Some(name.into()), at: Some(at(1)), ..LaunchedBy::default() };
     let found = (0..2_500).map(|number| (format!("i-{number:04}"), by("ada"))).collect();
-    store.put_launches(&scope, &found, Trail { from: at(0), until: at(9) }, &[].into()).await.unwrap();
+    store
+        .put_launches(&scope, Launched::Machine, &found, Trail { from: at(0), until: at(9) }, &[].into())
+        .await
+        .unwrap();
     let again = [("i-0001".to_owned(), by("eve"))].into();
     let gone = (100..2_500).map(|number| format!("i-{number:04}")).collect();
-    store.put_launches(&scope, &again, Trail { from: at(-9), until: at(19) }, &gone).await.unwrap();
-    let (kept, trail) = store.launches(&scope).await.unwrap();
+    store.put_launches(&scope, Launched::Machine, &again, Trail { from: at(-9), until: at(19) }, &gone).await.unwrap();
+    let (kept, trail) = store.launches(&scope, Launched::Machine).await.unwrap();
     assert_eq!((kept.len(), trail), (100, Some(Trail { from: at(-9), until: at(19) })));
     assert_eq!(kept["i-0001"], by("ada"), "a machine is started once");
 }

@@ -139,6 +139,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::LostJob => "has been without its containers for",
         Class::StartingJob => "has been starting for",
         Class::StragglingJob => "has run behind all others of its array for",
+        Class::OrphanedJob => "has outlived the job that submitted it for",
         Class::StuckJob => "has made no progress for",
         Class::FailingRun => "has had nothing but failed tasks for",
         Class::OrphanedTask => "has outlived its run for",
@@ -173,6 +174,9 @@ fn head(out: &mut String, finding: &Finding) {
     if let Some(thing) = finding.evidence.thing() {
         fact("what", plain(thing.what.as_deref().unwrap_or("not known")));
         fact("owner", owner(thing.owner.as_deref()));
+        if let Some(by) = finding.evidence.launched_by() {
+            fact("submitted", format!("by {}", plain(&by.to_string())));
+        }
         if let Some(created_at) = thing.created_at {
             fact("made", words::time(created_at.as_millisecond()));
         }

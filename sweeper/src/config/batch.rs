@@ -23,6 +23,9 @@ pub struct BatchConfig {
     /// An environment that keeps machines ready while no job has been there for so long holds capacity.
     #[serde(with = "duration")]
     pub held_after: Duration,
+    /// A job whose head has failed so long ago is an orphan.
+    #[serde(with = "duration")]
+    pub orphaned_after: Duration,
     /// A machine has so long to boot and to register with its cluster.
     #[serde(with = "duration")]
     pub register_after: Duration,
@@ -37,6 +40,7 @@ impl Default for BatchConfig {
             lost_after: minutes(10),
             straggling_after: minutes(60),
             held_after: minutes(60),
+            orphaned_after: minutes(30),
             register_after: minutes(20),
         }
     }

@@ -37,7 +37,7 @@ pub struct AwsConfig {
     /// One kind of resource in one region is given up after so long.
     #[serde(with = "duration")]
     pub listing_timeout: Duration,
-    /// Whether CloudTrail is asked who started machines.
+    /// Whether CloudTrail is asked who started machines and submitted jobs.
     pub cloudtrail: bool,
     /// Whether CloudWatch is asked about running instances that no agent reports from. AWS bills it.
     pub cloudwatch: bool,

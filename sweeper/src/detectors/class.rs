@@ -42,6 +42,8 @@ pub enum Class {
     StartingJob,
     /// The last child of an array, which runs for much longer than all others did.
     StragglingJob,
+    /// A job of AWS Batch that runs on though the job that submitted it has failed.
+    OrphanedJob,
     /// A job, or a task of a run, that makes no progress.
     StuckJob,
     /// A run whose tasks fail one after the other.
@@ -52,7 +54,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -71,6 +73,7 @@ impl Class {
         Self::LostJob,
         Self::StartingJob,
         Self::StragglingJob,
+        Self::OrphanedJob,
         Self::StuckJob,
         Self::FailingRun,
         Self::OrphanedTask,
@@ -110,9 +113,12 @@ impl Class {
                 FoundOn::Leftover
             }
             Self::IdleGroup => FoundOn::Group,
-            Self::BlockedQueue | Self::HeldCapacity | Self::LostJob | Self::StartingJob | Self::StragglingJob => {
-                FoundOn::Batch
-            }
+            Self::BlockedQueue
+            | Self::HeldCapacity
+            | Self::LostJob
+            | Self::StartingJob
+            | Self::StragglingJob
+            | Self::OrphanedJob => FoundOn::Batch,
             Self::StuckJob | Self::FailingRun | Self::OrphanedTask => FoundOn::Work,
         }
     }
@@ -139,6 +145,7 @@ impl Class {
             Self::LostJob => "lost_job",
             Self::StartingJob => "starting_job",
             Self::StragglingJob => "straggling_job",
+            Self::OrphanedJob => "orphaned_job",
             Self::StuckJob => "stuck_job",
             Self::FailingRun => "failing_run",
             Self::OrphanedTask => "orphaned_task",

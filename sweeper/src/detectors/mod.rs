@@ -16,6 +16,7 @@ mod idle_node;
 mod idle_worker;
 mod leftover;
 mod lost_job;
+mod orphaned_job;
 mod orphaned_snapshot;
 mod orphaned_task;
 mod presence;
@@ -206,7 +207,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 21] = [
+const DETECTORS: [Detector; 22] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
@@ -224,6 +225,7 @@ const DETECTORS: [Detector; 21] = [
     held_capacity::DETECTOR,
     starting_job::DETECTOR,
     straggling_job::DETECTOR,
+    orphaned_job::DETECTOR,
     stuck_job::DETECTOR,
     failing_run::DETECTOR,
     orphaned_task::DETECTOR,

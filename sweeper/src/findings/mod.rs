@@ -14,7 +14,9 @@ use crate::{
     detectors::Class,
     inventory::{Instance, LaunchedBy, owner},
     pricing::Cost,
-    snapshot::{BatchInputs, GroupInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs},
+    snapshot::{
+        BatchInputs, BatchState, GroupInputs, HoursCase, LeftoverInputs, QuietCase, Thing, WeekCase, WorkInputs,
+    },
     verdict::{Case, Judgement, LastWork, words, work::WorkJudgement},
 };
 use jiff::Timestamp;
@@ -291,6 +293,21 @@ impl Evidence {
     pub fn described(&self) -> Option<&str> {
         let of_thing = || self.thing().and_then(|thing| thing.what.as_deref());
         self.machine().and_then(|machine| machine.instance_type.as_deref()).or_else(of_thing)
+    }
+}
+
+impl Evidence {
+    /// Who started the machine or submitted the job, as far as the provider's trail was read.
+    #[must_use]
+    pub fn launched_by(&self) -> Option<&LaunchedBy> {
+        match self {
+            Self::Machine(evidence) => evidence.machine.as_ref()?.launched_by.as_ref(),
+            Self::Batch(evidence) => match evidence.batch.state.as_ref()? {
+                BatchState::Job(job) => job.submitted_by.as_ref(),
+                BatchState::Queue(_) | BatchState::Environment(_) => None,
+            },
+            Self::Leftover(_) | Self::Group(_) | Self::Work(_) => None,
+        }
     }
 }
 

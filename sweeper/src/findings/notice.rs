@@ -133,6 +133,7 @@ fn word(class: Class) -> &'static str {
         Class::LostJob => "lost",
         Class::StartingJob => "starting",
         Class::StragglingJob => "straggling",
+        Class::OrphanedJob => "headless",
         Class::StuckJob => "stuck",
         Class::FailingRun => "failing",
         Class::OrphanedTask => "left behind",
@@ -160,7 +161,9 @@ fn kind(finding: &Finding) -> String {
             (Class::IdleGroup, _) => "Auto Scaling group",
             (Class::BlockedQueue, _) => "AWS Batch queue",
             (Class::HeldCapacity, _) => "AWS Batch compute environment",
-            (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::StuckJob, _) => "AWS Batch job",
+            (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::OrphanedJob | Class::StuckJob, _) => {
+                "AWS Batch job"
+            }
             (_, Provider::Gcp) => "disk",
             (_, _) => "EBS volume",
         });

@@ -3,7 +3,7 @@
 use super::{BatchEvidence, Evidence, Finding, GroupEvidence, LeftoverEvidence};
 use crate::{
     detectors::Class,
-    snapshot::{BatchState, EnvironmentState, JobState, QueueJobs, QueueState, Siblings, TaskState},
+    snapshot::{BatchState, EnvironmentState, Head, JobState, QueueJobs, QueueState, Siblings, TaskState},
     verdict::{words, work::decision},
 };
 use jiff::Timestamp;
@@ -89,6 +89,7 @@ fn of_batch(class: Class, evidence: &BatchEvidence) -> String {
         Some(BatchState::Job(job)) => match class {
             Class::LostJob => lost(job),
             Class::StragglingJob => straggling(job),
+            Class::OrphanedJob => orphaned(job),
             _ => "AWS Batch says that it is STARTING".to_owned(),
         },
         Some(BatchState::Queue(QueueState { jobs: None })) | None => "it was so when it was last listed".to_owned(),
@@ -129,6 +130,17 @@ fn lost(job: &JobState) -> String {
             format!("AWS Batch says that it is {status}, and ECS does not know its task")
         }
     }
+}
+
+fn orphaned(job: &JobState) -> String {
+    let Some(Head { id, name, ended_at, .. }) = &job.head else {
+        return "the job that submitted it has failed".to_owned();
+    };
+    let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let ended = ended_at.map(|at| format!(" at {}", time(at))).unwrap_or_default();
+    format!(
+        "the job that submitted it, {id}{name}, has failed{ended}; one that is started anew submits jobs of its own"
+    )
 }
 
 fn straggling(job: &JobState) -> String {

@@ -280,6 +280,14 @@ impl BatchJob {
         !self.is_over() && !self.status.as_deref().is_some_and(|status| waits.contains(&status))
     }
 
+    /// Id of what was submitted: its own, or that of the array or the multi-node job that it is a part of.
+    #[must_use]
+    pub fn submitted_as(&self) -> &str {
+        let array = self.array.as_ref().and_then(|array| array.parent.as_deref());
+        let whole = array.or_else(|| self.node.as_ref().and_then(|node| node.parent.as_deref()));
+        whole.unwrap_or(&self.id.id)
+    }
+
     /// Since when it is in its status, as far as Batch tells: a running one since it started, one that is over since it stopped, any other
     /// since it was submitted.
     #[must_use]

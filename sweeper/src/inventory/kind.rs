@@ -11,6 +11,8 @@ pub enum Kind {
     Usage,
     /// Who started machines.
     Launch,
+    /// Who submitted jobs.
+    Submission,
     /// What a machine of a type has: processors, memory, accelerators, disks of the host.
     MachineType,
     /// What machines are started from, and what is made of snapshots.
@@ -33,6 +35,7 @@ impl Kind {
             Self::Resource(kind) => kind.as_str(),
             Self::Usage => "usage",
             Self::Launch => "launch",
+            Self::Submission => "submission",
             Self::MachineType => "machine_type",
             Self::Image => "image",
             Self::Protection => "protection",
@@ -46,6 +49,7 @@ impl Kind {
             Self::Resource(kind) => kind.names(),
             Self::Usage => ("machine's usage", "machines' usage"),
             Self::Launch => ("machine's launch", "machines' launches"),
+            Self::Submission => ("job's submission", "jobs' submissions"),
             Self::MachineType => ("machine type", "machine types"),
             Self::Image => ("image", "images"),
             Self::Protection => ("machine's protection", "machines' protection"),
@@ -85,17 +89,18 @@ impl Kind {
         Self::Resource(ResourceKind::EcsTask),
         Self::Usage,
         Self::Launch,
+        Self::Submission,
         Self::MachineType,
         Self::Image,
         Self::Protection,
     ];
 
-    /// The kind of resource that it lists; none for what is told of machines.
+    /// The kind of resource that it lists; none for what is told of machines and jobs.
     #[must_use]
     pub const fn resource(self) -> Option<ResourceKind> {
         match self {
             Self::Resource(kind) => Some(kind),
-            Self::Usage | Self::Launch | Self::MachineType | Self::Image | Self::Protection => None,
+            Self::Usage | Self::Launch | Self::Submission | Self::MachineType | Self::Image | Self::Protection => None,
         }
     }
 

@@ -42,7 +42,7 @@ pub use instance::{
     AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy,
 };
 pub use kind::Kind;
-pub use launched::{LaunchedBy, Trail};
+pub use launched::{Launched, LaunchedBy, Trail};
 pub use protection::{KeptProtection, Protection};
 pub use reader::RetryPolicy;
 pub use record::Record;

@@ -15,9 +15,9 @@ mod work;
 mod worker;
 
 pub use batch::{
-    BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, JobState,
-    Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost, says_blocked,
-    task_of,
+    BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, Head,
+    JobState, Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost,
+    says_blocked, task_of,
 };
 pub use group::{Group, GroupInputs, GroupState, Members, groups};
 pub use hours::{Hours, HoursCase, HoursPolicy};

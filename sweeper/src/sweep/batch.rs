@@ -1,14 +1,15 @@
 //! What AWS Batch runs, keeps waiting and keeps ready: since when, by the kept history, and at what cost.
 
-use super::{Context, SweepError};
+use super::{Context, SweepError, provider_metrics::Submissions};
 use crate::{
     config::Config,
     detectors::FoundOn,
-    findings::Finding,
+    findings::{Evidence, Finding},
     inventory::{BatchJob, ComputeEnvironment, Inventory},
     pricing::Cost,
     snapshot::{
-        BatchHistory, BatchPolicy, BatchResource, Known, Machine, batch_cost, batch_resources, says_blocked, task_of,
+        BatchHistory, BatchPolicy, BatchResource, BatchState, Head, Known, Machine, batch_cost, batch_resources,
+        says_blocked, task_of,
     },
     store::Store,
 };
@@ -21,13 +22,15 @@ use std::{collections::HashMap, time::Duration};
 pub(super) async fn read(
     context: &Context,
     (inventory, known): (&Inventory, &Known<'_>),
-    machines: &[Machine],
+    (machines, submissions): (&[Machine], Submissions),
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<BatchResource>, SweepError> {
-    let history = history(&context.store, inventory, known).await?;
-    let named = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Batch);
-    let named = named.map(|finding| &finding.resource);
+    let mut history = history(&context.store, inventory, known).await?;
+    history.submitted_by = submissions;
+    let of_batch = || open.iter().filter(|finding| finding.class.found_on() == FoundOn::Batch);
+    history.heads = of_batch().filter_map(|finding| Some((finding.resource.clone(), head(finding)?))).collect();
+    let named = of_batch().map(|finding| &finding.resource);
     let mut resources = batch_resources(inventory, known, named, &history, now, policy(&context.config));
     let costs: HashMap<&ResourceKey, &Cost> =
         machines.iter().map(|machine| (&machine.subject.id, &machine.cost)).collect();
@@ -35,6 +38,15 @@ pub(super) async fn read(
         resource.cost = batch_cost(inventory, known, &costs, &resource.id);
     }
     Ok(resources)
+}
+
+/// The job that had submitted a job when a finding was last confirmed: Batch lists one that has ended for a day.
+fn head(finding: &Finding) -> Option<Head> {
+    let Evidence::Batch(evidence) = &finding.evidence else { return None };
+    match &evidence.batch.state {
+        Some(BatchState::Job(job)) => job.head.clone(),
+        _ => None,
+    }
 }
 
 fn policy(config: &Config) -> BatchPolicy {
@@ -46,6 +58,7 @@ fn policy(config: &Config) -> BatchPolicy {
         lost_after_s: of(batch.lost_after),
         straggling_after_s: of(batch.straggling_after),
         held_after_s: of(batch.held_after),
+        orphaned_after_s: of(batch.orphaned_after),
     }
 }
 

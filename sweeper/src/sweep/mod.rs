@@ -167,7 +167,7 @@ async fn read_and_judge(
     let mut machines = judge_all(store, config, subjects, states, &open, now).await?;
     let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
-    provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
+    let submissions = provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
     let (register_after, lookback) = (config.batch.register_after, config.verdict.lookback);
     let workers = Workers::of(&inventory, now, register_after.as_secs(), lookback.as_secs());
     for machine in &mut machines {
@@ -180,7 +180,7 @@ async fn read_and_judge(
     let of_groups = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
     let groups = groups(&inventory, &machines, of_groups.map(|finding| &finding.resource), now);
     let known = Known::of(&inventory);
-    let batch = batch::read(context, (&inventory, &known), &machines, &open, now).await?;
+    let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;
     let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;
     Ok(Snapshot { at: now, inventory, machines, leftovers, groups, batch, work, prices })
 }

@@ -1,4 +1,4 @@
-//! What a provider tells of machines beside their records: how busy it saw those that no agent reports from, what protects idle ones, and who started
+//! What a provider tells of machines and jobs beside their records: how busy it saw those that no agent reports from, what protects idle ones, and who started
 //! them.
 //!
 //! Asked of a scope after its machines are listed and judged, since the former is asked of some of them only: it is billed. What was answered
@@ -9,18 +9,24 @@ use super::{
     protection::{self, Plannable},
 };
 use crate::{
-    inventory::{Inventory, Kind, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow, aws},
+    inventory::{
+        Inventory, Launched, LaunchedBy, Listing, Outcome, Scope, Usage, UsageAnswer, UsageWindow,
+        aws::{self, Sought},
+    },
     snapshot::Machine,
     store::Store,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
-/// Asks what is to be asked of a work unit's machines, and says in the inventory's listings how it went.
+/// Who submitted jobs, by the ids of what was submitted.
+pub(super) type Submissions = BTreeMap<String, LaunchedBy>;
+
+/// Asks what is to be asked of a work unit's machines and jobs, and says in the inventory's listings how it went.
 pub(super) async fn read(
     context: &Context,
     at: Option<At<'_>>,
@@ -28,31 +34,41 @@ pub(super) async fn read(
     machines: &mut [Machine],
     plannable: &Plannable,
     progress: &dyn Progress,
-) -> Result<(), SweepError> {
+) -> Result<Submissions, SweepError> {
     // Google's is read for a project as a whole, with its inventory.
     let read: HashMap<&ResourceKey, &Usage> = inventory.usage.iter().map(|usage| (&usage.id, usage)).collect();
     for machine in machines.iter_mut().filter(|machine| machine.is_blind()) {
         let id = machine.subject.running().map(|instance| &instance.id);
         machine.provider.usage = id.and_then(|id| read.get(&id).copied().cloned());
     }
-    let Some(at) = at else { return Ok(()) };
+    let Some(at) = at else { return Ok(Submissions::new()) };
+    let submissions = if context.config.aws.cloudtrail {
+        submissions(context, &at, inventory, progress).await?
+    } else {
+        Submissions::new()
+    };
     let scope = at.scope;
     // Without the list of machines there is nothing to ask about.
     if !inventory.lists_machines(scope.provider, &scope.account, &scope.region) {
-        return Ok(());
+        return Ok(submissions);
     }
     if let Some(read) = protection::read(context, &at, inventory, machines, plannable, progress).await? {
         inventory.listings.push(read);
     }
     if context.config.aws.cloudtrail {
-        let read = launches(context, &at, inventory, machines, progress).await?;
+        let listed = inventory.instances.iter().map(|instance| instance.id.id.clone()).collect();
+        let (known, read) = launches(context, &at, Launched::Machine, (listed, |_| None), progress).await?;
         inventory.listings.push(read);
+        for machine in machines.iter_mut() {
+            let instance = machine.subject.instance.as_ref();
+            machine.provider.launched_by = instance.and_then(|instance| known.get(&instance.id.id).cloned());
+        }
     }
     if context.config.aws.cloudwatch {
         let read = usage(context, &at, machines, progress).await?;
         inventory.listings.push(read);
     }
-    Ok(())
+    Ok(submissions)
 }
 
 /// Where is asked, and when.
@@ -109,29 +125,49 @@ async fn kept(
     Ok(answers.into_iter().map(|answer| (answer.id.clone(), answer)).collect())
 }
 
-/// Reads the scope's trail on from where it was read before.
+/// Asks who submitted the jobs that are not over.
+async fn submissions(
+    context: &Context,
+    at: &At<'_>,
+    inventory: &mut Inventory,
+    progress: &dyn Progress,
+) -> Result<Submissions, SweepError> {
+    let live = inventory.batch_jobs.iter().filter(|job| !job.is_over());
+    let created_at: HashMap<String, Option<Timestamp>> =
+        live.map(|job| (job.submitted_as().to_owned(), job.created_at)).collect();
+    let listed: HashSet<String> = created_at.keys().cloned().collect();
+    let since = |missing: &HashSet<String>| {
+        let mut times = missing.iter().map(|id| created_at.get(id).copied().flatten());
+        times.try_fold(at.now, |oldest, time| Some(oldest.min(time?)))
+    };
+    let (known, read) = launches(context, at, Launched::Job, (listed, since), progress).await?;
+    inventory.listings.push(read);
+    Ok(known)
+}
+
+/// Reads the scope's trail on from where it was read before, for what is listed. `since` says since when at most the missing ones have been there.
 async fn launches(
     context: &Context,
     at: &At<'_>,
-    inventory: &Inventory,
-    machines: &mut [Machine],
+    what: Launched,
+    (listed, since): (HashSet<String>, impl Fn(&HashSet<String>) -> Option<Timestamp>),
     progress: &dyn Progress,
-) -> Result<Listing, SweepError> {
+) -> Result<(BTreeMap<String, LaunchedBy>, Listing), SweepError> {
     let At { accounts, scope, now } = *at;
-    let listed: HashSet<String> = inventory.instances.iter().map(|instance| instance.id.id.clone()).collect();
-    let (mut known, trail) = context.store.launches(scope).await?;
+    let (mut known, trail) = context.store.launches(scope, what).await?;
     let missing: HashSet<String> = listed.iter().filter(|id| !known.contains_key(*id)).cloned().collect();
     let read = if missing.is_empty() {
         Ok(None)
     } else {
-        aws::launches(accounts, scope, &listed, &missing, trail, now, progress).await.map(Some)
+        let sought = Sought { what, since: since(&missing), listed: listed.clone(), missing };
+        aws::launches(accounts, scope, &sought, trail, now, progress).await.map(Some)
     };
     let outcome = match read {
         // Whoever started each is known: nobody is asked.
         Ok(None) => Outcome::Complete { listed: listed.len() },
         Ok(Some(read)) => {
             let gone = known.keys().filter(|id| !listed.contains(*id)).cloned().collect();
-            context.store.put_launches(scope, &read.found, read.trail, &gone).await?;
+            context.store.put_launches(scope, what, &read.found, read.trail, &gone).await?;
             for (id, by) in read.found {
                 known.entry(id).or_insert(by);
             }
@@ -140,9 +176,6 @@ async fn launches(
         Err(why) => Outcome::Failed { what: aws::LOOKUP.to_owned(), why },
     };
     // What was read once stays so, whether or not more can be read now.
-    for machine in machines {
-        let instance = machine.subject.instance.as_ref();
-        machine.provider.launched_by = instance.and_then(|instance| known.get(&instance.id.id).cloned());
-    }
-    Ok(Listing::of(scope, Kind::Launch, outcome))
+    known.retain(|id, _| listed.contains(id));
+    Ok((known, Listing::of(scope, what.kind(), outcome)))
 }

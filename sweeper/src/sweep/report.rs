@@ -119,7 +119,7 @@ pub struct FindingLine {
     pub why: String,
     /// Hash of the proposed plan, if there is one.
     pub proposal: Option<String>,
-    /// Who started the machine, as far as the provider's trail was read.
+    /// Who started the machine or submitted the job, as far as the provider's trail was read.
     pub launched_by: Option<LaunchedBy>,
     /// What ended last on an idle machine, in words: what was last seen at work, and the run that ended last.
     pub last_work: Vec<String>,
@@ -272,7 +272,7 @@ impl From<&Finding> for FindingLine {
             cost_unknown_because,
             why: finding.why(),
             proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
-            launched_by: evidence.machine().and_then(|machine| machine.launched_by.clone()),
+            launched_by: evidence.launched_by().cloned(),
             last_work: evidence.last_work(),
         }
     }

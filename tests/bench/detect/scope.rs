@@ -40,6 +40,7 @@ const POLICY: BatchPolicy = BatchPolicy {
     lost_after_s: 600,
     straggling_after_s: 3_600,
     held_after_s: 3_600,
+    orphaned_after_s: 1_800,
 };
 
 /// What was put in and is to be found.

@@ -7,6 +7,7 @@
 
 mod estate;
 mod idle_worker;
+mod orphaned;
 mod seen;
 mod stuck;
 mod waste;

@@ -4,7 +4,7 @@ use super::super::{Answer, Class, FoundOn, Of, of_machine, replay};
 use crate::{
     inventory::InstanceState,
     snapshot::{
-        BatchInputs, BatchPolicy, BatchState, Coverage, EnvironmentJobs, EnvironmentState, Inputs, JobState,
+        BatchInputs, BatchPolicy, BatchState, Coverage, EnvironmentJobs, EnvironmentState, Head, Inputs, JobState,
         MachineInputs, Presence, QueueJobs, QueueState, Siblings, SnapshotPart, TaskState, WaitingJob, Worker,
     },
     verdict::{Case, Decision, Judgement, Policy, Unknown},
@@ -20,6 +20,7 @@ const POLICY: BatchPolicy = BatchPolicy {
     lost_after_s: 600,
     straggling_after_s: 3_000,
     held_after_s: 4_000,
+    orphaned_after_s: 1_500,
 };
 
 fn ago(seconds: i64) -> Timestamp {
@@ -48,7 +49,8 @@ fn refuted(answer: Answer, words: &str) {
 }
 
 fn job(status: &str, seconds: i64, task: TaskState) -> JobState {
-    JobState { status: Some(status.into()), since: Some(ago(seconds)), task, siblings: None }
+    let (siblings, submitted_by, head) = (None, None, None);
+    JobState { status: Some(status.into()), since: Some(ago(seconds)), task, siblings, submitted_by, head }
 }
 
 fn running_task() -> TaskState {
@@ -164,6 +166,28 @@ fn a_straggling_job_is_the_last_of_its_array_by_far() {
     assert_eq!(with(3_000, |siblings| siblings.last_end = ago(9_000)), since(2_000), "behind the longest of them");
     refuted(of(Class::StragglingJob, &inputs(BatchState::Job(job("RUNNING", 99_999, running_task())))), "last child");
     refuted(of(Class::StragglingJob, &inputs(BatchState::Job(job("SUCCEEDED", 9, running_task())))), "SUCCEEDED");
+}
+
+#[test]
+fn an_orphaned_job_is_one_whose_head_has_failed_and_not_only_now() {
+    let class = Class::OrphanedJob;
+    let with = |status: &str, head: Option<&str>, ended: Option<i64>| {
+        let id = "head".to_owned();
+        let head = Some(Head { id, name: None, status: head.map(str::to_owned), ended_at: ended.map(ago) });
+        of(class, &inputs(BatchState::Job(JobState { head, ..job(status, 9_000, running_task()) })))
+    };
+    for status in ["STARTING", "RUNNING"] {
+        assert_eq!(with(status, Some("FAILED"), Some(1_500)), since(1_500));
+        assert_eq!(with(status, Some("FAILED"), Some(1_499)), Answer::NotKnown);
+        assert_eq!(with(status, Some("FAILED"), None), Answer::NotKnown, "when it failed is not known");
+        assert_eq!(with(status, None, Some(9_000)), Answer::NotKnown);
+        refuted(with(status, Some("RUNNING"), None), "its head is RUNNING");
+        refuted(with(status, Some("SUCCEEDED"), Some(9_000)), "its head is SUCCEEDED");
+        let alone = inputs(BatchState::Job(job(status, 9_000, running_task())));
+        assert_eq!(of(class, &alone), Answer::NotKnown, "nobody knows who submitted it");
+    }
+    refuted(with("SUCCEEDED", Some("FAILED"), Some(9_000)), "the job is SUCCEEDED");
+    refuted(with("RUNNABLE", Some("FAILED"), Some(9_000)), "the job is RUNNABLE");
 }
 
 fn environment(change: impl FnOnce(&mut EnvironmentState)) -> BatchInputs {
@@ -292,8 +316,12 @@ prop_compose! {
         siblings in prop::option::of((0_u32..6, 0_u64..4_000, 0_i64..9_000).prop_map(|(timed, longest_s, end)| {
             Siblings { over: 5, timed, longest_s, last_end: ago(end) }
         })),
+        head in prop::option::of((prop::sample::select(vec![None, Some("RUNNING"), Some("FAILED")]), any_time()).prop_map(|(status, ended_at)| {
+            Head { id: "head".into(), name: None, status: status.map(str::to_owned), ended_at }
+        })),
     ) -> BatchState {
-        BatchState::Job(JobState { status: status.map(str::to_owned), since, task, siblings })
+        let submitted_by = None;
+        BatchState::Job(JobState { status: status.map(str::to_owned), since, task, siblings, submitted_by, head })
     }
 }
 

@@ -39,4 +39,4 @@ pub use options::Options;
 pub use protection::{AskedProtection, protection};
 pub use role::{Role, RoleArn};
 pub use session::Session;
-pub use trail::{LOOKUP, Launches, launches};
+pub use trail::{LOOKUP, Launches, Sought, launches};

@@ -1,12 +1,13 @@
 //! What a job's place and its kept history say: an index over one inventory.
 
+use super::Head;
 use crate::{
-    inventory::{BatchJob, EcsTask, Inventory, JobQueue, cluster_of, last_part},
+    inventory::{BatchJob, EcsTask, Inventory, JobQueue, LaunchedBy, cluster_of, last_part},
     jobs::{Chain, JobFacts, Machine},
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What the kept history says of Batch's resources.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,10 @@ pub struct BatchHistory {
     pub blocked_since: HashMap<ResourceKey, Timestamp>,
     /// Since when no list has had each task.
     pub missing_since: HashMap<ResourceKey, Timestamp>,
+    /// Who submitted jobs, by the ids of what was submitted.
+    pub submitted_by: BTreeMap<String, LaunchedBy>,
+    /// The jobs that had submitted others when these were last found to be waste.
+    pub heads: HashMap<ResourceKey, Head>,
 }
 
 /// An inventory's jobs by what they belong to.
@@ -31,6 +36,8 @@ pub struct Known<'a> {
     has_strays: bool,
     children: HashMap<(&'a str, &'a str, &'a str), Vec<&'a BatchJob>>,
     tasks: HashMap<&'a ResourceKey, &'a EcsTask>,
+    /// The job of each ECS task of any attempt, by account, region and the task's id.
+    by_task: HashMap<(&'a str, &'a str, &'a str), &'a BatchJob>,
     machines: HashMap<ResourceKey, ResourceKey>,
     jobs_on: HashMap<ResourceKey, usize>,
 }
@@ -64,6 +71,7 @@ impl<'a> Known<'a> {
             has_strays: false,
             children: HashMap::new(),
             tasks: inventory.ecs_tasks.iter().map(|task| (&task.id, task)).collect(),
+            by_task: HashMap::new(),
             machines,
             jobs_on,
         };
@@ -71,6 +79,10 @@ impl<'a> Known<'a> {
             if let Some(queue) = &job.queue {
                 let place = (job.id.account.as_str(), job.id.location.as_str(), last_part(queue));
                 known.by_queue.entry(place).or_default().push(job);
+            }
+            let attempts = job.attempts.iter().flat_map(|attempt| &attempt.tasks);
+            for arn in job.tasks.iter().chain(attempts).filter_map(|task| task.arn.as_deref()) {
+                known.by_task.insert((&job.id.account, &job.id.location, last_part(arn)), job);
             }
             let parent = job.array.as_ref().and_then(|array| array.parent.as_deref());
             if let Some(parent) = parent {
@@ -133,6 +145,17 @@ impl<'a> Known<'a> {
     pub(super) fn array_of(&self, job: &BatchJob) -> Option<&'a BatchJob> {
         let parent = job.array.as_ref()?.parent.as_ref()?;
         self.jobs.get(&ResourceKey { id: parent.clone(), ..job.id.clone() }).copied()
+    }
+
+    /// The job that submitted another: the one in whose task the role of that call was assumed, whose session is named after the task.
+    pub(super) fn head_of(&self, job: &BatchJob, submitted_by: &LaunchedBy) -> Option<Head> {
+        let head = self.by_task.get(&(&job.id.account, &job.id.location, submitted_by.session()?))?;
+        Some(Head {
+            id: head.id.id.clone(),
+            name: head.name.clone(),
+            status: head.status.clone(),
+            ended_at: head.stopped_at,
+        })
     }
 
     /// Whether Batch names a task for a job, and ECS does not tell of it.

@@ -12,7 +12,7 @@ pub(super) use read::thing_of_job;
 pub use read::{batch_resources, says_blocked};
 
 use super::{Coverage, SnapshotPart, Thing};
-use crate::pricing::Cost;
+use crate::{inventory::LaunchedBy, pricing::Cost};
 use jiff::Timestamp;
 use model::ResourceKey;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ pub struct BatchPolicy {
     pub straggling_after_s: u64,
     /// Capacity that is kept ready for queues without a job.
     pub held_after_s: u64,
+    /// A job whose head has failed. No version before asked for that.
+    #[serde(default)]
+    pub orphaned_after_s: u64,
 }
 
 /// What is listed of one resource.
@@ -84,6 +87,25 @@ pub struct JobState {
     pub task: TaskState,
     /// Of a child of an array: what became of the others, where all of them are over.
     pub siblings: Option<Siblings>,
+    /// Who submitted it, as far as the provider's trail was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<LaunchedBy>,
+    /// The job that submitted it; none if no job did, or none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+}
+
+/// A job that submits others and waits for them: the head of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Batch's id of it.
+    pub id: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// In Batch's words; none if it did not say.
+    pub status: Option<String>,
+    /// When it ended for good.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// What ECS says of a job's task.

@@ -132,7 +132,13 @@ impl<'a> Read<'a, '_> {
             Some("RUNNING") => job.started_at,
             _ => None,
         };
-        JobState { status: job.status.clone(), since, task, siblings: self.siblings(job) }
+        let submitted_by = self.history.submitted_by.get(job.submitted_as()).cloned();
+        let head = submitted_by.as_ref().and_then(|by| self.known.head_of(job, by));
+        // One that was over is so for good, and is listed for a day.
+        let head = head.or_else(|| self.history.heads.get(&job.id).filter(|head| head.ended_at.is_some()).cloned());
+        // A multi-node job as a whole is nowhere: its nodes are.
+        let head = head.filter(|_| job.node.as_ref().is_none_or(|node| node.parent.is_some()));
+        JobState { status: job.status.clone(), since, task, siblings: self.siblings(job), submitted_by, head }
     }
 
     /// The other children of a job's array; none unless all of them are over. Children that ended long ago are listed no more, and have ended.

@@ -12,8 +12,14 @@ use std::collections::HashMap;
 mod workers;
 
 const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
-const POLICY: BatchPolicy =
-    BatchPolicy { blocked_after_s: 1, starting_after_s: 1, lost_after_s: 1, straggling_after_s: 1, held_after_s: 1 };
+const POLICY: BatchPolicy = BatchPolicy {
+    blocked_after_s: 1,
+    starting_after_s: 1,
+    lost_after_s: 1,
+    straggling_after_s: 1,
+    held_after_s: 1,
+    orphaned_after_s: 1,
+};
 const KINDS: [ResourceKind; 5] = [
     ResourceKind::BatchComputeEnvironment,
     ResourceKind::BatchJobQueue,
@@ -239,6 +245,44 @@ fn a_task_of_an_attempt_that_ended_says_nothing_of_the_next_one() {
     let inventory = Inventory { ecs_tasks: vec![stopped], ..inventory(vec![job]) };
     let state = job_of(&inventory, &history, "j");
     assert_eq!((state.task, state.since), (TaskState::NotNamed, Some(ago(40))));
+}
+
+#[test]
+fn the_head_of_a_job_is_the_one_in_whose_task_it_was_submitted() {
+    let by = |session: &str| LaunchedBy {
+        principal: Some(format!("arn:aws:sts::123456789012:assumed-role/head/{session}")),
+        ..LaunchedBy::default()
+    };
+    let head = |status: &str| job("head", &times(&ON.replace("RUNNING", status), &[("stopped_at", 50)]));
+    let child = || job("child", r#"{"status": "RUNNING"}"#);
+    let part = || job("array:3", r#"{"status": "RUNNING", "array": {"parent": "array", "index": 3}}"#);
+    let submitted = |session: &str| BatchHistory {
+        submitted_by: [("child".to_owned(), by(session)), ("array".to_owned(), by(session))].into(),
+        ..BatchHistory::default()
+    };
+    let of = |jobs, history: &BatchHistory, id| job_of(&inventory(jobs), history, id).head;
+    let expected = Head { id: "head".into(), name: None, status: Some("FAILED".into()), ended_at: Some(ago(50)) };
+    for id in ["child", "array:3"] {
+        let all = || vec![head("FAILED"), child(), part()];
+        assert_eq!(of(all(), &submitted("t"), id), Some(expected.clone()), "{id}");
+        assert_eq!(of(all(), &submitted("u"), id), None, "no job's task");
+        assert_eq!(of(all(), &BatchHistory::default(), id), None, "nobody knows who submitted it");
+    }
+    // An attempt before submitted it.
+    let mut again = head("RUNNING");
+    let attempt = times(r#"{"number": 1, "tasks": []}"#, &[("stopped_at", 40)]);
+    let mut attempt: crate::inventory::Attempt = serde_json::from_str(&attempt).expect("an attempt");
+    attempt.tasks = std::mem::take(&mut again.tasks);
+    again.attempts = vec![attempt];
+    let found = of(vec![again, child()], &submitted("t"), "child").expect("a head");
+    assert_eq!(found.status.as_deref(), Some("RUNNING"));
+    // Listed no more: as a finding keeps it, if it was over then.
+    let kept = |head: Head| BatchHistory { heads: [(child().id, head)].into(), ..submitted("t") };
+    assert_eq!(of(vec![child()], &kept(expected.clone()), "child"), Some(expected.clone()));
+    let runs = Head { status: Some("RUNNING".into()), ended_at: None, ..expected };
+    assert_eq!(of(vec![child()], &kept(runs), "child"), None);
+    let nodes = job("child", r#"{"status": "RUNNING", "node": {"size": 2}}"#);
+    assert_eq!(of(vec![head("FAILED"), nodes], &submitted("t"), "child"), None, "as a whole it is nowhere");
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         | Class::HeldCapacity
         | Class::LostJob
         | Class::StartingJob
-        | Class::StragglingJob => Some(BATCH),
+        | Class::StragglingJob
+        | Class::OrphanedJob => Some(BATCH),
         Class::StuckJob | Class::FailingRun => Some(STUCK),
         Class::OrphanedTask => Some(ORPHANED),
     }

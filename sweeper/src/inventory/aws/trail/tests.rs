@@ -5,6 +5,11 @@ use aws_sdk_cloudtrail::types::Resource;
 use proptest::prelude::*;
 use serde_json::json;
 
+/// What one event tells of machines.
+fn told(event: &Event) -> Option<Told> {
+    super::told(Launched::Machine, event)
+}
+
 fn event(inside: &Value) -> Event {
     Event::builder()
         .event_id("0f1e2d3c")
@@ -55,7 +60,7 @@ fn an_event_without_its_answer_still_names_its_machines() {
     let other = Resource::builder().resource_type("AWS::EC2::Ami").resource_name("ami-1").build();
     let cut = Event::builder().username("ada").resources(other).resources(resource).cloud_trail_event("{\"cut").build();
     let told = told(&cut).expect("it tells");
-    assert_eq!((told.instances, told.by.principal.as_deref()), (vec!["i-9".to_owned()], Some("ada")));
+    assert_eq!((told.ids, told.by.principal.as_deref()), (vec!["i-9".to_owned()], Some("ada")));
 }
 
 #[test]
@@ -69,7 +74,7 @@ fn what_a_caller_chose_is_cut_and_made_visible() {
 #[test]
 fn the_first_event_that_names_a_machine_counts_and_others_machines_do_not() {
     let of = |principal: &str| Told {
-        instances: vec!["i-1".into(), "i-2".into()],
+        ids: vec!["i-1".into(), "i-2".into()],
         by: LaunchedBy { principal: Some(principal.into()), ..LaunchedBy::default() },
     };
     let mut found = BTreeMap::new();
@@ -78,6 +83,22 @@ fn the_first_event_that_names_a_machine_counts_and_others_machines_do_not() {
         found.into_iter().map(|(id, by)| (id, by.principal)).collect::<Vec<_>>(),
         [("i-1".into(), Some("ada".into()))]
     );
+}
+
+#[test]
+fn a_submission_names_its_job_and_the_session_that_called() {
+    let who = json!({"type": "AssumedRole", "arn": "arn:aws:sts::1:assumed-role/head/0123abcd"});
+    let submit = |answer: Value| {
+        let inside =
+            json!({"userIdentity": who, "requestParameters": {"jobName": "align"}, "responseElements": answer});
+        super::told(Launched::Job, &event(&inside))
+    };
+    let told = submit(json!({"jobId": "876da822", "jobName": "align"})).expect("it tells");
+    assert_eq!((told.ids, told.by.session()), (vec!["876da822".to_owned()], Some("0123abcd")));
+    for none in [Value::Null, json!({}), json!({"jobId": 7}), json!({"jobId": ""})] {
+        assert_eq!(submit(none.clone()), None, "{none}");
+    }
+    assert_eq!(super::told(Launched::Job, &event(&run(who.clone()))), None, "it started machines");
 }
 
 /// The paths to all values within a value.
