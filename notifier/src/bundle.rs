@@ -124,6 +124,8 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("stopped") => ("stopped", "machines"),
         Some("silent") => ("silent", "machines"),
         Some("unregistered") => ("unregistered", "workers"),
+        Some("abandoned") => ("abandoned", "workers"),
+        Some("relaunching") => ("relaunching", "groups"),
         Some("wholly idle") => ("idle", "groups"),
         Some("blocked") => ("blocked", "queues"),
         Some("held") => ("unused", "compute environments"),

@@ -31,6 +31,8 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("stopped", "stopped machines"),
         ("silent", "silent machines"),
         ("unregistered", "unregistered workers"),
+        ("abandoned", "abandoned workers"),
+        ("relaunching", "relaunching groups"),
         ("wholly idle", "idle groups"),
         ("blocked", "blocked queues"),
         ("held", "unused compute environments"),
@@ -92,6 +94,8 @@ fn each_end_has_words_of_its_own() {
     for (state, words) in [
         ("silent", "running with a silent agent"),
         ("unregistered", "outside its cluster"),
+        ("abandoned", "without its compute environment"),
+        ("relaunching", "starting machines that nobody uses"),
         ("blocked", "blocked"),
         ("held", "ready for no job"),
         ("lost", "without its containers"),

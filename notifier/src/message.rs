@@ -176,6 +176,8 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "silent" => ("has run with a silent agent", "running with a silent agent"),
         "unregistered" => ("has run without joining its cluster", "outside its cluster"),
         "wholly idle" => ("has had nothing but idle machines", "wholly idle"),
+        "abandoned" => ("has run without its compute environment", "without its compute environment"),
+        "relaunching" => ("has started machines that nobody used", "starting machines that nobody uses"),
         "blocked" => ("has been blocked", "blocked"),
         "held" => ("has kept machines ready for no job", "ready for no job"),
         "lost" => ("has been without its containers", "without its containers"),

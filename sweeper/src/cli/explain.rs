@@ -132,8 +132,10 @@ fn head(out: &mut String, finding: &Finding) {
         Class::StoppedInstance => "has been stopped for",
         Class::SilentAgent => "runs, and its agent has been silent for",
         Class::UnregisteredWorker => "has run without joining its cluster for",
+        Class::AbandonedWorker => "has run without its compute environment for",
         Class::IdleWorker => "has been idle, and not ended by AWS Batch, for",
         Class::IdleGroup => "has had nothing but idle machines for",
+        Class::RelaunchingGroup => "has started machines that nobody used for",
         Class::BlockedQueue => "has been blocked for",
         Class::HeldCapacity => "has kept machines ready for no job for",
         Class::LostJob => "has been without its containers for",
@@ -227,7 +229,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             list(out, &[finding.why()]);
         }
         Evidence::Group(_) => {
-            heading(out, "Why idle");
+            heading(out, if finding.class == Class::RelaunchingGroup { "Why waste" } else { "Why idle" });
             list(out, &[plain(&finding.why())]);
         }
         Evidence::Work(_) => {

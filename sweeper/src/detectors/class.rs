@@ -28,10 +28,14 @@ pub enum Class {
     SilentAgent,
     /// A machine that AWS Batch started and that never joined its cluster.
     UnregisteredWorker,
+    /// A machine that AWS Batch started for a compute environment that is gone.
+    AbandonedWorker,
     /// An idle machine that AWS Batch should have ended.
     IdleWorker,
     /// A group that keeps machines up, each of which is idle.
     IdleGroup,
+    /// A group that starts machines again and again that nobody uses.
+    RelaunchingGroup,
     /// A queue of AWS Batch whose first job cannot be placed.
     BlockedQueue,
     /// A compute environment that keeps machines ready for queues without a job.
@@ -54,7 +58,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -66,8 +70,10 @@ impl Class {
         Self::StoppedInstance,
         Self::SilentAgent,
         Self::UnregisteredWorker,
+        Self::AbandonedWorker,
         Self::IdleWorker,
         Self::IdleGroup,
+        Self::RelaunchingGroup,
         Self::BlockedQueue,
         Self::HeldCapacity,
         Self::LostJob,
@@ -88,7 +94,9 @@ impl Class {
             // What costs all hours of the week costs these, too.
             Self::QuietHours => &[Self::IdleNode, Self::BarelyUsed],
             // A machine that no job can reach is idle, and this says why.
-            Self::IdleNode => &[Self::UnregisteredWorker, Self::IdleWorker],
+            Self::IdleNode => &[Self::UnregisteredWorker, Self::AbandonedWorker, Self::IdleWorker],
+            // That its environment is gone says why no cluster has it.
+            Self::UnregisteredWorker => &[Self::AbandonedWorker],
             // A job whose containers are gone will not get beyond starting.
             Self::StartingJob => &[Self::LostJob],
             // That it does nothing says why it takes long.
@@ -108,11 +116,12 @@ impl Class {
             | Self::QuietHours
             | Self::SilentAgent
             | Self::UnregisteredWorker
+            | Self::AbandonedWorker
             | Self::IdleWorker => FoundOn::Machine,
             Self::UnattachedVolume | Self::UnusedAddress | Self::OrphanedSnapshot | Self::StoppedInstance => {
                 FoundOn::Leftover
             }
-            Self::IdleGroup => FoundOn::Group,
+            Self::IdleGroup | Self::RelaunchingGroup => FoundOn::Group,
             Self::BlockedQueue
             | Self::HeldCapacity
             | Self::LostJob
@@ -138,8 +147,10 @@ impl Class {
             Self::StoppedInstance => "stopped_instance",
             Self::SilentAgent => "silent_agent",
             Self::UnregisteredWorker => "unregistered_worker",
+            Self::AbandonedWorker => "abandoned_worker",
             Self::IdleWorker => "idle_worker",
             Self::IdleGroup => "idle_group",
+            Self::RelaunchingGroup => "relaunching_group",
             Self::BlockedQueue => "blocked_queue",
             Self::HeldCapacity => "held_capacity",
             Self::LostJob => "lost_job",

@@ -54,7 +54,7 @@ mod tests {
     fn inputs() -> GroupInputs {
         let since = Some(NOW - SignedDuration::from_mins(40));
         let members = Members { count: 3, idle: 3, active: None, are_batchs: false, since, until: Some(NOW) };
-        let state = Some(GroupState { desired: Some(3), members: Some(members) });
+        let state = Some(GroupState { desired: Some(3), most: Some(4), members: Some(members), relaunches: None });
         GroupInputs { at: NOW, coverage: Coverage::Complete, state, failed: Vec::new() }
     }
 
@@ -113,7 +113,12 @@ mod tests {
             GroupInputs {
                 at: NOW,
                 coverage: [Coverage::Complete, Coverage::Failed, Coverage::NotAsked][coverage],
-                state: is_listed.then(|| GroupState { desired, members: has_members.then_some(members) }),
+                state: is_listed.then(|| GroupState {
+                    desired,
+                    most: None,
+                    members: has_members.then_some(members),
+                    relaunches: None,
+                }),
                 failed: if is_unread { vec![SnapshotPart::Inventory] } else { Vec::new() },
             }
         }

@@ -4,6 +4,7 @@
 //! that a detector rests on could not be read, nothing is confirmed: the answer is *not known*, unless what was read refutes it. [`Inputs`] is all that an
 //! answer depends on, as data: the same inputs give the same answer, always.
 
+mod abandoned_worker;
 mod barely_used;
 mod batch;
 mod blocked_queue;
@@ -22,6 +23,7 @@ mod orphaned_task;
 mod presence;
 mod quiet_hours;
 mod quiet_instance;
+mod relaunching_group;
 mod silent_agent;
 mod starting_job;
 mod stopped_instance;
@@ -32,6 +34,7 @@ mod unregistered_worker;
 mod unused_address;
 
 pub use class::{Class, FoundOn};
+pub use presence::says_ended;
 
 use crate::{
     pricing::Cost,
@@ -68,6 +71,17 @@ impl Detection<'_> {
             (Class::IdleGpu, Cost::Known { per_hour, .. }) => Cost::Unknown {
                 why: format!("its GPUs have no price of their own; the whole machine costs {per_hour}"),
             },
+            (Class::RelaunchingGroup, _) => {
+                let spent = match self.on {
+                    On::Group(Group { inputs: GroupInputs { state: Some(state), .. }, .. }) => {
+                        state.relaunches.as_ref().and_then(|ended| ended.spent)
+                    }
+                    _ => None,
+                };
+                let spent =
+                    spent.map(|spent| format!("; what it had started cost {} while it was idle", spent.in_cents()));
+                Cost::Unknown { why: format!("what it starts next nobody knows{}", spent.unwrap_or_default()) }
+            }
             (Class::QuietHours, Cost::Known { per_hour, as_of }) => {
                 let On::Machine(Machine { inputs: MachineInputs { week: Some(case), .. }, .. }) = self.on else {
                     return Cost::Unknown { why: "how many hours it rests is not known".to_owned() };
@@ -207,7 +221,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 22] = [
+const DETECTORS: [Detector; 24] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
@@ -215,12 +229,14 @@ const DETECTORS: [Detector; 22] = [
     idle_gpu::DETECTOR,
     idle_worker::DETECTOR,
     unregistered_worker::DETECTOR,
+    abandoned_worker::DETECTOR,
     silent_agent::DETECTOR,
     unattached_volume::DETECTOR,
     unused_address::DETECTOR,
     orphaned_snapshot::DETECTOR,
     stopped_instance::DETECTOR,
     idle_group::DETECTOR,
+    relaunching_group::DETECTOR,
     blocked_queue::DETECTOR,
     held_capacity::DETECTOR,
     starting_job::DETECTOR,

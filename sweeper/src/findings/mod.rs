@@ -199,6 +199,9 @@ pub struct Machine {
     /// Who started it for the first time, as far as the provider's trail was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_by: Option<LaunchedBy>,
+    /// The group that keeps it up; none for one of AWS Batch, which starts machines for jobs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<ResourceKey>,
 }
 
 impl Machine {
@@ -212,6 +215,7 @@ impl Machine {
             launched_at: instance.launched_at,
             owner: owner(&instance.tags),
             launched_by: None,
+            group: instance.group().filter(|_| !instance.is_batchs()),
         }
     }
 }

@@ -118,6 +118,7 @@ fn word(class: Class) -> &'static str {
     match class {
         Class::IdleNode | Class::IdleWorker => "idle",
         Class::IdleGroup => "wholly idle",
+        Class::RelaunchingGroup => "relaunching",
         Class::QuietInstance => "quiet",
         Class::IdleGpu => "unused GPU",
         Class::BarelyUsed => "barely used",
@@ -128,6 +129,7 @@ fn word(class: Class) -> &'static str {
         Class::StoppedInstance => "stopped",
         Class::SilentAgent => "silent",
         Class::UnregisteredWorker => "unregistered",
+        Class::AbandonedWorker => "abandoned",
         Class::BlockedQueue => "blocked",
         Class::HeldCapacity => "held",
         Class::LostJob => "lost",
@@ -157,8 +159,8 @@ fn kind(finding: &Finding) -> String {
             (Class::OrphanedSnapshot, _) => "EBS snapshot",
             (Class::StoppedInstance, Provider::Gcp) => "Compute Engine instance",
             (Class::StoppedInstance, _) => "EC2 instance",
-            (Class::IdleGroup, Provider::Gcp) => "managed instance group",
-            (Class::IdleGroup, _) => "Auto Scaling group",
+            (Class::IdleGroup | Class::RelaunchingGroup, Provider::Gcp) => "managed instance group",
+            (Class::IdleGroup | Class::RelaunchingGroup, _) => "Auto Scaling group",
             (Class::BlockedQueue, _) => "AWS Batch queue",
             (Class::HeldCapacity, _) => "AWS Batch compute environment",
             (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::OrphanedJob | Class::StuckJob, _) => {

@@ -3,7 +3,7 @@
 use super::{BatchEvidence, Evidence, Finding, GroupEvidence, LeftoverEvidence};
 use crate::{
     detectors::Class,
-    snapshot::{BatchState, EnvironmentState, Head, JobState, QueueJobs, QueueState, Siblings, TaskState},
+    snapshot::{BatchState, EnvironmentState, Head, JobState, QueueJobs, QueueState, Relaunches, Siblings, TaskState},
     verdict::{words, work::decision},
 };
 use jiff::Timestamp;
@@ -15,6 +15,10 @@ impl Finding {
         match &self.evidence {
             Evidence::Machine(_) if self.class == Class::UnregisteredWorker => {
                 "AWS Batch started it, no cluster lists it, and so no job can be placed on it".to_owned()
+            }
+            Evidence::Machine(_) if self.class == Class::AbandonedWorker => {
+                "AWS Batch started it, and its compute environment is listed no more: no job is placed on it, and nobody ends it"
+                    .to_owned()
             }
             Evidence::Machine(evidence) if self.class == Class::IdleWorker => {
                 let idle = words::decision(&evidence.judgement, &evidence.case);
@@ -44,6 +48,7 @@ impl Finding {
                 None => words::decision(&evidence.judgement, &evidence.case),
             },
             Evidence::Leftover(evidence) => left_over(self.class, evidence),
+            Evidence::Group(evidence) if self.class == Class::RelaunchingGroup => relaunching(evidence),
             Evidence::Group(evidence) => of_group(evidence),
             Evidence::Batch(evidence) => of_batch(self.class, evidence),
             Evidence::Work(evidence) => decision(&evidence.judged, &evidence.job.work),
@@ -80,6 +85,19 @@ fn of_group(evidence: &GroupEvidence) -> String {
     };
     let since = members.since.map(|since| format!(", all at once since {}", time(since))).unwrap_or_default();
     format!("{each}{since}; one that is ended alone is started again")
+}
+
+fn relaunching(evidence: &GroupEvidence) -> String {
+    let ended = evidence.group.state.as_ref().and_then(|state| state.relaunches.as_ref());
+    let Some(Relaunches { machines, last, idle_s, spent, .. }) = ended else {
+        return "machines that it had started were found idle, and have ended".to_owned();
+    };
+    let idle = words::span(i64::try_from(idle_s.saturating_mul(1_000)).unwrap_or(i64::MAX));
+    let spent = spent.map(|spent| format!(", which cost {}", spent.in_cents())).unwrap_or_default();
+    format!(
+        "{machines} machines that it had started were found idle within a week and have ended, the last was idle until {}; together they were idle for {idle}{spent}",
+        time(*last)
+    )
 }
 
 fn of_batch(class: Class, evidence: &BatchEvidence) -> String {

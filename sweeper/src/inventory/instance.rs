@@ -1,6 +1,6 @@
 //! One machine as its provider describes it.
 
-use model::{Provider, ResourceKey};
+use model::{Provider, ResourceKey, ResourceKind};
 use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
@@ -219,6 +219,34 @@ impl Instance {
         (self.id.provider == Provider::Aws).then_some(self.id.location.as_str())
     }
 
+    /// The key of the group that keeps it up: an Auto Scaling group, or a managed instance group of Google Cloud.
+    #[must_use]
+    pub fn group(&self) -> Option<ResourceKey> {
+        let of_group = |location: &str, name: &str| ResourceKey {
+            location: location.to_owned(),
+            kind: ResourceKind::AutoScalingGroup,
+            id: name.to_owned(),
+            ..self.id.clone()
+        };
+        match self.id.provider {
+            Provider::Aws => self.autoscaling_group.as_deref().map(|name| of_group(&self.id.location, name)),
+            Provider::Gcp => {
+                // `projects/42/zones/ZONE/instanceGroupManagers/NAME`, and `regions/REGION` likewise.
+                let path = self.google.as_ref()?.created_by.as_deref()?;
+                let (_, place) = path.split_once("/zones/").or_else(|| path.split_once("/regions/"))?;
+                let (location, name) = place.split_once("/instanceGroupManagers/")?;
+                Some(of_group(location, name))
+            }
+            Provider::OnPrem => None,
+        }
+    }
+
+    /// Whether AWS Batch started it.
+    #[must_use]
+    pub fn is_batchs(&self) -> bool {
+        self.tags.keys().any(|tag| tag == "AWSBatchServiceTag" || tag.starts_with("aws:batch:"))
+    }
+
     /// The facts that the *stop* rule looks at; none for a machine that is not EC2's: it knows no other.
     #[must_use]
     pub fn stop_facts(
@@ -271,5 +299,38 @@ impl Instance {
             operator: self.operator.clone(),
             protection: protection.into(),
         })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::sample;
+
+    #[test]
+    fn the_group_of_a_machine_is_named_in_its_own_place() {
+        let of = |change: fn(&mut Instance)| {
+            let mut instance = sample::instance();
+            change(&mut instance);
+            instance.group().map(|group| group.to_string())
+        };
+        assert_eq!(of(|_| {}), None);
+        let group = of(|instance| instance.autoscaling_group = Some("workers".into()));
+        assert_eq!(group.as_deref(), Some("aws:123456789012:eu-central-1:group/workers"));
+        let google = |path: Option<&str>| {
+            let google = GoogleInstance { created_by: path.map(str::to_owned), ..GoogleInstance::default() };
+            let id = "gcp:omics:europe-west3-b:7".parse().expect("a key");
+            let instance = Instance { id, google: Some(Box::new(google)), ..sample::instance() };
+            instance.group().map(|group| group.to_string())
+        };
+        for (path, group) in [
+            ("projects/42/zones/europe-west3-b/instanceGroupManagers/w", Some("gcp:omics:europe-west3-b:group/w")),
+            ("projects/42/regions/europe-west3/instanceGroupManagers/w", Some("gcp:omics:europe-west3:group/w")),
+            ("projects/42/zones/europe-west3-b/instances/w", None),
+            ("w", None),
+        ] {
+            assert_eq!(google(Some(path)).as_deref(), group, "{path}");
+        }
+        assert_eq!(google(None), None);
     }
 }

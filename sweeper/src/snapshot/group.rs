@@ -2,12 +2,12 @@
 
 use super::{Coverage, Machine, SnapshotPart, Thing, coverage};
 use crate::{
-    inventory::{AutoScalingGroup, Inventory, Launch},
+    inventory::{AutoScalingGroup, Instance, Inventory, Launch},
     pricing::Cost,
     verdict::Decision,
 };
 use jiff::Timestamp;
-use model::{HourlyRate, Provider, ResourceKey, ResourceKind, Verdict};
+use model::{HourlyRate, Provider, ResourceKey, ResourceKind, Usd, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,8 +51,63 @@ impl GroupInputs {
 pub struct GroupState {
     /// So many machines it keeps up; none if its provider did not say.
     pub desired: Option<u32>,
+    /// It never keeps more; none if its provider did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
     /// Its machines; none if it is not known which they are.
     pub members: Option<Members>,
+    /// Its machines that were idle until they ended, within the last week; none if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relaunches: Option<Relaunches>,
+}
+
+/// Machines of a group that were idle until they ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relaunches {
+    /// So many.
+    pub machines: u32,
+    /// Since when the first of them was idle.
+    pub since: Timestamp,
+    /// Until when the last of them was seen to be idle.
+    pub last: Timestamp,
+    /// So long they were idle, together, in seconds.
+    pub idle_s: u64,
+    /// What that cost; none if one of them had no known price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Usd>,
+}
+
+/// A machine that was found idle, and has ended since without any work in between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedIdle {
+    /// Its group.
+    pub group: ResourceKey,
+    /// Which.
+    pub machine: ResourceKey,
+    /// Since when it was idle.
+    pub since: Timestamp,
+    /// Until when it was seen to be.
+    pub until: Timestamp,
+    /// What it cost an hour; none if that is not known.
+    pub rate: Option<HourlyRate>,
+}
+
+impl Relaunches {
+    /// Each machine counts once: of one that was started again, its last time.
+    fn of<'a>(ended: impl IntoIterator<Item = &'a EndedIdle>) -> Option<Self> {
+        let each: BTreeMap<&ResourceKey, &EndedIdle> = ended.into_iter().map(|one| (&one.machine, one)).collect();
+        let spans = || each.values().map(|one| one.until.duration_since(one.since));
+        let spent = each.values().zip(spans()).try_fold(Usd::from_micros(0), |sum, (one, span)| {
+            Some(Usd::from_micros(sum.micros().checked_add(one.rate?.over(span).micros())?))
+        });
+        Some(Self {
+            machines: u32::try_from(each.len()).unwrap_or(u32::MAX),
+            since: each.values().map(|one| one.since).min()?,
+            last: each.values().map(|one| one.until).max()?,
+            idle_s: spans().filter_map(|span| u64::try_from(span.as_secs()).ok()).sum(),
+            spent,
+        })
+    }
 }
 
 /// The machines of a group.
@@ -144,18 +199,23 @@ impl Members {
 pub fn groups<'a>(
     inventory: &'a Inventory,
     machines: &'a [Machine],
+    ended: &[EndedIdle],
     named: impl IntoIterator<Item = &'a ResourceKey>,
     at: Timestamp,
 ) -> Vec<Group> {
     let by_id: HashMap<&ResourceKey, &Machine> =
         machines.iter().map(|machine| (&machine.subject.id, machine)).collect();
     // Google's list of groups does not tell their machines, and each machine tells its group.
-    let mut by_group: HashMap<(&str, &str), Vec<&Machine>> = HashMap::new();
+    let mut by_group: HashMap<ResourceKey, Vec<&Machine>> = HashMap::new();
     for machine in machines {
-        let google = machine.subject.instance.as_ref().and_then(|instance| instance.google.as_ref());
-        if let Some(path) = google.and_then(|google| path_in_project(google.created_by.as_deref()?)) {
-            by_group.entry((machine.subject.id.account.as_str(), path)).or_default().push(machine);
+        if let Some(group) = machine.subject.instance.as_ref().and_then(Instance::group) {
+            by_group.entry(group).or_default().push(machine);
         }
+    }
+    let mut ended_of: HashMap<&ResourceKey, Vec<&EndedIdle>> = HashMap::new();
+    let runs = |key: &ResourceKey| by_id.get(key).is_some_and(|machine| Member::of(machine).may_run());
+    for one in ended.iter().filter(|one| !runs(&one.machine)) {
+        ended_of.entry(&one.group).or_default().push(one);
     }
     let mut all: BTreeMap<&ResourceKey, Option<&AutoScalingGroup>> = named.into_iter().map(|key| (key, None)).collect();
     all.extend(inventory.autoscaling_groups.iter().map(|group| (&group.id, Some(group))));
@@ -170,8 +230,12 @@ pub fn groups<'a>(
         });
         let cost = cost(members.as_deref().unwrap_or_default());
         let covered = coverage(inventory, id);
-        let state =
-            listed.map(|listed| GroupState { desired: listed.desired_capacity, members: members.map(Members::of) });
+        let state = listed.map(|listed| GroupState {
+            desired: listed.desired_capacity,
+            most: listed.max_size,
+            members: members.map(Members::of),
+            relaunches: ended_of.get(id).and_then(|ended| Relaunches::of(ended.iter().copied())),
+        });
         let failed = if covered == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
         let inputs = GroupInputs { at, coverage: covered, state, failed };
         Group { id: id.clone(), inputs, thing: listed.map(thing), cost }
@@ -180,22 +244,14 @@ pub fn groups<'a>(
 }
 
 /// The machines that say of themselves to be of a group of Google's. That stays where the group has let one go: if as many may run as the group keeps up, these are its own.
-fn by_tag<'a>(group: &AutoScalingGroup, by_group: &HashMap<(&str, &str), Vec<&'a Machine>>) -> Option<Vec<Member<'a>>> {
+fn by_tag<'a>(group: &AutoScalingGroup, by_group: &HashMap<ResourceKey, Vec<&'a Machine>>) -> Option<Vec<Member<'a>>> {
     if group.id.provider != Provider::Gcp {
         return None;
     }
-    let ResourceKey { account, location, id, .. } = &group.id;
-    let path = format!("{location}/instanceGroupManagers/{id}");
-    let named = by_group.get(&(account.as_str(), path.as_str())).into_iter().flatten();
+    let named = by_group.get(&group.id).into_iter().flatten();
     let members: Vec<_> = named.map(|machine| Member::of(machine)).filter(Member::may_run).collect();
     let is_all = group.desired_capacity.is_some_and(|desired| usize::try_from(desired) == Ok(members.len()));
     is_all.then_some(members)
-}
-
-/// `projects/42/zones/z/instanceGroupManagers/g` → `z/instanceGroupManagers/g`, and of a region likewise.
-fn path_in_project(created_by: &str) -> Option<&str> {
-    let place = ["/zones/", "/regions/"].into_iter().find_map(|of| created_by.split_once(of));
-    place.map(|(_, rest)| rest)
 }
 
 /// Each idle machine of a group is a finding of its own, with its price: what the group adds to that is nothing.
@@ -248,17 +304,30 @@ mod tests {
     }
 
     #[test]
-    fn a_path_names_a_group_in_its_zone_or_region() {
-        for (path, group) in [
-            (
-                "projects/42/zones/europe-west3-b/instanceGroupManagers/w",
-                Some("europe-west3-b/instanceGroupManagers/w"),
-            ),
-            ("projects/42/regions/europe-west3/instanceGroupManagers/w", Some("europe-west3/instanceGroupManagers/w")),
-            ("w", None),
-        ] {
-            assert_eq!(path_in_project(path), group);
-        }
+    fn machines_that_ended_idle_are_counted_once_each_with_what_they_cost() {
+        let key = |id: &str| -> ResourceKey { format!("aws:123456789012:eu-central-1:{id}").parse().expect("a key") };
+        let group = ResourceKey { kind: ResourceKind::AutoScalingGroup, id: "g".to_owned(), ..key("i-9") };
+        let ended = |id: &str, since, until, micros: Option<i64>| EndedIdle {
+            group: group.clone(),
+            machine: key(id),
+            since: at(since),
+            until: at(until),
+            rate: micros.map(HourlyRate::from_micros),
+        };
+        let [one, two, again] =
+            [ended("i-1", 0, 60, Some(500)), ended("i-2", 120, 150, Some(1_000)), ended("i-2", 200, 230, Some(1_000))];
+        let expected = Relaunches {
+            machines: 2,
+            since: at(0),
+            last: at(230),
+            idle_s: 5_400,
+            spent: Some(Usd::from_micros(1_000)),
+        };
+        assert_eq!(Relaunches::of([&one, &two, &again]), Some(expected.clone()));
+        let unpriced = ended("i-3", 240, 241, None);
+        let with = Relaunches { machines: 3, last: at(241), idle_s: 5_460, spent: None, ..expected };
+        assert_eq!(Relaunches::of([&one, &two, &again, &unpriced]), Some(with), "one price is not known");
+        assert_eq!(Relaunches::of([]), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use batch::{
     JobState, Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost,
     says_blocked, task_of,
 };
-pub use group::{Group, GroupInputs, GroupState, Members, groups};
+pub use group::{EndedIdle, Group, GroupInputs, GroupState, Members, Relaunches, groups};
 pub use hours::{Hours, HoursCase, HoursPolicy};
 pub use leftover::{Billed, Leftover, LeftoverInputs, LeftoverPolicy, Thing, leftovers};
 pub use machine::{Machine, MachineInputs, Presence, ProviderFacts, Subject, join};
@@ -28,7 +28,7 @@ pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 pub use week::{HourOfWeek, WEEKS, Week, WeekCase};
 pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
-pub use worker::{ENDED_WITHIN_S, Worker, Workers};
+pub use worker::{ENDED_WITHIN_S, StartedBy, Worker, Workers, environments_gone};
 
 use crate::{
     inventory::{Inventory, Outcome},

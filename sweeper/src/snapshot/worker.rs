@@ -4,9 +4,9 @@ use crate::inventory::{
     COMPLETED_FOR, ComputeEnvironment, Instance, Inventory, Kind, Outcome, clusters_in_use, last_part,
 };
 use jiff::Timestamp;
-use model::{Provider, ResourceKind};
+use model::{Provider, ResourceKey, ResourceKind};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What is known of a machine that AWS Batch started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,31 @@ pub struct Worker {
     pub kept_for_s: Option<u64>,
     /// A machine has so long to boot and to register, in seconds.
     pub register_after_s: u64,
+    /// Whether the environment that started it is still there.
+    #[serde(default, skip_serializing_if = "StartedBy::is_not_told")]
+    pub started_by: StartedBy,
+}
+
+/// Whether the compute environment that started a worker is still there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum StartedBy {
+    /// Environments could not be listed, or it does not say which it was and there are some.
+    #[default]
+    NotTold,
+    /// It is listed.
+    Listed,
+    /// It is not.
+    Gone {
+        /// Since when no list has had it, where one ever had.
+        since: Option<Timestamp>,
+    },
+}
+
+impl StartedBy {
+    fn is_not_told(&self) -> bool {
+        *self == Self::NotTold
+    }
 }
 
 /// The workers of one scope.
@@ -31,6 +56,9 @@ pub struct Workers<'a> {
     /// Its cluster, by `i-…`.
     registered: HashMap<&'a str, &'a str>,
     environments: &'a [ComputeEnvironment],
+    are_environments_listed: bool,
+    /// Since when no list has had an environment that a machine names.
+    missing_since: HashMap<ResourceKey, Timestamp>,
     are_all_listed: bool,
     last_end: Timestamp,
     register_after_s: u64,
@@ -41,6 +69,22 @@ pub struct Workers<'a> {
 const SCALE_DOWN_DELAY_MINUTES: u32 = 20;
 /// Batch looks at its machines every few minutes, and EC2 takes some to end one: after so much longer, in seconds, it should have.
 pub const ENDED_WITHIN_S: u64 = 900;
+
+/// The tag that names a machine's environment; older machines have none.
+const ENVIRONMENT: &str = "aws:batch:compute-environment";
+
+/// The environments that machines name and that no list has.
+#[must_use]
+pub fn environments_gone(inventory: &Inventory) -> Vec<ResourceKey> {
+    let listed: HashSet<&ResourceKey> = inventory.batch_compute_environments.iter().map(|one| &one.id).collect();
+    let named: BTreeSet<ResourceKey> = inventory.instances.iter().filter_map(environment_of).collect();
+    named.into_iter().filter(|key| !listed.contains(key)).collect()
+}
+
+fn environment_of(instance: &Instance) -> Option<ResourceKey> {
+    let name = last_part(instance.tags.get(ENVIRONMENT)?).to_owned();
+    Some(ResourceKey { kind: ResourceKind::BatchComputeEnvironment, id: name, ..instance.id.clone() })
+}
 
 /// What the lists that an answer rests on are of.
 const KINDS: [ResourceKind; 4] = [
@@ -53,7 +97,13 @@ const KINDS: [ResourceKind; 4] = [
 impl<'a> Workers<'a> {
     /// Looks through the inventory of one scope. Heartbeats tell of the last `lookback_s` seconds.
     #[must_use]
-    pub fn of(inventory: &'a Inventory, at: Timestamp, register_after_s: u64, lookback_s: u64) -> Self {
+    pub fn of(
+        inventory: &'a Inventory,
+        missing_since: HashMap<ResourceKey, Timestamp>,
+        at: Timestamp,
+        register_after_s: u64,
+        lookback_s: u64,
+    ) -> Self {
         let Inventory { batch_compute_environments, batch_job_queues, batch_jobs, .. } = inventory;
         let in_use = clusters_in_use(batch_compute_environments, batch_job_queues, batch_jobs);
         let is_listed = |environment: &&ComputeEnvironment| {
@@ -75,6 +125,8 @@ impl<'a> Workers<'a> {
         Self {
             registered: machines.iter().filter_map(|one| Some((one.instance_id.as_deref()?, &*one.cluster))).collect(),
             environments: batch_compute_environments,
+            are_environments_listed: is_complete(ResourceKind::BatchComputeEnvironment),
+            missing_since,
             are_all_listed: KINDS.into_iter().all(is_complete)
                 && batch_compute_environments.iter().filter(|one| one.has_machines()).all(|one| is_listed(&one))
                 && machines.iter().all(|one| one.instance_id.is_some()),
@@ -87,8 +139,7 @@ impl<'a> Workers<'a> {
     /// What is known of a machine as a worker; none if Batch did not start it.
     #[must_use]
     pub fn find(&self, instance: &Instance) -> Option<Worker> {
-        let is_batchs = |tag: &String| tag == "AWSBatchServiceTag" || tag.starts_with("aws:batch:");
-        if instance.id.provider != Provider::Aws || !instance.tags.keys().any(is_batchs) {
+        if instance.id.provider != Provider::Aws || !instance.is_batchs() {
             return None;
         }
         let cluster = self.registered.get(instance.id.id.as_str());
@@ -99,7 +150,21 @@ impl<'a> Workers<'a> {
             last_end: self.last_end,
             kept_for_s: cluster.and_then(|cluster| self.kept_for_s(cluster)),
             register_after_s: self.register_after_s,
+            started_by: self.started_by(instance),
         })
+    }
+
+    fn started_by(&self, instance: &Instance) -> StartedBy {
+        if !self.are_environments_listed {
+            return StartedBy::NotTold;
+        }
+        match environment_of(instance) {
+            Some(key) if self.environments.iter().any(|one| one.id == key) => StartedBy::Listed,
+            Some(key) => StartedBy::Gone { since: self.missing_since.get(&key).copied() },
+            // Some may be its: which, it does not say.
+            None if self.environments.iter().any(ComputeEnvironment::has_machines) => StartedBy::NotTold,
+            None => StartedBy::Gone { since: None },
+        }
     }
 
     fn kept_for_s(&self, cluster: &str) -> Option<u64> {

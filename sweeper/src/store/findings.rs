@@ -254,6 +254,28 @@ fn may_be_of(unit: &WorkUnit) -> Option<Condition> {
     Some(Condition::any().add(here).add(row::Column::Provider.is_null()))
 }
 
+/// So many closed findings are read at once.
+const CLOSED: u64 = 10_000;
+
+/// The findings of one class on resources that may be of this work unit that were closed since then, the latest first.
+pub(crate) async fn closed_of(
+    connection: &impl ConnectionTrait,
+    unit: &WorkUnit,
+    class: Class,
+    since: Timestamp,
+) -> Result<Vec<Finding>, StoreError> {
+    let rows = row::Entity::find()
+        .filter(row::Column::Class.eq(class.as_str()))
+        .filter(row::Column::ClosedUnixMs.gte(to_unix_ms(since)))
+        .apply_if(may_be_of(unit), |findings, is_here| findings.filter(is_here))
+        .order_by_desc(row::Column::ClosedUnixMs)
+        .limit(CLOSED)
+        .all(connection)
+        .await
+        .doing("read the findings that were closed lately")?;
+    rows.into_iter().map(from_row).collect()
+}
+
 /// The ids of all findings, oldest first.
 pub(super) async fn ids(connection: &impl ConnectionTrait) -> Result<Vec<FindingId>, StoreError> {
     let ids = row::Entity::find()

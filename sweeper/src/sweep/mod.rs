@@ -9,6 +9,7 @@ mod apply;
 mod batch;
 mod bills;
 mod discover;
+mod groups;
 mod hours;
 mod lease;
 mod leftovers;
@@ -43,7 +44,7 @@ use crate::{
     pricing::Cost,
     snapshot::{
         Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
-        Subject, Workers, groups, join,
+        Subject, Workers, environments_gone, join,
     },
     store::{self, Lease, Store, StoreError, StoredHeartbeat},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -54,7 +55,7 @@ use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
-use model::ResourceKey;
+use model::{ResourceKey, ResourceKind};
 use protection::Plannable;
 use provider_metrics::At;
 use std::{
@@ -169,7 +170,9 @@ async fn read_and_judge(
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
     let submissions = provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
     let (register_after, lookback) = (config.batch.register_after, config.verdict.lookback);
-    let workers = Workers::of(&inventory, now, register_after.as_secs(), lookback.as_secs());
+    let kind = ResourceKind::BatchComputeEnvironment.into();
+    let missing_since = store.missing_since(kind, &environments_gone(&inventory)).await?;
+    let workers = Workers::of(&inventory, missing_since, now, register_after.as_secs(), lookback.as_secs());
     for machine in &mut machines {
         complete(machine, config, &inventory, &workers);
     }
@@ -177,8 +180,7 @@ async fn read_and_judge(
     hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
-    let of_groups = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
-    let groups = groups(&inventory, &machines, of_groups.map(|finding| &finding.resource), now);
+    let groups = groups::read(context, unit, &inventory, &machines, &open, now).await?;
     let known = Known::of(&inventory);
     let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;
     let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;

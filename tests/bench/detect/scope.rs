@@ -348,7 +348,7 @@ impl Scope {
         let policy =
             LeftoverPolicy { unused_after_s: 3_600, stopped_after_s: 7 * 86_400, snapshot_after_s: 30 * 86_400 };
         let left = leftovers(&self.inventory, [], |_: &ResourceKey| Some(self.since), now, policy);
-        let groups = groups(&self.inventory, &machines, [], now);
+        let groups = groups(&self.inventory, &machines, &[], [], now);
         let known = Known::of(&self.inventory);
         let batch = batch_resources(&self.inventory, &known, [], &BatchHistory::default(), now, POLICY);
         let task = |(number, case): (usize, &WorkCase)| {

@@ -56,9 +56,12 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
     let machine = |name| Instance { launched_at: hour_ago, ..Instance::named("m5.large", name) };
     let worker =
         Instance { tags: [("AWSBatchServiceTag".to_owned(), "batch".to_owned())].into(), ..machine("joined-nothing") };
-    let machines = [worker, machine("kept"), machine("starts"), machine("lost"), machine("straggles")];
+    let tags = [("AWSBatchServiceTag", "batch"), ("aws:batch:compute-environment", "deleted")];
+    let tags = tags.map(|(tag, value)| (tag.to_owned(), value.to_owned())).into();
+    let abandoned = Instance { tags, ..machine("abandoned") };
+    let machines = [worker, machine("kept"), machine("starts"), machine("lost"), machine("straggles"), abandoned];
     let machines = moto.run(REGION, &machines).await;
-    let [worker, kept, starts, lost, straggles] = [0, 1, 2, 3, 4].map(|index| machines[index].as_str());
+    let [worker, kept, starts, lost, straggles, abandoned] = [0, 1, 2, 3, 4, 5].map(|index| machines[index].as_str());
     let seconds = AFTER.as_secs();
     let config = format!(
         "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[batch]\nblocked_after = \"10m\"\nstarting_after = \"10m\"\n\
@@ -92,6 +95,7 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
     let mut expected: BTreeMap<_, _> = [
         (blocked.clone(), of("blocked_queue", &json!(0))),
         (unregistered.clone(), of("unregistered_worker", &per_hour)),
+        (key(abandoned), of("abandoned_worker", &per_hour)),
     ]
     .into();
     assert_eq!(classes(&report), expected, "how long it keeps machines one list does not tell");
@@ -172,9 +176,11 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
     moto.fail(&[denied("batch", "ListJobs")]).await;
     let (code, without_jobs) = sweeper.sweep().await;
     assert_eq!((code, classes(&without_jobs).len()), (3, expected.len()));
-    for resource in expected.keys() {
+    for resource in expected.keys().filter(|resource| **resource != key(abandoned)) {
         assert_eq!(until(&without_jobs, resource), until(&without_tasks, resource), "{resource}");
     }
+    let abandoned_key = key(abandoned);
+    assert!(until(&without_jobs, &abandoned_key) > until(&without_tasks, &abandoned_key), "it asks for no job");
     moto.fail(&[]).await;
 
     // Everything gets on, or ends.
@@ -193,7 +199,12 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
         }),
     )
     .await;
-    moto.query("ec2", REGION, &[("Action", "TerminateInstances"), ("InstanceId.1", worker)]).await;
+    moto.query(
+        "ec2",
+        REGION,
+        &[("Action", "TerminateInstances"), ("InstanceId.1", worker), ("InstanceId.2", abandoned)],
+    )
+    .await;
     let (_, report) = sweeper.sweep().await;
     assert_eq!(classes(&report), BTreeMap::new());
     let closed = sweeper.json(&["findings", "--closed"]).await;
@@ -204,6 +215,7 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
     let ended = [
         ("queue/busy", "no job of it waits to be placed"),
         (worker, "the instance is terminated"),
+        (abandoned, "the instance is terminated"),
         ("environment/held", "it keeps no vCPU ready"),
         ("job/starting", "the job is RUNNING"),
         ("job/lost", "the job is FAILED"),
@@ -212,5 +224,5 @@ async fn what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_i
     let ended: Vec<_> = ended.map(|(id, why)| (key(id), why)).into();
     assert_eq!(because, ended.iter().map(|(id, why)| (id.as_str(), *why)).collect());
     let (decisions, plans) = sweeper.replays().await;
-    assert!(decisions >= 12 && plans == 0, "{decisions}");
+    assert!(decisions >= 14 && plans == 0, "{decisions}");
 }

@@ -10,6 +10,7 @@ use sweeper::store::Store;
 
 lab::on_both_databases! {
     a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works,
+    a_group_is_found_that_starts_one_machine_after_the_other_for_nobody,
 }
 
 const REGION: &str = "us-east-1";
@@ -80,4 +81,71 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
     assert_eq!(closed["status"]["because"], json!(format!("{} of it works", machines[0])));
     let (decisions, _) = sweeper.replays().await;
     assert!(decisions >= 4, "{decisions}");
+}
+
+async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url: String) {
+    let folder = tempfile::tempdir().unwrap();
+    let moto = Moto::start(&folder.path().join("aws")).await;
+    let machines = moto.run(REGION, &[Instance { count: Some(4), ..Instance::named("m5.large", "") }]).await;
+    let group = |name: &str, members: &[String]| Group {
+        name: name.into(),
+        min: 0,
+        max: 4,
+        desired: 3,
+        members: members.iter().map(|id| Member::of(id)).collect(),
+        ..Group::default()
+    };
+    moto.groups(REGION, &[group("nightly", &machines[..3]), group("other", &machines[3..])]).await;
+    let config = format!("[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n");
+    let environment = moto.environment();
+    let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &environment);
+    sweeper.sweep().await;
+    let store = Store::connect(&url).await.unwrap();
+    for id in &machines {
+        let key = format!("aws:{ACCOUNT}:{REGION}:{id}").parse().unwrap();
+        sample::report(&store, &key, sample::boot(1), 1..=BEATS, sample::quiet).await;
+    }
+    sweeper.sweep().await;
+
+    // Somebody ends two of them, which is no habit yet, and one of another group.
+    let end = async |ids: &[&String]| {
+        let mut call = vec![("Action".to_owned(), "TerminateInstances".to_owned())];
+        call.extend(ids.iter().zip(1..).map(|(id, number)| (format!("InstanceId.{number}"), (*id).clone())));
+        let call: Vec<_> = call.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        moto.query("ec2", REGION, &call).await;
+    };
+    let relaunching = |report: &Value| {
+        let findings = report["findings"].as_array().unwrap().iter();
+        findings.filter(|one| one["class"] == "relaunching_group").cloned().collect::<Vec<_>>()
+    };
+    end(&[&machines[0], &machines[1], &machines[3]]).await;
+    sweeper.sweep().await;
+    let (_, told) = sweeper.sweep().await;
+    assert_eq!(relaunching(&told), Vec::<Value>::new(), "{told:#}");
+    end(&[&machines[2]]).await;
+    // This sweep sees it ended, and the next one what became of all three.
+    sweeper.sweep().await;
+    let (_, told) = sweeper.sweep().await;
+    let found = relaunching(&told);
+    let [finding] = found.as_slice() else { panic!("{told:#}") };
+    assert_eq!(finding["resource"], format!("aws:{ACCOUNT}:{REGION}:group/nightly"));
+    assert_eq!(finding["proposal"], Value::Null);
+    let why = finding["cost_unknown_because"].as_str().unwrap();
+    assert_eq!(why, "what it starts next nobody knows; what it had started cost $0.29 while it was idle");
+    let text = String::from_utf8(sweeper.run(&["explain", finding["id"].as_str().unwrap()]).await.stdout).unwrap();
+    for part in [
+        "nightly has started machines that nobody used for ",
+        "3 machines that it had started were found idle within a week and have ended, the last was idle until ",
+        // 59.5 minutes of each at $0.096/h.
+        "together they were idle for 2 h 58 min, which cost $0.29",
+        "no plan changes a group yet",
+        "decided again from the kept evidence just now: the same",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    let table = String::from_utf8(sweeper.run(&["findings"]).await.stdout).unwrap();
+    assert!(table.contains("Relaunching groups: what they started within a week was idle until it ended"), "{table}");
+    let (decisions, plans) = sweeper.replays().await;
+    assert!(decisions >= 5 && plans == 0, "{decisions} {plans}");
 }

@@ -21,6 +21,8 @@ pub(super) const HOURS: &str =
     "Quiet hours: they work, and do hardly anything in some hours of each week: a schedule would help";
 /// Above groups that start machines for nobody.
 pub(super) const GROUPS: &str = "Idle groups: each of their machines is idle, and is replaced when it ends";
+/// Above groups that start one machine after the other for nobody.
+const RELAUNCHES: &str = "Relaunching groups: what they started within a week was idle until it ended, again and again";
 /// Above what AWS Batch keeps waiting or ready.
 pub(super) const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
@@ -37,7 +39,7 @@ pub(in crate::cli) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static s
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    let headings = [GROUPS, NO_GPU, BARELY, HOURS, STUCK, SILENT, BATCH, QUIET, LEFT].map(Some);
+    let headings = [GROUPS, RELAUNCHES, NO_GPU, BARELY, HOURS, STUCK, SILENT, BATCH, QUIET, LEFT].map(Some);
     [None].into_iter().chain(headings).filter_map(of).collect()
 }
 
@@ -49,7 +51,8 @@ pub(super) fn heading_of(finding: &FindingLine) -> Option<&'static str> {
         Some(Class::IdleGpu) => Some(NO_GPU),
         Some(Class::BarelyUsed) => Some(BARELY),
         Some(Class::QuietHours) => Some(HOURS),
-        Some(Class::UnregisteredWorker | Class::IdleWorker) => Some(BATCH),
+        Some(Class::UnregisteredWorker | Class::AbandonedWorker | Class::IdleWorker) => Some(BATCH),
+        Some(Class::RelaunchingGroup) => Some(RELAUNCHES),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
             FoundOn::Leftover => Some(LEFT),

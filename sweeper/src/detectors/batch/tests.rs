@@ -5,7 +5,8 @@ use crate::{
     inventory::InstanceState,
     snapshot::{
         BatchInputs, BatchPolicy, BatchState, Coverage, EnvironmentJobs, EnvironmentState, Head, Inputs, JobState,
-        MachineInputs, Presence, QueueJobs, QueueState, Siblings, SnapshotPart, TaskState, WaitingJob, Worker,
+        MachineInputs, Presence, QueueJobs, QueueState, Siblings, SnapshotPart, StartedBy, TaskState, WaitingJob,
+        Worker,
     },
     verdict::{Case, Decision, Judgement, Policy, Unknown},
 };
@@ -220,6 +221,7 @@ fn worker(change: impl FnOnce(&mut Worker)) -> Option<Worker> {
         last_end: ago(86_400),
         kept_for_s: None,
         register_after_s: 1_200,
+        started_by: StartedBy::Listed,
     };
     change(&mut worker);
     Some(worker)
@@ -250,6 +252,28 @@ fn an_unregistered_worker_had_time_to_register_and_did_not() {
     let long_ago = |last_end| worker(|it| (it.launched_at, it.last_end) = (Some(ago(90_000)), ago(last_end)));
     assert_eq!(of(long_ago(2_000)), since(2_000), "a job may have run on it until then");
     assert_eq!(of(long_ago(1_199)), Answer::NotKnown);
+}
+
+#[test]
+fn an_abandoned_worker_is_one_whose_environment_is_gone() {
+    let of = |worker| replay(Class::AbandonedWorker, &Inputs::Machine(Box::new(machine(worker))));
+    let gone = |since: Option<i64>| worker(|it| it.started_by = StartedBy::Gone { since: since.map(ago) });
+    assert_eq!(of(gone(Some(600))), since(600));
+    assert_eq!(of(gone(Some(9_000))), since(1_200), "it was started later");
+    assert_eq!(of(gone(None)), since(0), "from the first sweep on that sees it");
+    let with = |change: fn(&mut Worker)| {
+        of(gone(Some(600)).map(|mut it| {
+            change(&mut it);
+            it
+        }))
+    };
+    assert_eq!(with(|it| it.launched_at = Some(ago(1_199))), Answer::NotKnown, "it may still boot");
+    assert_eq!(with(|it| it.launched_at = None), Answer::NotKnown);
+    assert_eq!(with(|it| it.is_registered = None), since(600), "whatever else runs in the region");
+    refuted(with(|it| it.is_registered = Some(true)), "registered");
+    refuted(with(|it| it.started_by = StartedBy::Listed), "is listed");
+    assert_eq!(with(|it| it.started_by = StartedBy::NotTold), Answer::NotKnown);
+    refuted(of(None), "no tag");
 }
 
 /// A machine of an environment that keeps one for twenty minutes without a job, idle for so many seconds by its agent's word.

@@ -31,6 +31,9 @@ const GROUP: &str = "no plan changes a group yet: lower its least and its desire
 /// Why no plan is made of what is AWS Batch's.
 const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
 
+/// Why no plan is made of a machine whose compute environment is gone.
+const ABANDONED: &str = "no plan ends a machine of AWS Batch yet: end it by hand, once you know that nothing runs on it that somebody needs; Batch will not";
+
 /// Why no plan is made of work that is stuck.
 const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
 
@@ -48,7 +51,8 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         Class::QuietHours => Some(HOURS),
         Class::SilentAgent => Some(SILENT),
         Class::UnattachedVolume | Class::UnusedAddress | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
-        Class::IdleGroup => Some(GROUP),
+        Class::IdleGroup | Class::RelaunchingGroup => Some(GROUP),
+        Class::AbandonedWorker => Some(ABANDONED),
         Class::UnregisteredWorker
         | Class::IdleWorker
         | Class::BlockedQueue

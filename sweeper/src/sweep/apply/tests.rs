@@ -108,7 +108,12 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         machine.inputs.presence = presence(&context.config, &machine.subject);
         machine.inputs.case.now_unix_ms = at(second).as_millisecond();
         let inventory = Inventory::default();
-        complete(&mut machine, &context.config, &inventory, &Workers::of(&inventory, at(second), 0, 14_400));
+        complete(
+            &mut machine,
+            &context.config,
+            &inventory,
+            &Workers::of(&inventory, HashMap::new(), at(second), 0, 14_400),
+        );
         let (leftovers, groups, batch, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (machines, prices) = (vec![machine], UnitPrices::default());
         let snapshot = Snapshot { at: at(second), inventory, machines, leftovers, groups, batch, work, prices };

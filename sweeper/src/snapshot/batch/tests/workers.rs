@@ -1,15 +1,23 @@
 //! What is known of machines that AWS Batch started.
 
 use super::*;
-use crate::snapshot::{Worker, Workers};
+use crate::{
+    inventory::Instance,
+    snapshot::{StartedBy, Worker, Workers, environments_gone},
+};
+
+fn workers(inventory: &Inventory) -> Workers<'_> {
+    let missing_since = environments_gone(inventory).into_iter().map(|key| (key, ago(700))).collect();
+    Workers::of(inventory, missing_since, NOW, 60, 11_701)
+}
 
 #[test]
 fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_listed() {
-    let instance = |tag: &str| crate::inventory::Instance {
+    let instance = |tag: &str| Instance {
         tags: [(tag.to_owned(), "batch".to_owned())].into(),
         ..crate::inventory::sample::instance()
     };
-    let worker = |inventory: &Inventory| Workers::of(inventory, NOW, 60, 11_701).find(&instance("AWSBatchServiceTag"));
+    let worker = |inventory: &Inventory| workers(inventory).find(&instance("AWSBatchServiceTag"));
     let registered = |inventory: &Inventory| worker(inventory).and_then(|worker| worker.is_registered);
     let last_end = NOW - SignedDuration::from_hours(24);
     let expected = Worker {
@@ -18,17 +26,11 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
         last_end,
         kept_for_s: None,
         register_after_s: 60,
+        started_by: StartedBy::NotTold,
     };
     assert_eq!(worker(&inventory(Vec::new())), Some(expected));
-    assert_eq!(
-        Workers::of(&inventory(Vec::new()), NOW, 60, 11_701).find(&instance("aws:batch:job-id")),
-        Some(expected)
-    );
-    assert_eq!(
-        Workers::of(&inventory(Vec::new()), NOW, 60, 11_701).find(&instance("team")),
-        None,
-        "Batch did not start it"
-    );
+    assert_eq!(workers(&inventory(Vec::new())).find(&instance("aws:batch:job-id")), Some(expected));
+    assert_eq!(workers(&inventory(Vec::new())).find(&instance("team")), None, "Batch did not start it");
     let its = Inventory { ecs_container_instances: vec![machine("i-0123456789abcdef0")], ..inventory(Vec::new()) };
     assert_eq!(registered(&its), Some(true));
     let kept = |min_vcpus, minutes| {
@@ -61,4 +63,36 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
     let mut kubernetes = inventory(Vec::new());
     kubernetes.batch_compute_environments[0].ecs_cluster_arn = None;
     assert_eq!(registered(&kubernetes), None, "whose workers register elsewhere");
+}
+
+#[test]
+fn the_environment_of_a_worker_is_the_one_that_its_tag_names() {
+    let instance = |tags: &[(&str, &str)]| Instance {
+        tags: tags.iter().map(|(tag, value)| ((*tag).to_owned(), (*value).to_owned())).collect(),
+        ..crate::inventory::sample::instance()
+    };
+    let (started, names) = (("AWSBatchServiceTag", "batch"), |name| ("aws:batch:compute-environment", name));
+    let of = |tags: &[(&str, &str)], change: fn(&mut Inventory)| {
+        let mut all = Inventory { instances: vec![instance(tags)], ..inventory(Vec::new()) };
+        change(&mut all);
+        workers(&all).find(&all.instances[0]).map(|worker| worker.started_by)
+    };
+    let arn = "arn:aws:batch:eu-central-1:123456789012:compute-environment/e";
+    for named in ["e", arn] {
+        assert_eq!(of(&[started, names(named)], |_| {}), Some(StartedBy::Listed), "{named}");
+    }
+    let gone = StartedBy::Gone { since: Some(ago(700)) };
+    assert_eq!(of(&[started, names("other")], |_| {}), Some(gone));
+    assert_eq!(of(&[started], |_| {}), Some(StartedBy::NotTold), "it may be of the one that is listed");
+    let none = |all: &mut Inventory| all.batch_compute_environments.clear();
+    assert_eq!(of(&[started], none), Some(StartedBy::Gone { since: None }));
+    let serverless = |all: &mut Inventory| all.batch_compute_environments[0].resource_type = Some("FARGATE".into());
+    assert_eq!(of(&[started], serverless), Some(StartedBy::Gone { since: None }), "none has machines");
+    let unread = |all: &mut Inventory| {
+        *all = failed(ResourceKind::BatchComputeEnvironment, std::mem::take(all));
+        all.batch_compute_environments.clear();
+    };
+    for tags in [&[started][..], &[started, names("e")]] {
+        assert_eq!(of(tags, unread), Some(StartedBy::NotTold));
+    }
 }

@@ -1,0 +1,51 @@
+//! Groups that keep machines up, with what became of those that they had started.
+
+use super::{Context, SweepError};
+use crate::{
+    detectors::{Class, FoundOn, says_ended},
+    findings::{Finding, Status},
+    inventory::Inventory,
+    pricing::Cost,
+    snapshot::{EndedIdle, Group, Machine, groups},
+    store,
+    work_unit::WorkUnit,
+};
+use jiff::{SignedDuration, Timestamp};
+
+/// Machines that have ended are counted for so long.
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Every group, and what open findings name.
+pub(super) async fn read(
+    context: &Context,
+    unit: &WorkUnit,
+    inventory: &Inventory,
+    machines: &[Machine],
+    open: &[Finding],
+    now: Timestamp,
+) -> Result<Vec<Group>, SweepError> {
+    let closed = if inventory.autoscaling_groups.is_empty() {
+        Vec::new()
+    } else {
+        let since = now.checked_sub(WEEK).unwrap_or(Timestamp::MIN);
+        store::findings::closed_of(context.store.connection(), unit, Class::IdleNode, since).await?
+    };
+    let ended: Vec<EndedIdle> = closed.iter().filter_map(ended_idle).collect();
+    let named = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
+    Ok(groups(inventory, machines, &ended, named.map(|finding| &finding.resource), now))
+}
+
+/// What a closed finding tells of a machine of a group that was idle to its end; none if it tells something else.
+fn ended_idle(finding: &Finding) -> Option<EndedIdle> {
+    let Status::Closed { because, .. } = &finding.status else { return None };
+    if !says_ended(because) {
+        return None;
+    }
+    Some(EndedIdle {
+        group: finding.evidence.machine()?.group.clone()?,
+        machine: finding.resource.clone(),
+        since: finding.since,
+        until: finding.confirmed_until,
+        rate: Cost::rate(&finding.cost),
+    })
+}
