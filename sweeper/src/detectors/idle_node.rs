@@ -1,5 +1,5 @@
 //! An idle node: if and only if the verdict on the node is `idle`, and the provider, where one's inventory covers it, says that the instance is
-//! running, and AWS Batch does not end it by itself (an [idle worker](super::idle_worker) is one that it should have ended).
+//! running, AWS Batch does not end it by itself (an [idle worker](super::idle_worker) is one that it should have ended), and has no job that starts or runs there.
 //!
 //! Work that the node's agent saw refutes it, whatever else is known. Instances without an agent are no idle nodes: they are blind spots of the
 //! sweep's report, and may be quiet instances.
@@ -28,6 +28,8 @@ pub(super) fn of_verdict(inputs: &MachineInputs, judgement: &Judgement) -> Answe
     let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
     let case = &inputs.case;
     match (judgement.verdict, &judgement.decision) {
+        // A job that sleeps may be what the agent calls quiet: Batch waits for it.
+        (Verdict::Idle, _) if !inputs.jobs.is_none() => Answer::NotKnown,
         (Verdict::Idle, Decision::AllQuiet { total, .. }) => {
             match (judgement.since_unix_ms.and_then(time), time(total.end_unix_ms)) {
                 (Some(since), Some(until)) => Answer::Confirmed { since, until, work: work(case) },

@@ -1,5 +1,5 @@
 //! An idle worker: if and only if the verdict on a machine that AWS Batch started is `idle`, it is registered with the cluster of a compute environment that keeps no machine ready (`minvCpus` 0),
-//! and it has been idle for a quarter of an hour longer than that environment keeps a machine without a job.
+//! no job of Batch starts or runs on it, and it has been idle for a quarter of an hour longer than that environment keeps a machine without a job.
 //!
 //! Batch should have ended it: its scaling is stuck, or somebody has detached the machine from it. Until then an idle worker is what the environment's owner asked for, and no
 //! idle node.

@@ -4,6 +4,8 @@
 //! it over a look-back of at least [`after_s`](crate::snapshot::QuietPolicy::after_s), in at least nine of ten periods, CPU and network both, and no
 //! period was above [`cpu_millionths`](crate::snapshot::QuietPolicy::cpu_millionths) or [`network_bytes_per_s`](crate::snapshot::QuietPolicy::network_bytes_per_s).
 //!
+//! One on which AWS Batch has a job that starts or runs is none.
+//!
 //! Pure. It is weak evidence: a machine that waits for something, serves rarely or works in memory of a GPU looks the same. So it
 //! raises a finding and never an action: no rule is asked for a proposal. An instance that an agent reports from is judged by that
 //! alone, and is an idle instance or none.
@@ -28,6 +30,7 @@ fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
     // Whether a machine runs, its provider alone can say here.
     let case = inputs.metrics.as_ref().filter(|_| inputs.presence.listed.is_some());
     match case.map(|case| (judge(case), case)) {
+        Some((Quietness::Quiet, _)) if !inputs.jobs.is_none() => Answer::NotKnown,
         Some((Quietness::Quiet, QuietCase { seen, .. })) => {
             Answer::Confirmed { since: seen.from, until: seen.until, work: None }
         }

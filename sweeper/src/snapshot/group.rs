@@ -149,6 +149,8 @@ impl<'a> Member<'a> {
         let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
         let judgement = &machine.judgement;
         let window = match (judgement.verdict, &judgement.decision) {
+            // Batch waits for a job, whatever it does.
+            (Verdict::Idle, _) if !machine.inputs.jobs.is_none() => None,
             (Verdict::Idle, Decision::AllQuiet { total, .. }) => {
                 judgement.since_unix_ms.and_then(time).zip(time(total.end_unix_ms))
             }

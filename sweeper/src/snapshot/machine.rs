@@ -1,6 +1,6 @@
 //! A machine: its instance joined with its node by their resource key, and what is known of both.
 
-use super::{Coverage, HoursCase, QuietCase, SnapshotPart, WeekCase, Worker, coverage};
+use super::{Coverage, HoursCase, PlacedJobs, QuietCase, SnapshotPart, WeekCase, Worker, coverage};
 use crate::{
     identity::Node,
     inventory::{Instance, InstanceState, Inventory, LaunchedBy, Schedulers, Usage, key_of},
@@ -55,6 +55,9 @@ pub struct MachineInputs {
     /// What is known of it as a worker of AWS Batch; none if it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Worker>,
+    /// What AWS Batch runs on it, by Batch's word.
+    #[serde(default, skip_serializing_if = "PlacedJobs::is_none")]
+    pub jobs: PlacedJobs,
     /// What could not be read of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<SnapshotPart>,

@@ -16,8 +16,8 @@ mod worker;
 
 pub use batch::{
     BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, Head,
-    JobState, Known, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources, cost as batch_cost,
-    says_blocked, task_of,
+    JobState, Known, PlacedJobs, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources,
+    cost as batch_cost, says_blocked, task_of,
 };
 pub use group::{EndedIdle, Group, GroupInputs, GroupState, Members, Relaunches, groups};
 pub use hours::{Hours, HoursCase, HoursPolicy};
@@ -111,6 +111,14 @@ impl Inputs {
             Self::Work(inputs) => inputs.was_asked(),
         }
     }
+}
+
+/// Whether all that tells where jobs of AWS Batch run could be listed beside a machine.
+#[must_use]
+pub fn lists_jobs(inventory: &Inventory, machine: &ResourceKey) -> bool {
+    let kinds = [ResourceKind::BatchJob, ResourceKind::EcsTask, ResourceKind::EcsContainerInstance];
+    let is_listed = |kind| coverage(inventory, &ResourceKey { kind, ..machine.clone() }) == Coverage::Complete;
+    kinds.into_iter().all(is_listed)
 }
 
 /// How much the inventory knows of the place where a resource would be.

@@ -43,8 +43,8 @@ use crate::{
     inventory::{self, Inventory, key_of},
     pricing::Cost,
     snapshot::{
-        Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
-        Subject, Workers, environments_gone, join,
+        Known, Machine, MachineInputs, PlacedJobs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot,
+        SnapshotPart, Subject, Workers, environments_gone, join, lists_jobs,
     },
     store::{self, Lease, Store, StoreError, StoredHeartbeat},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -173,15 +173,15 @@ async fn read_and_judge(
     let kind = ResourceKind::BatchComputeEnvironment.into();
     let missing_since = store.missing_since(kind, &environments_gone(&inventory)).await?;
     let workers = Workers::of(&inventory, missing_since, now, register_after.as_secs(), lookback.as_secs());
+    let known = Known::of(&inventory);
     for machine in &mut machines {
-        complete(machine, config, &inventory, &workers);
+        complete(machine, config, &inventory, (&workers, &known));
     }
     hours::read(context, &mut machines, &open, now).await?;
     hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
     let prices = prices::price(context, now, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
     let groups = groups::read(context, unit, &inventory, &machines, &open, now).await?;
-    let known = Known::of(&inventory);
     let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;
     let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;
     Ok(Snapshot { at: now, inventory, machines, leftovers, groups, batch, work, prices })
@@ -231,6 +231,7 @@ async fn judge_all(
                 hours: None,
                 week: None,
                 worker: None,
+                jobs: PlacedJobs::None,
                 failed: Vec::new(),
             };
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
@@ -275,7 +276,12 @@ fn presence(config: &Config, subject: &Subject) -> Presence {
 }
 
 /// Takes up what was learnt from its provider after the machine was judged.
-fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory, workers: &Workers<'_>) {
+fn complete(
+    machine: &mut Machine,
+    config: &Config,
+    inventory: &Inventory,
+    (workers, known): (&Workers<'_>, &Known<'_>),
+) {
     let verdict = &config.verdict;
     let policy = QuietPolicy {
         after_s: verdict.quiet_after.as_secs(),
@@ -283,7 +289,10 @@ fn complete(machine: &mut Machine, config: &Config, inventory: &Inventory, worke
         network_bytes_per_s: verdict.quiet_network_threshold_bytes_per_s,
     };
     machine.inputs.metrics = machine.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
-    machine.inputs.worker = machine.subject.instance.as_ref().and_then(|instance| workers.find(instance));
+    if let Some(instance) = &machine.subject.instance {
+        machine.inputs.worker = workers.find(instance);
+        machine.inputs.jobs = known.placed_on(instance, instance.is_batchs() && lists_jobs(inventory, &instance.id));
+    }
     if machine.inputs.presence.is_unread() {
         machine.inputs.failed.push(SnapshotPart::Inventory);
     }

@@ -15,8 +15,8 @@ use sweeper::{
     },
     pricing::{Cost, UnitPrices},
     snapshot::{
-        BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, Presence, ProviderFacts,
-        Snapshot, Work, batch_resources, groups, join, key_of_task, leftovers,
+        BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, PlacedJobs, Presence,
+        ProviderFacts, Snapshot, Work, batch_resources, groups, join, key_of_task, leftovers,
     },
     verdict::{
         Case, Judgement, NodeSample, NodeState, Policy, StatePolicy, judge,
@@ -340,6 +340,7 @@ impl Scope {
                 hours: None,
                 week: None,
                 worker: None,
+                jobs: PlacedJobs::None,
                 failed: Vec::new(),
             };
             Machine { subject, inputs, judgement, cost: unknown(), provider: ProviderFacts::default() }

@@ -2,11 +2,12 @@
 
 use super::Head;
 use crate::{
-    inventory::{BatchJob, EcsTask, Inventory, JobQueue, LaunchedBy, cluster_of, last_part},
+    inventory::{BatchJob, EcsTask, Instance, Inventory, JobQueue, LaunchedBy, cluster_of, last_part},
     jobs::{Chain, JobFacts, Machine},
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What the kept history says of Batch's resources.
@@ -22,6 +23,30 @@ pub struct BatchHistory {
     pub submitted_by: BTreeMap<String, LaunchedBy>,
     /// The jobs that had submitted others when these were last found to be waste.
     pub heads: HashMap<ResourceKey, Head>,
+}
+
+/// What AWS Batch runs on a machine, by Batch's word: a job that sleeps is one all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "are", rename_all = "snake_case")]
+pub enum PlacedJobs {
+    /// Nothing.
+    #[default]
+    None,
+    /// So many jobs start or run there.
+    Some {
+        /// How many.
+        count: u32,
+    },
+    /// Batch started it, and where each job runs is not known.
+    NotTold,
+}
+
+impl PlacedJobs {
+    /// Whether there is surely none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// An inventory's jobs by what they belong to.
@@ -40,6 +65,8 @@ pub struct Known<'a> {
     by_task: HashMap<(&'a str, &'a str, &'a str), &'a BatchJob>,
     machines: HashMap<ResourceKey, ResourceKey>,
     jobs_on: HashMap<ResourceKey, usize>,
+    /// Accounts and regions with a job that starts or runs on nobody knows which machine.
+    unplaced: HashSet<(String, String)>,
 }
 
 impl<'a> Known<'a> {
@@ -53,8 +80,14 @@ impl<'a> Known<'a> {
             container_instances: inventory.ecs_container_instances.clone(),
             ..JobFacts::default()
         };
-        let (mut machines, mut jobs_on) = (HashMap::new(), HashMap::new());
+        let (mut machines, mut jobs_on, mut unplaced) = (HashMap::new(), HashMap::new(), HashSet::new());
         for Chain { job, placements } in facts.join() {
+            let is_whole = job.array.as_ref().is_some_and(|array| array.parent.is_none())
+                || job.node.as_ref().is_some_and(|node| node.parent.is_none());
+            let is_nowhere = placements.iter().any(|placement| matches!(placement.machine, Machine::Unknown { .. }));
+            if is_nowhere || (placements.is_empty() && !is_whole) {
+                unplaced.insert((job.id.account.clone(), job.id.location.clone()));
+            }
             let on: HashSet<_> =
                 placements.into_iter().filter_map(|placement| key_of_machine(placement.machine)).collect();
             for machine in &on {
@@ -74,6 +107,7 @@ impl<'a> Known<'a> {
             by_task: HashMap::new(),
             machines,
             jobs_on,
+            unplaced,
         };
         for job in &inventory.batch_jobs {
             if let Some(queue) = &job.queue {
@@ -177,6 +211,17 @@ impl<'a> Known<'a> {
         let runtime_ids = self.task(&key).into_iter().flat_map(|task| &task.containers);
         let runtime_ids = runtime_ids.filter_map(|container| container.runtime_id.clone());
         Some(runtime_ids.chain([last_part(&key.id).to_owned()]).filter(|id| !id.is_empty()).collect())
+    }
+
+    /// What Batch runs on a machine. `are_listed`: jobs, their tasks and the machines of clusters could be listed.
+    #[must_use]
+    pub fn placed_on(&self, instance: &Instance, are_listed: bool) -> PlacedJobs {
+        let place = || (instance.id.account.clone(), instance.id.location.clone());
+        match self.jobs_on.get(&instance.id) {
+            Some(count) => PlacedJobs::Some { count: u32::try_from(*count).unwrap_or(u32::MAX) },
+            None if instance.is_batchs() && (!are_listed || self.unplaced.contains(&place())) => PlacedJobs::NotTold,
+            None => PlacedJobs::None,
+        }
     }
 
     /// The one EC2 instance that a job is placed on, and how many jobs are.

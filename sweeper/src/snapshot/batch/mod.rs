@@ -7,7 +7,7 @@ mod read;
 mod tests;
 
 pub use cost::cost;
-pub use known::{BatchHistory, Known, task_of};
+pub use known::{BatchHistory, Known, PlacedJobs, task_of};
 pub(super) use read::thing_of_job;
 pub use read::{batch_resources, says_blocked};
 

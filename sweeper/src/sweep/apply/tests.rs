@@ -7,7 +7,7 @@ use crate::{
     identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     pricing::{Cost, UnitPrices},
-    snapshot::{MachineInputs, ProviderFacts, Workers},
+    snapshot::{Known, MachineInputs, PlacedJobs, ProviderFacts, Workers},
     store::Store,
     sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -90,6 +90,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
             hours: None,
             week: None,
             worker: None,
+            jobs: PlacedJobs::None,
             failed: Vec::new(),
         },
         subject,
@@ -112,7 +113,7 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
             &mut machine,
             &context.config,
             &inventory,
-            &Workers::of(&inventory, HashMap::new(), at(second), 0, 14_400),
+            (&Workers::of(&inventory, HashMap::new(), at(second), 0, 14_400), &Known::of(&inventory)),
         );
         let (leftovers, groups, batch, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (machines, prices) = (vec![machine], UnitPrices::default());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     inventory::Instance,
-    snapshot::{StartedBy, Worker, Workers, environments_gone},
+    snapshot::{PlacedJobs, StartedBy, Worker, Workers, environments_gone, lists_jobs},
 };
 
 fn workers(inventory: &Inventory) -> Workers<'_> {
@@ -94,5 +94,42 @@ fn the_environment_of_a_worker_is_the_one_that_its_tag_names() {
     };
     for tags in [&[started][..], &[started, names("e")]] {
         assert_eq!(of(tags, unread), Some(StartedBy::NotTold));
+    }
+}
+
+#[test]
+fn what_batch_runs_on_a_machine_is_counted_and_what_it_runs_nowhere_may_be_there() {
+    let started = [("AWSBatchServiceTag".to_owned(), "batch".to_owned())].into();
+    let batchs = Instance { tags: started, ..crate::inventory::sample::instance() };
+    let anybodys = crate::inventory::sample::instance();
+    let placed = |all: &Inventory| {
+        let of = |one: &Instance| Known::of(all).placed_on(one, lists_jobs(all, &one.id));
+        [of(&batchs), of(&anybodys)]
+    };
+    let on = |task: &str| {
+        let arn = "arn:aws:ecs:x:1:container-instance/omics/i-0123456789abcdef0";
+        format!(
+            r#"{{"status": "RUNNING", "tasks": [{{"arn": "arn:aws:ecs:x:1:task/omics/{task}", "container_instance_arn": "{arn}", "containers": []}}]}}"#
+        )
+    };
+    let with = |jobs: Vec<BatchJob>| {
+        let mut machine = machine("i-0123456789abcdef0");
+        machine.arn = "arn:aws:ecs:x:1:container-instance/omics/i-0123456789abcdef0".into();
+        Inventory { ecs_container_instances: vec![machine], ..inventory(jobs) }
+    };
+    assert_eq!(placed(&with(Vec::new())), [PlacedJobs::None; 2]);
+    let two = || vec![job("j", &on("t")), job("k", &on("u"))];
+    assert_eq!(placed(&with(two())), [PlacedJobs::Some { count: 2 }; 2]);
+    let over = job("j", &on("t").replace("RUNNING", "SUCCEEDED"));
+    assert_eq!(placed(&with(vec![over])), [PlacedJobs::None; 2]);
+    // Batch says that it starts, and not where.
+    let starts = || job("j", r#"{"status": "STARTING"}"#);
+    assert_eq!(placed(&with(vec![starts()])), [PlacedJobs::NotTold, PlacedJobs::None]);
+    assert_eq!(placed(&inventory(vec![job("j", &on("t"))])), [PlacedJobs::NotTold, PlacedJobs::None]);
+    let array = job("array", r#"{"status": "PENDING", "array": {"size": 2}}"#);
+    assert_eq!(placed(&with(vec![array])), [PlacedJobs::None; 2], "as a whole it is nowhere");
+    for kind in [ResourceKind::BatchJob, ResourceKind::EcsTask, ResourceKind::EcsContainerInstance] {
+        let unread = failed(kind, with(Vec::new()));
+        assert_eq!(placed(&unread), [PlacedJobs::NotTold, PlacedJobs::None], "{kind:?}");
     }
 }
