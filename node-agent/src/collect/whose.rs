@@ -45,6 +45,12 @@ impl Attribute for Known<'_> {
 
     fn of_cgroup(&mut self, id: u64, role: Role) -> Option<InCgroup> {
         let path = self.cgroups.only_path(hierarchy::V2, id)?;
+        if let (INIT, Role::Listens { port }) = (path, role)
+            && self.rules.names.contains(SSHD)
+            && self.shipped.has_ssh_at(port)
+        {
+            return Some(InCgroup { command: SSHD.to_owned(), class: Class::Housekeeping, path: path.to_owned() });
+        }
         if !keeps_its_sockets(path, role) {
             return None;
         }
@@ -59,6 +65,10 @@ impl Attribute for Known<'_> {
     }
 }
 
+/// Where process 1 runs.
+const INIT: &str = "/init.scope";
+/// The file's name of ssh's server.
+const SSHD: &str = "sshd";
 /// Units of ssh's server.
 const LISTENS_FOR_ITSELF: [&str; 2] = ["ssh", "sshd"];
 
@@ -70,10 +80,10 @@ fn keeps_its_sockets(path: &str, role: Role) -> bool {
     let base = unit.rsplit_once('.').map_or(unit, |(name, _)| name).split('@').next().unwrap_or_default();
     let hands_on = match role {
         Role::Connects => false,
-        Role::Listens => NEVER_UNITS.contains(&base) && !LISTENS_FOR_ITSELF.contains(&base),
+        Role::Listens { .. } => NEVER_UNITS.contains(&base) && !LISTENS_FOR_ITSELF.contains(&base),
         Role::Accepted => NEVER_UNITS.contains(&base),
     };
-    !matches!(path, "/" | "/init.scope") && !hands_on
+    !matches!(path, "/" | INIT) && !hands_on
 }
 
 #[cfg(test)]
@@ -82,21 +92,22 @@ mod tests {
 
     #[test]
     fn what_hands_its_sockets_on_says_nothing_of_them() {
-        use Role::{Accepted, Connects, Listens};
+        use Role::{Accepted, Connects};
+        const LISTENS: Role = Role::Listens { port: 22 };
         for (path, role, expected) in [
             ("/system.slice/prometheus-node-exporter.service", Accepted, true),
-            ("/system.slice/prometheus-node-exporter.service", Listens, true),
+            ("/system.slice/prometheus-node-exporter.service", LISTENS, true),
             ("/system.slice/chrony.service", Connects, true),
             ("/system.slice/amazon-ssm-agent.service", Connects, true),
             ("/system.slice/ssh.service", Accepted, false),
-            ("/system.slice/ssh.service", Listens, true),
-            ("/system.slice/sshd.service", Listens, true),
+            ("/system.slice/ssh.service", LISTENS, true),
+            ("/system.slice/sshd.service", LISTENS, true),
             ("/system.slice/ssh@1.service", Accepted, false),
             ("/system.slice/docker.service", Accepted, false),
-            ("/system.slice/docker.service", Listens, false),
-            ("/system.slice/containerd.service", Listens, false),
+            ("/system.slice/docker.service", LISTENS, false),
+            ("/system.slice/containerd.service", LISTENS, false),
             ("/init.scope", Accepted, false),
-            ("/init.scope", Listens, false),
+            ("/init.scope", LISTENS, false),
             ("/init.scope", Connects, false),
             ("/", Connects, false),
         ] {

@@ -19,7 +19,10 @@ pub trait Attribute {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// They listen at it.
-    Listens,
+    Listens {
+        /// The TCP port.
+        port: u16,
+    },
     /// They accepted it, and may have handed it on.
     Accepted,
     /// It leads from them to somebody else.

@@ -293,7 +293,7 @@ impl Scope<'_> {
             match state {
                 State::Listening if !socket.local.is_loopback() => {
                     ports.entry(socket.port).or_default().inodes.push(socket.inode);
-                    note(&socket, Role::Listens);
+                    note(&socket, Role::Listens { port: socket.port });
                 }
                 State::Established if !self.is_inside(&socket) => {
                     let port = ports.get_mut(&socket.port);

@@ -10,6 +10,7 @@
 mod crontabs;
 mod packages;
 mod schedules;
+mod sockets;
 mod timers;
 mod units;
 
@@ -52,6 +53,8 @@ pub struct Shipped {
     /// Executables outside the package database that the rules vouch for.
     vouched: BTreeSet<String>,
     units: HashMap<String, bool>,
+    /// Whether process 1 holds a port for ssh's server.
+    ports: HashMap<u16, bool>,
     crontabs: Crontabs,
     ships_crontabs: Result<(), String>,
     schedules: Schedules,
@@ -71,6 +74,7 @@ impl Shipped {
             read_at: Instant::now(),
             vouched: BTreeSet::new(),
             units: HashMap::new(),
+            ports: HashMap::new(),
             crontabs,
             ships_crontabs,
             schedules: Schedules::new(root),
@@ -89,6 +93,7 @@ impl Shipped {
             self.is_reread = true;
         }
         self.units.clear();
+        self.ports.clear();
         self.ships_crontabs = self.crontabs.check(&self.packages);
     }
 
@@ -111,6 +116,12 @@ impl Shipped {
         let is_shipped = units::is_shipped(&self.packages, name);
         self.units.insert(name.to_owned(), is_shipped);
         is_shipped
+    }
+
+    /// Whether process 1, where it listens at this TCP port, does so for ssh's server.
+    pub fn has_ssh_at(&mut self, port: u16) -> bool {
+        let packages = &self.packages;
+        *self.ports.entry(port).or_insert_with(|| sockets::are_sshs(packages, port))
     }
 
     /// Whether the distribution ships every table and every job of cron's.

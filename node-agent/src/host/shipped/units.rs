@@ -8,7 +8,7 @@ use super::packages::Packages;
 use std::{fs, io::ErrorKind, path::Path};
 
 /// Folders that come before the distribution's own.
-const BEFORE: [&str; 9] = [
+pub(super) const BEFORE: [&str; 9] = [
     "/etc/systemd/system.control/",
     "/run/systemd/system.control/",
     "/run/systemd/transient/",
@@ -20,8 +20,8 @@ const BEFORE: [&str; 9] = [
     "/run/systemd/generator/",
 ];
 /// The machine's administrator's, and the distribution's under both of its names.
-const LOCAL: &str = "/usr/local/lib/systemd/system/";
-const SHIPPED: [&str; 2] = ["/usr/lib/systemd/system/", "/lib/systemd/system/"];
+pub(super) const LOCAL: &str = "/usr/local/lib/systemd/system/";
+pub(super) const SHIPPED: [&str; 2] = ["/usr/lib/systemd/system/", "/lib/systemd/system/"];
 
 /// Whether the unit of this name is the distribution's.
 pub(super) fn is_shipped(packages: &Packages, name: &str) -> bool {
@@ -55,7 +55,7 @@ fn drop_ins_are_shipped(packages: &Packages, name: &str) -> bool {
 }
 
 /// The configuration in a folder; `None` if that cannot be told.
-fn drop_ins(folder: &Path) -> Option<Vec<String>> {
+pub(super) fn drop_ins(folder: &Path) -> Option<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => return (error.kind() == ErrorKind::NotFound).then(Vec::new),
