@@ -8,14 +8,15 @@ use lab::labelled::{self, Scenario, Site, Truth, measure};
 use std::{fs, sync::Arc};
 use tokio::task::JoinSet;
 
-/// Half of them idle, half not.
-const NAMES: [&str; 6] = [
+/// Half of them idle, half not, and a worker of AWS Batch.
+const NAMES: [&str; 7] = [
     "a computation that ended",
     "two processes that wait for each other",
     "an agent that was killed and came back",
     "a trickle of forty bytes a second",
     "a loop of a shell's that sleeps between its jobs",
     "a nightly job of a crontab",
+    "a worker that AWS Batch does not end",
 ];
 
 #[test]
@@ -35,12 +36,18 @@ fn every_scenario_is_there_once_and_half_of_them_are_a_whole_debian() {
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_machines_are_found_in_time_and_no_other_is() {
     let folder = tempfile::tempdir().unwrap();
-    let site = Arc::new(Site::start(&folder.path().join("sweeper"), false).await);
+    let site = async |are_workers| {
+        let folder = folder.path().join(if are_workers { "workers" } else { "hosts" });
+        fs::create_dir(&folder).unwrap();
+        Arc::new(Site::start(&folder, false, are_workers).await)
+    };
+    let sites = [site(false).await, site(true).await];
     let all = labelled::all();
     let mut running = JoinSet::new();
     for name in NAMES {
         let scenario = *all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no scenario {name}"));
-        let (site, folder) = (Arc::clone(&site), folder.path().join(scenario.hostname()));
+        let site = Arc::clone(&sites[usize::from(scenario.batch.is_some())]);
+        let folder = folder.path().join(scenario.hostname());
         fs::create_dir(&folder).unwrap();
         running.spawn(async move { measure(&scenario, &site, &folder).await });
     }
@@ -54,6 +61,6 @@ async fn idle_machines_are_found_in_time_and_no_other_is() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let (decisions, _) = site.sweeper().replays().await;
-    assert!(decisions >= 3, "{decisions} decisions");
+    let [(hosts, _), (workers, _)] = [sites[0].sweeper().replays().await, sites[1].sweeper().replays().await];
+    assert!(hosts >= 3 && workers >= 1, "{hosts} and {workers} decisions");
 }

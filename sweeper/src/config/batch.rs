@@ -29,6 +29,9 @@ pub struct BatchConfig {
     /// A machine has so long to boot and to register with its cluster.
     #[serde(with = "duration")]
     pub register_after: Duration,
+    /// Batch has so long to end a machine that its environment keeps no longer.
+    #[serde(with = "duration")]
+    pub end_within: Duration,
 }
 
 impl Default for BatchConfig {
@@ -42,6 +45,7 @@ impl Default for BatchConfig {
             held_after: minutes(60),
             orphaned_after: minutes(30),
             register_after: minutes(20),
+            end_within: minutes(15),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! An idle worker: if and only if the verdict on a machine that AWS Batch started is `idle`, it is registered with the cluster of a compute environment that keeps no machine ready (`minvCpus` 0),
-//! no job of Batch starts or runs on it, and it has been idle for a quarter of an hour longer than that environment keeps a machine without a job.
+//! no job of Batch starts or runs on it, and it has been idle for the policy's time longer than that environment keeps a machine without a job.
 //!
 //! Batch should have ended it: its scaling is stuck, or somebody has detached the machine from it. Until then an idle worker is what the environment's owner asked for, and no
 //! idle node.
 
 use super::{Answer, Class, Detector, Of, idle_node, seconds};
 use crate::{
-    snapshot::{ENDED_WITHIN_S, MachineInputs, SnapshotPart},
+    snapshot::{MachineInputs, SnapshotPart, Worker},
     verdict::Judgement,
 };
 
@@ -18,11 +18,11 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 fn answer(inputs: &MachineInputs, judgement: &Judgement) -> Answer {
-    let Some(kept_for_s) = inputs.worker.and_then(|worker| worker.kept_for_s) else { return Answer::NotKnown };
+    let Some(Worker { kept_for_s: Some(kept_for_s), end_within_s, .. }) = inputs.worker else {
+        return Answer::NotKnown;
+    };
     match idle_node::of_verdict(inputs, judgement) {
-        Answer::Confirmed { since, until, .. }
-            if until.duration_since(since) < seconds(kept_for_s + ENDED_WITHIN_S) =>
-        {
+        Answer::Confirmed { since, until, .. } if until.duration_since(since) < seconds(kept_for_s + end_within_s) => {
             Answer::NotKnown
         }
         answer => answer,

@@ -207,6 +207,22 @@ fn a_silent_agent_is_one_that_was_heard_and_is_not_any_more_on_a_machine_that_ru
 }
 
 #[test]
+fn no_class_is_confirmed_without_all_that_it_rests_on_and_what_refutes_it_stands() {
+    let confirmed = Answer::Confirmed { since: at(-60), until: at(0), work: None };
+    let refuted = Answer::Refuted { because: "it works".to_owned() };
+    let parts = [SnapshotPart::Inventory, SnapshotPart::ProviderMetrics, SnapshotPart::EcsTasks];
+    for detector in &DETECTORS {
+        assert!(!detector.rests_on.is_empty(), "{:?}", detector.class);
+        assert_eq!(detector.unless_it_lacks(&[], confirmed.clone()), confirmed);
+        for part in parts {
+            let expected = if detector.rests_on.contains(&part) { Answer::NotKnown } else { confirmed.clone() };
+            assert_eq!(detector.unless_it_lacks(&[part], confirmed.clone()), expected, "{:?} {part:?}", detector.class);
+            assert_eq!(detector.unless_it_lacks(&[part], refuted.clone()), refuted);
+        }
+    }
+}
+
+#[test]
 fn a_part_that_failed_makes_not_known_what_rests_on_it_and_nothing_else() {
     for (class, judgement, part, rests_on_it) in [
         (Class::IdleNode, idle(), SnapshotPart::Inventory, true),

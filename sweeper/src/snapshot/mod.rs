@@ -28,7 +28,7 @@ pub(crate) use metrics::seen;
 pub use metrics::{QuietCase, QuietPolicy, Seen};
 pub use week::{HourOfWeek, WEEKS, Week, WeekCase};
 pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
-pub use worker::{ENDED_WITHIN_S, StartedBy, Worker, Workers, environments_gone};
+pub use worker::{StartedBy, Worker, WorkerPolicy, Workers, environments_gone};
 
 use crate::{
     inventory::{Inventory, Outcome},

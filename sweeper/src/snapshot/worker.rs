@@ -23,6 +23,9 @@ pub struct Worker {
     pub kept_for_s: Option<u64>,
     /// A machine has so long to boot and to register, in seconds.
     pub register_after_s: u64,
+    /// Batch has so long to end a machine, in seconds.
+    #[serde(default = "end_within_s")]
+    pub end_within_s: u64,
     /// Whether the environment that started it is still there.
     #[serde(default, skip_serializing_if = "StartedBy::is_not_told")]
     pub started_by: StartedBy,
@@ -61,14 +64,27 @@ pub struct Workers<'a> {
     missing_since: HashMap<ResourceKey, Timestamp>,
     are_all_listed: bool,
     last_end: Timestamp,
-    register_after_s: u64,
-    lookback_s: u64,
+    policy: WorkerPolicy,
+}
+
+/// How long things take, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerPolicy {
+    /// A machine has so long to boot and to register.
+    pub register_after_s: u64,
+    /// Batch looks at its machines every few minutes, and EC2 takes some to end one: it has so long.
+    pub end_within_s: u64,
+    /// Heartbeats tell of so long.
+    pub lookback_s: u64,
 }
 
 /// Batch's own, where an environment names none: <https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeScalingPolicy.html>.
 const SCALE_DOWN_DELAY_MINUTES: u32 = 20;
-/// Batch looks at its machines every few minutes, and EC2 takes some to end one: after so much longer, in seconds, it should have.
-pub const ENDED_WITHIN_S: u64 = 900;
+
+/// What it was before it could be set.
+fn end_within_s() -> u64 {
+    900
+}
 
 /// The tag that names a machine's environment; older machines have none.
 const ENVIRONMENT: &str = "aws:batch:compute-environment";
@@ -95,14 +111,13 @@ const KINDS: [ResourceKind; 4] = [
 ];
 
 impl<'a> Workers<'a> {
-    /// Looks through the inventory of one scope. Heartbeats tell of the last `lookback_s` seconds.
+    /// Looks through the inventory of one scope. `missing_since`: since when no list has had each environment that machines name.
     #[must_use]
     pub fn of(
         inventory: &'a Inventory,
         missing_since: HashMap<ResourceKey, Timestamp>,
         at: Timestamp,
-        register_after_s: u64,
-        lookback_s: u64,
+        policy: WorkerPolicy,
     ) -> Self {
         let Inventory { batch_compute_environments, batch_job_queues, batch_jobs, .. } = inventory;
         let in_use = clusters_in_use(batch_compute_environments, batch_job_queues, batch_jobs);
@@ -131,8 +146,7 @@ impl<'a> Workers<'a> {
                 && batch_compute_environments.iter().filter(|one| one.has_machines()).all(|one| is_listed(&one))
                 && machines.iter().all(|one| one.instance_id.is_some()),
             last_end: last_end.map_or(listed_from, |end| end.max(listed_from)),
-            register_after_s,
-            lookback_s,
+            policy,
         }
     }
 
@@ -149,7 +163,8 @@ impl<'a> Workers<'a> {
             is_registered: if is_registered { Some(true) } else { self.are_all_listed.then_some(false) },
             last_end: self.last_end,
             kept_for_s: cluster.and_then(|cluster| self.kept_for_s(cluster)),
-            register_after_s: self.register_after_s,
+            register_after_s: self.policy.register_after_s,
+            end_within_s: self.policy.end_within_s,
             started_by: self.started_by(instance),
         })
     }
@@ -177,6 +192,7 @@ impl<'a> Workers<'a> {
         }
         let minutes = environment.min_scale_down_delay_minutes.unwrap_or(SCALE_DOWN_DELAY_MINUTES);
         // Longer than the look-back nobody is seen to be idle.
-        Some(u64::from(minutes) * 60).filter(|kept_for_s| kept_for_s + ENDED_WITHIN_S < self.lookback_s)
+        let WorkerPolicy { end_within_s, lookback_s, .. } = self.policy;
+        Some(u64::from(minutes) * 60).filter(|kept_for_s| kept_for_s + end_within_s < lookback_s)
     }
 }

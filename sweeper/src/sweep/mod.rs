@@ -44,7 +44,7 @@ use crate::{
     pricing::Cost,
     snapshot::{
         Known, Machine, MachineInputs, PlacedJobs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot,
-        SnapshotPart, Subject, Workers, environments_gone, join, lists_jobs,
+        SnapshotPart, Subject, WorkerPolicy, Workers, environments_gone, join, lists_jobs,
     },
     store::{self, Lease, Store, StoreError, StoredHeartbeat},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -169,10 +169,14 @@ async fn read_and_judge(
     let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
     let submissions = provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
-    let (register_after, lookback) = (config.batch.register_after, config.verdict.lookback);
+    let worker_policy = WorkerPolicy {
+        register_after_s: config.batch.register_after.as_secs(),
+        end_within_s: config.batch.end_within.as_secs(),
+        lookback_s: config.verdict.lookback.as_secs(),
+    };
     let kind = ResourceKind::BatchComputeEnvironment.into();
     let missing_since = store.missing_since(kind, &environments_gone(&inventory)).await?;
-    let workers = Workers::of(&inventory, missing_since, now, register_after.as_secs(), lookback.as_secs());
+    let workers = Workers::of(&inventory, missing_since, now, worker_policy);
     let known = Known::of(&inventory);
     for machine in &mut machines {
         complete(machine, config, &inventory, (&workers, &known));

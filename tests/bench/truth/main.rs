@@ -31,6 +31,9 @@ struct Arguments {
     /// Only scenarios whose names contain this; what was kept of the others stays.
     #[arg(long)]
     only: Option<String>,
+    /// Plays nothing, and writes the page of what was kept.
+    #[arg(long, conflicts_with = "only")]
+    write: bool,
     /// So many machines at once.
     #[arg(long, default_value_t = 3)]
     at_once: usize,
@@ -110,10 +113,30 @@ async fn measured_slowness() -> f64 {
 
 /// Plays scenarios and tells of each that was played to its end. How many were not, and how many decisions replayed alike at each sweeper.
 async fn play(scenarios: Vec<Scenario>, at_once: usize, mut tell: impl FnMut(&Measured)) -> (usize, [usize; 2]) {
+    // Workers of AWS Batch have sweepers of their own, which ask a cloud each time: nobody else shall share a CPU with these.
+    let (workers, others): (Vec<_>, Vec<_>) = scenarios.into_iter().partition(|scenario| scenario.batch.is_some());
+    let (mut failed, mut replayed) = (0, [0; 2]);
+    for (are_workers, scenarios) in [(false, others), (true, workers)] {
+        if scenarios.is_empty() {
+            continue;
+        }
+        let (some, alike) = play_at(scenarios, are_workers, at_once, &mut tell).await;
+        failed += some;
+        replayed = [replayed[0] + alike[0], replayed[1] + alike[1]];
+    }
+    (failed, replayed)
+}
+
+async fn play_at(
+    scenarios: Vec<Scenario>,
+    are_workers: bool,
+    at_once: usize,
+    tell: &mut impl FnMut(&Measured),
+) -> (usize, [usize; 2]) {
     let folder = tempfile::tempdir().expect("a folder");
     let sites = [false, true].map(|is_debian| {
         let folder = folder.path().join(if is_debian { "debian" } else { "micro" });
-        async move { Site::start(&folder, is_debian).await }
+        async move { Site::start(&folder, is_debian, are_workers).await }
     });
     let [micro, debian] = sites;
     let sites = [Arc::new(micro.await), Arc::new(debian.await)];
@@ -152,11 +175,13 @@ async fn play(scenarios: Vec<Scenario>, at_once: usize, mut tell: impl FnMut(&Me
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
-    let is_wanted =
-        |scenario: &Scenario| arguments.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
+    let is_wanted = |scenario: &Scenario| {
+        !arguments.write && arguments.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()))
+    };
     let scenarios: Vec<Scenario> = labelled::all().into_iter().filter(is_wanted).collect();
-    assert!(!scenarios.is_empty(), "no scenario is called so");
-    let before = arguments.only.as_ref().and_then(|_| Raw::read(&arguments.raw));
+    assert!(arguments.write || !scenarios.is_empty(), "no scenario is called so");
+    let keeps = arguments.write || arguments.only.is_some();
+    let before = if keeps { Raw::read(&arguments.raw) } else { None };
     let slower = match arguments.slower.or(before.as_ref().map(|raw| raw.slower)) {
         Some(slower) => slower,
         None => measured_slowness().await,

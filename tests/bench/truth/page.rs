@@ -63,7 +63,8 @@ fn ask(weeks: &Weeks, is_idle: fn(&[crate::timetable::Point]) -> bool, every: us
 }
 
 fn ours(one: &Measured) -> Answer {
-    let is_idle = one.found.iter().find(|found| found.class == "idle_node");
+    let class = one.scenario.class().filter(|_| one.scenario.truth == Truth::Idle).unwrap_or("idle_node");
+    let is_idle = one.found.iter().find(|found| found.class == class);
     let minutes = |found: &lab::labelled::Found| {
         let seconds = found.after.map_or(0, |after| after.as_secs()) * u64::from(SCALE);
         usize::try_from(seconds.div_ceil(60)).unwrap_or(usize::MAX)
@@ -147,7 +148,7 @@ impl<'a> Results<'a> {
              Times are {SCALE} times shorter than by default, by configuration: an interval of {} s, a window of {} s for {} minutes. A machine that was at work before it was left worked for 22 intervals. The other rules look at days: \
              what was measured is laid out over six weeks in points of five minutes (`tests/bench/truth/timetable.rs`): such a machine is at work from Monday to Friday, 9 to 18, and is left on the second Friday at 18; a machine with a nightly job is at work from 3 to 4; \
              all others are as they were measured from their start on. All machines are emulated, and their CPU is {:.0} times slower than a real one (measured): of the CPU time that the other rules see, what is not of the machine's workloads is divided by that, in their favour. \
-             The Debian machines have ten times the thresholds of CPU time for the same reason, ours included.\n\n\
+             The Debian machines have ten times the thresholds of CPU time for the same reason, ours included. Workers of AWS Batch are instances of a server that answers for EC2, Batch and ECS by AWS's own schemas, and their job runs in a cgroup where ECS's agent would have it made.\n\n\
              ## Each machine\n\n\
              | machine | on | it truly | Cloud Sweeper | others that call it idle |\n\
              | --- | --- | --- | --- | --- |\n",
@@ -168,6 +169,7 @@ impl<'a> Results<'a> {
             });
             let calls = calls.collect::<Vec<_>>().join(", ");
             let on = if one.scenario.machine == Machine::Debian { "Debian" } else { "micro-VM" };
+            let on = if one.scenario.batch.is_some() { format!("{on}, a worker of AWS Batch") } else { on.to_owned() };
             writeln!(
                 page,
                 "| {} | {on} | {} | {} | {calls} |",
@@ -264,7 +266,7 @@ fn said(one: &Measured) -> String {
         None => format!("`{}` before it was left", found.class),
     });
     let found = found.collect::<Vec<_>>().join(", ");
-    let is_looked_for = matches!(one.scenario.truth, Truth::Idle | Truth::StuckTask);
+    let is_looked_for = one.scenario.class().is_some();
     let fault = match (one.wrong().is_empty(), is_looked_for, one.is_in_time()) {
         (false, ..) => " (**wrong**)",
         (true, true, false) => " (**missed or late**)",

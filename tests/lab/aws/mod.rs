@@ -17,6 +17,7 @@ use crate::{binaries, process::Running};
 mod batch;
 mod cloudtrail;
 mod cloudwatch;
+pub mod estate;
 mod leftovers;
 mod mutate;
 

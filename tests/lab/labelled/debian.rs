@@ -1,6 +1,6 @@
 //! Scenarios on a whole Debian 12.
 
-use super::{INTERACTIVE_AFTER, Partner, Scenario, Truth, Week, debian};
+use super::{INTERACTIVE_AFTER, Jobs, Partner, Scenario, Truth, Week, debian};
 use std::time::Duration;
 
 const COMPUTES: &str = "systemd-run -q --unit=adhoc /opt/lab/states burn";
@@ -8,10 +8,23 @@ const STOPS: &str = "systemctl stop adhoc";
 /// A server of the machine's user, on the port that this host reaches.
 const SERVES: &str = "systemd-run -q --unit=server /usr/bin/python3 /opt/lab/server.py";
 
+/// Runs a program as ECS's agent has the container of a job made, and waits for it.
+macro_rules! job {
+    ($program:literal, $name:literal) => {
+        concat!(
+            "(systemd-run -q --scope --slice=ecstasks-TASK.slice --unit=docker-CONTAINER ",
+            $program,
+            " </dev/null >/dev/null 2>&1 &); until pgrep -x ",
+            $name,
+            "; do sleep 0.2; done"
+        )
+    };
+}
+
 /// That server lives.
 const SERVED: &str = "systemctl is-active server";
 
-pub(super) const SCENARIOS: [Scenario; 23] = [
+pub(super) const SCENARIOS: [Scenario; 28] = [
     debian("a Debian left alone", Truth::Idle, COMPUTES, STOPS),
     Scenario { partner: Partner::Scraper, ..debian("an exporter that is scraped", Truth::Idle, COMPUTES, STOPS) },
     Scenario {
@@ -28,6 +41,17 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
         partner: Partner::Stranger,
         // Its server begins to listen when the agent has given away the right to see who holds which socket.
         ..debian("strangers who try to log in", Truth::Idle, COMPUTES, "systemctl stop adhoc; systemctl restart ssh")
+    },
+    Scenario {
+        partner: Partner::Stranger,
+        // As on an Ubuntu: systemd listens for ssh's server, and shows nobody what it has open.
+        ..debian(
+            "strangers at a port that systemd holds",
+            Truth::Idle,
+            COMPUTES,
+            "systemctl stop adhoc; systemctl disable --now ssh; systemctl enable --now ssh.socket",
+        )
+        .holding("systemctl is-active ssh.socket; ! systemctl is-active ssh")
     },
     debian(
         "a container engine without containers",
@@ -139,4 +163,20 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
         "systemctl start pipeline; until pgrep -xf 'sleep 100000'; do sleep 0.2; done",
     )
     .holding("pgrep -xf 'sleep 100000'"),
+    debian(
+        "a worker in the tail of a queue of AWS Batch",
+        Truth::Idle,
+        job!("/opt/lab/states burn", "states"),
+        "pkill -x states",
+    )
+    .with_job(Jobs::Tail),
+    debian("a job of AWS Batch that works", Truth::Works, "", job!("/opt/lab/work fetch HOST SENDER", "work"))
+        .with_job(Jobs::Runs)
+        .holding("pgrep -x work"),
+    debian("a job of AWS Batch that sleeps for ever", Truth::StuckTask, "", job!("/usr/bin/sleep 100000", "sleep"))
+        .with_job(Jobs::Runs)
+        .holding("pgrep -xf '/usr/bin/sleep 100000'"),
+    debian("the last child of an array that hangs", Truth::StuckTask, "", job!("/opt/lab/states deadlock", "states"))
+        .with_job(Jobs::LastOfArray)
+        .holding("pgrep -x states"),
 ];

@@ -1,6 +1,6 @@
 //! The machines of scenarios: how each is booted, put to work and left.
 
-use super::{Machine, Partner, SCALE, Scenario, Site};
+use super::{Machine, Partner, SCALE, Scenario, Site, worker::Worker};
 use crate::{
     binaries,
     debian::{Added, Debian},
@@ -8,6 +8,7 @@ use crate::{
     partners::{call, knock, scrape, sit},
 };
 use heartbeat::NodeId;
+use serde_json::Value;
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
@@ -20,7 +21,12 @@ const EXPORTER_PORT: u16 = 9100;
 const SERVER_PORT: u16 = 7000;
 
 /// A machine that runs.
-pub(super) enum Started {
+pub(super) struct Started {
+    kind: Kind,
+    worker: Option<Worker>,
+}
+
+enum Kind {
     Micro(Box<MicroVm>),
     Debian(Box<Debian>),
 }
@@ -31,6 +37,14 @@ agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml ru
 sent() { grep -c 'has stored heartbeats' /run/agent.log || :; }
 beats() { wanted=$(($(sent) + $1)); until [ "$(sent)" -ge "$wanted" ]; do usleep 200000; done; }
 begin() { "$@" & until grep -qx "$1" "/proc/$!/comm"; do usleep 50000; done; }
+"#;
+/// Starts a program in the container of the job, as ECS's agent has it made, and waits until it runs.
+const JOB: &str = r#"
+job() {
+    group=/sys/fs/cgroup/ecs/TASK/CONTAINER
+    mkdir -p $group
+    (echo 0 >$group/cgroup.procs; exec "$@") & until grep -qx "$1" "/proc/$!/comm"; do usleep 50000; done
+}
 "#;
 const SERVER: &str = "import socketserver
 class Echo(socketserver.BaseRequestHandler):
@@ -57,7 +71,7 @@ import os
 os.spawnlp(os.P_WAIT, 'sleep', 'sleep', '100000')
 ";
 
-fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm {
+fn micro(scenario: &Scenario, worker: Option<&Worker>, cpus: u32, site: &Site, folder: &Path) -> MicroVm {
     let hostname = scenario.hostname();
     let works = if scenario.works.is_empty() {
         String::new()
@@ -65,15 +79,19 @@ fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm 
         format!("say works $(cut -d' ' -f1 /proc/uptime)\n{}\nbeats {WORKS_FOR}\n", scenario.works)
     };
     // The script becomes another program: as long as a script runs that has started something, its machine waits.
+    let metadata =
+        worker.map(|worker| format!("export AWS_EC2_METADATA_SERVICE_ENDPOINT={}\n{JOB}", worker.endpoint()));
+    let metadata = metadata.unwrap_or_default();
     let script = format!(
-        "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n: >/run/agent.log\n{WORDS}\nagent &\nbeats 1\n{works}{}\n\
+        "set -e\nhostname {hostname}\nmkdir -p /opt /var/spool/cron/crontabs\n: >/run/agent.log\n{WORDS}{metadata}\nagent &\nbeats 1\n{works}{}\n\
          say left $(cut -d' ' -f1 /proc/uptime)\nexec work pause\n",
         scenario.leaves
     );
     let machine_id = uuid::Uuid::new_v4().simple().to_string();
     let config = site.agent_config(&format!("join_token = \"{}\"\nstate_dir = \"/run/agent\"\n", site.join_token()));
     let [work, states] = site.programs();
-    let guest = Guest::running(&site.filled(&script))
+    let script = filled(&script, worker, site);
+    let guest = Guest::running(&script)
         .with_more_cpus(cpus - 1)
         .with_program("node-agent", &binaries::node_agent())
         .with_program("work", work)
@@ -83,8 +101,21 @@ fn micro(scenario: &Scenario, cpus: u32, site: &Site, folder: &Path) -> MicroVm 
     MicroVm::boot(&folder.join("machine"), &guest)
 }
 
-async fn debian(scenario: &Scenario, site: &Site, folder: &Path) -> Debian {
+/// Commands with what the site and the cloud know in them.
+fn filled(commands: &str, worker: Option<&Worker>, site: &Site) -> String {
+    let commands = site.filled(commands);
+    worker.map_or_else(|| commands.clone(), |worker| worker.filled(&commands))
+}
+
+async fn debian(scenario: &Scenario, worker: Option<&Worker>, site: &Site, folder: &Path) -> Debian {
     let [work, states] = site.programs();
+    let metadata = worker.map(|worker| {
+        let endpoint = worker.endpoint();
+        (
+            "/etc/systemd/system/node-agent.service.d/metadata.conf",
+            format!("[Service]\nEnvironment=AWS_EC2_METADATA_SERVICE_ENDPOINT={endpoint}\n"),
+        )
+    });
     let added = ["work", "container/work", "idle/work"]
         .into_iter()
         .fold(Added::default(), |added, name| added.with_copy(&format!("/opt/lab/{name}"), work))
@@ -108,22 +139,30 @@ async fn debian(scenario: &Scenario, site: &Site, folder: &Path) -> Debian {
             "/etc/systemd/system/pipeline.service",
             "[Service]\nExecStart=/opt/lab/snakemake --snakefile /opt/lab/Snakefile\n",
         );
+    let added = metadata.into_iter().fold(added, |added, (path, text)| added.with_text(path, &text));
     let token = site.join_token();
     Debian::boot(&folder.join("machine"), &site.agent_config(""), &token, &added, &[EXPORTER_PORT, SERVER_PORT]).await
 }
 
 impl Started {
     pub(super) async fn boot(scenario: &Scenario, site: &Site, folder: &Path) -> Self {
-        match scenario.machine {
-            Machine::Micro { cpus } => Self::Micro(Box::new(micro(scenario, cpus, site, folder))),
-            Machine::Debian => Self::Debian(Box::new(debian(scenario, site, folder).await)),
-        }
+        let worker = Worker::start(scenario, site).await;
+        let kind = match scenario.machine {
+            Machine::Micro { cpus } => Kind::Micro(Box::new(micro(scenario, worker.as_ref(), cpus, site, folder))),
+            Machine::Debian => Kind::Debian(Box::new(debian(scenario, worker.as_ref(), site, folder).await)),
+        };
+        Self { kind, worker }
+    }
+
+    /// Whether a finding is of the job on it.
+    pub(super) fn is_of_its_job(&self, finding: &Value) -> bool {
+        self.worker.as_ref().is_some_and(|worker| worker.has(finding))
     }
 
     pub(super) fn is_running(&mut self) -> bool {
-        match self {
-            Self::Micro(machine) => machine.is_running(),
-            Self::Debian(machine) => machine.is_running(),
+        match &mut self.kind {
+            Kind::Micro(machine) => machine.is_running(),
+            Kind::Debian(machine) => machine.is_running(),
         }
     }
 
@@ -133,7 +172,7 @@ impl Started {
     ///
     /// When it is not: what was said of the machine was said of another one.
     pub(super) async fn holds(&mut self, scenario: &Scenario) {
-        if let (Self::Debian(machine), false) = (self, scenario.holds.is_empty()) {
+        if let (Kind::Debian(machine), false) = (&mut self.kind, scenario.holds.is_empty()) {
             let _ = machine.run(&and_uptime(scenario.holds)).await;
         }
     }
@@ -146,8 +185,9 @@ impl Started {
         node: &NodeId,
         partners: &mut JoinSet<()>,
     ) -> (Option<u64>, u64) {
-        match self {
-            Self::Micro(machine) => {
+        let worker = self.worker.as_ref();
+        let left = match &mut self.kind {
+            Kind::Micro(machine) => {
                 let works = if scenario.works.is_empty() {
                     None
                 } else {
@@ -155,7 +195,7 @@ impl Started {
                 };
                 (works, uptime_ns(&machine.said("left", LEAVE_TIMEOUT).await))
             }
-            Self::Debian(machine) => {
+            Kind::Debian(machine) => {
                 let mut works = None;
                 // What an emulated CPU is still starting is none of the scenario's: in one run it went on for half a minute after the machine was left. A unit that
                 // failed makes this end with a status of its own.
@@ -169,7 +209,7 @@ impl Started {
                     assert!(done.success(), "ssh: {done}");
                 }
                 if !scenario.works.is_empty() {
-                    works = Some(uptime_ns(&machine.run(&and_uptime(scenario.works)).await));
+                    works = Some(uptime_ns(&machine.run(&and_uptime(&filled(scenario.works, worker, site))).await));
                     site.more_heartbeats(node, WORKS_FOR).await;
                 }
                 let typed = Arc::new(Notify::new());
@@ -183,7 +223,7 @@ impl Started {
                 if matches!(scenario.partner, Partner::TerminalLeft | Partner::Typist) {
                     timeout(LEAVE_TIMEOUT, typed.notified()).await.expect("somebody types");
                 }
-                let left = uptime_ns(&machine.run(&and_uptime(&site.filled(scenario.leaves))).await);
+                let left = uptime_ns(&machine.run(&and_uptime(&filled(scenario.leaves, worker, site))).await);
                 match scenario.partner {
                     Partner::Client => drop(partners.spawn(call(machine.address(SERVER_PORT), None))),
                     Partner::HourlyClient => {
@@ -194,7 +234,11 @@ impl Started {
                 }
                 (works, left)
             }
+        };
+        if let Some(worker) = worker {
+            worker.leave(site).await;
         }
+        left
     }
 }
 

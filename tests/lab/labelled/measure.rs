@@ -1,6 +1,6 @@
 //! Boots a scenario's machine, leaves it as the label says, and takes down what a real sweeper says of it and when.
 
-use super::{Sample, Scenario, Site, Truth, machines::Started, sample::samples};
+use super::{Sample, Scenario, Site, machines::Started, sample::samples};
 use heartbeat::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,21 +75,15 @@ impl Measured {
     /// When it was found to be what the label says; none if it was not.
     #[must_use]
     pub fn answered(&self) -> Option<Duration> {
-        let class = match self.scenario.truth {
-            Truth::Idle => "idle_node",
-            Truth::StuckTask => "stuck_job",
-            Truth::Works | Truth::Waits => return None,
-        };
+        let class = self.scenario.class()?;
         self.found.iter().find(|found| found.class == class).and_then(|found| found.after)
     }
 
     /// What was found that is not so.
     #[must_use]
     pub fn wrong(&self) -> Vec<&Found> {
-        let is_wrong = |found: &&Found| match (self.scenario.truth, found.class.as_str()) {
-            (Truth::Idle, "idle_node") | (Truth::StuckTask, "stuck_job") => found.after.is_none(),
-            _ => true,
-        };
+        let is_right = |found: &Found| self.scenario.class() == Some(found.class.as_str()) && found.after.is_some();
+        let is_wrong = |found: &&Found| !is_right(found);
         self.found.iter().filter(is_wrong).collect()
     }
 
@@ -109,7 +103,7 @@ impl Measured {
                 .map_or_else(|| "before it was left".to_owned(), |after| format!("after {} s", after.as_secs()));
             write!(line, " | {} {after}", found.class).expect("a string can be written");
         }
-        let lists = matches!(self.scenario.truth, Truth::Idle | Truth::StuckTask);
+        let lists = self.scenario.class().is_some();
         let verdict = match (self.wrong().is_empty(), lists, self.is_in_time()) {
             (false, ..) => "WRONG",
             (true, true, false) => "MISSED",
@@ -144,7 +138,7 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
         }
         let report = Arc::clone(&reports.borrow_and_update());
         let findings = report["findings"].as_array().into_iter().flatten();
-        for finding in findings.filter(|finding| is_of(finding, &key.id)) {
+        for finding in findings.filter(|finding| is_of(finding, &key.id) || machine.is_of_its_job(finding)) {
             let class = finding["class"].as_str().unwrap_or_default();
             if !found.iter().any(|found| found.class == class) {
                 let after = (!is_first).then(|| left.elapsed());
@@ -154,7 +148,7 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
         is_first = false;
         assert!(machine.is_running(), "{}: the machine has ended", scenario.name);
         assert!(partners.try_join_next().is_none(), "{}: who takes part has ended", scenario.name);
-        let is_answered = matches!(scenario.truth, Truth::Idle | Truth::StuckTask) && !found.is_empty();
+        let is_answered = scenario.class().is_some() && !found.is_empty();
         if is_answered || left.elapsed() > end {
             break;
         }

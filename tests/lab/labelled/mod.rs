@@ -10,6 +10,7 @@ mod measure;
 mod micro;
 mod sample;
 mod site;
+mod worker;
 
 pub use measure::{Found, Kept, Measured, measure};
 pub use sample::Sample;
@@ -77,6 +78,19 @@ pub enum Week {
     Nightly,
 }
 
+/// What AWS Batch says of a worker's job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jobs {
+    /// It runs, from the machine's start on.
+    Runs,
+    /// The same, and all other children of its array are over.
+    LastOfArray,
+    /// It ended when the machine was left, and another job of its queue runs on another machine.
+    Tail,
+    /// It ended when the machine was left, and it was the last one.
+    Over,
+}
+
 /// Who takes part from outside the machine, once it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partner {
@@ -117,6 +131,8 @@ pub struct Scenario {
     pub week: Week,
     /// So much longer than its window it may take, because of what happens after it was left.
     pub extra: Duration,
+    /// What AWS Batch says of the job on it, if it is a worker of Batch's: an instance that an environment started.
+    pub batch: Option<Jobs>,
     /// What succeeds at the end as long as the label is true, on a Debian; empty where the label says nothing of what runs there.
     pub holds: &'static str,
 }
@@ -131,6 +147,17 @@ impl Scenario {
         name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").chars().take(60).collect()
     }
 
+    /// The class of what is to be found; none where nothing is.
+    #[must_use]
+    pub fn class(&self) -> Option<&'static str> {
+        match (self.truth, self.batch) {
+            (Truth::Idle, Some(Jobs::Over)) => Some("idle_worker"),
+            (Truth::Idle, _) => Some("idle_node"),
+            (Truth::StuckTask, _) => Some("stuck_job"),
+            (Truth::Works | Truth::Waits, _) => None,
+        }
+    }
+
     /// How long after it was left the answer must be there: the window, and five minutes.
     #[must_use]
     pub fn within(&self) -> Duration {
@@ -142,7 +169,18 @@ impl Scenario {
 const fn micro(name: &'static str, truth: Truth, works: &'static str, leaves: &'static str) -> Scenario {
     let week = if works.is_empty() { Week::Always } else { Week::Office };
     let machine = Machine::Micro { cpus: 1 };
-    Scenario { name, machine, truth, works, leaves, partner: Partner::Nobody, week, extra: Duration::ZERO, holds: "" }
+    Scenario {
+        name,
+        machine,
+        truth,
+        works,
+        leaves,
+        partner: Partner::Nobody,
+        week,
+        extra: Duration::ZERO,
+        batch: None,
+        holds: "",
+    }
 }
 
 /// The same on a whole Debian.
@@ -151,6 +189,11 @@ const fn debian(name: &'static str, truth: Truth, works: &'static str, leaves: &
 }
 
 impl Scenario {
+    /// The same on a worker of AWS Batch's, which says this of its job.
+    const fn with_job(self, jobs: Jobs) -> Self {
+        Self { batch: Some(jobs), ..self }
+    }
+
     /// The same, and this succeeds at its end.
     const fn holding(self, holds: &'static str) -> Self {
         Self { holds, ..self }

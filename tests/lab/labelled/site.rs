@@ -2,6 +2,7 @@
 
 use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE};
 use crate::{
+    aws::{Moto, estate::REGION},
     binaries,
     microvm::HOST,
     partners::{pace, send},
@@ -27,6 +28,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Site {
     sweeper: Arc<Sweeper>,
+    /// Where its machines are instances, if they are.
+    cloud: Option<Moto>,
     store: Store,
     /// The laboratory's programs, `work` and `states`.
     programs: [PathBuf; 2],
@@ -42,7 +45,7 @@ impl Drop for Site {
     }
 }
 
-fn config(is_debian: bool) -> String {
+fn config(is_debian: bool, is_cloud: bool) -> String {
     let seconds = |default: u64| default / u64::from(SCALE);
     let emulated = if is_debian {
         // As in the scenario `real_machine`: what a distribution does on an emulated CPU costs tens of times what it does on a real one.
@@ -50,8 +53,13 @@ fn config(is_debian: bool) -> String {
     } else {
         ""
     };
+    let cloud = if is_cloud {
+        format!("[aws]\nregions = [\"{REGION}\"]\n[batch]\nend_within = \"{}s\"\n", seconds(900))
+    } else {
+        "[aws]\nenabled = \"no\"\n".to_owned()
+    };
     format!(
-        "[aws]\nenabled = \"no\"\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
+        "{cloud}[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
          interactive_after = \"{}s\"\nstuck_after = \"{}s\"\nlookback = \"{}s\"\n# An emulated machine may lose some seconds when this host is busy.\n\
          missed_heartbeats = 10\n{emulated}",
         seconds(600),
@@ -63,13 +71,17 @@ fn config(is_debian: bool) -> String {
 }
 
 impl Site {
-    /// Starts a sweeper in `folder` that sweeps over and over, for machines of one kind.
+    /// Starts a sweeper in `folder` that sweeps over and over, for machines of one kind: whole ones or not, workers of AWS Batch or not.
     ///
     /// # Panics
     ///
     /// When it does not start.
-    pub async fn start(folder: &Path, is_debian: bool) -> Self {
-        let sweeper = Arc::new(Sweeper::start(folder, &config(is_debian), &[]).await);
+    pub async fn start(folder: &Path, is_debian: bool, are_workers: bool) -> Self {
+        let cloud = if are_workers { Some(Moto::start(&folder.join("aws")).await) } else { None };
+        let environment = cloud.as_ref().map(Moto::environment).unwrap_or_default();
+        let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let config = config(is_debian, are_workers);
+        let sweeper = Arc::new(Sweeper::start(&folder.join("sweeper"), &config, &environment).await);
         let programs = ["work.c", "states.c"].map(|source| binaries::compiled(source, folder));
         let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
         let store = Store::connect(&database).await.expect("the sweeper's database");
@@ -94,13 +106,18 @@ impl Site {
             ports.push(listener.local_addr().expect("a port").port());
             tasks.push(tokio::spawn(send(listener, bytes, period)).abort_handle());
         }
-        Self { sweeper, store, programs, reports, sender: ports[0], trickle: ports[1], tasks }
+        Self { sweeper, cloud, store, programs, reports, sender: ports[0], trickle: ports[1], tasks }
     }
 
     /// The sweeper, once no machine reports to it any more.
     #[must_use]
     pub fn sweeper(&self) -> &Sweeper {
         &self.sweeper
+    }
+
+    /// The cloud whose instances its machines are.
+    pub(super) fn cloud(&self) -> &Moto {
+        self.cloud.as_ref().expect("a site of workers")
     }
 
     /// What each sweep says, the latest one first.
@@ -125,9 +142,10 @@ impl Site {
     }
 
     pub(super) fn agent_config(&self, more: &str) -> String {
+        let identity = if self.cloud.is_some() { "aws" } else { "host" };
         // An emulated CPU is tens of times slower than a real one: kept to its budget, the agent would sample half as often.
         format!(
-            "sweeper_url = \"http://{HOST}:{}\"\nidentity = \"host\"\ninterval = \"{}s\"\nmax_cpu_percent_of_host = 100\n{more}",
+            "sweeper_url = \"http://{HOST}:{}\"\nidentity = \"{identity}\"\ninterval = \"{}s\"\nmax_cpu_percent_of_host = 100\n{more}",
             self.sweeper.port(),
             INTERVAL.as_secs()
         )

@@ -3,17 +3,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Instance, Moto},
+    aws::{
+        ACCOUNT, Instance, Moto,
+        estate::{REGION, environment, job, minutes_ago, on, queue, registered, running},
+    },
     sample,
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
 use sweeper::store::Store;
-
-use super::{
-    REGION,
-    estate::{environment, job, minutes_ago, on, queue, registered, running},
-};
 
 lab::on_both_databases! {
     a_worker_that_batch_should_have_ended_is_found_until_it_works,

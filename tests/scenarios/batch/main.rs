@@ -19,7 +19,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lab::aws::{ACCOUNT, Fault, Instance, Moto};
+use lab::aws::{
+    ACCOUNT, Fault, Instance, Moto,
+    estate::{REGION, queue, runtime_id},
+};
 use recommender::rules::stop;
 use serde_json::json;
 use sweeper::{
@@ -30,10 +33,9 @@ use sweeper::{
     jobs::{Chain, JobFacts, Machine, Placement},
 };
 
-use estate::{furnish, queue, runtime_id};
+use estate::furnish;
 
 const UNPROTECTED: Protection = Protection { stop: Some(false), termination: Some(false) };
-const REGION: &str = "us-east-1";
 const KINDS: [Kind; 5] = [
     Kind::Resource(ResourceKind::BatchComputeEnvironment),
     Kind::Resource(ResourceKind::BatchJobQueue),

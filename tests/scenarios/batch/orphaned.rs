@@ -2,16 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Fault, Instance, Launch, Moto},
+    aws::{
+        ACCOUNT, Fault, Instance, Launch, Moto,
+        estate::{REGION, environment, job, minutes_ago, on, queue, registered, running},
+    },
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-use super::{
-    REGION,
-    estate::{environment, job, minutes_ago, on, queue, registered, running},
-};
 
 lab::on_both_databases! {
     a_job_that_outlives_the_one_that_submitted_it_is_found_until_it_ends,

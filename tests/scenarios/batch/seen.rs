@@ -5,18 +5,17 @@ use std::path::Path;
 use heartbeat::{BootId, NodeId, wire};
 use jiff::Timestamp;
 use lab::{
-    aws::{ACCOUNT, Moto},
+    aws::{
+        ACCOUNT, Moto,
+        estate::{REGION, runtime_id},
+    },
     sample,
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
 use sweeper::store::{Store, TokenHash};
 
-use super::{
-    REGION,
-    estate::{furnish, runtime_id},
-    fault,
-};
+use super::{estate::furnish, fault};
 
 /// A sweeper that has never swept, and its database.
 async fn site(folder: &Path, moto: &Moto) -> (Sweeper, Store) {

@@ -4,18 +4,16 @@
 use heartbeat::{BootId, NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Fault, Instance, Moto},
+    aws::{
+        ACCOUNT, Fault, Instance, Moto,
+        estate::{REGION, environment, job, on, queue, registered, running, runtime_id},
+    },
     sample,
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use sweeper::store::{Store, TokenHash};
-
-use super::{
-    REGION,
-    estate::{environment, job, on, queue, registered, running, runtime_id},
-};
 
 lab::on_both_databases! {
     a_job_without_progress_is_found_once_with_its_cost_until_it_goes_on,

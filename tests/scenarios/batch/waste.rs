@@ -2,16 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Fault, Instance, Moto},
+    aws::{
+        ACCOUNT, Fault, Instance, Moto,
+        estate::{REGION, environment, job, minutes_ago, on, queue, registered, running},
+    },
     sweeper::Sweeper,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
-
-use super::{
-    REGION,
-    estate::{environment, job, minutes_ago, on, queue, registered, running},
-};
 
 lab::on_both_databases! {
     what_gets_nowhere_is_found_once_with_its_cost_and_gone_when_the_state_is,

@@ -7,7 +7,7 @@ use crate::{
     identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     pricing::{Cost, UnitPrices},
-    snapshot::{Known, MachineInputs, PlacedJobs, ProviderFacts, Workers},
+    snapshot::{Known, MachineInputs, PlacedJobs, ProviderFacts, WorkerPolicy, Workers},
     store::Store,
     sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -15,6 +15,8 @@ use crate::{
 use jiff::SignedDuration;
 use model::Verdict;
 use std::sync::Arc;
+
+const POLICY: WorkerPolicy = WorkerPolicy { register_after_s: 0, end_within_s: 900, lookback_s: 14_400 };
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap_or_default()
@@ -113,7 +115,7 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
             &mut machine,
             &context.config,
             &inventory,
-            (&Workers::of(&inventory, HashMap::new(), at(second), 0, 14_400), &Known::of(&inventory)),
+            (&Workers::of(&inventory, HashMap::new(), at(second), POLICY), &Known::of(&inventory)),
         );
         let (leftovers, groups, batch, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (machines, prices) = (vec![machine], UnitPrices::default());

@@ -15,6 +15,7 @@ fn worker(change: impl FnOnce(&mut Worker)) -> Option<Worker> {
         last_end: ago(86_400),
         kept_for_s: None,
         register_after_s: 1_200,
+        end_within_s: 900,
         started_by: StartedBy::Listed,
     };
     change(&mut worker);

@@ -3,12 +3,14 @@
 use super::*;
 use crate::{
     inventory::Instance,
-    snapshot::{PlacedJobs, StartedBy, Worker, Workers, environments_gone, lists_jobs},
+    snapshot::{PlacedJobs, StartedBy, Worker, WorkerPolicy, Workers, environments_gone, lists_jobs},
 };
+
+const POLICY: WorkerPolicy = WorkerPolicy { register_after_s: 60, end_within_s: 900, lookback_s: 11_701 };
 
 fn workers(inventory: &Inventory) -> Workers<'_> {
     let missing_since = environments_gone(inventory).into_iter().map(|key| (key, ago(700))).collect();
-    Workers::of(inventory, missing_since, NOW, 60, 11_701)
+    Workers::of(inventory, missing_since, NOW, POLICY)
 }
 
 #[test]
@@ -26,6 +28,7 @@ fn whether_a_worker_is_registered_is_known_where_all_machines_of_clusters_are_li
         last_end,
         kept_for_s: None,
         register_after_s: 60,
+        end_within_s: 900,
         started_by: StartedBy::NotTold,
     };
     assert_eq!(worker(&inventory(Vec::new())), Some(expected));
