@@ -155,15 +155,18 @@ pub fn join<'a>(
     named: impl IntoIterator<Item = &'a ResourceKey>,
 ) -> Vec<Subject> {
     let mut subjects: BTreeMap<ResourceKey, Subject> = BTreeMap::new();
-    let mut schedulers_in: BTreeMap<(String, String), Arc<Schedulers>> = BTreeMap::new();
+    // Asked once of each place: a scope may have thousands of groups.
+    let mut known_in: BTreeMap<(String, String), (bool, Arc<Schedulers>)> = BTreeMap::new();
     let not_asked = Arc::new(Schedulers::not_asked());
     let mut at = |id: &ResourceKey, change: &mut dyn FnMut(&mut Subject)| {
         let ResourceKey { provider, account, location, .. } = id;
         // Google Cloud's groups say of themselves which machines are theirs, and it has no such schedulers.
         let (groups_are_known, schedulers) = if *provider == Provider::Aws {
-            let known = schedulers_in.entry((account.clone(), location.clone()));
-            let schedulers = known.or_insert_with(|| Arc::new(inventory.schedulers(*provider, account, location)));
-            (inventory.groups_are_known(*provider, account, location), Arc::clone(schedulers))
+            let known = known_in.entry((account.clone(), location.clone())).or_insert_with(|| {
+                let schedulers = Arc::new(inventory.schedulers(*provider, account, location));
+                (inventory.groups_are_known(*provider, account, location), schedulers)
+            });
+            known.clone()
         } else {
             (false, Arc::clone(&not_asked))
         };
