@@ -28,6 +28,8 @@ use std::collections::BTreeMap;
 const MAX_KNOWN_RUNS: usize = 512;
 /// Tasks that are known, over all runs.
 const MAX_KNOWN_TASKS: usize = 2 * MAX_TASKS;
+/// So many drivers of one run are told apart; a Slurm job may have one for each of 100,000 steps, some 160 bytes each.
+const MAX_DRIVERS: usize = 64;
 
 /// Whose delta it is, as far as runs are concerned.
 #[derive(Clone, Debug)]
@@ -70,6 +72,10 @@ impl Runs {
                 known.samples_since_end = 0;
                 let driver = known.drivers.entry(run).or_default();
                 (driver.step, driver.has_ended) = (step, false);
+                if known.drivers.len() > MAX_DRIVERS {
+                    let forgotten = known.forget_ended_drivers();
+                    self.numbers.retain(|number, _| !forgotten.contains(number));
+                }
                 self.numbers.insert(run, id);
             }
             Fact::RunWasNone { run } => {

@@ -4,8 +4,8 @@ use crate::{
     model::Delta,
     workload::{Activity, engines::script},
 };
-use node_agent_ebpf::counter;
-use std::collections::BTreeMap;
+use node_agent_ebpf::{counter, runs::run_of};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Named tools of one task; behind them one overflow row.
 pub(super) const MAX_NAMED_TOOLS: usize = heartbeat::envelope::MAX_TOOLS - 1;
@@ -161,6 +161,8 @@ pub struct Run {
     pub(super) caption: Caption,
     /// Processes that drive it, by number.
     pub(super) drivers: BTreeMap<u32, Driver>,
+    /// What drivers counted that ended and are not told apart any more.
+    pub(super) past_drivers: [u64; 3],
     /// Of those counts, what turned out to be no tasks.
     pub(super) helpers: [u64; 3],
     /// Tasks that were counted here, because no engine counts them: begun, ended, failed.
@@ -199,8 +201,22 @@ impl Run {
     pub fn counts(&self) -> [u64; 3] {
         std::array::from_fn(|at| {
             let counted: u64 = self.drivers.values().map(|driver| driver.counts[at]).sum();
+            let counted = counted.saturating_add(self.past_drivers[at]);
             counted.saturating_sub(self.helpers[at]).saturating_add(self.steps[at])
         })
+    }
+
+    /// Drivers that have ended and left no task are counted together from now on; these are their numbers.
+    pub(super) fn forget_ended_drivers(&mut self) -> BTreeSet<u32> {
+        let with_tasks: BTreeSet<u32> = self.tasks.keys().map(|task| run_of(*task)).collect();
+        let is_done = |(number, driver): &(&u32, &Driver)| driver.has_ended && !with_tasks.contains(number);
+        let done: BTreeSet<u32> = self.drivers.iter().filter(is_done).map(|(number, _)| *number).collect();
+        for driver in done.iter().filter_map(|number| self.drivers.remove(number)) {
+            for (sum, count) in self.past_drivers.iter_mut().zip(driver.counts) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        done
     }
 
     /// A script that starts one program, or none, is no pipeline; nor is what runs on a machine that nobody uses.

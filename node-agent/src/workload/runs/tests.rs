@@ -182,6 +182,30 @@ fn a_run_ends_with_the_last_of_its_drivers_and_is_known_while_a_task_outlives_th
 }
 
 #[test]
+fn a_job_of_many_steps_keeps_what_they_counted_and_not_each_of_them() {
+    let mut runs = Runs::default();
+    let step = |run: u32| {
+        let (id, step) = ("slurm:17".to_owned(), Some(run.to_string()));
+        Fact::RunBegan { run, id, engine: "slurm".to_owned(), pipeline: String::new(), started_ns: 5, step }
+    };
+    // The first one goes on, with a task.
+    runs.tell(step(RUN));
+    runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+    for run in RUN + 1..=RUN + 1_000 {
+        runs.tell(step(run));
+        runs.tell(Fact::RunCounted { run, started: 3, ended: 3, failed: 1 });
+        runs.tell(Fact::RunEnded { run, at_ns: 10, wait_status: 0 });
+        sample(&mut runs, &[(task(1), "bwa", delta(1, 1))]);
+    }
+    let (_, run, _) = runs.iter().next().expect("one run");
+    assert_eq!((run.counts(), run.ended_ns), ([3_000, 3_000, 1_000], None));
+    assert!(run.drivers.len() <= MAX_DRIVERS + 1 && runs.numbers.len() <= MAX_DRIVERS + 1, "{}", run.drivers.len());
+    assert!(runs.knows(RUN) && runs.knows(RUN + 1_000) && !runs.knows(RUN + 1));
+    runs.tell(Fact::RunEnded { run: RUN, at_ns: 20, wait_status: 0 });
+    assert_eq!(runs.iter().next().and_then(|(_, run, _)| run.ended_ns), Some(20), "the last of them");
+}
+
+#[test]
 fn a_job_of_a_batch_system_is_a_run_and_its_steps_are_tasks() {
     let mut runs = Runs::default();
     let (first, second) = ("/slurm/uid_0/job_17/step_0/task_0", "/slurm/uid_0/job_17/step_batch");
