@@ -134,6 +134,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("straggling") => ("straggling", "jobs"),
         Some("headless") => ("orphaned", "jobs"),
         Some("stuck") => ("stuck", "jobs"),
+        Some("spinning") => ("suspicious", "jobs"),
         Some("failing") => ("failing", "runs"),
         Some("left behind") => ("orphaned", "tasks"),
         _ => ("wasteful", "machines"),

@@ -41,6 +41,7 @@ fn a_headline_says_how_many_whose_and_at_what_price() {
         ("straggling", "straggling jobs"),
         ("headless", "orphaned jobs"),
         ("stuck", "stuck jobs"),
+        ("spinning", "suspicious jobs"),
         ("failing", "failing runs"),
         ("left behind", "orphaned tasks"),
     ] {
@@ -103,6 +104,7 @@ fn each_end_has_words_of_its_own() {
         ("straggling", "behind all others of its array"),
         ("headless", "without its head"),
         ("stuck", "stuck"),
+        ("spinning", "computing alone"),
         ("failing", "failing"),
     ] {
         let told = format!("web 1 is no longer {words}: it was {words} for 2 h 40 min, which cost $1.23");

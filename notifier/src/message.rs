@@ -185,6 +185,7 @@ fn words(state: &str) -> (&'static str, &'static str) {
         "straggling" => ("has run behind all others of its array", "behind all others of its array"),
         "headless" => ("has outlived the job that submitted it", "without its head"),
         "stuck" => ("has been stuck", "stuck"),
+        "spinning" => ("has done nothing but compute", "computing alone"),
         "failing" => ("has had nothing but failed tasks", "failing"),
         "left behind" => ("has outlived its run", "left behind"),
         "waiting" => ("has been waiting", "waiting"),

@@ -143,6 +143,7 @@ fn head(out: &mut String, finding: &Finding) {
         Class::StragglingJob => "has run behind all others of its array for",
         Class::OrphanedJob => "has outlived the job that submitted it for",
         Class::StuckJob => "has made no progress for",
+        Class::SpinningJob => "has done nothing but compute for",
         Class::FailingRun => "has had nothing but failed tasks for",
         Class::OrphanedTask => "has outlived its run for",
     };
@@ -236,6 +237,7 @@ fn why(out: &mut String, finding: &Finding, replays: bool) {
             let what = match finding.class {
                 Class::FailingRun => "Why failing",
                 Class::OrphanedTask => "Why left behind",
+                Class::SpinningJob => "Why suspicious",
                 _ => "Why stuck",
             };
             heading(out, what);

@@ -67,6 +67,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     )?;
     require(!verdict.stuck_after.is_zero(), "verdict.stuck_after", "must be longer than nothing")?;
     require(
+        verdict.spinning_after >= verdict.stuck_after,
+        "verdict.spinning_after",
+        "must be at least as long as `verdict.stuck_after`",
+    )?;
+    require(
         verdict.barely_used_after.as_secs() >= 3_600 && verdict.barely_used_after <= store.rollup_retention,
         "verdict.barely_used_after",
         "must be from 1h (full hours are counted) to `store.rollup_retention`",

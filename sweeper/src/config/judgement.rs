@@ -179,6 +179,9 @@ pub struct VerdictConfig {
     /// A job, or a task of a run, no process of which has run for so long is stuck.
     #[serde(with = "duration")]
     pub stuck_after: Duration,
+    /// A job, or a task of a run, that has used CPU time and done nothing else for so long is suspicious; longer than `lookback` is never.
+    #[serde(with = "duration")]
+    pub spinning_after: Duration,
     /// A machine that waits, and no full hour of which was busier than the next two settings for so long, is barely used.
     #[serde(with = "duration")]
     pub barely_used_after: Duration,
@@ -245,6 +248,7 @@ impl Default for VerdictConfig {
             interactive_after: Duration::from_secs(7_200),
             schedules_wait: true,
             stuck_after: Duration::from_secs(1_800),
+            spinning_after: Duration::from_secs(7_200),
             barely_used_after: Duration::from_secs(86_400),
             barely_used_cpu_threshold_ns_per_s: 100_000_000,
             barely_used_traffic_threshold_bytes_per_s: 64 << 10,

@@ -50,6 +50,8 @@ pub enum Class {
     OrphanedJob,
     /// A job, or a task of a run, that makes no progress.
     StuckJob,
+    /// A job, or a task of a run, that does nothing but compute.
+    SpinningJob,
     /// A run whose tasks fail one after the other.
     FailingRun,
     /// A task that lives, though its run has ended.
@@ -58,7 +60,7 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::IdleNode,
         Self::QuietInstance,
         Self::IdleGpu,
@@ -81,6 +83,7 @@ impl Class {
         Self::StragglingJob,
         Self::OrphanedJob,
         Self::StuckJob,
+        Self::SpinningJob,
         Self::FailingRun,
         Self::OrphanedTask,
     ];
@@ -128,7 +131,7 @@ impl Class {
             | Self::StartingJob
             | Self::StragglingJob
             | Self::OrphanedJob => FoundOn::Batch,
-            Self::StuckJob | Self::FailingRun | Self::OrphanedTask => FoundOn::Work,
+            Self::StuckJob | Self::SpinningJob | Self::FailingRun | Self::OrphanedTask => FoundOn::Work,
         }
     }
 
@@ -158,6 +161,7 @@ impl Class {
             Self::StragglingJob => "straggling_job",
             Self::OrphanedJob => "orphaned_job",
             Self::StuckJob => "stuck_job",
+            Self::SpinningJob => "spinning_job",
             Self::FailingRun => "failing_run",
             Self::OrphanedTask => "orphaned_task",
         }

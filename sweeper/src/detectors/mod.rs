@@ -25,6 +25,7 @@ mod quiet_hours;
 mod quiet_instance;
 mod relaunching_group;
 mod silent_agent;
+mod spinning_job;
 mod starting_job;
 mod stopped_instance;
 mod straggling_job;
@@ -221,7 +222,7 @@ enum Of {
 }
 
 /// In the order in which they are told, each before the one that it yields to: what is open is asked before that one's turn ends it.
-const DETECTORS: [Detector; 24] = [
+const DETECTORS: [Detector; 25] = [
     quiet_instance::DETECTOR,
     quiet_hours::DETECTOR,
     barely_used::DETECTOR,
@@ -243,6 +244,7 @@ const DETECTORS: [Detector; 24] = [
     straggling_job::DETECTOR,
     orphaned_job::DETECTOR,
     stuck_job::DETECTOR,
+    spinning_job::DETECTOR,
     failing_run::DETECTOR,
     orphaned_task::DETECTOR,
     lost_job::DETECTOR,

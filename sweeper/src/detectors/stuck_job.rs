@@ -56,7 +56,7 @@ pub(super) fn not_shown(inputs: &WorkInputs, decision: &WorkDecision) -> Answer 
 }
 
 /// What Batch's word alone decides.
-fn listed(listed: &Listed) -> Option<Answer> {
+pub(super) fn listed(listed: &Listed) -> Option<Answer> {
     match (listed.is_there, listed.coverage, listed.status.as_deref()) {
         (false, Coverage::Complete, _) => Some(Answer::Gone { because: "AWS Batch lists it no more".to_owned() }),
         (false, Coverage::Failed | Coverage::NotAsked, _) | (true, _, None) => Some(Answer::NotKnown),
@@ -127,6 +127,7 @@ mod tests {
             policy: WorkPolicy::default(),
             contract,
             begin: Some(sample(30)),
+            earlier: None,
             end: Some(sample(0)),
             identity: None,
         };

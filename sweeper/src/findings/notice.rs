@@ -137,6 +137,7 @@ fn word(class: Class) -> &'static str {
         Class::StragglingJob => "straggling",
         Class::OrphanedJob => "headless",
         Class::StuckJob => "stuck",
+        Class::SpinningJob => "spinning",
         Class::FailingRun => "failing",
         Class::OrphanedTask => "left behind",
     }
@@ -163,9 +164,15 @@ fn kind(finding: &Finding) -> String {
             (Class::IdleGroup | Class::RelaunchingGroup, _) => "Auto Scaling group",
             (Class::BlockedQueue, _) => "AWS Batch queue",
             (Class::HeldCapacity, _) => "AWS Batch compute environment",
-            (Class::LostJob | Class::StartingJob | Class::StragglingJob | Class::OrphanedJob | Class::StuckJob, _) => {
-                "AWS Batch job"
-            }
+            (
+                Class::LostJob
+                | Class::StartingJob
+                | Class::StragglingJob
+                | Class::OrphanedJob
+                | Class::StuckJob
+                | Class::SpinningJob,
+                _,
+            ) => "AWS Batch job",
             (_, Provider::Gcp) => "disk",
             (_, _) => "EBS volume",
         });

@@ -4,7 +4,10 @@ use super::{BatchEvidence, Evidence, Finding, GroupEvidence, LeftoverEvidence};
 use crate::{
     detectors::Class,
     snapshot::{BatchState, EnvironmentState, Head, JobState, QueueJobs, QueueState, Relaunches, Siblings, TaskState},
-    verdict::{words, work::decision},
+    verdict::{
+        words,
+        work::{decision, spin, spin_in_words},
+    },
 };
 use jiff::Timestamp;
 
@@ -51,6 +54,9 @@ impl Finding {
             Evidence::Group(evidence) if self.class == Class::RelaunchingGroup => relaunching(evidence),
             Evidence::Group(evidence) => of_group(evidence),
             Evidence::Batch(evidence) => of_batch(self.class, evidence),
+            Evidence::Work(evidence) if self.class == Class::SpinningJob => {
+                spin_in_words(&spin(&evidence.job.work))
+            }
             Evidence::Work(evidence) => decision(&evidence.judged, &evidence.job.work),
         }
     }

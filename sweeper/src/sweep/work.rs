@@ -12,7 +12,7 @@ use crate::{
     pricing::Cost,
     snapshot::{Asked, Known, Machine, Work, asked, batch_cost, key_of_task},
     store::{Store, StoredHeartbeat},
-    verdict::work::{Contract, WorkCase, WorkPolicy},
+    verdict::work::{Contract, WorkCase, WorkPolicy, WorkSample},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use heartbeat::{BootId, NodeId, wire};
@@ -51,7 +51,16 @@ pub(super) async fn read(
                 }
                 None => [None, None],
             };
-            Ok::<_, SweepError>((key, machine, cases(&ends, asked, machine, node, policy, now)))
+            let mut cases = cases(&ends, asked, machine, node, policy, now);
+            if let Some(node) = node.filter(|_| cases.values().any(WorkCase::may_spin)) {
+                let earlier = earlier(&context.store, &node.node_id, &ends, &context.config, now).await?;
+                for case in cases.values_mut().filter(|case| case.may_spin()) {
+                    let sample =
+                        earlier.as_ref().and_then(|(boot_id, one)| WorkSample::of(*boot_id, one, &case.contract));
+                    case.earlier = sample;
+                }
+            }
+            Ok::<_, SweepError>((key, machine, cases))
         }
     });
     let read: Vec<_> = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
@@ -78,6 +87,7 @@ fn policy(config: &Config) -> WorkPolicy {
     WorkPolicy {
         missed_heartbeats: of_nodes.missed_heartbeats,
         stuck_after_ms: i64::try_from(config.verdict.stuck_after.as_millis()).unwrap_or(i64::MAX),
+        spinning_after_ms: i64::try_from(config.verdict.spinning_after.as_millis()).unwrap_or(i64::MAX),
         interactive_after_ms: of_nodes.interactive_after_ms,
     }
 }
@@ -103,6 +113,25 @@ async fn ends(
     };
     let pair = |stored: StoredHeartbeat| (stored.boot_id, stored.heartbeat);
     Ok([begin.map(pair), Some(pair(newest))])
+}
+
+/// The newest heartbeat that is old enough to show that something spins.
+async fn earlier(
+    store: &Store,
+    node: &NodeId,
+    [_, newest]: &[Option<(BootId, wire::Heartbeat)>; 2],
+    config: &Config,
+    now: Timestamp,
+) -> Result<Option<(BootId, wire::Heartbeat)>, SweepError> {
+    let span = |length: Duration| SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
+    let from = now.checked_sub(span(config.verdict.lookback)).unwrap_or(Timestamp::MIN);
+    let interval = newest.as_ref().and_then(|(_, newest)| newest.interval.as_ref());
+    let end = interval.and_then(|interval| Timestamp::from_millisecond(interval.end_unix_ms.saturating_add(1)).ok());
+    let Some(before) = end.and_then(|end| end.checked_sub(span(config.verdict.spinning_after)).ok()) else {
+        return Ok(None);
+    };
+    let earlier = store.newest_heartbeat(node, from, before).await?;
+    Ok(earlier.map(|stored| (stored.boot_id, stored.heartbeat)))
 }
 
 /// What the two heartbeats say of each piece of work, by its key.

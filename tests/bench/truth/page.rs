@@ -121,7 +121,7 @@ impl<'a> Results<'a> {
             page,
             "# How often is it wrong?\n\n\
              Written by `make bench-truth`: {} machines of which it is known what they do, {debian} of them a whole Debian 12, the others micro-VMs with nothing but what is named. Each runs \
-             under the real agent and is judged by a real sweeper. {idle} are idle, {others} work, wait, or hold a task that is stuck.\n\n\
+             under the real agent and is judged by a real sweeper. {idle} are idle, {others} work, wait, or hold a task that is stuck or loops.\n\n\
              ![False idle, missed and time to find, by rule](images/truth.svg)\n\n\
              | rule | what it says | called idle though it works or waits, of {others} | idle and never found, of {idle} | half of the idle ones found within | idle hours paid for |\n\
              | --- | --- | ---: | ---: | ---: | ---: |\n",

@@ -1,13 +1,13 @@
 //! Scenarios in micro-VMs: nothing runs there but what they start.
 
-use super::{Jobs, Machine, Scenario, Truth, Week, micro};
+use super::{IDLE_AFTER, Jobs, Machine, SPINNING_AFTER, Scenario, Truth, Week, micro};
 use std::time::Duration;
 
 /// A person's computation: a whole CPU, until it is killed.
 const COMPUTES: &str = "begin states burn";
 const STOPS: &str = "killall -9 states";
 
-pub(super) const SCENARIOS: [Scenario; 24] = [
+pub(super) const SCENARIOS: [Scenario; 25] = [
     micro("nothing but the system", Truth::Idle, "", ""),
     micro("a computation that ended", Truth::Idle, COMPUTES, STOPS),
     micro("system daemons alone", Truth::Idle, COMPUTES, "killall -9 states; syslogd; klogd; crond"),
@@ -86,4 +86,8 @@ pub(super) const SCENARIOS: [Scenario; 24] = [
     micro("a worker that AWS Batch does not end", Truth::Idle, "job states burn", STOPS).with_job(Jobs::Over),
     micro("a job of AWS Batch that waits for a peer", Truth::Waits, "", "job work fetch HOST TRICKLE")
         .with_job(Jobs::Runs),
+    Scenario {
+        extra: SPINNING_AFTER.saturating_sub(IDLE_AFTER),
+        ..micro("a job of AWS Batch that loops for ever", Truth::Loops, "", "job states spin").with_job(Jobs::Runs)
+    },
 ];

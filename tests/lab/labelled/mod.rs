@@ -26,6 +26,8 @@ pub const INTERVAL: Duration = Duration::from_secs(2);
 pub const IDLE_AFTER: Duration = Duration::from_secs(1_800 / SCALE as u64);
 /// `verdict.interactive_after`: two hours.
 pub const INTERACTIVE_AFTER: Duration = Duration::from_secs(7_200 / SCALE as u64);
+/// `verdict.spinning_after`: two hours.
+pub const SPINNING_AFTER: Duration = Duration::from_secs(7_200 / SCALE as u64);
 /// Five minutes: so much longer than its window an answer may take.
 pub const GRACE: Duration = Duration::from_secs(300 / SCALE as u64);
 
@@ -40,6 +42,8 @@ pub enum Truth {
     Waits,
     /// A task on it will never end: that is to be found, and the machine is not idle.
     StuckTask,
+    /// A task on it loops for ever, which is no proof: it is to be listed as suspicious, and the machine is not idle.
+    Loops,
 }
 
 impl Truth {
@@ -51,6 +55,7 @@ impl Truth {
             Self::Works => "works",
             Self::Waits => "waits",
             Self::StuckTask => "stuck task",
+            Self::Loops => "a loop",
         }
     }
 }
@@ -154,6 +159,7 @@ impl Scenario {
             (Truth::Idle, Some(Jobs::Over)) => Some("idle_worker"),
             (Truth::Idle, _) => Some("idle_node"),
             (Truth::StuckTask, _) => Some("stuck_job"),
+            (Truth::Loops, _) => Some("spinning_job"),
             (Truth::Works | Truth::Waits, _) => None,
         }
     }

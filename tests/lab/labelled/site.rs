@@ -1,6 +1,6 @@
 //! Where machines report to: a real sweeper that sweeps over and over.
 
-use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE};
+use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, SPINNING_AFTER};
 use crate::{
     aws::{Moto, estate::REGION},
     binaries,
@@ -60,12 +60,13 @@ fn config(is_debian: bool, is_cloud: bool) -> String {
     };
     format!(
         "{cloud}[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
-         interactive_after = \"{}s\"\nstuck_after = \"{}s\"\nlookback = \"{}s\"\n# An emulated machine may lose some seconds when this host is busy.\n\
+         interactive_after = \"{}s\"\nstuck_after = \"{}s\"\nspinning_after = \"{}s\"\nlookback = \"{}s\"\n# An emulated machine may lose some seconds when this host is busy.\n\
          missed_heartbeats = 10\n{emulated}",
         seconds(600),
         IDLE_AFTER.as_secs(),
         INTERACTIVE_AFTER.as_secs(),
         IDLE_AFTER.as_secs(),
+        SPINNING_AFTER.as_secs(),
         seconds(4 * 3_600),
     )
 }

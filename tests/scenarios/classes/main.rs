@@ -9,4 +9,5 @@ mod orphaned_task;
 mod quiet_hours;
 mod silent_agent;
 mod site;
+mod spinning_job;
 mod stuck_pod;

@@ -26,6 +26,9 @@ const RELAUNCHES: &str = "Relaunching groups: what they started within a week wa
 /// Above what AWS Batch keeps waiting or ready.
 pub(super) const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 
+/// Above work that only computes.
+const SPINS: &str = "Suspicious: jobs and tasks that do nothing but compute, which may be a loop";
+
 /// Above work that makes no progress, or that nobody waits for.
 pub(super) const STUCK: &str = "Stuck: jobs, runs and tasks that make no progress, or have outlived their run";
 
@@ -39,7 +42,7 @@ pub(in crate::cli) fn groups(findings: &[FindingLine]) -> Vec<(Option<&'static s
         }
         (!lines.is_empty()).then_some((heading, lines))
     };
-    let headings = [GROUPS, RELAUNCHES, NO_GPU, BARELY, HOURS, STUCK, SILENT, BATCH, QUIET, LEFT].map(Some);
+    let headings = [GROUPS, RELAUNCHES, NO_GPU, BARELY, HOURS, STUCK, SPINS, SILENT, BATCH, QUIET, LEFT].map(Some);
     [None].into_iter().chain(headings).filter_map(of).collect()
 }
 
@@ -53,6 +56,7 @@ pub(super) fn heading_of(finding: &FindingLine) -> Option<&'static str> {
         Some(Class::QuietHours) => Some(HOURS),
         Some(Class::UnregisteredWorker | Class::AbandonedWorker | Class::IdleWorker) => Some(BATCH),
         Some(Class::RelaunchingGroup) => Some(RELAUNCHES),
+        Some(Class::SpinningJob) => Some(SPINS),
         Some(class) => match class.found_on() {
             FoundOn::Machine => None,
             FoundOn::Leftover => Some(LEFT),

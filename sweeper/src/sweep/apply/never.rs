@@ -37,6 +37,9 @@ const ABANDONED: &str = "no plan ends a machine of AWS Batch yet: end it by hand
 /// Why no plan is made of work that is stuck.
 const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
 
+/// Why no plan is made of work that only computes.
+const SPINS: &str = "it loops or it computes, and nobody can tell from outside: look where it is (`perf top -p PID`, or a stack of it), and end it by hand once you know";
+
 /// Why no plan is made of a task that has outlived its run.
 const ORPHANED: &str =
     "no plan ends a single process yet: end it by hand, unless its run left it behind on purpose, as a server is";
@@ -62,6 +65,7 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         | Class::StragglingJob
         | Class::OrphanedJob => Some(BATCH),
         Class::StuckJob | Class::FailingRun => Some(STUCK),
+        Class::SpinningJob => Some(SPINS),
         Class::OrphanedTask => Some(ORPHANED),
     }
 }

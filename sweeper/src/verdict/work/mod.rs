@@ -9,12 +9,14 @@ mod judge;
 mod orphan;
 mod run;
 mod sample;
+mod spin;
 mod words;
 
 pub use contract::{Contract, RunTask};
 pub use judge::{Held, Progress, WorkDecision, WorkJudgement, WorkUnknown, WorkWait, judge};
 pub use sample::{Failure, RunEnd, RunNow, WorkNow, WorkSample};
-pub use words::decision;
+pub use spin::{Spin, spin};
+pub use words::{decision, spin_in_words};
 
 use crate::identity::Identity;
 use heartbeat::{BootId, wire};
@@ -27,13 +29,25 @@ pub struct WorkPolicy {
     pub missed_heartbeats: u32,
     /// Work that has made no progress for so long is stuck, in milliseconds.
     pub stuck_after_ms: i64,
+    /// Work that has done nothing but compute for so long spins, in milliseconds. No version before asked for that.
+    #[serde(default = "never")]
+    pub spinning_after_ms: i64,
     /// A session with a terminal waits for this long after its last input, in milliseconds.
     pub interactive_after_ms: i64,
 }
 
+fn never() -> i64 {
+    i64::MAX
+}
+
 impl Default for WorkPolicy {
     fn default() -> Self {
-        Self { missed_heartbeats: 3, stuck_after_ms: 30 * 60_000, interactive_after_ms: 120 * 60_000 }
+        Self {
+            missed_heartbeats: 3,
+            stuck_after_ms: 30 * 60_000,
+            spinning_after_ms: 120 * 60_000,
+            interactive_after_ms: 120 * 60_000,
+        }
     }
 }
 
@@ -49,6 +63,9 @@ pub struct WorkCase {
     /// The heartbeat in which its window begins: the newest one that is old enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<WorkSample>,
+    /// The newest heartbeat that is old enough to show that it spins; read only where it [may](Self::may_spin).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<WorkSample>,
     /// The newest heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<WorkSample>,
@@ -71,7 +88,7 @@ impl WorkCase {
             of.and_then(|(boot_id, heartbeat)| WorkSample::of(*boot_id, heartbeat, &contract))
         };
         let (begin, end) = (sample(begin), sample(end));
-        Self { now_unix_ms, policy, contract, begin, end, identity }
+        Self { now_unix_ms, policy, contract, begin, earlier: None, end, identity }
     }
 }
 

@@ -138,6 +138,9 @@ pub struct WorkNow {
     pub top_command: String,
     /// What it has done since its agent counts; what was not measured is not there.
     pub counters: BTreeMap<Progress, u64>,
+    /// How often a task of it has waited for something; none if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u64>,
     /// States of its threads; none where they are not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<States>,
@@ -287,6 +290,7 @@ impl<'a> Found<'a> {
             live_threads: sum(|row| row.live_threads),
             top_command: busiest.map(|row| row.top_command.clone()).unwrap_or_default(),
             counters: Progress::ALL.iter().filter_map(counted).collect(),
+            waits: rows.iter().map(|row| row.voluntary_switches).reduce(add).flatten(),
             states,
             not_run_ns,
         }

@@ -1,6 +1,7 @@
 mod orphan;
 mod pod;
 mod run;
+mod spin;
 
 use super::*;
 use model::Verdict;

@@ -1,6 +1,6 @@
 //! A judgement of work in words.
 
-use super::{Failure, Held, Progress, WorkCase, WorkDecision, WorkJudgement, WorkUnknown, WorkWait};
+use super::{Failure, Held, Progress, Spin, WorkCase, WorkDecision, WorkJudgement, WorkUnknown, WorkWait};
 use crate::verdict::words::{count, ended_with, span, time};
 use heartbeat::text::visible;
 
@@ -52,6 +52,22 @@ pub fn decision(judgement: &WorkJudgement, case: &WorkCase) -> String {
             format!("its run ended at {}{how}, and {count} of it {lives} on{used}", time(*run_ended_unix_ms))
         }
         WorkDecision::Unknown(why) => unknown(why),
+    }
+}
+
+/// What only computes, in one sentence.
+#[must_use]
+pub fn spin_in_words(spin: &Spin) -> String {
+    match spin {
+        Spin::Computes { since_unix_ms, until_unix_ms, cpu_ms } => {
+            let used = i64::try_from(*cpu_ms).map_or_else(|_| "more than can be told".to_owned(), span);
+            let long = span(until_unix_ms.saturating_sub(*since_unix_ms));
+            format!(
+                "it has used {used} of CPU time in {long} and done nothing else: nothing was read, written, sent, allocated, started or ended, and no thread of it has waited for anything"
+            )
+        }
+        Spin::DoesMore { what } => format!("it does more than compute: {what}"),
+        Spin::NotKnown => "whether it only computes is not known".to_owned(),
     }
 }
 
