@@ -1,4 +1,4 @@
-//! A relaunching group: if and only if within a week three machines or more of an Auto Scaling group, or of a managed instance group of Google Cloud, were found idle and have ended since without any
+//! A relaunching group: if and only if within a week three machines or more of an Auto Scaling group, or of a managed instance group of Google Cloud, were found idle from within half an hour after their start on and have ended since without any
 //! work in between, and the group is still there and may start more.
 //!
 //! Whoever ends such a machine, by hand or by a schedule, gets the next one: what starts them is to be changed. Groups of AWS Batch, which starts machines for jobs alone, are none.

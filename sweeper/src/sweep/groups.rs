@@ -35,14 +35,19 @@ pub(super) async fn read(
     Ok(groups(inventory, machines, &ended, named.map(|finding| &finding.resource), now))
 }
 
-/// What a closed finding tells of a machine of a group that was idle to its end; none if it tells something else.
+/// A machine that was idle from so soon after its start on has never done anything.
+const STARTS_WITHIN: SignedDuration = SignedDuration::from_mins(30);
+
+/// What a closed finding tells of a machine of a group that was idle from its start to its end; none if it tells something else: a group that ends what has done its work does what it is for.
 fn ended_idle(finding: &Finding) -> Option<EndedIdle> {
     let Status::Closed { because, .. } = &finding.status else { return None };
-    if !says_ended(because) {
+    let machine = finding.evidence.machine()?;
+    let was_idle_at_once = finding.since.duration_since(machine.launched_at?) <= STARTS_WITHIN;
+    if !says_ended(because) || !was_idle_at_once {
         return None;
     }
     Some(EndedIdle {
-        group: finding.evidence.machine()?.group.clone()?,
+        group: machine.group.clone()?,
         machine: finding.resource.clone(),
         since: finding.since,
         until: finding.confirmed_until,

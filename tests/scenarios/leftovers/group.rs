@@ -1,5 +1,6 @@
 //! An Auto Scaling group of which each machine is idle is found once, and until one of them works or the group keeps none.
 
+use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Group, Instance, Member, Moto},
     sample,
@@ -86,7 +87,10 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
 async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url: String) {
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(&folder.path().join("aws")).await;
-    let machines = moto.run(REGION, &[Instance { count: Some(4), ..Instance::named("m5.large", "") }]).await;
+    let day_ago = Some(Timestamp::now() - SignedDuration::from_hours(24));
+    let three = |launched_at| Instance { count: Some(3), launched_at, ..Instance::named("m5.large", "") };
+    // Those of the second group have worked for a day before they were idle.
+    let machines = moto.run(REGION, &[three(None), three(day_ago)]).await;
     let group = |name: &str, members: &[String]| Group {
         name: name.into(),
         min: 0,
@@ -95,7 +99,7 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
         members: members.iter().map(|id| Member::of(id)).collect(),
         ..Group::default()
     };
-    moto.groups(REGION, &[group("nightly", &machines[..3]), group("other", &machines[3..])]).await;
+    moto.groups(REGION, &[group("nightly", &machines[..3]), group("worked", &machines[3..])]).await;
     let config = format!("[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n");
     let environment = moto.environment();
     let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -108,7 +112,7 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
     }
     sweeper.sweep().await;
 
-    // Somebody ends two of them, which is no habit yet, and one of another group.
+    // Somebody ends two of them, which is no habit yet, and all of another group.
     let end = async |ids: &[&String]| {
         let mut call = vec![("Action".to_owned(), "TerminateInstances".to_owned())];
         call.extend(ids.iter().zip(1..).map(|(id, number)| (format!("InstanceId.{number}"), (*id).clone())));
@@ -119,7 +123,7 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
         let findings = report["findings"].as_array().unwrap().iter();
         findings.filter(|one| one["class"] == "relaunching_group").cloned().collect::<Vec<_>>()
     };
-    end(&[&machines[0], &machines[1], &machines[3]]).await;
+    end(&[&machines[0], &machines[1], &machines[3], &machines[4], &machines[5]]).await;
     sweeper.sweep().await;
     let (_, told) = sweeper.sweep().await;
     assert_eq!(relaunching(&told), Vec::<Value>::new(), "{told:#}");

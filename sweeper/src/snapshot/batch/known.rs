@@ -65,7 +65,7 @@ pub struct Known<'a> {
     by_task: HashMap<(&'a str, &'a str, &'a str), &'a BatchJob>,
     machines: HashMap<ResourceKey, ResourceKey>,
     jobs_on: HashMap<ResourceKey, usize>,
-    /// Accounts and regions with a job that starts or runs on nobody knows which machine.
+    /// Accounts and regions with a job that runs on nobody knows which machine.
     unplaced: HashSet<(String, String)>,
 }
 
@@ -85,7 +85,9 @@ impl<'a> Known<'a> {
             let is_whole = job.array.as_ref().is_some_and(|array| array.parent.is_none())
                 || job.node.as_ref().is_some_and(|node| node.parent.is_none());
             let is_nowhere = placements.iter().any(|placement| matches!(placement.machine, Machine::Unknown { .. }));
-            if is_nowhere || (placements.is_empty() && !is_whole) {
+            // One that starts says where before it does anything.
+            let is_starting = job.status.as_deref() == Some("STARTING");
+            if is_nowhere || (placements.is_empty() && !is_whole && !is_starting) {
                 unplaced.insert((job.id.account.clone(), job.id.location.clone()));
             }
             let on: HashSet<_> =
