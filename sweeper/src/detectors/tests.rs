@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     inventory::{InstanceState, UsageSource, UsedBy},
-    snapshot::{Coverage, PlacedJobs, Presence, QuietCase, QuietPolicy, Seen},
+    snapshot::{Coverage, Presence, QuietCase, QuietPolicy, Seen},
     verdict::{Case, Decision, Observation, Policy, Signal, Unknown},
 };
 use jiff::SignedDuration;
@@ -29,16 +29,7 @@ fn presence(listed: Option<InstanceState>, coverage: Coverage) -> Presence {
 
 fn inputs(presence: Presence) -> MachineInputs {
     let case = Case::new(at(60).as_millisecond(), Policy::default(), Vec::new());
-    MachineInputs {
-        presence,
-        case,
-        metrics: None,
-        hours: None,
-        week: None,
-        worker: None,
-        jobs: PlacedJobs::None,
-        failed: Vec::new(),
-    }
+    MachineInputs::new(presence, case)
 }
 
 fn running() -> MachineInputs {

@@ -63,6 +63,15 @@ pub struct MachineInputs {
     pub failed: Vec<SnapshotPart>,
 }
 
+impl MachineInputs {
+    /// What its presence and its agent tell, without what is learnt from its provider after that.
+    #[must_use]
+    pub fn new(presence: Presence, case: Case) -> Self {
+        let (metrics, hours, week, worker) = (None, None, None, None);
+        Self { presence, case, metrics, hours, week, worker, jobs: PlacedJobs::None, failed: Vec::new() }
+    }
+}
+
 /// What a provider says of a machine beyond its record.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderFacts {

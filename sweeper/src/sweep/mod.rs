@@ -43,8 +43,8 @@ use crate::{
     inventory::{self, Inventory, key_of},
     pricing::Cost,
     snapshot::{
-        Known, Machine, MachineInputs, PlacedJobs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot,
-        SnapshotPart, Subject, WorkerPolicy, Workers, environments_gone, join, lists_jobs,
+        Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
+        Subject, WorkerPolicy, Workers, environments_gone, join, lists_jobs,
     },
     store::{self, Lease, Store, StoreError, StoredHeartbeat},
     verdict::{Case, Judgement, NodeState, Policy, StatePolicy, judge},
@@ -228,16 +228,7 @@ async fn judge_all(
                 None => judge_window(store, subject.node.as_ref(), &state_policy, config.verdict.lookback, now).await?,
             };
             let presence = presence(config, &subject);
-            let inputs = MachineInputs {
-                presence,
-                case,
-                metrics: None,
-                hours: None,
-                week: None,
-                worker: None,
-                jobs: PlacedJobs::None,
-                failed: Vec::new(),
-            };
+            let inputs = MachineInputs::new(presence, case);
             let cost = Cost::Unknown { why: "not looked up".to_owned() };
             let provider = ProviderFacts::default();
             Ok::<_, SweepError>(Machine { subject, inputs, judgement, cost, provider })

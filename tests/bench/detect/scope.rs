@@ -15,8 +15,8 @@ use sweeper::{
     },
     pricing::{Cost, UnitPrices},
     snapshot::{
-        BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, PlacedJobs, Presence,
-        ProviderFacts, Snapshot, Work, batch_resources, groups, join, key_of_task, leftovers,
+        BatchHistory, BatchPolicy, Coverage, Known, LeftoverPolicy, Machine, MachineInputs, Presence, ProviderFacts,
+        Snapshot, Work, batch_resources, groups, join, key_of_task, leftovers,
     },
     verdict::{
         Case, Judgement, NodeSample, NodeState, Policy, StatePolicy, judge,
@@ -333,16 +333,7 @@ impl Scope {
                 gone_after_s: 7 * 86_400,
                 silent_after_s: 3_600,
             };
-            let inputs = MachineInputs {
-                presence,
-                case,
-                metrics: None,
-                hours: None,
-                week: None,
-                worker: None,
-                jobs: PlacedJobs::None,
-                failed: Vec::new(),
-            };
+            let inputs = MachineInputs::new(presence, case);
             Machine { subject, inputs, judgement, cost: unknown(), provider: ProviderFacts::default() }
         };
         let machines: Vec<Machine> = join(&self.inventory, self.nodes.clone(), []).into_iter().map(machine).collect();

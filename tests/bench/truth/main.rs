@@ -193,7 +193,7 @@ async fn main() {
         raw.write(&arguments.raw);
     })
     .await;
-    eprintln!("{} and {} decisions replayed alike", replayed[0], replayed[1]);
+    eprintln!("{} decisions replayed alike from SQLite, {} from PostgreSQL", replayed[0], replayed[1]);
     assert_eq!(failed, 0, "so many scenarios were not measured");
     let (measured, lacking) = raw.measured();
     let results = page::Results::of(&measured, slower);

@@ -6,6 +6,7 @@ use crate::{
     binaries,
     microvm::HOST,
     partners::{pace, send},
+    postgres::Postgres,
     sweeper::Sweeper,
 };
 use heartbeat::{BootId, NodeId, wire};
@@ -31,6 +32,7 @@ pub struct Site {
     /// Where its machines are instances, if they are.
     cloud: Option<Moto>,
     store: Store,
+    _server: Option<Arc<Postgres>>,
     /// The laboratory's programs, `work` and `states`.
     programs: [PathBuf; 2],
     reports: watch::Receiver<Arc<Value>>,
@@ -45,7 +47,7 @@ impl Drop for Site {
     }
 }
 
-fn config(is_debian: bool, is_cloud: bool) -> String {
+fn config(url: &str, is_debian: bool, is_cloud: bool) -> String {
     let seconds = |default: u64| default / u64::from(SCALE);
     let emulated = if is_debian {
         // As in the scenario `real_machine`: what a distribution does on an emulated CPU costs tens of times what it does on a real one.
@@ -59,7 +61,7 @@ fn config(is_debian: bool, is_cloud: bool) -> String {
         "[aws]\nenabled = \"no\"\n".to_owned()
     };
     format!(
-        "{cloud}[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
+        "{cloud}[store]\nurl = \"{url}\"\n[pricing]\nsource = \"none\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[verdict]\nboot_grace = \"{}s\"\nidle_after = \"{}s\"\n\
          interactive_after = \"{}s\"\nstuck_after = \"{}s\"\nspinning_after = \"{}s\"\nlookback = \"{}s\"\n# An emulated machine may lose some seconds when this host is busy.\n\
          missed_heartbeats = 10\n{emulated}",
         seconds(600),
@@ -72,7 +74,7 @@ fn config(is_debian: bool, is_cloud: bool) -> String {
 }
 
 impl Site {
-    /// Starts a sweeper in `folder` that sweeps over and over, for machines of one kind: whole ones or not, workers of AWS Batch or not.
+    /// Starts a sweeper in `folder` that sweeps over and over, for machines of one kind: whole ones, over PostgreSQL, or not, over SQLite; workers of AWS Batch or not.
     ///
     /// # Panics
     ///
@@ -81,11 +83,15 @@ impl Site {
         let cloud = if are_workers { Some(Moto::start(&folder.join("aws")).await) } else { None };
         let environment = cloud.as_ref().map(Moto::environment).unwrap_or_default();
         let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let config = config(is_debian, are_workers);
+        let server = if is_debian { Some(Postgres::shared().await) } else { None };
+        let url = match &server {
+            Some(server) => server.database().await,
+            None => format!("sqlite://{}?mode=rwc", folder.join("sweeper.db").display()),
+        };
+        let config = config(&url, is_debian, are_workers);
         let sweeper = Arc::new(Sweeper::start(&folder.join("sweeper"), &config, &environment).await);
         let programs = ["work.c", "states.c"].map(|source| binaries::compiled(source, folder));
-        let database = format!("sqlite://{}/data/sweeper.db?mode=rw", sweeper.folder().display());
-        let store = Store::connect(&database).await.expect("the sweeper's database");
+        let store = Store::connect(&url).await.expect("the sweeper's database");
         let (told, reports) = watch::channel(Arc::new(Value::Null));
         let sweeps = Arc::clone(&sweeper);
         let mut tasks = vec![
@@ -107,7 +113,7 @@ impl Site {
             ports.push(listener.local_addr().expect("a port").port());
             tasks.push(tokio::spawn(send(listener, bytes, period)).abort_handle());
         }
-        Self { sweeper, cloud, store, programs, reports, sender: ports[0], trickle: ports[1], tasks }
+        Self { sweeper, cloud, store, _server: server, programs, reports, sender: ports[0], trickle: ports[1], tasks }
     }
 
     /// The sweeper, once no machine reports to it any more.

@@ -150,6 +150,21 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
     }
     let table = String::from_utf8(sweeper.run(&["findings"]).await.stdout).unwrap();
     assert!(table.contains("Relaunching groups: what they started within a week was idle until it ended"), "{table}");
+
+    // It may start none any more.
+    let call = [
+        ("Action", "UpdateAutoScalingGroup"),
+        ("AutoScalingGroupName", "nightly"),
+        ("MinSize", "0"),
+        ("MaxSize", "0"),
+        ("DesiredCapacity", "0"),
+    ];
+    moto.query("autoscaling", REGION, &call).await;
+    let (_, over) = sweeper.sweep().await;
+    assert_eq!(relaunching(&over), Vec::<Value>::new(), "{over:#}");
+    let closed = sweeper.json(&["findings", "--closed"]).await;
+    let closed = closed.as_array().unwrap().iter().find(|one| one["class"] == "relaunching_group").unwrap();
+    assert_eq!(closed["status"]["because"], "it may start no machine any more");
     let (decisions, plans) = sweeper.replays().await;
     assert!(decisions >= 5 && plans == 0, "{decisions} {plans}");
 }

@@ -7,7 +7,7 @@ use crate::{
     identity::{Attestation, Node},
     inventory::{Instance, InstanceState, Schedulers, Usage, UsageSource, sample},
     pricing::{Cost, UnitPrices},
-    snapshot::{Known, MachineInputs, PlacedJobs, ProviderFacts, WorkerPolicy, Workers},
+    snapshot::{Known, MachineInputs, ProviderFacts, WorkerPolicy, Workers},
     store::Store,
     sweep::{complete, presence},
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
@@ -85,16 +85,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
         schedulers: Arc::new(Schedulers::of_no_machine()),
     };
     Machine {
-        inputs: MachineInputs {
-            presence: presence(&Config::default(), &subject),
-            case: Case::new(0, Policy::default(), Vec::new()),
-            metrics: None,
-            hours: None,
-            week: None,
-            worker: None,
-            jobs: PlacedJobs::None,
-            failed: Vec::new(),
-        },
+        inputs: MachineInputs::new(presence(&Config::default(), &subject), Case::new(0, Policy::default(), Vec::new())),
         subject,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },

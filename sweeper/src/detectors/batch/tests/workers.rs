@@ -32,16 +32,7 @@ pub(super) fn machine(worker: Option<Worker>) -> MachineInputs {
         silent_after_s: 3_600,
     };
     let case = Case::new(NOW.as_millisecond(), Policy::default(), Vec::new());
-    MachineInputs {
-        presence,
-        case,
-        metrics: None,
-        hours: None,
-        week: None,
-        worker,
-        jobs: PlacedJobs::None,
-        failed: Vec::new(),
-    }
+    MachineInputs { worker, ..MachineInputs::new(presence, case) }
 }
 
 #[test]
