@@ -44,12 +44,13 @@ pub(super) const SCENARIOS: [Scenario; 28] = [
     },
     Scenario {
         partner: Partner::Stranger,
-        // As on an Ubuntu: systemd listens for ssh's server, and shows nobody what it has open.
+        // As on an Ubuntu: systemd listens for ssh's server when the agent starts.
+        extra: Duration::from_secs(30),
         ..debian(
             "strangers at a port that systemd holds",
             Truth::Idle,
             COMPUTES,
-            "systemctl stop adhoc; systemctl disable --now ssh; systemctl enable --now ssh.socket",
+            "systemctl stop adhoc; systemctl disable --now ssh; systemctl enable --now ssh.socket; systemctl restart node-agent",
         )
         .holding("systemctl is-active ssh.socket; ! systemctl is-active ssh")
     },

@@ -169,9 +169,12 @@ impl Owners {
 
     /// Who holds this socket, as far as known.
     pub(super) fn of(&self, inode: u64) -> &Holder {
+        let inferred = self.by_cgroup.get(&inode);
         match self.known.get(&inode) {
+            // Process 1 keeps it for somebody, who may be known.
+            Some((holder, _)) if holder.is_init() => inferred.unwrap_or(holder),
             Some((holder, _)) if *holder != Holder::Unknown => holder,
-            _ => self.by_cgroup.get(&inode).unwrap_or(&Holder::Unknown),
+            _ => inferred.unwrap_or(&Holder::Unknown),
         }
     }
 
@@ -180,18 +183,19 @@ impl Owners {
         self.opened_in.get(&inode).map(|(path, outbound)| (path.as_str(), *outbound))
     }
 
-    /// Takes whoever runs in the cgroup that opened a socket for its holder, where no process has shown it. `opened` names the sockets
+    /// Takes whoever runs in the cgroup that opened a socket for its holder, where no process has shown it, or process 1 alone. `opened` names the sockets
     /// with their cgroups, and what they are to those.
     pub(super) fn infer(&mut self, opened: impl Iterator<Item = (u64, Opened)>, whose: &mut Whose<'_>) {
         self.by_cgroup.clear();
         self.opened_in.clear();
         for (inode, Opened { cgroup, role }) in opened {
-            if *self.of(inode) != Holder::Unknown {
+            let is_inits = self.of(inode).is_init();
+            if *self.of(inode) != Holder::Unknown && !is_inits {
                 continue;
             }
             if let Some(InCgroup { command, class, path }) = whose.of_cgroup(cgroup, role) {
                 self.by_cgroup.insert(inode, Holder::Process(Owner { command, class, pid: 0, cgroup: Some(path) }));
-            } else if let Some(path) = whose.path_of_cgroup(cgroup) {
+            } else if let Some(path) = whose.path_of_cgroup(cgroup).filter(|_| !is_inits) {
                 self.opened_in.insert(inode, (path, role == Role::Connects));
             }
         }
@@ -199,6 +203,11 @@ impl Owners {
 }
 
 impl Holder {
+    /// Whether it is process 1.
+    fn is_init(&self) -> bool {
+        self.owner().is_some_and(|owner| owner.pid == 1)
+    }
+
     /// The process, if it is one.
     pub(super) fn owner(&self) -> Option<&Owner> {
         if let Self::Process(owner) = self { Some(owner) } else { None }
@@ -283,6 +292,41 @@ mod tests {
         owners.refresh(proc.path(), &HashSet::from([7]), &mut classify);
         assert_eq!(name(&owners, 7), Some(("python3".into(), Class::Workload)));
         assert_eq!(owners.known.len(), 1);
+    }
+
+    /// Process 1 listens at one port for somebody whom its units name, and at another one for nobody knows whom.
+    struct Units;
+
+    impl crate::host::whose::Attribute for Units {
+        fn of_process(&mut self, _: u32, _: &Identity) -> Class {
+            Class::Housekeeping
+        }
+
+        fn of_cgroup(&mut self, _: u64, role: Role) -> Option<InCgroup> {
+            let is_sshs = role == Role::Listens { port: 22 };
+            let (command, path) = ("sshd".to_owned(), "/init.scope".to_owned());
+            is_sshs.then_some(InCgroup { command, class: Class::Housekeeping, path })
+        }
+
+        fn path_of_cgroup(&mut self, _: u64) -> Option<String> {
+            Some("/init.scope".to_owned())
+        }
+    }
+
+    #[test]
+    fn a_port_that_process_1_keeps_is_that_of_whom_the_units_name() {
+        let proc = tempfile::tempdir().unwrap();
+        process(proc.path(), 1, "systemd", &[5, 6]);
+        process(proc.path(), 30, "python3", &[7]);
+        let mut owners = Owners::default();
+        owners.refresh(proc.path(), &HashSet::from([5, 6, 7]), &mut Units);
+        let listens = |inode, port| (inode, Opened { cgroup: 4, role: Role::Listens { port } });
+        owners.infer([listens(5, 22), listens(6, 80), listens(7, 22)].into_iter(), &mut Units);
+        let held = |inode| owners.of(inode).owner().map(|owner| (owner.command.as_str(), owner.pid));
+        assert_eq!(held(5), Some(("sshd", 0)), "it serves itself what it accepts");
+        assert_eq!(held(6), Some(("systemd", 1)));
+        assert_eq!(held(7), Some(("python3", 30)), "who shows that he holds it holds it");
+        assert_eq!(owners.opened_in(6), None);
     }
 
     #[test]
