@@ -24,6 +24,7 @@ mod error;
 #[cfg(test)]
 mod samples;
 mod secret;
+mod states;
 mod text;
 
 pub use error::{Receipt, SendError};

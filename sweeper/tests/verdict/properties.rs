@@ -2,15 +2,9 @@
 
 use crate::node::{Node, bump, capability, wall};
 use heartbeat::wire;
-use jiff::Timestamp;
 use model::Verdict;
 use proptest::{prelude::*, sample::select, strategy::ValueTree as _, test_runner::TestRunner};
-use sweeper::{
-    config::Config,
-    store::StoredHeartbeat,
-    sweep::judge_at,
-    verdict::{Case, Policy, judge},
-};
+use sweeper::verdict::{Case, Policy, judge};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -389,19 +383,6 @@ proptest! {
             calm.steps[at].event = None;
             prop_assert_eq!(judge(&calm.play()).verdict, Verdict::Idle);
         }
-    }
-
-    /// What a node did at a moment is told by what it had sent by then.
-    #[test]
-    fn a_verdict_on_a_moment_depends_on_nothing_that_was_sent_after_it(history in history(), at in 0_usize..60) {
-        let sent = history.node().sent.into_iter();
-        let sent: Vec<_> = sent.map(|(boot_id, heartbeat)| StoredHeartbeat { boot_id, heartbeat }).collect();
-        prop_assume!(!sent.is_empty());
-        let at = at % sent.len();
-        let end = sent[at].heartbeat.interval.as_ref().map(|interval| interval.end_unix_ms).unwrap();
-        let moment = Timestamp::from_millisecond(end + 1_000).unwrap();
-        let config = Config::default();
-        prop_assert_eq!(judge_at(&config, moment, &sent), judge_at(&config, moment, &sent[..=at]));
     }
 }
 
