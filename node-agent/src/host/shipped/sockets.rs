@@ -102,8 +102,14 @@ fn is_anybody_elses(packages: &Packages, port: u16) -> bool {
             let Ok(entry) = entry else { return true };
             let name = entry.file_name();
             let Some(name) = name.to_str() else { return name.as_encoded_bytes().ends_with(b".socket") };
+            let path = format!("{folder}{name}");
+            if let Some(unit) = name.strip_suffix(".socket.d") {
+                // What is dropped in for ssh's own was counted.
+                let files = if NAMES.contains(&unit) { Some(Vec::new()) } else { drop_ins(&packages.on_disk(&path)) };
+                return files.is_none_or(|files| files.iter().any(|file| mentions(&format!("{path}/{file}"))));
+            }
             // A link is an alias, or masks a unit.
-            name.ends_with(".socket") && mentions(&format!("{folder}{name}"))
+            name.ends_with(".socket") && mentions(&path)
         })
     })
 }

@@ -87,6 +87,7 @@ fn what_somebody_has_changed_or_added_may_be_anybodys() {
         // Another unit that may hold it, whether or not the distribution's is up.
         ("/etc/systemd/system/mine.socket", "[Socket]\nListenStream=0.0.0.0:22\n"),
         ("/run/systemd/transient/mine.socket", "[Socket]\nListenStream=22\n"),
+        ("/etc/systemd/system/cockpit.socket.d/listen.conf", "[Socket]\nListenStream=\nListenStream=22\n"),
     ] {
         let system = System::with(UBUNTUS);
         system.file(path, content);
