@@ -254,8 +254,8 @@ fn may_be_of(unit: &WorkUnit) -> Option<Condition> {
     Some(Condition::any().add(here).add(row::Column::Provider.is_null()))
 }
 
-/// So many closed findings are read at once.
-const CLOSED: u64 = 10_000;
+/// So many closed findings are read at once, with all their evidence, by each sweep that asks.
+const CLOSED: u64 = 2_000;
 
 /// The findings of one class on resources that may be of this work unit that were closed since then, the latest first.
 pub(crate) async fn closed_of(
