@@ -286,7 +286,8 @@ fn complete(
     machine.inputs.metrics = machine.provider.usage.as_ref().map(|usage| QuietCase { seen: usage.into(), policy });
     if let Some(instance) = &machine.subject.instance {
         machine.inputs.worker = workers.find(instance);
-        machine.inputs.jobs = known.placed_on(instance, instance.is_batchs() && lists_jobs(inventory, &instance.id));
+        machine.inputs.jobs =
+            known.placed_on(instance, known.may_have_jobs(instance) && lists_jobs(inventory, &instance.id));
     }
     if machine.inputs.presence.is_unread() {
         machine.inputs.failed.push(SnapshotPart::Inventory);

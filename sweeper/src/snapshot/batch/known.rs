@@ -37,7 +37,7 @@ pub enum PlacedJobs {
         /// How many.
         count: u32,
     },
-    /// Batch started it, and where each job runs is not known.
+    /// Batch may place jobs on it, and where each job runs is not known.
     NotTold,
 }
 
@@ -67,6 +67,8 @@ pub struct Known<'a> {
     jobs_on: HashMap<ResourceKey, usize>,
     /// Accounts and regions with a job that runs on nobody knows which machine.
     unplaced: HashSet<(String, String)>,
+    /// EC2's ids of the machines that clusters list.
+    registered: HashSet<&'a str>,
 }
 
 impl<'a> Known<'a> {
@@ -110,6 +112,7 @@ impl<'a> Known<'a> {
             machines,
             jobs_on,
             unplaced,
+            registered: inventory.ecs_container_instances.iter().filter_map(|one| one.instance_id.as_deref()).collect(),
         };
         for job in &inventory.batch_jobs {
             if let Some(queue) = &job.queue {
@@ -215,13 +218,21 @@ impl<'a> Known<'a> {
         Some(runtime_ids.chain([last_part(&key.id).to_owned()]).filter(|id| !id.is_empty()).collect())
     }
 
+    /// Whether Batch may place jobs on a machine: it started it, or a cluster lists it, which may be an unmanaged environment's.
+    #[must_use]
+    pub fn may_have_jobs(&self, instance: &Instance) -> bool {
+        instance.is_batchs() || self.registered.contains(instance.id.id.as_str())
+    }
+
     /// What Batch runs on a machine. `are_listed`: jobs, their tasks and the machines of clusters could be listed.
     #[must_use]
     pub fn placed_on(&self, instance: &Instance, are_listed: bool) -> PlacedJobs {
         let place = || (instance.id.account.clone(), instance.id.location.clone());
         match self.jobs_on.get(&instance.id) {
             Some(count) => PlacedJobs::Some { count: u32::try_from(*count).unwrap_or(u32::MAX) },
-            None if instance.is_batchs() && (!are_listed || self.unplaced.contains(&place())) => PlacedJobs::NotTold,
+            None if self.may_have_jobs(instance) && (!are_listed || self.unplaced.contains(&place())) => {
+                PlacedJobs::NotTold
+            }
             None => PlacedJobs::None,
         }
     }
