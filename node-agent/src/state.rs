@@ -6,8 +6,9 @@
 //! A disk that is mounted read-only does not keep the agent from measuring: the lock is taken on what is there, and where nothing is, the agent goes
 //! on without one and says so.
 
-use crate::{config::Secret, identity::key::NodeKey};
+use crate::identity::key::NodeKey;
 use heartbeat::NodeId;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
@@ -48,10 +49,10 @@ pub struct StateDir {
 }
 
 /// The token that the sweeper gave to this node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct NodeToken {
     /// The token.
-    pub secret: Secret,
+    pub secret: SecretString,
     /// When it expires, in milliseconds since 1970-01-01 UTC by this host's clock; `None` if it does not.
     pub expires_unix_ms: Option<i64>,
 }
@@ -115,9 +116,10 @@ impl StateDir {
     pub fn token(&self, node: &NodeId) -> Option<NodeToken> {
         let text = fs::read_to_string(self.path.join(TOKEN)).ok()?;
         match serde_json::from_str::<StoredToken>(&text) {
-            Ok(stored) if stored.node_id == *node => {
-                Some(NodeToken { secret: Secret::new(stored.node_token), expires_unix_ms: stored.expires_unix_ms })
-            }
+            Ok(stored) if stored.node_id == *node => Some(NodeToken {
+                secret: SecretString::from(stored.node_token),
+                expires_unix_ms: stored.expires_unix_ms,
+            }),
             Ok(stored) => {
                 tracing::warn!(of = %stored.node_id, "the kept node token is another node's; this one joins anew");
                 None
@@ -134,7 +136,7 @@ impl StateDir {
     /// # Errors
     /// If the disk does not take it; then the node joins anew after a restart.
     pub fn keep_token(&self, node: &NodeId, token: &NodeToken) -> io::Result<()> {
-        let node_token = token.secret.reveal().to_owned();
+        let node_token = token.secret.expose_secret().to_owned();
         let stored = StoredToken { node_id: node.clone(), node_token, expires_unix_ms: token.expires_unix_ms };
         self.keep(TOKEN, &serde_json::to_string(&stored)?)
     }
@@ -163,7 +165,7 @@ impl StateDir {
     /// # Errors
     /// If the disk does not take it: then it must not be bound, or the node could never join again.
     pub fn keep_key(&self, node: &NodeId, key: &NodeKey) -> io::Result<()> {
-        let private_key_pkcs8 = key.to_text().map_err(io::Error::other)?.reveal().to_owned();
+        let private_key_pkcs8 = key.to_text().map_err(io::Error::other)?.expose_secret().to_owned();
         self.keep(KEY, &serde_json::to_string(&StoredKey { node_id: node.clone(), private_key_pkcs8 })?)
     }
 
@@ -218,12 +220,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::open(&directory.path().join("agent")).unwrap();
         let [node, other] = nodes();
-        let token = |text: &str, expires_unix_ms| NodeToken { secret: Secret::new(text), expires_unix_ms };
-        assert_eq!(state.token(&node), None);
+        let token = |text: &str, expires_unix_ms| NodeToken { secret: SecretString::from(text), expires_unix_ms };
+        let kept = |node: &NodeId| {
+            state.token(node).map(|kept| (kept.secret.expose_secret().to_owned(), kept.expires_unix_ms))
+        };
+        assert_eq!(kept(&node), None);
         state.keep_token(&node, &token("first", None)).unwrap();
         state.keep_token(&node, &token("second", Some(7))).unwrap();
-        assert_eq!(state.token(&node), Some(token("second", Some(7))));
-        assert_eq!(state.token(&other), None);
+        assert_eq!(kept(&node), Some(("second".to_owned(), Some(7))));
+        assert_eq!(kept(&other), None);
         let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("agent"), mode("agent/node-token")), (0o700, 0o600));
     }

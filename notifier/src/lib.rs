@@ -23,9 +23,7 @@ mod bundle_tests;
 mod error;
 #[cfg(test)]
 mod samples;
-mod secret;
 mod states;
 mod text;
 
 pub use error::{Receipt, SendError};
-pub use secret::Secret;

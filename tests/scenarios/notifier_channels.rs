@@ -8,12 +8,13 @@ use lab::{
 };
 use mail_parser::{MessageParser, MimeHeaders};
 use notifier::{
-    Secret, SendError,
+    SendError,
     bundle::Notice,
     email::{EmailConfig, Login, Mailer, Tls},
     message::{Ended, Ending, FindingNotice},
     slack::{Slack as Channel, SlackConfig, Updated},
 };
+use secrecy::SecretString;
 use std::time::{Duration, Instant};
 
 fn notice() -> FindingNotice {
@@ -40,14 +41,14 @@ fn email_config(server: &Smtp, tls: Tls) -> EmailConfig {
     );
     config.port = server.port();
     config.tls = tls;
-    config.login =
-        (tls != Tls::None).then(|| Login { username: Smtp::USERNAME.into(), password: Secret::new(Smtp::PASSWORD) });
+    config.login = (tls != Tls::None)
+        .then(|| Login { username: Smtp::USERNAME.into(), password: SecretString::from(Smtp::PASSWORD) });
     config.ca_file = (tls != Tls::None).then(|| server.ca_file());
     config
 }
 
 fn slack_config(server: &Slack) -> SlackConfig {
-    let mut config = SlackConfig::new(Secret::new(Slack::TOKEN), Slack::CHANNEL);
+    let mut config = SlackConfig::new(SecretString::from(Slack::TOKEN), Slack::CHANNEL);
     config.api_url = server.api_url();
     config
 }
@@ -160,7 +161,7 @@ async fn a_final_refusal_and_a_wrong_password_are_permanent() {
     let why = permanent(Mailer::new(config.clone()).unwrap().send(&notice(), "k").await);
     assert!(why.contains("554") && why.contains("rejected by policy"), "{why}");
     let mut wrong = config;
-    wrong.login = Some(Login { username: Smtp::USERNAME.into(), password: Secret::new("hunter2") });
+    wrong.login = Some(Login { username: Smtp::USERNAME.into(), password: SecretString::from("hunter2") });
     let why = permanent(Mailer::new(wrong).unwrap().send(&notice(), "k").await);
     assert!(why.contains("535") && why.contains("password") && !why.contains("hunter2"), "{why}");
     assert!(server.delivered().is_empty());
@@ -215,7 +216,7 @@ async fn slack_is_waited_for_as_long_as_it_asks() {
 async fn slack_refusals_say_what_to_change() {
     let server = Slack::start().await;
     let mut config = slack_config(&server);
-    config.token = Secret::new("xoxb-revoked-hunter2");
+    config.token = SecretString::from("xoxb-revoked-hunter2");
     let why = permanent(Channel::new(config).unwrap().send(&notice(), "k").await);
     assert!(why.contains("invalid_auth") && why.contains("token") && !why.contains("hunter2"), "{why}");
     let mut config = slack_config(&server);

@@ -1,6 +1,7 @@
 //! Reads the sources of a configuration and lays one over the other.
 
-use super::{Config, ConfigError, JoinToken, KEYS, Secret, value};
+use super::{Config, ConfigError, JoinToken, KEYS, value};
+use secrecy::SecretString;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -128,7 +129,7 @@ fn set(config: &mut Config, key: &str, found: &toml::Value) -> Result<(), String
         "join_token" => {
             // The reason must not repeat a secret.
             let text = value::text(found).map_err(|_| "expected a text in quotes, not empty".to_owned())?;
-            config.join_token = Some(JoinToken::Text(Secret::new(text)));
+            config.join_token = Some(JoinToken::Text(SecretString::from(text)));
         }
         "join_token_file" => config.join_token = Some(JoinToken::File(value::path(found)?)),
         "state_dir" => config.state_dir = value::path(found)?,

@@ -14,7 +14,8 @@ use crate::{
     rules::RulesStore,
 };
 pub use load::{DEFAULT_FILE, Surroundings, load};
-use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use secrecy::SecretString;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Every key, in the order of the example file.
 pub const KEYS: [&str; 27] = [
@@ -48,7 +49,7 @@ pub const KEYS: [&str; 27] = [
 ];
 
 /// The settings of one agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Where the sweeper is, without a trailing slash. Needed to `run`.
     pub sweeper_url: Option<String>,
@@ -89,36 +90,12 @@ pub struct Config {
 }
 
 /// Where the join token is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum JoinToken {
     /// Given in the configuration itself.
-    Text(Secret),
+    Text(SecretString),
     /// In a file, read again before each attempt to join, so that it may be replaced while the agent runs.
     File(PathBuf),
-}
-
-/// A text that must not reach a log line.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Takes a text out of sight.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one request that needs it.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 /// Which source of workload counters to use.

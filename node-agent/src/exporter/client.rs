@@ -1,12 +1,12 @@
 //! The four requests of the agent.
 
 use super::answer::Received;
-use crate::config::Secret;
 use heartbeat::api::{
     CHALLENGE_PATH, CONTENT_ENCODING, CONTENT_TYPE, ChallengeRequest, HEARTBEATS_PATH, JOIN_PATH, RULES_PATH,
     SIGNATURE_HEADER,
 };
 use reqwest::header;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::time::Duration;
 
 /// Time for one request, from the first packet to the last. A sweeper that is alive answers within a fraction of it.
@@ -52,12 +52,13 @@ impl Client {
         &self,
         body: Vec<u8>,
         signature: Option<&str>,
-        join_secret: Option<&Secret>,
+        join_secret: Option<&SecretString>,
     ) -> Result<Received, String> {
         let request = self.http.post(format!("{}{JOIN_PATH}", self.base));
         let request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         let request = signature.into_iter().fold(request, |request, text| request.header(SIGNATURE_HEADER, text));
-        let request = join_secret.into_iter().fold(request, |request, secret| request.bearer_auth(secret.reveal()));
+        let request =
+            join_secret.into_iter().fold(request, |request, secret| request.bearer_auth(secret.expose_secret()));
         Self::exchange(request, MOST_ANSWER_BYTES).await
     }
 
@@ -65,25 +66,25 @@ impl Client {
     ///
     /// # Errors
     /// If no whole answer came; whether the heartbeats were stored is then unknown.
-    pub async fn send(&self, envelope: Vec<u8>, node_token: &Secret) -> Result<Received, String> {
+    pub async fn send(&self, envelope: Vec<u8>, node_token: &SecretString) -> Result<Received, String> {
         let request = self
             .http
             .post(format!("{}{HEARTBEATS_PATH}", self.base))
             .header(header::CONTENT_TYPE, CONTENT_TYPE)
             .header(header::CONTENT_ENCODING, CONTENT_ENCODING)
             .body(envelope);
-        Self::exchange(request.bearer_auth(node_token.reveal()), MOST_ANSWER_BYTES).await
+        Self::exchange(request.bearer_auth(node_token.expose_secret()), MOST_ANSWER_BYTES).await
     }
 
     /// Asks for the rules file, unless it is the one with this SHA-256.
     ///
     /// # Errors
     /// If no whole answer came.
-    pub async fn rules(&self, node_token: &Secret, known_sha256: &str) -> Result<Received, String> {
+    pub async fn rules(&self, node_token: &SecretString, known_sha256: &str) -> Result<Received, String> {
         let request = self.http.get(format!("{}{RULES_PATH}", self.base));
         let request = request.header(header::IF_NONE_MATCH, format!("\"{known_sha256}\""));
         // One byte more than is allowed shows that the file is too long.
-        Self::exchange(request.bearer_auth(node_token.reveal()), workload_rules::MAX_FILE_BYTES + 1).await
+        Self::exchange(request.bearer_auth(node_token.expose_secret()), workload_rules::MAX_FILE_BYTES + 1).await
     }
 
     async fn exchange(request: reqwest::RequestBuilder, most_bytes: usize) -> Result<Received, String> {

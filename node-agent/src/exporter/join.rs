@@ -6,7 +6,7 @@
 
 use super::{Node, answer, client::Client};
 use crate::{
-    config::{JoinToken, Secret},
+    config::JoinToken,
     identity::{
         evidence::{self, Purpose},
         key::NodeKey,
@@ -19,6 +19,7 @@ use heartbeat::{
     attestation::{Evidence, Proof},
 };
 use rand::Rng as _;
+use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ const SECRET_REQUIRED: &str = "join_secret_required";
 /// What a join came to.
 #[derive(Debug)]
 pub(super) struct Joined {
-    pub(super) token: Secret,
+    pub(super) token: SecretString,
     /// Highest sequence of this boot that the sweeper has.
     pub(super) last_sequence: u64,
 }
@@ -192,7 +193,7 @@ impl Joiner {
             .expires_in_s
             .and_then(|seconds| i64::try_from(seconds).ok())
             .map(|seconds| jiff::Timestamp::now().as_millisecond().saturating_add(seconds.saturating_mul(1_000)));
-        let token = NodeToken { secret: Secret::new(response.node_token), expires_unix_ms };
+        let token = NodeToken { secret: SecretString::from(response.node_token), expires_unix_ms };
         if let Err(error) = state.keep_token(&node.node_id, &token) {
             tracing::warn!(%error, "the node token is not kept; this node will join anew after a restart");
         }
@@ -234,11 +235,11 @@ fn request(
     Ok(Shown { body, signature })
 }
 
-async fn join_secret(node: &Node) -> Result<Secret, NotJoined> {
+async fn join_secret(node: &Node) -> Result<SecretString, NotJoined> {
     match &node.join_token {
         Some(JoinToken::Text(token)) => Ok(token.clone()),
         Some(JoinToken::File(path)) => match tokio::fs::read_to_string(path).await {
-            Ok(text) => Ok(Secret::new(text.trim())),
+            Ok(text) => Ok(SecretString::from(text.trim())),
             Err(error) => Err(format!("join_token_file {}: {error}", path.display()).into()),
         },
         None => Err("it must join, and no join token is configured".to_owned().into()),

@@ -15,13 +15,7 @@ pub mod meter;
 pub mod queue;
 mod rules;
 
-use crate::{
-    config::{JoinToken, Secret},
-    identity,
-    rules::RulesStore,
-    spool::Batch,
-    state::StateDir,
-};
+use crate::{config::JoinToken, identity, rules::RulesStore, spool::Batch, state::StateDir};
 use answer::Answer;
 use backoff::Backoff;
 use client::Client;
@@ -32,6 +26,7 @@ use heartbeat::{
 };
 use join::{Joiner, NotJoined};
 use queue::Queue;
+use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 
 /// Heartbeats pack at 4:1 and better, so this stays under the limit of the body; if not, the batch is halved.
@@ -77,7 +72,7 @@ pub struct Exporter {
     meter: Arc<meter::Meter>,
     rules: rules::Follower,
     joiner: Joiner,
-    token: Option<Secret>,
+    token: Option<SecretString>,
     /// The token was refused, has expired, or is not bound to a key yet: join before it is tried again.
     must_join: bool,
     backoff: Backoff,
@@ -167,7 +162,7 @@ impl Exporter {
 
     /// The token to send with: a new one where the present one is about to expire. If none is to be had, the present one is good for a
     /// while, and nothing waits.
-    async fn renewed(&mut self, token: Secret) -> Secret {
+    async fn renewed(&mut self, token: SecretString) -> SecretString {
         if !self.joiner.is_renewal_due() {
             return token;
         }
@@ -185,7 +180,7 @@ impl Exporter {
         }
     }
 
-    async fn send(&mut self, token: &Secret) -> Step {
+    async fn send(&mut self, token: &SecretString) -> Step {
         let Some(batch) = self.queue.spool().batch(self.batch_limit, MAX_BATCH_BYTES) else { return Step::Idle };
         let body = match heartbeat::encode(&envelope(&self.node.node_id, &batch)) {
             Ok(body) => body,

@@ -1,6 +1,7 @@
 //! Answers that refuse: whose word they are, and what they cost.
 
 use super::*;
+use secrecy::ExposeSecret as _;
 
 #[tokio::test]
 async fn a_token_that_is_void_is_exchanged_anew() {
@@ -24,7 +25,8 @@ async fn a_refused_token_is_kept_until_another_join_has_succeeded() {
         assert!(matches!(lab.exporter.step().await, Step::Wait(_)));
     }
     assert_eq!(lab.exporter.troubles.len(), 2, "each is said once: {:?}", lab.exporter.troubles);
-    assert_eq!(lab.exporter.state.token(&node_id()).map(|kept| kept.secret), Some(Secret::new(token.clone())));
+    let kept = lab.exporter.state.token(&node_id()).map(|kept| kept.secret.expose_secret().to_owned());
+    assert_eq!(kept, Some(token.clone()));
     lab.sweeper.lock().unwrap().token = token;
     lab.drain().await;
     assert_eq!(lab.arrived(), once_each(1..=2));

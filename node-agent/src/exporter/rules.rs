@@ -4,8 +4,9 @@
 //! nothing about sending.
 
 use super::client::Client;
-use crate::{config::Secret, rules::RulesStore};
+use crate::rules::RulesStore;
 use heartbeat::api::{Ack, RulesOffer};
+use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -32,7 +33,7 @@ impl Follower {
     }
 
     /// Fetches the offered file, if there is one that is news.
-    pub(super) async fn follow(&mut self, client: &Client, token: &Secret) {
+    pub(super) async fn follow(&mut self, client: &Client, token: &SecretString) {
         let Some(RulesOffer::File { sha256: offered, .. }) = &self.offer else { return };
         if self.not_before.is_some_and(|moment| Instant::now() < moment) {
             return;

@@ -11,6 +11,7 @@ use axum::{
     routing::get,
 };
 use heartbeat::{BootId, api::RULES_PATH};
+use secrecy::SecretString;
 use std::sync::Mutex;
 
 const FILE: &str = "version = \"served\"\nbase = \"built-in\"\n";
@@ -66,7 +67,7 @@ impl Lab {
     /// Hears an acknowledgement and follows it; the number of requests so far.
     async fn hear(&mut self, ack: &Ack) -> u32 {
         self.follower.hear(ack);
-        self.follower.follow(&self.client, &Secret::new("token")).await;
+        self.follower.follow(&self.client, &SecretString::from("token")).await;
         self.sweeper.lock().unwrap().requests
     }
 }

@@ -18,6 +18,7 @@ use heartbeat::api::{
     Ack, CHALLENGE_PATH, Challenge, HEARTBEATS_PATH, JOIN_PATH, JoinRequest, JoinResponse, PROBLEM_TYPE, Problem,
     SIGNATURE_HEADER,
 };
+use secrecy::SecretString;
 use std::{
     collections::{BTreeMap, VecDeque},
     path::Path,
@@ -172,7 +173,7 @@ fn exporter(directory: &Path, url: &str, join_token: &str) -> (Arc<Queue>, Expor
         node_id: node_id(),
         boot_id: boot(),
         hostname: "test".to_owned(),
-        join_token: Some(JoinToken::Text(Secret::new(join_token))),
+        join_token: Some(JoinToken::Text(SecretString::from(join_token))),
         metadata: identity::Settings::new(
             IdentityChoice::Host,
             &Surroundings::default(),

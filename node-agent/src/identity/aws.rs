@@ -3,7 +3,8 @@
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>
 
 use super::{Identity, MetadataError, ask, sigv4::Credentials};
-use crate::config::{Secret, Surroundings};
+use crate::config::Surroundings;
+use secrecy::SecretString;
 use std::time::Duration;
 
 const IPV4: &str = "http://169.254.169.254";
@@ -85,7 +86,7 @@ pub(super) async fn credentials(settings: &Settings, timeout: Duration) -> Resul
         .map_err(|error| MetadataError::Unexpected { url, why: format!("no session: {error}") })?;
     Ok(Some(Credentials {
         access_key_id: session.access_key_id,
-        secret_access_key: Secret::new(session.secret_access_key),
+        secret_access_key: SecretString::from(session.secret_access_key),
         session_token: session.token,
     }))
 }

@@ -1,11 +1,11 @@
 //! The key by which the sweeper knows this node again: made once, kept in the state directory, never sent.
 
-use crate::config::Secret;
 use aws_lc_rs::{
     encoding::{AsDer as _, Pkcs8V1Der},
     signature::{Ed25519KeyPair, KeyPair as _},
 };
 use heartbeat::attestation::signed_text;
+use secrecy::SecretString;
 use std::fmt;
 
 /// An Ed25519 key pair.
@@ -38,9 +38,9 @@ impl NodeKey {
     ///
     /// # Errors
     /// If the cryptography library fails.
-    pub fn to_text(&self) -> Result<Secret, NoKey> {
+    pub fn to_text(&self) -> Result<SecretString, NoKey> {
         let der: Pkcs8V1Der<'_> = self.0.as_der().map_err(|_| NoKey)?;
-        Ok(Secret::new(hex::encode(der.as_ref())))
+        Ok(SecretString::from(hex::encode(der.as_ref())))
     }
 
     /// The public key in hexadecimal digits.

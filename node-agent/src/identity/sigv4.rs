@@ -3,8 +3,8 @@
 //!
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
-use crate::config::Secret;
 use hmac::{Hmac, Mac as _};
+use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -13,7 +13,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     pub(super) access_key_id: String,
-    pub(super) secret_access_key: Secret,
+    pub(super) secret_access_key: SecretString,
     pub(super) session_token: String,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn authorization(of: &Credentials, scope: Scope<'_>, headers: &[(&str
     let request = format!("POST\n/\n\n{canonical_headers}\n{signed}\n{}", hex::encode(Sha256::digest(body)));
     let scope = format!("{day}/{region}/{service}/aws4_request");
     let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(request)));
-    let secret = format!("AWS4{}", of.secret_access_key.reveal());
+    let secret = format!("AWS4{}", of.secret_access_key.expose_secret());
     let key = [day, region, service, "aws4_request"].iter().fold(secret.into_bytes(), |key, part| mac(&key, part));
     let signature = hex::encode(mac(&key, &text));
     format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={signed}, Signature={signature}", of.access_key_id)
@@ -58,7 +58,7 @@ mod tests {
         const TOKEN: &str = "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
         let credentials = Credentials {
             access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
+            secret_access_key: SecretString::from("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
             session_token: TOKEN.to_owned(),
         };
         let scope = Scope { time: "20150830T123600Z", region: "us-east-1", service: "service" };

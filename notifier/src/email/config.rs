@@ -4,7 +4,7 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use lettre::message::Mailbox;
 
-use crate::Secret;
+use secrecy::SecretString;
 
 /// How the connection is kept private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -25,7 +25,7 @@ pub struct Login {
     /// The user name.
     pub username: String,
     /// The password.
-    pub password: Secret,
+    pub password: SecretString,
 }
 
 /// What sending email needs.

@@ -1,5 +1,6 @@
 //! The edge: one SMTP conversation per call, and what its end means.
 
+use secrecy::ExposeSecret as _;
 use std::{
     fs,
     time::{Duration, SystemTime},
@@ -53,7 +54,7 @@ impl Mailer {
             .tls(tls(&config, host)?)
             .timeout(Some(config.timeout));
         if let Some(login) = &config.login {
-            let password = login.password.expose().to_owned();
+            let password = login.password.expose_secret().to_owned();
             builder = builder.credentials(Credentials::new(login.username.clone(), password));
         }
         Ok(Self {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use secrecy::SecretString;
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use super::{
     EmailConfig, Login, Mailer, Tls,
     message::{Addresses, Key, content, render},
 };
-use crate::{Secret, bundle::Notice, message::FindingNotice, samples};
+use crate::{bundle::Notice, message::FindingNotice, samples};
 
 fn wire(notice: &FindingNotice, key: &str) -> String {
     wire_of(&Notice::One(notice), key)
@@ -115,7 +116,7 @@ fn untrusted_text_is_only_ever_text() {
 fn a_mailer_refuses_what_cannot_work_and_shows_no_password() {
     let good = || {
         let mut config = EmailConfig::new("mail.example.org", "a@example.org", vec!["b@example.org".into()]);
-        config.login = Some(Login { username: "sweeper".into(), password: Secret::new("hunter2") });
+        config.login = Some(Login { username: "sweeper".into(), password: SecretString::from("hunter2") });
         config
     };
     let refusal = |change: &dyn Fn(&mut EmailConfig)| {

@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use url::{Host, Url};
 
-use crate::Secret;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// Slack's own Web API.
 pub const API_URL: &str = "https://slack.com/api";
@@ -13,7 +13,7 @@ pub const API_URL: &str = "https://slack.com/api";
 #[derive(Debug, Clone)]
 pub struct SlackConfig {
     /// A bot token (`xoxb-…`) with the scope `chat:write`.
-    pub token: Secret,
+    pub token: SecretString,
     /// A channel's id (`C…`) or name (`#waste`).
     pub channel: String,
     /// The Web API's base, `https://slack.com/api` but for a gateway or a test. Plain `http` is
@@ -26,7 +26,7 @@ pub struct SlackConfig {
 impl SlackConfig {
     /// A configuration for Slack's own Web API with a time-out of 30 s.
     #[must_use]
-    pub fn new(token: Secret, channel: impl Into<String>) -> Self {
+    pub fn new(token: SecretString, channel: impl Into<String>) -> Self {
         Self { token, channel: channel.into(), api_url: API_URL.to_owned(), timeout: Duration::from_secs(30) }
     }
 }
@@ -86,8 +86,8 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Finds the mistakes that Slack would only answer with `invalid_auth`.
-pub(super) fn token(token: &Secret) -> Result<(), ConfigError> {
-    let text = token.expose();
+pub(super) fn token(token: &SecretString) -> Result<(), ConfigError> {
+    let text = token.expose_secret();
     let kind = if text.is_empty() {
         "empty"
     } else if !text.chars().all(|c| c.is_ascii_graphic()) {
@@ -107,7 +107,7 @@ pub(super) fn token(token: &Secret) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::{api_url, token};
-    use crate::Secret;
+    use secrecy::SecretString;
 
     #[test]
     fn plain_http_is_for_loopback_alone() {
@@ -137,8 +137,8 @@ mod tests {
     fn errors_contain_no_secret() {
         let shown = api_url("https://bot:hunter2@slack.com/api").map_err(|e| e.to_string());
         assert!(shown.as_ref().is_err_and(|e| !e.contains("hunter2")), "{shown:?}");
-        let shown = token(&Secret::new("8f742231b10e8888")).map_err(|e| format!("{e} {e:?}"));
+        let shown = token(&SecretString::from("8f742231b10e8888")).map_err(|e| format!("{e} {e:?}"));
         assert!(shown.as_ref().is_err_and(|e| !e.contains("8f74")), "{shown:?}");
-        assert!(token(&Secret::new("xoxb-1-2-abc")).is_ok());
+        assert!(token(&SecretString::from("xoxb-1-2-abc")).is_ok());
     }
 }

@@ -1,5 +1,6 @@
 //! The edge: one HTTPS request to Slack per call, and what its answer means.
 
+use secrecy::ExposeSecret as _;
 use std::{sync::Arc, time::Duration};
 
 use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
@@ -52,7 +53,7 @@ impl Slack {
             SlackClientHyperConnector::with_connector(connector).with_slack_api_url(url.as_str().trim_end_matches('/'));
         Ok(Self {
             client: SlackClient::new(connector),
-            token: SlackApiToken::new(SlackApiTokenValue(config.token.expose().to_owned())),
+            token: SlackApiToken::new(SlackApiTokenValue(config.token.expose_secret().to_owned())),
             channel,
             timeout: config.timeout,
         })

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::message::render;
@@ -155,7 +156,7 @@ proptest! {
 
 #[test]
 fn slacks_own_address_is_reached_with_the_systems_roots() {
-    let config = crate::slack::SlackConfig::new(crate::Secret::new("xoxb-1-2-abc"), "C012345");
+    let config = crate::slack::SlackConfig::new(SecretString::from("xoxb-1-2-abc"), "C012345");
     let slack = crate::slack::Slack::new(config).unwrap();
     let shown = format!("{slack:?}");
     assert!(shown.contains("C012345") && !shown.contains("abc"), "{shown}");

@@ -24,6 +24,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use secrecy::ExposeSecret as _;
 use std::{
     io::IsTerminal as _,
     path::{Path, PathBuf},
@@ -266,7 +267,7 @@ fn start_logging(service: bool) {
 
 /// Opens the database that the configuration names.
 async fn open(config: &Config) -> anyhow::Result<Store> {
-    Ok(Store::connect(config.store_url().expose()).await?)
+    Ok(Store::connect(config.store_url().expose_secret()).await?)
 }
 
 /// Opens the database for commands that only read: one that does not exist yet is not made in passing, and one of an older version not brought up to

@@ -1,8 +1,9 @@
 //! Checks that span several keys, and secrets from the files that `…_file` keys name.
 
-use super::{AwsAccount, Config, ConfigError, PricingSource, Secret, load::Origins};
+use super::{AwsAccount, Config, ConfigError, PricingSource, load::Origins};
 use crate::work_unit::WorkUnit;
 use model::Provider;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// A renewal must fit into a third of it, on a busy database too.
@@ -23,10 +24,10 @@ pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), Conf
 
 fn secret(
     key: &str,
-    given: Option<Secret>,
+    given: Option<SecretString>,
     file: Option<&PathBuf>,
     origins: &Origins,
-) -> Result<Option<Secret>, ConfigError> {
+) -> Result<Option<SecretString>, ConfigError> {
     let Some(path) = file else { return Ok(given) };
     let file_key = format!("{key}_file");
     let origin = origins.of(&file_key);
@@ -37,7 +38,7 @@ fn secret(
         Ok(text) if text.trim().is_empty() => {
             Err(ConfigError::WrongValue { origin, key: file_key, reason: format!("{} is empty", path.display()) })
         }
-        Ok(text) => Ok(Some(Secret::new(text.trim()))),
+        Ok(text) => Ok(Some(SecretString::from(text.trim()))),
         Err(source) => Err(ConfigError::SecretFile { origin, key: file_key, path: path.clone(), source }),
     }
 }
@@ -53,7 +54,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     let Config { store, api, ingest, aws, pricing, verdict, sweep, onprem, slack, email, outbox, .. } = config;
 
     let url = config.store_url();
-    let scheme = url.expose().split(':').next().unwrap_or_default();
+    let scheme = url.expose_secret().split(':').next().unwrap_or_default();
     require(
         matches!(scheme, "sqlite" | "postgres" | "postgresql"),
         "store.url",

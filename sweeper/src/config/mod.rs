@@ -26,14 +26,14 @@ pub use judgement::{
     VerdictConfig,
 };
 pub use load::PREFIX;
-pub use secret::Secret;
 pub use service::{ApiConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig};
 
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// All settings of a sweeper.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where the sweeper keeps its own files.
@@ -104,8 +104,9 @@ impl Config {
 
     /// URL of the database: the one configured, else SQLite in the data directory.
     #[must_use]
-    pub fn store_url(&self) -> Secret {
-        let default = || Secret::new(format!("sqlite://{}?mode=rwc", self.data_dir.join("sweeper.db").display()));
+    pub fn store_url(&self) -> SecretString {
+        let default =
+            || SecretString::from(format!("sqlite://{}?mode=rwc", self.data_dir.join("sweeper.db").display()));
         self.store.url.clone().unwrap_or_else(default)
     }
 

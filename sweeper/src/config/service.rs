@@ -1,9 +1,7 @@
 //! Settings of what the sweeper talks to: its database, its agents, its people.
 
-use super::{
-    duration,
-    secret::{self, Secret},
-};
+use super::{duration, secret};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{
     net::SocketAddr,
@@ -12,12 +10,12 @@ use std::{
 };
 
 /// `[store]`: the database.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// `sqlite://…` or `postgres://…`; by default SQLite in the data directory. May hold a password, so it is never logged.
     #[serde(serialize_with = "secret::hidden")]
-    pub url: Option<Secret>,
+    pub url: Option<SecretString>,
     /// How long heartbeats are kept, and the reports of sweeps. On PostgreSQL whole days of heartbeats go.
     #[serde(with = "duration")]
     pub heartbeat_retention: Duration,
@@ -89,12 +87,12 @@ impl Default for IngestConfig {
 }
 
 /// `[slack]`: messages to a channel. Both a token and a channel switch it on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlackConfig {
     /// Bot token with `chat:write`. After loading it also holds what `token_file` held.
     #[serde(serialize_with = "secret::hidden")]
-    pub token: Option<Secret>,
+    pub token: Option<SecretString>,
     /// File that holds the token.
     pub token_file: Option<PathBuf>,
     /// Channel name or id.
@@ -120,7 +118,7 @@ pub enum EmailTls {
 }
 
 /// `[email]`: messages by mail. A host switches it on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmailConfig {
     /// Mail server.
@@ -131,7 +129,7 @@ pub struct EmailConfig {
     pub username: Option<String>,
     /// Password. After loading it also holds what `password_file` held.
     #[serde(serialize_with = "secret::hidden")]
-    pub password: Option<Secret>,
+    pub password: Option<SecretString>,
     /// File that holds the password.
     pub password_file: Option<PathBuf>,
     /// Sender, for example `Cloud Sweeper <sweeper@example.com>`.

@@ -3,8 +3,8 @@
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use lab::{sample, slack::Slack, smtp::Smtp};
-use notifier::Secret;
 use sea_orm::ConnectionTrait as _;
+use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
 use sweeper::{
@@ -37,13 +37,13 @@ impl Fleet {
         config.pricing.source = PricingSource::None;
         config.verdict.idle_after = Duration::from_secs(300);
         config.outbox.base_delay = Duration::ZERO;
-        config.slack.token = Some(Secret::new(Slack::TOKEN));
+        config.slack.token = Some(SecretString::from(Slack::TOKEN));
         config.slack.channel = Some(Slack::CHANNEL.to_owned());
         config.slack.api_url = slack.api_url();
         config.email.host = Some(smtp.host().to_owned());
         config.email.port = smtp.port();
         config.email.username = Some(Smtp::USERNAME.to_owned());
-        config.email.password = Some(Secret::new(Smtp::PASSWORD));
+        config.email.password = Some(SecretString::from(Smtp::PASSWORD));
         config.email.from = Some("sweeper@example.org".to_owned());
         config.email.to = vec!["ops@example.org".to_owned()];
         config.email.ca_file = Some(smtp.ca_file());
