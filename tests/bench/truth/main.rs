@@ -111,18 +111,18 @@ async fn measured_slowness() -> f64 {
     (times[1] - times[0]) / here.as_secs_f64()
 }
 
-/// Plays scenarios and tells of each that was played to its end. How many were not, and how many decisions replayed alike at each sweeper.
-async fn play(scenarios: Vec<Scenario>, at_once: usize, mut tell: impl FnMut(&Measured)) -> (usize, [usize; 2]) {
+/// Plays scenarios and tells of each that was played to its end. How many were not, and how many decisions replayed alike from both databases.
+async fn play(scenarios: Vec<Scenario>, at_once: usize, mut tell: impl FnMut(&Measured)) -> (usize, usize) {
     // Workers of AWS Batch have sweepers of their own, which ask a cloud each time: nobody else shall share a CPU with these.
     let (workers, others): (Vec<_>, Vec<_>) = scenarios.into_iter().partition(|scenario| scenario.batch.is_some());
-    let (mut failed, mut replayed) = (0, [0; 2]);
+    let (mut failed, mut replayed) = (0, 0);
     for (are_workers, scenarios) in [(false, others), (true, workers)] {
         if scenarios.is_empty() {
             continue;
         }
         let (some, alike) = play_at(scenarios, are_workers, at_once, &mut tell).await;
         failed += some;
-        replayed = [replayed[0] + alike[0], replayed[1] + alike[1]];
+        replayed += alike;
     }
     (failed, replayed)
 }
@@ -132,7 +132,7 @@ async fn play_at(
     are_workers: bool,
     at_once: usize,
     tell: &mut impl FnMut(&Measured),
-) -> (usize, [usize; 2]) {
+) -> (usize, usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let sites = [false, true].map(|is_debian| {
         let folder = folder.path().join(if is_debian { "debian" } else { "micro" });
@@ -165,9 +165,9 @@ async fn play_at(
         eprintln!("{:>5} s, {measured} of {count}: {}", began.elapsed().as_secs(), one.line());
         tell(&one);
     }
-    let mut replayed = [0; 2];
-    for (site, replayed) in sites.iter().zip(&mut replayed) {
-        *replayed = site.sweeper().replays().await.0;
+    let mut replayed = 0;
+    for site in sites {
+        replayed += site.replays().await;
     }
     (count - measured, replayed)
 }
@@ -193,7 +193,7 @@ async fn main() {
         raw.write(&arguments.raw);
     })
     .await;
-    eprintln!("{} decisions replayed alike from SQLite, {} from PostgreSQL", replayed[0], replayed[1]);
+    eprintln!("{replayed} decisions replayed alike from SQLite and from PostgreSQL");
     assert_eq!(failed, 0, "so many scenarios were not measured");
     let (measured, lacking) = raw.measured();
     let results = page::Results::of(&measured, slower);

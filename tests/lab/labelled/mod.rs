@@ -8,6 +8,7 @@ mod debian;
 mod machines;
 mod measure;
 mod micro;
+mod replays;
 mod sample;
 mod site;
 mod worker;

@@ -1,6 +1,6 @@
 //! Where machines report to: a real sweeper that sweeps over and over.
 
-use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, SPINNING_AFTER};
+use super::{IDLE_AFTER, INTERACTIVE_AFTER, INTERVAL, SCALE, SPINNING_AFTER, replays};
 use crate::{
     aws::{Moto, estate::REGION},
     binaries,
@@ -18,7 +18,12 @@ use std::{
     time::Duration,
 };
 use sweeper::store::Store;
-use tokio::{net::TcpListener, sync::watch, task::AbortHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex, watch},
+    task::AbortHandle,
+    time::timeout,
+};
 
 /// Longest that a machine may take to send what is waited for, its start included, on a host whose CPUs are busy with others.
 const HEARTBEATS_TIMEOUT: Duration = Duration::from_secs(300);
@@ -36,6 +41,8 @@ pub struct Site {
     /// The laboratory's programs, `work` and `states`.
     programs: [PathBuf; 2],
     reports: watch::Receiver<Arc<Value>>,
+    /// Held while it sweeps.
+    sweeping: Arc<Mutex<()>>,
     sender: u16,
     trickle: u16,
     tasks: Vec<AbortHandle>,
@@ -93,12 +100,14 @@ impl Site {
         let programs = ["work.c", "states.c"].map(|source| binaries::compiled(source, folder));
         let store = Store::connect(&url).await.expect("the sweeper's database");
         let (told, reports) = watch::channel(Arc::new(Value::Null));
-        let sweeps = Arc::clone(&sweeper);
+        let (sweeps, sweeping) = (Arc::clone(&sweeper), Arc::new(Mutex::new(())));
+        let held = Arc::clone(&sweeping);
         let mut tasks = vec![
             tokio::spawn(async move {
                 let mut ticks = pace(SWEEP_EVERY);
                 loop {
                     ticks.tick().await;
+                    let _held = held.lock().await;
                     let report = sweeps.json(&["sweep"]).await;
                     if told.send(Arc::new(report)).is_err() {
                         return;
@@ -113,13 +122,29 @@ impl Site {
             ports.push(listener.local_addr().expect("a port").port());
             tasks.push(tokio::spawn(send(listener, bytes, period)).abort_handle());
         }
-        Self { sweeper, cloud, store, _server: server, programs, reports, sender: ports[0], trickle: ports[1], tasks }
+        Self {
+            sweeper,
+            cloud,
+            store,
+            _server: server,
+            programs,
+            reports,
+            sweeping,
+            sender: ports[0],
+            trickle: ports[1],
+            tasks,
+        }
     }
 
-    /// The sweeper, once no machine reports to it any more.
-    #[must_use]
-    pub fn sweeper(&self) -> &Sweeper {
-        &self.sweeper
+    /// Has every decision about its machines made again, from its own database and from the other kind of database, with the same result. How many
+    /// there were.
+    ///
+    /// # Panics
+    ///
+    /// When one is made otherwise.
+    pub async fn replays(&self) -> usize {
+        let _no_sweep_meanwhile = self.sweeping.lock().await;
+        replays::from_both(&self.sweeper, &self.store).await
     }
 
     /// The cloud whose instances its machines are.
