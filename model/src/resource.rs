@@ -19,6 +19,8 @@ pub enum ResourceKind {
     Snapshot,
     /// What keeps a number of machines alive.
     AutoScalingGroup,
+    /// What machines are started from.
+    LaunchTemplate,
     /// Where jobs of AWS Batch may run.
     BatchComputeEnvironment,
     /// Where they wait.
@@ -35,13 +37,14 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Instance,
         Self::Node,
         Self::Volume,
         Self::Address,
         Self::Snapshot,
         Self::AutoScalingGroup,
+        Self::LaunchTemplate,
         Self::BatchComputeEnvironment,
         Self::BatchJobQueue,
         Self::BatchJob,
@@ -60,6 +63,7 @@ impl ResourceKind {
             Self::Address => "address",
             Self::Snapshot => "snapshot",
             Self::AutoScalingGroup => "auto_scaling_group",
+            Self::LaunchTemplate => "launch_template",
             Self::BatchComputeEnvironment => "batch_compute_environment",
             Self::BatchJobQueue => "batch_job_queue",
             Self::BatchJob => "batch_job",
@@ -85,6 +89,7 @@ impl ResourceKind {
             Self::Address => ("address", "addresses"),
             Self::Snapshot => ("snapshot", "snapshots"),
             Self::AutoScalingGroup => ("Auto Scaling group", "Auto Scaling groups"),
+            Self::LaunchTemplate => ("launch template", "launch templates"),
             Self::BatchComputeEnvironment => ("Batch compute environment", "Batch compute environments"),
             Self::BatchJobQueue => ("Batch job queue", "Batch job queues"),
             Self::BatchJob => ("Batch job", "Batch jobs"),
@@ -128,6 +133,7 @@ const fn word(provider: Provider, kind: ResourceKind) -> &'static str {
         (ResourceKind::Address, _) => "address",
         (ResourceKind::Snapshot, _) => "snapshot",
         (ResourceKind::AutoScalingGroup, _) => "group",
+        (ResourceKind::LaunchTemplate, _) => "launch-template",
         (ResourceKind::BatchComputeEnvironment, _) => "environment",
         (ResourceKind::BatchJobQueue, _) => "queue",
         (ResourceKind::BatchJob, _) => "job",
@@ -283,6 +289,7 @@ mod tests {
             (aws(ResourceKind::Instance, "i-1"), "aws:123456789012:eu-central-1:i-1"),
             (aws(ResourceKind::Volume, "vol-1"), "aws:123456789012:eu-central-1:vol-1"),
             (aws(ResourceKind::AutoScalingGroup, "i-1"), "aws:123456789012:eu-central-1:group/i-1"),
+            (aws(ResourceKind::LaunchTemplate, "lt-1"), "aws:123456789012:eu-central-1:launch-template/lt-1"),
             (aws(ResourceKind::Address, "198.51.100.7"), "aws:123456789012:eu-central-1:address/198.51.100.7"),
             (ResourceKey::host("0123"), "host:0123"),
         ] {

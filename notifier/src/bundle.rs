@@ -126,6 +126,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
         Some("unregistered") => ("unregistered", "workers"),
         Some("abandoned") => ("abandoned", "workers"),
         Some("relaunching") => ("relaunching", "groups"),
+        Some("relaunching template") => ("relaunching", "launch templates"),
         Some("wholly idle") => ("idle", "groups"),
         Some("blocked") => ("blocked", "queues"),
         Some("held") => ("unused", "compute environments"),

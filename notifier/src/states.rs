@@ -19,6 +19,7 @@ pub(crate) fn words(state: &str) -> (&'static str, &'static str) {
         "wholly idle" => ("has had nothing but idle machines", "wholly idle"),
         "abandoned" => ("has run without its compute environment", "without its compute environment"),
         "relaunching" => ("has started machines that nobody used", "starting machines that nobody uses"),
+        "relaunching template" => ("has been used for machines that nobody used", "used for machines that nobody uses"),
         "blocked" => ("has been blocked", "blocked"),
         "held" => ("has kept machines ready for no job", "ready for no job"),
         "lost" => ("has been without its containers", "without its containers"),

@@ -12,6 +12,7 @@ use crate::{
     verdict::{Case, Decision, Judgement, NodeFacts, words},
 };
 use jiff::Timestamp;
+use model::ResourceKind;
 use screen::{BOLD, DIM, WARN, plain};
 use serde::Serialize;
 use std::{fmt::Write as _, process::ExitCode};
@@ -135,6 +136,9 @@ fn head(out: &mut String, finding: &Finding) {
         Class::AbandonedWorker => "has run without its compute environment for",
         Class::IdleWorker => "has been idle, and not ended by AWS Batch, for",
         Class::IdleGroup => "has had nothing but idle machines for",
+        Class::RelaunchingGroup if finding.resource.kind == ResourceKind::LaunchTemplate => {
+            "has been used to start machines that nobody used for"
+        }
         Class::RelaunchingGroup => "has started machines that nobody used for",
         Class::BlockedQueue => "has been blocked for",
         Class::HeldCapacity => "has kept machines ready for no job for",

@@ -1,7 +1,8 @@
-//! A relaunching group: if and only if within a week three machines or more of an Auto Scaling group, or of a managed instance group of Google Cloud, were found idle from within half an hour after their start on and have ended since without any
-//! work in between, and the group is still there and may start more.
+//! A relaunching group: if and only if within a week three machines or more of an Auto Scaling group, of a managed instance group of Google Cloud, or of no group and started from one launch template of EC2, were found idle from within half an hour
+//! after their start on and have ended since without any work in between, and the group is still there and may start more.
 //!
-//! Whoever ends such a machine, by hand or by a schedule, gets the next one: what starts them is to be changed. Groups of AWS Batch, which starts machines for jobs alone, are none.
+//! Whoever ends such a machine, by hand or by a schedule, gets the next one: what starts them is to be changed. Groups and templates of AWS Batch, which starts machines for jobs alone, are none. Templates are not listed: one that was deleted stays
+//! told until the machines are a week old.
 
 use super::{Answer, Class, Detector, Of};
 use crate::snapshot::{GroupInputs, SnapshotPart};
@@ -26,6 +27,8 @@ fn answer(inputs: &GroupInputs) -> Answer {
         Some(ended) if ended.machines >= MACHINES => {
             Answer::Confirmed { since: ended.since, until: inputs.at, work: None }
         }
+        // Which of them run again nobody knows then.
+        _ if !inputs.failed.is_empty() => Answer::NotKnown,
         _ => refuted("fewer than three of its machines were found idle and have ended within a week"),
     }
 }
@@ -72,6 +75,8 @@ mod tests {
         let mut none = inputs(3, None);
         none.state.as_mut().expect("a state").relaunches = None;
         refuted(of(&none), "fewer than three");
+        none.failed = vec![SnapshotPart::Inventory];
+        assert_eq!(of(&none), Answer::NotKnown, "some may have been seen to end before");
         let gone = Answer::Gone { because: "the provider lists the group no more".to_owned() };
         assert_eq!(of(&GroupInputs { state: None, ..inputs(3, None) }), gone);
     }

@@ -199,7 +199,7 @@ pub struct Machine {
     /// Who started it for the first time, as far as the provider's trail was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_by: Option<LaunchedBy>,
-    /// The group that keeps it up; none for one of AWS Batch, which starts machines for jobs alone.
+    /// What starts another one like it: the group that keeps it up, or the launch template that it was started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<ResourceKey>,
 }
@@ -215,7 +215,7 @@ impl Machine {
             launched_at: instance.launched_at,
             owner: owner(&instance.tags),
             launched_by: None,
-            group: instance.group().filter(|_| !instance.is_batchs()),
+            group: instance.started_by(),
         }
     }
 }

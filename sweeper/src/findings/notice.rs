@@ -7,7 +7,7 @@ use crate::{
     snapshot::HoursCase,
     verdict::{Decision, words, work::Contract},
 };
-use model::{Provider, ResourceKey};
+use model::{Provider, ResourceKey, ResourceKind};
 use notifier::message::{Ended, Ending, FindingNotice, end_headline, headline};
 use recommender::proposal::{Charge, ChargeCost, ChargePrice, Saving};
 
@@ -110,7 +110,11 @@ fn verdict(finding: &Finding) -> &'static str {
 }
 
 fn state(finding: &Finding) -> &'static str {
-    if finding.class == Class::IdleNode { verdict(finding) } else { word(finding.class) }
+    match (finding.class, finding.resource.kind) {
+        (Class::IdleNode, _) => verdict(finding),
+        (Class::RelaunchingGroup, ResourceKind::LaunchTemplate) => "relaunching template",
+        (class, _) => word(class),
+    }
 }
 
 /// The state that a class is about.
@@ -154,6 +158,9 @@ fn kind(finding: &Finding) -> String {
         return evidence.job.work.contract.what();
     }
     let Evidence::Machine(evidence) = &finding.evidence else {
+        if finding.resource.kind == ResourceKind::LaunchTemplate {
+            return described("EC2 launch template");
+        }
         return described(match (finding.class, finding.resource.provider) {
             (Class::UnusedAddress, Provider::Aws) => "Elastic IP address",
             (Class::UnusedAddress, _) => "public address",

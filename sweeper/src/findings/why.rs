@@ -10,6 +10,7 @@ use crate::{
     },
 };
 use jiff::Timestamp;
+use model::ResourceKind;
 
 impl Finding {
     /// What decided, in one sentence.
@@ -51,7 +52,7 @@ impl Finding {
                 None => words::decision(&evidence.judgement, &evidence.case),
             },
             Evidence::Leftover(evidence) => left_over(self.class, evidence),
-            Evidence::Group(evidence) if self.class == Class::RelaunchingGroup => relaunching(evidence),
+            Evidence::Group(evidence) if self.class == Class::RelaunchingGroup => relaunching(evidence, self.resource.kind),
             Evidence::Group(evidence) => of_group(evidence),
             Evidence::Batch(evidence) => of_batch(self.class, evidence),
             Evidence::Work(evidence) if self.class == Class::SpinningJob => {
@@ -93,15 +94,16 @@ fn of_group(evidence: &GroupEvidence) -> String {
     format!("{each}{since}; one that is ended alone is started again")
 }
 
-fn relaunching(evidence: &GroupEvidence) -> String {
+fn relaunching(evidence: &GroupEvidence, kind: ResourceKind) -> String {
+    let started = if kind == ResourceKind::LaunchTemplate { "were started from it" } else { "it had started" };
     let ended = evidence.group.state.as_ref().and_then(|state| state.relaunches.as_ref());
     let Some(Relaunches { machines, last, idle_s, spent, .. }) = ended else {
-        return "machines that it had started were found idle, and have ended".to_owned();
+        return format!("machines that {started} were found idle, and have ended");
     };
     let idle = words::span(i64::try_from(idle_s.saturating_mul(1_000)).unwrap_or(i64::MAX));
     let spent = spent.map(|spent| format!(", which cost {}", spent.in_cents())).unwrap_or_default();
     format!(
-        "{machines} machines that it had started were found idle within a week and have ended, the last was idle until {}; together they were idle for {idle}{spent}",
+        "{machines} machines that {started} were found idle within a week and have ended, the last was idle until {}; together they were idle for {idle}{spent}",
         time(*last)
     )
 }

@@ -241,6 +241,17 @@ impl Instance {
         }
     }
 
+    /// What starts another one like it: its group, else the launch template that it was started from. None for one of AWS Batch, which starts machines for
+    /// jobs alone.
+    #[must_use]
+    pub fn started_by(&self) -> Option<ResourceKey> {
+        let template = || {
+            let id = self.launch_template.as_ref()?.id.clone()?;
+            Some(ResourceKey { kind: ResourceKind::LaunchTemplate, id, ..self.id.clone() })
+        };
+        if self.is_batchs() { None } else { self.group().or_else(template) }
+    }
+
     /// Whether AWS Batch started it.
     #[must_use]
     pub fn is_batchs(&self) -> bool {

@@ -60,7 +60,8 @@ impl Kind {
     #[must_use]
     pub const fn is_read_of(self, provider: Provider) -> bool {
         match (self, provider) {
-            (_, Provider::OnPrem) | (Self::Resource(ResourceKind::Node | ResourceKind::Workload), _) => false,
+            (_, Provider::OnPrem)
+            | (Self::Resource(ResourceKind::Node | ResourceKind::Workload | ResourceKind::LaunchTemplate), _) => false,
             (_, Provider::Aws) => true,
             (kind, Provider::Gcp) => matches!(
                 kind,

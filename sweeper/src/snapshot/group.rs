@@ -1,4 +1,4 @@
-//! Groups of machines that are kept up: Auto Scaling groups of AWS, managed instance groups of Google Cloud.
+//! What starts machines: Auto Scaling groups of AWS and managed instance groups of Google Cloud, which keep them up, and launch templates.
 
 use super::{Coverage, Machine, SnapshotPart, Thing, coverage};
 use crate::{
@@ -11,7 +11,7 @@ use model::{HourlyRate, Provider, ResourceKey, ResourceKind, Usd, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// A group that keeps machines up, or of which waste was found once.
+/// A group that keeps machines up, a launch template of which machines have ended, or what waste was found of once.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its key.
@@ -80,7 +80,7 @@ pub struct Relaunches {
 /// A machine that was found idle, and has ended since without any work in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedIdle {
-    /// Its group.
+    /// Its group, or the launch template that it was started from.
     pub group: ResourceKey,
     /// Which.
     pub machine: ResourceKey,
@@ -196,12 +196,12 @@ impl Members {
     }
 }
 
-/// Groups that keep machines up, and what open findings name, in the order of their keys.
+/// Groups that keep machines up, launch templates of which machines have ended, and what open findings name, in the order of their keys.
 #[must_use]
 pub fn groups<'a>(
     inventory: &'a Inventory,
     machines: &'a [Machine],
-    ended: &[EndedIdle],
+    ended: &'a [EndedIdle],
     named: impl IntoIterator<Item = &'a ResourceKey>,
     at: Timestamp,
 ) -> Vec<Group> {
@@ -220,6 +220,8 @@ pub fn groups<'a>(
         ended_of.entry(&one.group).or_default().push(one);
     }
     let mut all: BTreeMap<&ResourceKey, Option<&AutoScalingGroup>> = named.into_iter().map(|key| (key, None)).collect();
+    let templates = ended_of.keys().copied().filter(|id| id.kind == ResourceKind::LaunchTemplate);
+    all.extend(templates.map(|id| (id, None)));
     all.extend(inventory.autoscaling_groups.iter().map(|group| (&group.id, Some(group))));
     let group = |(id, listed): (&'a ResourceKey, Option<&'a AutoScalingGroup>)| {
         let member = |instance_id: &'a str| {
@@ -231,14 +233,22 @@ pub fn groups<'a>(
             None => by_tag(listed, &by_group),
         });
         let cost = cost(members.as_deref().unwrap_or_default());
-        let covered = coverage(inventory, id);
-        let state = listed.map(|listed| GroupState {
-            desired: listed.desired_capacity,
-            most: listed.max_size,
-            members: members.map(Members::of),
-            relaunches: ended_of.get(id).and_then(|ended| Relaunches::of(ended.iter().copied())),
-        });
-        let failed = if covered == Coverage::Failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
+        let relaunches = ended_of.get(id).and_then(|ended| Relaunches::of(ended.iter().copied()));
+        let machines_covered = coverage(inventory, &ResourceKey { kind: ResourceKind::Instance, ..id.clone() });
+        let (covered, state) = if id.kind == ResourceKind::LaunchTemplate {
+            // Templates are not listed: their machines are, and tell from which one they were started.
+            (machines_covered, Some(GroupState { desired: None, most: None, members: None, relaunches }))
+        } else {
+            let state = listed.map(|listed| GroupState {
+                desired: listed.desired_capacity,
+                most: listed.max_size,
+                members: members.map(Members::of),
+                relaunches,
+            });
+            (coverage(inventory, id), state)
+        };
+        let is_failed = [covered, machines_covered].contains(&Coverage::Failed);
+        let failed = if is_failed { vec![SnapshotPart::Inventory] } else { Vec::new() };
         let inputs = GroupInputs { at, coverage: covered, state, failed };
         Group { id: id.clone(), inputs, thing: listed.map(thing), cost }
     };

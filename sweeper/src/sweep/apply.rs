@@ -238,11 +238,11 @@ fn decide(
             return Vec::new();
         }
         let On::Machine(machine) = on else {
-            let planning = Planning::Never(never(class).unwrap_or(NO_MACHINE));
+            let planning = Planning::Never(never(class, id.kind).unwrap_or(NO_MACHINE));
             return reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning });
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-        let planning = match never(class) {
+        let planning = match never(class, id.kind) {
             Some(why) => Planning::Never(why),
             None => Planning::After { sweeps, plan: &plan },
         };

@@ -1,4 +1,4 @@
-//! Groups that keep machines up, with what became of those that they had started.
+//! Groups that keep machines up, and launch templates, with what became of the machines that they had started.
 
 use super::{Context, SweepError};
 use crate::{
@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 /// Machines that have ended are counted for so long.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Every group, and what open findings name.
+/// Every group, each launch template of which a machine has ended, and what open findings name.
 pub(super) async fn read(
     context: &Context,
     unit: &WorkUnit,
@@ -24,12 +24,8 @@ pub(super) async fn read(
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<Group>, SweepError> {
-    let closed = if inventory.autoscaling_groups.is_empty() {
-        Vec::new()
-    } else {
-        let since = now.checked_sub(WEEK).unwrap_or(Timestamp::MIN);
-        store::findings::closed_of(context.store.connection(), unit, Class::IdleNode, since).await?
-    };
+    let since = now.checked_sub(WEEK).unwrap_or(Timestamp::MIN);
+    let closed = store::findings::closed_of(context.store.connection(), unit, Class::IdleNode, since).await?;
     let ended: Vec<EndedIdle> = closed.iter().filter_map(ended_idle).collect();
     let named = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
     Ok(groups(inventory, machines, &ended, named.map(|finding| &finding.resource), now))

@@ -22,7 +22,8 @@ pub(super) const HOURS: &str =
 /// Above groups that start machines for nobody.
 pub(super) const GROUPS: &str = "Idle groups: each of their machines is idle, and is replaced when it ends";
 /// Above groups that start one machine after the other for nobody.
-const RELAUNCHES: &str = "Relaunching groups: what they started within a week was idle until it ended, again and again";
+const RELAUNCHES: &str =
+    "Relaunching groups and launch templates: what they started within a week was idle until it ended, again and again";
 /// Above what AWS Batch keeps waiting or ready.
 pub(super) const BATCH: &str = "AWS Batch: queues, jobs and machines that get nowhere";
 

@@ -1,6 +1,7 @@
 //! Of which classes no plan is made, and why. Each class is named: one that is added says of itself whether a machine may be stopped for it.
 
 use crate::detectors::Class;
+use model::ResourceKind;
 
 /// Why no plan is made of what is no machine, whatever its class.
 pub(super) const NO_MACHINE: &str = "plans are made of machines alone";
@@ -28,6 +29,9 @@ const SILENT: &str = "nobody knows what it does since its agent fell silent: sta
 /// Why no plan is made of a group.
 const GROUP: &str = "no plan changes a group yet: lower its least and its desired size by hand, once you know that nobody needs its machines; one that is ended alone is replaced";
 
+/// Why no plan is made of a launch template.
+const TEMPLATE: &str = "no plan changes what starts machines from a launch template: each of them says who launched it, as far as that is known; ask there";
+
 /// Why no plan is made of what is AWS Batch's.
 const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the queue or lower minvCpus by hand, once you know why it is so";
 
@@ -44,8 +48,8 @@ const SPINS: &str = "it loops or it computes, and nobody can tell from outside: 
 const ORPHANED: &str =
     "no plan ends a single process yet: end it by hand, unless its run left it behind on purpose, as a server is";
 
-/// Why no plan is made of a class; none of the one that plans are made of.
-pub(super) const fn never(class: Class) -> Option<&'static str> {
+/// Why no plan is made of a class on such a resource; none of the one that plans are made of.
+pub(super) const fn never(class: Class, on: ResourceKind) -> Option<&'static str> {
     match class {
         Class::IdleNode => None,
         Class::QuietInstance => Some(WEAK),
@@ -54,6 +58,7 @@ pub(super) const fn never(class: Class) -> Option<&'static str> {
         Class::QuietHours => Some(HOURS),
         Class::SilentAgent => Some(SILENT),
         Class::UnattachedVolume | Class::UnusedAddress | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
+        Class::RelaunchingGroup if matches!(on, ResourceKind::LaunchTemplate) => Some(TEMPLATE),
         Class::IdleGroup | Class::RelaunchingGroup => Some(GROUP),
         Class::AbandonedWorker => Some(ABANDONED),
         Class::UnregisteredWorker
