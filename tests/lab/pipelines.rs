@@ -1,6 +1,6 @@
 //! Pipelines under the eyes of an agent, and the kernel's own counters beside it.
 
-use crate::{binaries, orphan::Orphan, process::Running};
+use crate::{binaries, orphan::Orphan, process::Running, short_lived::taken_up_ns};
 use rand::RngCore as _;
 use serde_json::Value;
 use std::{
@@ -175,6 +175,13 @@ impl Drop for Bench {
 pub struct Seen(pub Value);
 
 impl Seen {
+    /// CPU time of processes whose end the agent was not shown, in nanoseconds: it is in the rows of their cgroups, and in no task.
+    ///
+    #[must_use]
+    pub fn taken_up_ns(&self) -> u64 {
+        taken_up_ns(&self.0)
+    }
+
     /// The only run whose id begins like this.
     ///
     /// # Panics

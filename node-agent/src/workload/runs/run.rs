@@ -65,7 +65,7 @@ pub(super) struct Driver {
 pub struct Task {
     pub(super) named: Option<String>,
     pub(super) program: Option<(String, bool)>,
-    pub(super) first_tool: Option<String>,
+    pub(super) busiest_tool: Option<String>,
     /// Begin, in nanoseconds since boot.
     pub started_ns: u64,
     /// End, in nanoseconds since boot.
@@ -99,18 +99,20 @@ impl Task {
         self.tool(tool).add(delta);
     }
 
-    /// Ends a sample: of the tools that were seen first, the busiest may give the task its name.
+    /// Ends a sample: the tool that has used the most CPU time so far may give the task its name. Which one was seen first would hang on when a sample was
+    /// taken.
     pub(super) fn end(&mut self) {
         if self.is_over() {
             self.samples_since_end += 1;
         }
-        if self.first_tool.is_some() {
-            return;
-        }
-        let ran = |activity: &Activity| activity.totals.execs > 0 || activity.totals.counters[counter::CPU_NS] > 0;
+        let cpu_ns = |activity: &Activity| activity.totals.counters[counter::CPU_NS];
+        let ran = |activity: &Activity| activity.totals.execs > 0 || cpu_ns(activity) > 0;
         let tools = self.tools.iter().filter(|(name, activity)| !script::is_wrapper(name) && ran(activity));
-        let busiest = tools.max_by_key(|(_, activity)| activity.totals.counters[counter::CPU_NS]);
-        self.first_tool = busiest.map(|(name, _)| name.clone());
+        let Some((name, activity)) = tools.max_by_key(|(_, activity)| cpu_ns(activity)) else { return };
+        let so_far = self.busiest_tool.as_ref().and_then(|name| self.tools.get(name)).map(cpu_ns);
+        if so_far.is_none_or(|so_far| cpu_ns(activity) > so_far) {
+            self.busiest_tool = Some(name.clone());
+        }
     }
 
     /// The row of a tool. Without a place it shares the overflow row, which is counted.
@@ -135,7 +137,7 @@ impl Task {
         let program = self.program.as_ref();
         let is_plain = program.is_some_and(|(_, is_wrapper)| !is_wrapper);
         let name = self.named.as_ref().or_else(|| program.filter(|_| is_plain).map(|(name, _)| name));
-        let name = name.or(self.first_tool.as_ref()).or_else(|| program.map(|(name, _)| name));
+        let name = name.or(self.busiest_tool.as_ref()).or_else(|| program.map(|(name, _)| name));
         name.unwrap_or(&self.caption.name)
     }
 }

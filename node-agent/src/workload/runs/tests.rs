@@ -93,6 +93,23 @@ fn a_task_is_called_as_its_command_line_says_else_by_what_it_runs() {
 }
 
 #[test]
+fn a_task_is_called_by_its_busiest_tool_wherever_a_sample_falls() {
+    let parts = [("true", delta(3, 10)), ("gzip", delta(50, 1)), ("true", delta(2, 1))]
+        .map(|(tool, delta)| (task(1), tool, delta));
+    for cut in 1..=3 {
+        let mut runs = Runs::default();
+        runs.tell(began("snakemake"));
+        runs.tell(Fact::TaskBegan { id: task(1), started_ns: 6 });
+        let (before, after) = parts.split_at(cut);
+        sample(&mut runs, before);
+        let named = listed(&runs);
+        assert_eq!(named[0].1, [if cut == 1 { "true" } else { "gzip" }], "as far as is known by then");
+        sample(&mut runs, after);
+        assert_eq!(listed(&runs)[0].1, ["gzip"], "{cut}");
+    }
+}
+
+#[test]
 fn a_script_is_a_pipeline_once_it_has_started_two_programs() {
     let mut runs = Runs::default();
     runs.tell(began("script"));
