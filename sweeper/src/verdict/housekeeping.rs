@@ -64,6 +64,13 @@ fn is_above(cpu_ns: u64, ns_per_s: u64, span_ms: i64) -> bool {
     u128::from(cpu_ns) * 1000 > u128::from(ns_per_s) * u128::try_from(span_ms).unwrap_or(0)
 }
 
+/// What counts against the budget: housekeeping's CPU time, and where an agent was away that of nobody known, which was housekeeping's as likely as not.
+/// Heartbeats that were lost before a restart would hide theirs otherwise.
+fn against_budget(observation: &Observation) -> u64 {
+    let of_nobody = observation.restart_gap_ms.and(observation.unattributed_cpu_ns).unwrap_or(0);
+    observation.housekeeping_cpu_ns.unwrap_or(0).saturating_add(of_nobody)
+}
+
 /// Housekeeping's CPU time in the oldest `idle_after` of a window that grows backwards.
 #[derive(Debug)]
 pub(super) struct Budget<'a> {
@@ -82,12 +89,12 @@ impl<'a> Budget<'a> {
     /// Adds the observation before those that were added. Whether the `idle_after` that begins with it is above the budget.
     pub(super) fn is_exceeded_with(&mut self, observation: &'a Observation) -> bool {
         self.within.push_front(observation);
-        self.cpu_ns = self.cpu_ns.saturating_add(observation.housekeeping_cpu_ns.unwrap_or(0));
+        self.cpu_ns = self.cpu_ns.saturating_add(against_budget(observation));
         let start_unix_ms = observation.start_unix_ms;
         while let Some(newest) = self.within.back()
             && newest.start_unix_ms.saturating_sub(start_unix_ms) >= self.idle_after_ms
         {
-            self.cpu_ns = self.cpu_ns.saturating_sub(newest.housekeeping_cpu_ns.unwrap_or(0));
+            self.cpu_ns = self.cpu_ns.saturating_sub(against_budget(newest));
             self.within.pop_back();
         }
         let end_unix_ms = self.within.back().map_or(start_unix_ms, |newest| newest.end_unix_ms);

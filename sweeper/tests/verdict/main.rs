@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod checks;
+mod events;
 mod moments;
 mod network;
 mod node;
