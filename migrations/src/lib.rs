@@ -28,6 +28,7 @@ mod m0021_unit_prices;
 mod m0022_replicas;
 mod m0023_weeks;
 mod m0024_launched;
+mod m0025_plans;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -64,6 +65,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0022_replicas::Migration),
             Box::new(m0023_weeks::Migration),
             Box::new(m0024_launched::Migration),
+            Box::new(m0025_plans::Migration),
         ]
     }
 }

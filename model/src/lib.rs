@@ -1,8 +1,11 @@
-//! What everything on the sweeper's side shares: which resource is meant, what is thought of it, what it costs.
+//! What everything on the sweeper's side shares: which resource is meant, what is thought of it, what it costs, what would be done to it.
 //!
 //! Pure: no input or output, no clock.
 
+mod canonical;
+pub mod machine;
 pub mod money;
+pub mod plan;
 mod provider;
 mod resource;
 mod unit_price;

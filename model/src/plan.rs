@@ -1,83 +1,107 @@
-//! What is proposed: an immutable plan, sealed by the hash of its content.
+//! What would be done: an immutable plan, sealed by the hash of its content.
 //!
-//! A [`Plan`] is plain data that a person can read and a machine can check; sealing it makes a [`Proposal`], which cannot
-//! be changed and refuses to be read back with a hash that does not fit. An approval names that hash, so a yes to one
-//! plan is never a yes to another. Sealing costs one SHA-256 over about 2 KiB.
+//! A [`PlanContent`] is plain data that a person can read and a machine can check; sealing it makes a [`Plan`], which cannot be changed and refuses to be
+//! read back with a hash that does not fit. An approval names that hash, so a yes to one plan is never a yes to another. Until when it may be approved, and
+//! what its charges come to, stands beside it. Sealing costs one SHA-256 over about 1 KiB.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use model::{HourlyRate, ResourceKey, Usd};
+use crate::{HourlyRate, ResourceKey, Usd, canonical};
 
-use crate::canonical;
-
-/// A plan that would end a finding.
+/// What would end a finding. No two plans are alike: each names the record of its finding that it was made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct PlanContent {
     /// The finding that it would end.
     pub finding: String,
-    /// The resource that it acts on.
+    /// The finding's record that it was made with, counted from 1: what it rests on.
+    pub record: u32,
+    /// The resource that each of its actions is on.
     pub resource: ResourceKey,
     /// One line for a person.
     pub title: String,
-    /// What is done, in this order. A step that does not go as it says ends the plan.
-    pub steps: Vec<Step>,
-    /// What takes it back.
-    pub reversal: Vec<Step>,
+    /// What must hold right before the first action.
+    pub conditions: Vec<Condition>,
+    /// What is done, in this order. One that does not go as it says ends the plan.
+    pub actions: Vec<Action>,
+    /// What takes it back, in this order; nothing does if there is none.
+    pub reversal: Vec<Action>,
     /// What does not come back with the reversal.
     pub lost: Vec<Loss>,
     /// What is billed all the same afterwards.
     pub keeps_billing: Vec<Charge>,
     /// What the bill is lower by.
     pub net_saving: Saving,
-    /// From then on the plan must not be approved nor executed.
-    pub expires_at: Timestamp,
 }
 
-/// One step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "snake_case")]
-pub enum Step {
-    /// Read the resource again and go on only if every condition holds.
-    Confirm {
-        /// What must hold.
-        conditions: Vec<Condition>,
-    },
-    /// Call the provider.
-    Call(Call),
-    /// Wait for the resource to reach a state.
-    Await {
-        /// In the provider's words.
-        state: String,
-        /// Stop waiting after so long.
-        within_seconds: u32,
-    },
+/// One thing that is done to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Stop a machine, as its own system stops: never by force. Its disks stay.
+    StopInstance,
+    /// Start a stopped machine.
+    StartInstance,
 }
 
-/// One call of a provider's API, complete: whoever executes it adds nothing but credentials and a request id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
-    /// `ec2`
-    pub service: String,
-    /// `StopInstances`
-    pub action: String,
-    /// The account that the call must reach; refused if the credentials are of another.
-    pub account: String,
-    /// `eu-central-1`
-    pub region: String,
-    /// The request's parameters in the provider's own words. No floats.
-    pub parameters: BTreeMap<String, Value>,
-    /// What the provider answers if all is well: `DryRunOperation`, or `ok`.
-    pub expect: String,
+/// What an action takes from whoever is wrong about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionClass {
+    /// Another action takes it back.
+    Reversible,
+    /// Nothing brings back what it ends or deletes: it needs a second approver.
+    Destructive,
 }
 
-/// What must hold right before acting.
+impl Action {
+    /// What it takes from whoever is wrong about it.
+    #[must_use]
+    pub const fn class(self) -> ActionClass {
+        match self {
+            Self::StopInstance | Self::StartInstance => ActionClass::Reversible,
+        }
+    }
+
+    /// The provider's state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
+    /// shut down.
+    #[must_use]
+    pub const fn ends_in(self) -> (&'static str, u32) {
+        match self {
+            Self::StopInstance => ("stopped", 900),
+            Self::StartInstance => ("running", 600),
+        }
+    }
+
+    /// The provider's name for the call: `StopInstances`.
+    #[must_use]
+    pub const fn call(self) -> &'static str {
+        match self {
+            Self::StopInstance => "StopInstances",
+            Self::StartInstance => "StartInstances",
+        }
+    }
+
+    /// The same call for the provider's own command line, so that a person can check it or make it by hand. Neither `--force` nor `--skip-os-shutdown` is
+    /// ever in it.
+    #[must_use]
+    pub fn command_line(self, on: &ResourceKey) -> String {
+        let verb = match self {
+            Self::StopInstance => "stop-instances",
+            Self::StartInstance => "start-instances",
+        };
+        format!("aws ec2 {verb} --region {} --instance-ids {}", on.location, on.id)
+    }
+}
+
+/// What must hold right before acting. Each is checked by the guard of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "condition", rename_all = "snake_case")]
 pub enum Condition {
+    /// Its tags can be read, none of them exempts it, and it belongs to nothing larger.
+    TagsPermit,
     /// The provider reports this state.
     StateIs {
         /// In the provider's words.
@@ -93,14 +117,12 @@ pub enum Condition {
         /// As the inventory had it.
         instance_type: String,
     },
-    /// The machine's tags can be read, and none of them exempts it or makes it part of something larger.
-    TagsStillPermit,
-    /// A live look at the node still says idle.
-    StillIdle,
     /// Neither stop protection nor termination protection is on. It is never switched off to get there.
     NotProtected,
     /// The machine has no instance-store disk that was written to since boot.
     NoInstanceStoreWrites,
+    /// A live look at the node still says idle.
+    StillIdle,
 }
 
 /// What a reversal does not bring back.
@@ -199,7 +221,7 @@ pub enum Saving {
 
 /// The SHA-256 of a plan's canonical JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String")]
 pub struct ContentHash(String);
 
 impl ContentHash {
@@ -207,6 +229,20 @@ impl ContentHash {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// A text that is no content hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a content hash has 64 lower-case hexadecimal digits")]
+pub struct NotAHash;
+
+impl TryFrom<String> for ContentHash {
+    type Error = NotAHash;
+
+    fn try_from(text: String) -> Result<Self, NotAHash> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() == 64 && text.bytes().all(is_digit) { Ok(Self(text)) } else { Err(NotAHash) }
     }
 }
 
@@ -219,19 +255,20 @@ impl fmt::Display for ContentHash {
 /// A sealed plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
-pub struct Proposal {
+pub struct Plan {
     #[serde(flatten)]
-    plan: Plan,
+    content: PlanContent,
     content_hash: ContentHash,
+    valid_until: Timestamp,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     charge_prices: Vec<ChargePrice>,
 }
 
-/// Why a stored proposal is refused.
+/// Why a stored plan is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProposalError {
+pub enum PlanError {
     /// It was changed after it was sealed, or by another version that knows other fields.
-    #[error("the proposal says that its content hash is {stated}, but its content hashes to {actual}")]
+    #[error("the plan says that its content hash is {stated}, but its content hashes to {actual}")]
     HashMismatch {
         /// What it says.
         stated: ContentHash,
@@ -246,33 +283,35 @@ pub enum ProposalError {
 #[derive(Deserialize)]
 struct Unchecked {
     #[serde(flatten)]
-    plan: Plan,
+    content: PlanContent,
     content_hash: ContentHash,
+    valid_until: Timestamp,
     #[serde(default)]
     charge_prices: Vec<ChargePrice>,
 }
 
-impl TryFrom<Unchecked> for Proposal {
-    type Error = ProposalError;
+impl TryFrom<Unchecked> for Plan {
+    type Error = PlanError;
 
-    fn try_from(read: Unchecked) -> Result<Self, ProposalError> {
-        let sealed = Self::seal(read.plan)?;
+    fn try_from(read: Unchecked) -> Result<Self, PlanError> {
+        let sealed = Self::seal(read.content, read.valid_until)?;
         if sealed.content_hash == read.content_hash {
             Ok(sealed.priced(read.charge_prices))
         } else {
-            Err(ProposalError::HashMismatch { stated: read.content_hash, actual: sealed.content_hash })
+            Err(PlanError::HashMismatch { stated: read.content_hash, actual: sealed.content_hash })
         }
     }
 }
 
-impl Proposal {
-    /// Seals a plan.
+impl Plan {
+    /// Seals a plan that may be approved until then.
     ///
     /// # Errors
-    /// [`ProposalError::NotJson`] if the plan cannot be written as JSON; no plan that this crate makes is one.
-    pub fn seal(plan: Plan) -> Result<Self, ProposalError> {
-        let value = serde_json::to_value(&plan).map_err(|error| ProposalError::NotJson(error.to_string()))?;
-        Ok(Self { content_hash: ContentHash(canonical::sha256_hex(&value)), plan, charge_prices: Vec::new() })
+    /// [`PlanError::NotJson`] if it cannot be written as JSON; no plan that the recommender makes is one.
+    pub fn seal(content: PlanContent, valid_until: Timestamp) -> Result<Self, PlanError> {
+        let value = serde_json::to_value(&content).map_err(|error| PlanError::NotJson(error.to_string()))?;
+        let content_hash = ContentHash(canonical::sha256_hex(&value));
+        Ok(Self { content, content_hash, valid_until, charge_prices: Vec::new() })
     }
 
     /// The same plan, with these prices of its charges beside it.
@@ -290,13 +329,13 @@ impl Proposal {
     /// What goes on to be billed, each with its price where one is told.
     pub fn charges(&self) -> impl Iterator<Item = (&Charge, Option<&ChargePrice>)> {
         let price = |charge: &Charge| self.charge_prices.iter().find(|price| price.charge == *charge);
-        self.plan.keeps_billing.iter().map(move |charge| (charge, price(charge)))
+        self.content.keeps_billing.iter().map(move |charge| (charge, price(charge)))
     }
 
-    /// What is proposed.
+    /// What would be done.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn content(&self) -> &PlanContent {
+        &self.content
     }
 
     /// What an approval must name.
@@ -304,41 +343,22 @@ impl Proposal {
     pub fn content_hash(&self) -> &ContentHash {
         &self.content_hash
     }
-}
 
-impl Call {
-    /// The same call for the provider's own command line, so that a person can check it or make it by hand.
-    /// Only the shapes that this crate's rules use are rendered: lists of texts, texts and true flags.
+    /// From then on it must not be approved nor carried out.
     #[must_use]
-    pub fn command_line(&self) -> String {
-        let mut line = format!("aws {} {} --region {}", self.service, kebab(&self.action), self.region);
-        for (name, value) in &self.parameters {
-            let values: Vec<&str> = match value {
-                Value::Bool(false) => continue,
-                Value::Bool(true) => Vec::new(),
-                Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
-                Value::String(text) => vec![text.as_str()],
-                Value::Null | Value::Number(_) | Value::Object(_) => continue,
-            };
-            line.push_str(" --");
-            line.push_str(&kebab(name));
-            for value in values {
-                line.push(' ');
-                line.push_str(value);
-            }
-        }
-        line
+    pub fn valid_until(&self) -> Timestamp {
+        self.valid_until
     }
-}
 
-/// `StopInstances` → `stop-instances`.
-fn kebab(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 4);
-    for (n, c) in name.chars().enumerate() {
-        if c.is_ascii_uppercase() && n > 0 {
-            out.push('-');
-        }
-        out.push(c.to_ascii_lowercase());
+    /// The worst that any of its actions is.
+    #[must_use]
+    pub fn class(&self) -> ActionClass {
+        self.content.actions.iter().map(|action| action.class()).max().unwrap_or(ActionClass::Reversible)
     }
-    out
+
+    /// Whether another plan would do the same under the same conditions, for the same reasons: all but the record that it was made with.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        PlanContent { record: other.content.record, ..self.content.clone() } == other.content
+    }
 }

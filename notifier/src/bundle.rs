@@ -239,7 +239,7 @@ fn line(news: News, Member { notice, end }: &Member) -> Line {
             details.push(or_unknown(notice.rate.map(|rate| rate.to_string()), "price"));
         }
         News::Planned => {
-            details.extend(told(&notice.proposal_summary));
+            details.extend(told(&notice.plan_summary));
             let saves = notice.saving.map(|saving| format!("saves {saving}"));
             details.push(or_unknown(saves, "saving"));
         }

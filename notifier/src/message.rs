@@ -111,8 +111,8 @@ pub struct FindingNotice {
     #[serde(default)]
     pub keeps_billing: Vec<String>,
     /// What would be done if a person said yes.
-    #[serde(default)]
-    pub proposal_summary: Option<String>,
+    #[serde(default, alias = "proposal_summary")]
+    pub plan_summary: Option<String>,
     /// A page that shows the evidence. It grants nothing to whoever opens it.
     #[serde(default)]
     pub page_url: Option<String>,
@@ -155,7 +155,7 @@ impl FindingNotice {
             saving: None,
             unknown_price_reason: None,
             keeps_billing: Vec::new(),
-            proposal_summary: None,
+            plan_summary: None,
             page_url: None,
             ended: None,
         }
@@ -268,7 +268,7 @@ pub(crate) struct View {
     pub(crate) ended_by: Option<String>,
     pub(crate) evidence: Vec<String>,
     pub(crate) evidence_left_out: usize,
-    pub(crate) proposal: Option<String>,
+    pub(crate) plan: Option<String>,
     pub(crate) keeps_billing: Vec<String>,
     /// A command that can be pasted into a shell as it is.
     pub(crate) command: String,
@@ -310,7 +310,7 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     };
     money(if notice.ended.is_some() { "Cost" } else { "Costs" }, &notice.cost_per_hour);
     money(if notice.ended.is_some() { "Spent in that time" } else { "Spent since then" }, &notice.cost_so_far);
-    if notice.proposal_summary.is_some() || notice.net_saving.is_some() {
+    if notice.plan_summary.is_some() || notice.net_saving.is_some() {
         money("Stopping saves, net", &notice.net_saving);
     }
     let lines = |texts: &[String]| -> Vec<String> {
@@ -329,7 +329,7 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
         ended_by: notice.ended.as_ref().map(|ended| line(&ended.because)),
         evidence,
         evidence_left_out,
-        proposal: told(&notice.proposal_summary),
+        plan: told(&notice.plan_summary),
         keeps_billing,
         command: format!("sweeper explain {finding_id}"),
         page: notice.page_url.as_deref().and_then(page),

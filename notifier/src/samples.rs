@@ -40,7 +40,7 @@ pub(crate) fn idle() -> FindingNotice {
     notice.saving = Some(HourlyRate::from_micros(448_000));
     notice.net_saving = Some("$0.448/h ($326.97 per month)".into());
     notice.keeps_billing = vec!["EBS volume vol-0f00 (100 GiB gp3)".into(), "Elastic address 203.0.113.7".into()];
-    notice.proposal_summary =
+    notice.plan_summary =
         Some("Stop the instance. Starting it again reverses this; its public address changes.".into());
     notice.page_url = Some("https://sweeper.example.org/findings/F-7K3QJ2?tab=evidence&from=mail".into());
     notice
@@ -53,7 +53,7 @@ pub(crate) fn ended() -> FindingNotice {
     notice.cost_so_far = Some("$2.32".into());
     notice.headline =
         end_headline("training-7", "idle", Ending::Resolved, notice.since, notice.as_of, notice.cost_so_far.as_deref());
-    (notice.proposal_summary, notice.net_saving, notice.saving) = (None, None, None);
+    (notice.plan_summary, notice.net_saving, notice.saving) = (None, None, None);
     notice.keeps_billing.clear();
     let because = "Work runs on it: CPU time of workloads was 812 ms per second, above 2 ms per second".to_owned();
     notice.ended = Some(Ended { at: at("2026-03-02T05:13:30Z"), how: Ending::Resolved, because });
@@ -132,7 +132,7 @@ pub(crate) fn hostile() -> FindingNotice {
         &mut notice.cost_per_hour,
         &mut notice.cost_so_far,
         &mut notice.net_saving,
-        &mut notice.proposal_summary,
+        &mut notice.plan_summary,
     ];
     for (turn, text) in all.into_iter().enumerate() {
         *text = Some(if turn % 2 == 0 { evil.into() } else { long.clone() });
@@ -167,7 +167,7 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
                 notice.cost_so_far,
                 notice.net_saving,
                 notice.unknown_price_reason,
-                notice.proposal_summary,
+                notice.plan_summary,
                 notice.page_url,
             ) = money;
             (notice.evidence, notice.keeps_billing) = lines;

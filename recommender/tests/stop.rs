@@ -1,20 +1,19 @@
-//! The *stop* rule: a proposal for an idle machine that may be stopped, a named refusal for every other one.
+//! The *stop* rule: a plan for an idle machine that may be stopped, a named reason for every other one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{HourlyRate, Usd, Verdict};
-use proptest::prelude::*;
-use recommender::{
-    Proposal,
-    proposal::{Call, Charge, ChargeCost, ChargePrice, Loss, Plan, Saving, Step},
-    rules::stop::{
-        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, NotProposed, Owner, Price, Protection, PublicIpv4,
-        Root, Scheduler, StopInput, propose,
+use model::{
+    HourlyRate, Usd, Verdict,
+    machine::{
+        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Protection, PublicIpv4, Root, Scheduler,
     },
+    plan::{Action, ActionClass, Charge, ChargeCost, ChargePrice, Condition, Loss, Plan, PlanContent, Saving},
 };
+use proptest::prelude::*;
+use recommender::rules::stop::{self, NoPlan, Price, StopInput};
 use serde_json::{Value, json};
 
 fn facts() -> Ec2Facts {
@@ -48,6 +47,7 @@ fn input(change: impl FnOnce(&mut Ec2Facts)) -> StopInput {
     change(&mut facts);
     StopInput {
         finding: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
+        record: 2,
         resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().unwrap(),
         verdict: Verdict::Idle,
         machine: Machine::Ec2(Box::new(facts)),
@@ -57,12 +57,12 @@ fn input(change: impl FnOnce(&mut Ec2Facts)) -> StopInput {
     }
 }
 
-fn plan(change: impl FnOnce(&mut Ec2Facts)) -> Plan {
-    propose(&input(change)).unwrap().plan().clone()
+fn content(change: impl FnOnce(&mut Ec2Facts)) -> PlanContent {
+    stop::plan(&input(change)).unwrap().content().clone()
 }
 
 fn refusal(change: impl FnOnce(&mut Ec2Facts)) -> Value {
-    serde_json::to_value(propose(&input(change)).unwrap_err()).unwrap()
+    serde_json::to_value(stop::plan(&input(change)).unwrap_err()).unwrap()
 }
 
 fn tag(facts: &mut Ec2Facts, key: &str, value: &str) {
@@ -70,54 +70,66 @@ fn tag(facts: &mut Ec2Facts, key: &str, value: &str) {
 }
 
 #[test]
-fn the_whole_proposal() {
-    insta::assert_json_snapshot!(propose(&input(|_| ())).unwrap());
+fn the_whole_plan() {
+    insta::assert_json_snapshot!(stop::plan(&input(|_| ())).unwrap());
 }
 
 #[test]
-fn a_machine_that_somebody_has_protected_is_never_proposed() {
+fn no_plan_is_made_for_a_machine_that_somebody_has_protected() {
     let refused = refusal(|facts| facts.protection = Protection::On { by: "stop protection".into() });
-    assert_eq!(refused, json!({ "not_proposed": "protected", "by": "stop protection" }));
+    assert_eq!(refused, json!({"no_plan": "guarded", "refused": "protected", "by": "stop protection" }));
     let unread = refusal(|facts| facts.protection = Protection::Unknown);
-    assert_eq!(unread, json!({ "not_proposed": "protection_unreadable" }));
+    assert_eq!(unread, json!({"no_plan": "guarded", "refused": "protection_unreadable" }));
     let not_yet = refusal(|facts| facts.protection = Protection::NotYet);
-    assert_eq!(not_yet, json!({ "not_proposed": "protection_not_yet_known" }));
+    assert_eq!(not_yet, json!({"no_plan": "guarded", "refused": "protection_not_yet_known" }));
     // It is looked up again before anything is done.
-    let steps = serde_json::to_string(&plan(|_| ()).steps).unwrap();
-    assert!(steps.contains("not_protected"), "{steps}");
+    let conditions = content(|_| ()).conditions;
+    assert!(conditions.contains(&Condition::NotProtected), "{conditions:?}");
 }
 
 #[test]
-fn only_an_idle_machine_is_proposed() {
+fn only_an_idle_machine_gets_a_plan() {
     for verdict in [Verdict::Active, Verdict::Waiting, Verdict::Stuck, Verdict::Unknown] {
-        assert_eq!(propose(&StopInput { verdict, ..input(|_| ()) }), Err(NotProposed::NotIdle { verdict }));
+        assert_eq!(stop::plan(&StopInput { verdict, ..input(|_| ()) }), Err(NoPlan::NotIdle { verdict }));
     }
-    assert_eq!(propose(&StopInput { machine: Machine::OnPrem, ..input(|_| ()) }), Err(NotProposed::OnPrem));
+    assert_eq!(stop::plan(&StopInput { machine: Machine::OnPrem, ..input(|_| ()) }), Err(NoPlan::OnPrem));
 }
 
 #[test]
 fn every_refusal_names_its_reason() {
     type Change = fn(&mut Ec2Facts);
     let table: [(Change, Value); 14] = [
-        (|f| f.tags = None, json!({"not_proposed": "tags_unreadable"})),
-        (|f| tag(f, "cloud-sweeper:exempt", ""), json!({"not_proposed": "exempt", "tag": "cloud-sweeper:exempt"})),
-        (|f| f.state = None, json!({"not_proposed": "fact_unknown", "fact": "state"})),
-        (|f| f.state = Some("stopped".into()), json!({"not_proposed": "not_running", "state": "stopped"})),
-        (|f| f.lifecycle = Lifecycle::Spot, json!({"not_proposed": "spot"})),
-        (|f| f.lifecycle = Lifecycle::CapacityBlock, json!({"not_proposed": "capacity_block"})),
-        (|f| f.capacity_reservation = Some("cr-1".into()), json!({"not_proposed": "capacity_reserved", "id": "cr-1"})),
+        (|f| f.tags = None, json!({"no_plan": "guarded", "refused": "tags_unreadable"})),
+        (
+            |f| tag(f, "cloud-sweeper:exempt", ""),
+            json!({"no_plan": "guarded", "refused": "exempt", "tag": "cloud-sweeper:exempt"}),
+        ),
+        (|f| f.state = None, json!({"no_plan": "guarded", "refused": "fact_unknown", "fact": "state"})),
+        (
+            |f| f.state = Some("stopped".into()),
+            json!({"no_plan": "guarded", "refused": "not_running", "state": "stopped"}),
+        ),
+        (|f| f.lifecycle = Lifecycle::Spot, json!({"no_plan": "guarded", "refused": "spot"})),
+        (|f| f.lifecycle = Lifecycle::CapacityBlock, json!({"no_plan": "guarded", "refused": "capacity_block"})),
+        (
+            |f| f.capacity_reservation = Some("cr-1".into()),
+            json!({"no_plan": "guarded", "refused": "capacity_reserved", "id": "cr-1"}),
+        ),
         (
             |f| f.lifecycle = Lifecycle::Other("borrowed".into()),
-            json!({"not_proposed": "lifecycle_not_known", "lifecycle": "borrowed"}),
+            json!({"no_plan": "guarded", "refused": "lifecycle_not_known", "lifecycle": "borrowed"}),
         ),
-        (|f| f.root = Root::InstanceStore, json!({"not_proposed": "instance_store_root"})),
-        (|f| f.root = Root::Unknown, json!({"not_proposed": "fact_unknown", "fact": "root device type"})),
-        (|f| f.instance_store = InstanceStore::Present, json!({"not_proposed": "has_instance_store"})),
-        (|f| f.instance_type = None, json!({"not_proposed": "fact_unknown", "fact": "instance type"})),
-        (|f| f.launched_at = None, json!({"not_proposed": "fact_unknown", "fact": "launch time"})),
+        (|f| f.root = Root::InstanceStore, json!({"no_plan": "guarded", "refused": "instance_store_root"})),
+        (
+            |f| f.root = Root::Unknown,
+            json!({"no_plan": "guarded", "refused": "fact_unknown", "fact": "root device type"}),
+        ),
+        (|f| f.instance_store = InstanceStore::Present, json!({"no_plan": "guarded", "refused": "has_instance_store"})),
+        (|f| f.instance_type = None, json!({"no_plan": "guarded", "refused": "fact_unknown", "fact": "instance type"})),
+        (|f| f.launched_at = None, json!({"no_plan": "guarded", "refused": "fact_unknown", "fact": "launch time"})),
         (
             |f| f.operator = Some("eks.amazonaws.com".into()),
-            json!({"not_proposed": "member_of",
+            json!({"no_plan": "guarded", "refused": "member_of",
                    "owner": {"kind": "AWS service", "name": "eks.amazonaws.com", "known_by": "operator"}}),
         ),
     ];
@@ -146,27 +158,30 @@ fn a_member_of_something_larger_is_its_owners_to_stop() {
     ] {
         let name = if value.is_empty() { Value::Null } else { json!(value) };
         let owner = json!({"kind": kind, "name": name, "known_by": key});
-        assert_eq!(refusal(|f| tag(f, key, value)), json!({"not_proposed": "member_of", "owner": owner}));
+        assert_eq!(
+            refusal(|f| tag(f, key, value)),
+            json!({"no_plan": "guarded", "refused": "member_of", "owner": owner})
+        );
     }
     let owner = json!({"kind": "Auto Scaling group", "name": "workers", "known_by": "the group's own list"});
     assert_eq!(
         refusal(|f| f.autoscaling = AutoScaling::Member("workers".into())),
-        json!({"not_proposed": "member_of", "owner": owner}),
+        json!({"no_plan": "guarded", "refused": "member_of", "owner": owner}),
         "a machine that was attached by hand"
     );
     let unknown = refusal(|f| f.autoscaling = AutoScaling::Unknown);
-    assert_eq!(unknown, json!({"not_proposed": "groups_unreadable"}), "any group may list it");
+    assert_eq!(unknown, json!({"no_plan": "guarded", "refused": "groups_unreadable"}), "any group may list it");
     let owner =
         Owner { kind: "ECS cluster".into(), name: Some("web".into()), known_by: "its ECS cluster's own list".into() };
     assert_eq!(
         refusal(|f| f.scheduler = Scheduler::Has(owner.clone())),
-        json!({"not_proposed": "member_of", "owner": owner}),
+        json!({"no_plan": "guarded", "refused": "member_of", "owner": owner}),
         "a machine that was registered by hand"
     );
     let why = "batch:ListJobs: denied: AccessDeniedException: no";
     assert_eq!(
         refusal(|f| f.scheduler = Scheduler::Unknown { why: why.into() }),
-        json!({"not_proposed": "schedulers_unreadable", "why": why}),
+        json!({"no_plan": "guarded", "refused": "schedulers_unreadable", "why": why}),
         "any job may run on it"
     );
     let both = refusal(|f| {
@@ -189,16 +204,16 @@ fn a_member_of_something_larger_is_its_owners_to_stop() {
 #[test]
 fn an_exemption_holds_whatever_it_says_unless_it_says_false() {
     for value in ["", "true", "until further notice", "0"] {
-        assert_eq!(refusal(|f| tag(f, "cloud-sweeper:exempt", value))["not_proposed"], "exempt", "{value}");
+        assert_eq!(refusal(|f| tag(f, "cloud-sweeper:exempt", value))["refused"], "exempt", "{value}");
     }
     for value in ["false", "False", " FALSE "] {
-        assert!(propose(&input(|f| tag(f, "cloud-sweeper:exempt", value))).is_ok(), "{value}");
+        assert!(stop::plan(&input(|f| tag(f, "cloud-sweeper:exempt", value))).is_ok(), "{value}");
     }
 }
 
 #[test]
 fn an_address_of_unknown_kind_may_be_lost_and_may_be_billed() {
-    let plan = plan(|f| f.public_ipv4 = vec![PublicIpv4 { address: "198.51.100.3".into(), elastic: None }]);
+    let plan = content(|f| f.public_ipv4 = vec![PublicIpv4 { address: "198.51.100.3".into(), elastic: None }]);
     let address = "198.51.100.3".to_owned();
     assert!(plan.lost.contains(&Loss::PublicIpv4 { address: address.clone(), may_be_elastic: true }));
     assert!(plan.keeps_billing.contains(&Charge::ElasticIpv4 { address, may_be_released: true }));
@@ -206,8 +221,8 @@ fn an_address_of_unknown_kind_may_be_lost_and_may_be_billed() {
 
 #[test]
 fn an_unknown_price_is_an_unknown_saving() {
-    let proposal = propose(&StopInput { price: Price::Unknown("no row".into()), ..input(|_| ()) }).unwrap();
-    assert_eq!(proposal.plan().net_saving, Saving::Unknown { why: "no row".into() });
+    let plan = stop::plan(&StopInput { price: Price::Unknown("no row".into()), ..input(|_| ()) }).unwrap();
+    assert_eq!(plan.content().net_saving, Saving::Unknown { why: "no row".into() });
 }
 
 #[test]
@@ -215,7 +230,7 @@ fn a_stop_saves_what_the_addresses_cost_that_it_gives_back_and_no_others() {
     let ip = |address: &str, elastic| PublicIpv4 { address: address.into(), elastic };
     let saving = |lent_ipv4: Option<Price>, public_ipv4: Vec<PublicIpv4>| {
         let input = StopInput { lent_ipv4, ..input(|facts| facts.public_ipv4 = public_ipv4) };
-        match propose(&input).unwrap().plan().net_saving.clone() {
+        match stop::plan(&input).unwrap().content().net_saving.clone() {
             Saving::Known { per_hour, per_month, basis } => {
                 assert_eq!(per_month, per_hour.per_month());
                 (per_hour.to_string(), basis)
@@ -242,8 +257,8 @@ fn a_stop_saves_what_the_addresses_cost_that_it_gives_back_and_no_others() {
 
 #[test]
 fn prices_of_what_goes_on_to_be_billed_stand_beside_the_plan_and_not_in_its_hash() {
-    let plain = propose(&input(|_| ())).unwrap();
-    let charge = plain.plan().keeps_billing[0].clone();
+    let plain = stop::plan(&input(|_| ())).unwrap();
+    let charge = plain.content().keeps_billing[0].clone();
     let price = |cost| ChargePrice { charge: charge.clone(), what: Some("100 GiB gp3".into()), cost };
     let known = price(ChargeCost::Known { per_month: Usd::from_micros(8_000_000), as_of: None });
     let unknown = price(ChargeCost::Unknown { why: "denied".into() });
@@ -255,35 +270,39 @@ fn prices_of_what_goes_on_to_be_billed_stand_beside_the_plan_and_not_in_its_hash
     assert!(told.len() > 1 && told[1..].iter().all(|(_, price)| price.is_none()), "{told:?}");
     // They come back with it; a reader of the plan alone reads the plan.
     let text = serde_json::to_string(&priced).unwrap();
-    assert_eq!(serde_json::from_str::<Proposal>(&text).unwrap(), priced);
-    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), *plain.plan());
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), priced);
+    assert_eq!(serde_json::from_str::<PlanContent>(&text).unwrap(), *plain.content());
 }
 
 #[test]
-fn the_dry_run_is_the_real_call_and_comes_first() {
-    let plan = plan(|_| ());
-    let calls = |steps: &[Step]| -> Vec<Call> {
-        let of = |step: &Step| if let Step::Call(call) = step { Some(call.clone()) } else { None };
-        steps.iter().filter_map(of).collect()
-    };
-    let lines: Vec<_> = calls(&plan.steps).iter().map(Call::command_line).collect();
+fn a_plan_does_one_thing_which_another_takes_back() {
+    let plan = stop::plan(&input(|_| ())).unwrap();
+    assert_eq!(plan.class(), ActionClass::Reversible);
+    let PlanContent { actions, reversal, resource, .. } = plan.content();
+    assert_eq!((actions.as_slice(), reversal.as_slice()), (&[Action::StopInstance][..], &[Action::StartInstance][..]));
     let real = "aws ec2 stop-instances --region eu-central-1 --instance-ids i-0123456789abcdef0";
-    assert_eq!(
-        lines,
-        ["aws ec2 stop-instances --region eu-central-1 --dry-run --instance-ids i-0123456789abcdef0", real]
-    );
-    assert_eq!(calls(&plan.reversal)[0].command_line(), real.replace("stop", "start"));
-    for call in calls(&plan.steps) {
-        assert!(call.parameters.keys().all(|name| name == "InstanceIds" || name == "DryRun"), "nothing is forced");
-    }
+    assert_eq!(actions[0].command_line(resource), real, "nothing is forced");
+    assert_eq!(reversal[0].command_line(resource), real.replace("stop", "start"));
 }
 
 #[test]
-fn a_proposal_that_was_tampered_with_is_not_read_back() {
-    let proposal = propose(&input(|_| ())).unwrap();
-    let stored = serde_json::to_value(&proposal).unwrap();
-    assert_eq!(serde_json::from_value::<Proposal>(stored.clone()).unwrap(), proposal);
-    for path in leaves(&stored, String::new()) {
+fn no_two_plans_have_one_hash() {
+    let of = |record| stop::plan(&StopInput { record, ..input(|_| ()) }).unwrap();
+    let (first, second) = (of(1), of(2));
+    assert_ne!(first.content_hash(), second.content_hash(), "an approval of the first is none of the second");
+    assert!(first.is_like(&second));
+    let larger = stop::plan(&input(|facts| facts.instance_type = Some("m5.xlarge".into()))).unwrap();
+    assert!(!larger.is_like(&second));
+    assert_eq!(first.valid_until(), input(|_| ()).now + stop::VALID_FOR);
+}
+
+#[test]
+fn a_plan_that_was_tampered_with_is_not_read_back() {
+    let plan = stop::plan(&input(|_| ())).unwrap();
+    let stored = serde_json::to_value(&plan).unwrap();
+    assert_eq!(serde_json::from_value::<Plan>(stored.clone()).unwrap(), plan);
+    // Until when it is valid, an approval keeps by itself.
+    for path in leaves(&stored, String::new()).into_iter().filter(|path| path != "/valid_until") {
         let mut changed = stored.clone();
         let leaf = changed.pointer_mut(&path).unwrap();
         *leaf = match leaf.take() {
@@ -295,7 +314,7 @@ fn a_proposal_that_was_tampered_with_is_not_read_back() {
             },
             other => panic!("{path} is {other}"),
         };
-        assert!(serde_json::from_value::<Proposal>(changed).is_err(), "{path} can be changed unseen");
+        assert!(serde_json::from_value::<Plan>(changed).is_err(), "{path} can be changed unseen");
     }
 }
 
@@ -350,22 +369,22 @@ fn any_verdict() -> impl Strategy<Value = Verdict> {
 
 proptest! {
     #[test]
-    fn whatever_is_proposed_is_idle_running_on_demand_and_survives_storage(
+    fn whatever_is_planned_is_idle_running_on_demand_and_survives_storage(
         facts in any_facts(), verdict in any_verdict(), rate in proptest::option::of(1_i64..1_000_000_000),
     ) {
         let price = rate.map_or(Price::Unknown("no row".into()), |m| Price::OnDemand(HourlyRate::from_micros(m)));
         let input = StopInput { verdict, price, machine: Machine::Ec2(Box::new(facts.clone())), ..input(|_| ()) };
-        if let Ok(proposal) = propose(&input) {
+        if let Ok(plan) = stop::plan(&input) {
             prop_assert_eq!(verdict, Verdict::Idle);
             prop_assert_eq!(facts.state.as_deref(), Some("running"));
             prop_assert_eq!(facts.lifecycle, Lifecycle::OnDemand);
             prop_assert_eq!(&facts.capacity_reservation, &None);
             prop_assert_eq!(facts.root, Root::Ebs);
             prop_assert!(facts.tags.is_some());
-            prop_assert_eq!(rate.is_some(), matches!(proposal.plan().net_saving, Saving::Known { .. }));
-            prop_assert_eq!(&propose(&input).unwrap(), &proposal, "the same input gives the same proposal");
-            let stored = serde_json::to_string(&proposal).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Proposal>(&stored).unwrap(), proposal);
+            prop_assert_eq!(rate.is_some(), matches!(plan.content().net_saving, Saving::Known { .. }));
+            prop_assert_eq!(&stop::plan(&input).unwrap(), &plan, "the same input gives the same plan");
+            let stored = serde_json::to_string(&plan).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
         }
     }
 }

@@ -272,7 +272,7 @@ impl Sweeper {
         let replay = self.json(&["replay"]).await;
         assert_eq!(replay["without_evidence"], serde_json::json!([]), "{replay:#}");
         let decisions = replay["decisions"].as_array().expect("decisions");
-        let plans = decisions.iter().filter(|decision| !decision["proposal"].is_null()).count();
+        let plans = decisions.iter().filter(|decision| !decision["plan"].is_null()).count();
         (decisions.len(), plans)
     }
 

@@ -101,7 +101,7 @@ async fn through_a_sweeper(scratch: &Path) {
     let slack = Slack::start_https().await;
     let roots = slack.ca_file().display().to_string();
     let site = format!(
-        "{SITE}proposal_after_sweeps = 1\n[slack]\ntoken = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n",
+        "{SITE}plan_after_sweeps = 1\n[slack]\ntoken = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n",
         Slack::TOKEN,
         Slack::CHANNEL,
         slack.api_url()

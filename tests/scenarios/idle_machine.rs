@@ -180,8 +180,7 @@ async fn an_idle_machine_is_found_proven_and_priced_and_a_busy_one_is_left_alone
         writeln!(shown).unwrap();
     }
     let said = String::from_utf8(shown).unwrap();
-    for part in
-        ["falls-quiet", "has-no-agent", "3 machines run: $0.288/h", "Next:", "has been idle for", "Proposal: Stop"]
+    for part in ["falls-quiet", "has-no-agent", "3 machines run: $0.288/h", "Next:", "has been idle for", "Plan: Stop"]
     {
         assert!(said.contains(part), "`{part}` is not in:\n{said}");
     }

@@ -5,6 +5,7 @@
 use model::{Provider, ResourceKind, Verdict};
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
+use guards::Refusal;
 use jiff::{Timestamp, ToSpan};
 use lab::{
     aws::{ACCOUNT, Fault, Instance, Moto, REGIONS},
@@ -328,7 +329,7 @@ async fn whether_a_machine_has_disks_of_its_host_is_told_by_its_type() {
 }
 
 #[tokio::test]
-async fn a_stop_is_proposed_from_what_ec2_says() {
+async fn a_stop_is_planned_from_what_ec2_says() {
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(folder.path()).await;
     let mut member = Instance::named("m5.large", "member");
@@ -337,9 +338,10 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
     let ids = moto.run("us-east-1", &[Instance::named("m5.large", "align-7"), member, with_disks]).await;
     let inventory = inventory(&moto, &options(&["us-east-1"])).await;
     let now = Timestamp::now();
-    let propose = |id: &str| {
+    let plan = |id: &str| {
         let instance = inventory.instances.iter().find(|i| i.id.to_string().ends_with(id)).unwrap();
-        stop::propose(&stop::StopInput {
+        stop::plan(&stop::StopInput {
+            record: 1,
             finding: "f-1".into(),
             resource: instance.id.clone(),
             verdict: Verdict::Idle,
@@ -355,11 +357,12 @@ async fn a_stop_is_proposed_from_what_ec2_says() {
             now,
         })
     };
-    let proposal = propose(&ids[0]).unwrap();
-    assert_eq!(proposal.plan().title, format!("Stop the idle m5.large instance {} (align-7) in us-east-1", ids[0]));
-    assert_eq!(proposal.plan().expires_at, now + 24.hours());
-    assert!(propose(&ids[1]).unwrap_err().to_string().contains("Auto Scaling group workers"));
-    assert_eq!(propose(&ids[2]).unwrap_err(), stop::NotProposed::HasInstanceStore);
+    let planned = plan(&ids[0]).unwrap();
+    let title = format!("Stop the idle m5.large instance {} (align-7) in us-east-1", ids[0]);
+    assert_eq!(planned.content().title, title);
+    assert_eq!(planned.valid_until(), now + 24.hours());
+    assert!(plan(&ids[1]).unwrap_err().to_string().contains("Auto Scaling group workers"));
+    assert_eq!(plan(&ids[2]).unwrap_err(), stop::NoPlan::Guarded { by: Refusal::HasInstanceStore });
 }
 
 #[tokio::test]

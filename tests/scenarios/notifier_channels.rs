@@ -27,7 +27,7 @@ fn notice() -> FindingNotice {
     notice.certainty = Some("Measured in all 321 intervals".into());
     notice.evidence = vec!["Workload CPU: 0.4 ms per second at most".into(); 3];
     notice.cost_per_hour = Some("$0.461/h".into());
-    notice.proposal_summary = Some("Stop the instance".into());
+    notice.plan_summary = Some("Stop the instance".into());
     notice.keeps_billing = vec!["EBS volume vol-0f00".into()];
     notice.page_url = Some("https://sweeper.example.org/findings/F-7K3QJ2?a=1&b=2".into());
     notice
@@ -274,7 +274,7 @@ async fn slack_takes_the_longest_and_strangest_notice() {
         &mut notice.cost_per_hour,
         &mut notice.cost_so_far,
         &mut notice.net_saving,
-        &mut notice.proposal_summary,
+        &mut notice.plan_summary,
     ] {
         *text = Some(long.clone());
     }

@@ -99,7 +99,7 @@ fn no_module_imports_in_a_circle() {
         ("node-agent-ebpf", "aggregate", "identity"),
         ("notifier", "slack", "message"),
         ("model", "resource", "provider"),
-        ("recommender", "rules", "proposal"),
+        ("model", "plan", "canonical"),
         ("rules", "housekeeping", "container"),
         ("sweeper", "sweep", "reconcile"),
         ("sweeper", "reconcile", "detectors"),

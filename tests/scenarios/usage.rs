@@ -275,7 +275,7 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     for _ in 0..2 {
         let (_, again) = site.sweeper.sweep().await;
         assert_eq!(again["findings"][0]["id"], finding["id"]);
-        assert_eq!(again["findings"][0]["proposal"], Value::Null, "weak evidence is nothing to act on");
+        assert_eq!(again["findings"][0]["plan"], Value::Null, "weak evidence is nothing to act on");
     }
     let id = finding["id"].as_str().unwrap();
     let explained = site.sweeper.json(&["explain", id]).await;
@@ -287,7 +287,7 @@ async fn a_quiet_instance_is_a_finding_that_nobody_acts_on_and_ends_when_it_work
     {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("No proposal") && text.contains("weak evidence"), "{text}");
+    assert!(text.contains("No plan") && text.contains("weak evidence"), "{text}");
     let table = String::from_utf8(site.sweeper.run(&["sweep"]).await.stdout).unwrap();
     assert!(table.contains("No idle machines found.") && table.contains("QUIET FOR"), "{table}");
 

@@ -1,4 +1,4 @@
-//! Findings in Block Kit: heading, facts, evidence, proposal, where to look; of several, a line each. Pure.
+//! Findings in Block Kit: heading, facts, evidence, plan, where to look; of several, a line each. Pure.
 //!
 //! Untrusted text stands in `rich_text` and `plain_text` where possible, because both are literal;
 //! in mrkdwn it is escaped, and `verbatim` keeps Slack from making links and mentions of it.
@@ -63,8 +63,8 @@ fn blocks(view: &View) -> Vec<SlackBlock> {
     if let Some(reasons) = end(view).or_else(|| reasons(view)) {
         blocks.push(reasons.into());
     }
-    if let Some(proposal) = proposal(view) {
-        blocks.push(proposal.into());
+    if let Some(plan) = plan(view) {
+        blocks.push(plan.into());
     }
     blocks.push(header(view).into());
     blocks.push(footer(view).into());
@@ -153,9 +153,9 @@ fn reasons(view: &View) -> Option<SlackRichTextBlock> {
 }
 
 /// What could be done, and what would be billed all the same.
-fn proposal(view: &View) -> Option<SlackRichTextBlock> {
-    let proposal = view.proposal.as_ref()?;
-    let mut lead = vec![bold("What could be done").into(), SlackRichTextText::new(format!("\n{proposal}")).into()];
+fn plan(view: &View) -> Option<SlackRichTextBlock> {
+    let plan = view.plan.as_ref()?;
+    let mut lead = vec![bold("What could be done").into(), SlackRichTextText::new(format!("\n{plan}")).into()];
     if !view.keeps_billing.is_empty() {
         lead.push(SlackRichTextText::new("\nStill billed after that:".to_owned()).into());
     }

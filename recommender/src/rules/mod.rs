@@ -1,3 +1,3 @@
-//! One file per rule: when it proposes, when it refuses and why.
+//! One file per rule: when it makes a plan, when it makes none and why.
 
 pub mod stop;

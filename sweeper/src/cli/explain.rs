@@ -79,7 +79,7 @@ fn text(finding: &Finding, records: &[Record], replays: bool) -> String {
     why(&mut out, finding, replays);
     present(&mut out, finding);
     decisions(&mut out, records);
-    proposal(&mut out, finding);
+    of_plan(&mut out, finding);
     out
 }
 
@@ -327,34 +327,34 @@ pub(super) fn workloads(out: &mut String, node: &NodeFacts) {
     }
 }
 
-fn proposal(out: &mut String, finding: &Finding) {
-    let Some(proposal) = &finding.proposal else {
-        heading(out, "No proposal");
-        list(out, &[plain(finding.not_proposed.as_deref().unwrap_or("the finding is closed"))]);
+fn of_plan(out: &mut String, finding: &Finding) {
+    let Some(plan) = &finding.plan else {
+        heading(out, "No plan");
+        list(out, &[plain(finding.no_plan_because.as_deref().unwrap_or("the finding is closed"))]);
         return;
     };
-    let plan = proposal.plan();
-    heading(out, &format!("Proposal: {}", plain(&plan.title)));
-    for (number, step) in plan::steps(&plan.steps).iter().enumerate() {
+    let content = plan.content();
+    heading(out, &format!("Plan: {}", plain(&content.title)));
+    for (number, step) in plan::steps(content).iter().enumerate() {
         let _ = writeln!(out, "  {}. {step}", number + 1);
     }
     let _ = writeln!(out, "  rolled back by");
-    for step in plan::steps(&plan.reversal) {
+    for step in plan::reversal(content) {
         let _ = writeln!(out, "    {step}");
     }
     let _ = writeln!(out, "  lost");
-    for loss in plan::losses(plan) {
+    for loss in plan::losses(content) {
         let _ = writeln!(out, "    {loss}");
     }
     let _ = writeln!(out, "  goes on to be billed");
-    for (kept, price) in proposal.charges() {
+    for (kept, price) in plan.charges() {
         let _ = writeln!(out, "    {}", plain(&charge(kept, price)));
     }
-    let _ = writeln!(out, "  net saving\n    {}", plan::saving(plan));
+    let _ = writeln!(out, "  net saving\n    {}", plan::saving(content));
     let _ = writeln!(
         out,
         "  {DIM}valid until {}, content hash {}; nothing happens without a person's approval{DIM:#}",
-        words::time(plan.expires_at.as_millisecond()),
-        proposal.content_hash()
+        words::time(plan.valid_until().as_millisecond()),
+        plan.content_hash()
     );
 }

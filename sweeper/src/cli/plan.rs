@@ -1,23 +1,35 @@
-//! A proposed plan in words.
+//! A plan in words.
 
 use super::screen::plain;
 use crate::verdict::words;
-use recommender::proposal::{Condition, Loss, Plan, Saving, Step};
+use model::{
+    ResourceKey,
+    plan::{Action, Condition, Loss, PlanContent, Saving},
+};
 
-/// One line per step.
-pub(super) fn steps(steps: &[Step]) -> Vec<String> {
-    steps.iter().map(step).collect()
+/// What is done, a line each: first everything is looked at again, and the provider is asked whether it would.
+pub(super) fn steps(plan: &PlanContent) -> Vec<String> {
+    let conditions = plan.conditions.iter().map(|one| format!("\n       - {}", condition(one)));
+    let look = format!("look again, and go on only if{}", conditions.collect::<String>());
+    let ask = |action: &Action| format!("{} --dry-run", command(*action, &plan.resource));
+    let asks = plan.actions.iter().map(ask);
+    std::iter::once(look).chain(asks).chain(done(&plan.actions, &plan.resource)).collect()
 }
 
-fn step(step: &Step) -> String {
-    match step {
-        Step::Confirm { conditions } => {
-            let each = conditions.iter().map(|one| format!("\n       - {}", condition(one)));
-            format!("look again, and go on only if{}", each.collect::<String>())
-        }
-        Step::Call(call) => format!("{}   (expects {})", plain(&call.command_line()), call.expect),
-        Step::Await { state, within_seconds } => format!("wait up to {within_seconds} s for it to be {state}"),
-    }
+/// What takes it back.
+pub(super) fn reversal(plan: &PlanContent) -> Vec<String> {
+    done(&plan.reversal, &plan.resource).collect()
+}
+
+fn done<'a>(actions: &'a [Action], on: &'a ResourceKey) -> impl Iterator<Item = String> + 'a {
+    actions.iter().flat_map(move |action| {
+        let (state, seconds) = action.ends_in();
+        [command(*action, on), format!("wait up to {seconds} s for it to be {state}")]
+    })
+}
+
+fn command(action: Action, on: &ResourceKey) -> String {
+    plain(&action.command_line(on))
 }
 
 fn condition(condition: &Condition) -> String {
@@ -25,7 +37,7 @@ fn condition(condition: &Condition) -> String {
         Condition::StateIs { state } => format!("it is {state}"),
         Condition::LaunchedAtIs { at } => format!("it was last started at {}", words::time(at.as_millisecond())),
         Condition::InstanceTypeIs { instance_type } => format!("it is a {}", plain(instance_type)),
-        Condition::TagsStillPermit => "its tags can be read and permit it".to_owned(),
+        Condition::TagsPermit => "its tags can be read and permit it".to_owned(),
         Condition::StillIdle => "a live look at the node still says idle".to_owned(),
         Condition::NotProtected => "it has neither stop nor termination protection".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
@@ -33,7 +45,7 @@ fn condition(condition: &Condition) -> String {
 }
 
 /// What does not come back.
-pub(super) fn losses(plan: &Plan) -> Vec<String> {
+pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
     plan.lost
         .iter()
         .map(|loss| match loss {
@@ -51,7 +63,7 @@ pub(super) fn losses(plan: &Plan) -> Vec<String> {
 }
 
 /// The net saving, or why it is not known.
-pub(super) fn saving(plan: &Plan) -> String {
+pub(super) fn saving(plan: &PlanContent) -> String {
     match &plan.net_saving {
         Saving::Known { per_hour, per_month, basis } => {
             format!("{per_hour}, {} a month: {}", per_month.in_cents(), plain(basis))

@@ -9,7 +9,7 @@ use crate::{
     verdict::words,
 };
 use jiff::Timestamp;
-use recommender::proposal::ContentHash;
+use model::plan::ContentHash;
 use screen::{WARN, plain};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub(super) struct Decision {
     detector_version: i32,
     /// What was decided then.
     decided: Change,
-    proposal: Option<ContentHash>,
+    plan: Option<ContentHash>,
     /// What this version decides from the same evidence.
     replayed: Replayed,
 }
@@ -42,7 +42,7 @@ impl Decision {
             detector: record.class.as_str(),
             detector_version: record.version,
             decided: record.change.clone(),
-            proposal: record.proposal.clone(),
+            plan: record.plan.clone(),
             replayed: record.replay(),
         }
     }
@@ -110,12 +110,12 @@ async fn wanted(store: &Store, ids: &[String]) -> anyhow::Result<Option<Vec<Find
 
 fn print(replay: &Replay) {
     for decision in replay.decisions.iter().filter(|decision| !decision.is_same()) {
-        let Decision { finding, number, at, decided, proposal, replayed, .. } = decision;
+        let Decision { finding, number, at, decided, plan, replayed, .. } = decision;
         screen::print(&format!(
             "{WARN}{finding} {number}, {}{WARN:#}\n  decided then: {}\n  this version: {}",
             words::time(at.as_millisecond()),
-            plain(&in_words(decided, proposal.as_ref())),
-            plain(&in_words(&replayed.change, replayed.proposal.as_ref()))
+            plain(&in_words(decided, plan.as_ref())),
+            plain(&in_words(&replayed.change, replayed.plan.as_ref()))
         ));
     }
     let decisions = words::count(replay.decisions.len(), "decision", "decisions");
@@ -138,7 +138,7 @@ fn print(replay: &Replay) {
     }
 }
 
-fn in_words(change: &Change, proposal: Option<&ContentHash>) -> String {
+fn in_words(change: &Change, plan: Option<&ContentHash>) -> String {
     let decided = change.in_words();
-    proposal.map_or_else(|| decided.clone(), |hash| format!("{decided}; plan {hash}"))
+    plan.map_or_else(|| decided.clone(), |hash| format!("{decided}; plan {hash}"))
 }

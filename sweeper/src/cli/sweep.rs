@@ -311,7 +311,7 @@ mod tests {
             cost_per_hour: Some("$0.25/h".into()),
             cost_unknown_because: None,
             why: String::new(),
-            proposal: None,
+            plan: None,
             launched_by: None,
             last_work: Vec::new(),
         };

@@ -146,7 +146,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "verdict.quiet_after",
         "must not be longer than `aws.cloudwatch_lookback`",
     )?;
-    require(sweep.proposal_after_sweeps > 0, "sweep.proposal_after_sweeps", "must be at least 1")?;
+    require(sweep.plan_after_sweeps > 0, "sweep.plan_after_sweeps", "must be at least 1")?;
     require(
         (SHORTEST_LEASE..=LONGEST_LEASE).contains(&sweep.lease),
         "sweep.lease",

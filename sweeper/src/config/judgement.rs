@@ -291,8 +291,8 @@ pub struct SweepConfig {
     /// Another replica takes over a scope whose sweeper has not been heard of for so long.
     #[serde(with = "duration")]
     pub lease: Duration,
-    /// A proposal follows after so many sweeps in a row with the same finding.
-    pub proposal_after_sweeps: u32,
+    /// A plan follows after so many sweeps in a row with the same finding.
+    pub plan_after_sweeps: u32,
 }
 
 impl Default for SweepConfig {
@@ -303,7 +303,7 @@ impl Default for SweepConfig {
             schedules: Vec::new(),
             watchdog: Duration::from_secs(60),
             lease: Duration::from_secs(120),
-            proposal_after_sweeps: 2,
+            plan_after_sweeps: 2,
         }
     }
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub enum Class {
     /// An idle node, by its own agent.
     IdleNode,
-    /// An instance without an agent that its provider saw do nothing. Weak evidence, never a proposal.
+    /// An instance without an agent that its provider saw do nothing. Weak evidence, never a plan.
     QuietInstance,
     /// A machine that works or waits, and whose GPUs nobody uses.
     IdleGpu,
-    /// A machine that waits, and on which hardly anything happens. Never a proposal.
+    /// A machine that waits, and on which hardly anything happens. Never a plan.
     BarelyUsed,
     /// A machine that works, and rests in the same hours of each week.
     QuietHours,

@@ -7,7 +7,7 @@
 //! One on which AWS Batch has a job that starts or runs is none.
 //!
 //! Pure. It is weak evidence: a machine that waits for something, serves rarely or works in memory of a GPU looks the same. So it
-//! raises a finding and never an action: no rule is asked for a proposal. An instance that an agent reports from is judged by that
+//! raises a finding and never an action: no rule is asked for a plan. An instance that an agent reports from is judged by that
 //! alone, and is an idle instance or none.
 
 use super::{Answer, Class, Detector, Of};

@@ -21,7 +21,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::ResourceKey;
-use recommender::proposal::Proposal;
+use model::plan::Plan;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -75,9 +75,9 @@ pub struct Finding {
     /// The decisions about it that are kept.
     pub recorded: Recorded,
     /// The plan that would end it, once it has been confirmed often enough.
-    pub proposal: Option<Proposal>,
+    pub plan: Option<Plan>,
     /// Why there is no plan yet, or why there will be none.
-    pub not_proposed: Option<String>,
+    pub no_plan_because: Option<String>,
 }
 
 /// How many decisions about a finding are kept, and the last of them.

@@ -7,9 +7,9 @@ use crate::{
     snapshot::HoursCase,
     verdict::{Decision, words, work::Contract},
 };
+use model::plan::{Charge, ChargeCost, ChargePrice, Saving};
 use model::{Provider, ResourceKey, ResourceKind};
 use notifier::message::{Ended, Ending, FindingNotice, end_headline, headline};
-use recommender::proposal::{Charge, ChargeCost, ChargePrice, Saving};
 
 /// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
 #[must_use]
@@ -41,11 +41,10 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         }
         Cost::Unknown { why } => notice.unknown_price_reason = Some(why.clone()),
     }
-    if let Some(proposal) = &finding.proposal {
-        let plan = proposal.plan();
-        notice.proposal_summary = Some(plan.title.clone());
-        notice.keeps_billing = proposal.charges().map(|(kept, price)| charge(kept, price)).collect();
-        match &plan.net_saving {
+    if let Some(plan) = &finding.plan {
+        notice.plan_summary = Some(plan.content().title.clone());
+        notice.keeps_billing = plan.charges().map(|(kept, price)| charge(kept, price)).collect();
+        match &plan.content().net_saving {
             Saving::Known { per_hour, per_month, .. } => {
                 notice.net_saving = Some(format!("{per_hour} ({} per month)", per_month.in_cents()));
                 notice.saving = Some(*per_hour);
@@ -62,7 +61,7 @@ pub fn plan_notice(finding: &Finding) -> FindingNotice {
     let mut notice = notice(finding);
     let resource = finding.resource.to_string();
     let name = finding.name().unwrap_or(&resource);
-    let saving = finding.proposal.as_ref().and_then(|proposal| match &proposal.plan().net_saving {
+    let saving = finding.plan.as_ref().and_then(|plan| match &plan.content().net_saving {
         Saving::Known { per_hour, .. } => Some(format!("would save {per_hour}")),
         Saving::Unknown { .. } => None,
     });

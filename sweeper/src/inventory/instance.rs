@@ -4,7 +4,7 @@ use model::{Provider, ResourceKey, ResourceKind};
 use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
-use recommender::rules::stop;
+use model::machine;
 use serde::{Deserialize, Serialize};
 
 use super::{GoogleInstance, LaunchTemplate, Schedulers};
@@ -264,12 +264,12 @@ impl Instance {
         &self,
         groups_are_known: bool,
         schedulers: &Schedulers,
-        protection: impl Into<stop::Protection>,
-    ) -> Option<stop::Machine> {
+        protection: impl Into<machine::Protection>,
+    ) -> Option<machine::Machine> {
         let ResourceKey { provider: Provider::Aws, account, location: region, id: instance, .. } = &self.id else {
             return None;
         };
-        Some(stop::Machine::Ec2(Box::new(stop::Ec2Facts {
+        Some(machine::Machine::Ec2(Box::new(machine::Ec2Facts {
             account: account.clone(),
             region: region.clone(),
             instance_id: instance.clone(),
@@ -278,33 +278,33 @@ impl Instance {
             state: self.state.word().map(str::to_owned),
             launched_at: self.launched_at,
             lifecycle: match &self.lifecycle {
-                Lifecycle::OnDemand => stop::Lifecycle::OnDemand,
-                Lifecycle::Spot => stop::Lifecycle::Spot,
-                Lifecycle::CapacityBlock => stop::Lifecycle::CapacityBlock,
-                Lifecycle::Other(word) => stop::Lifecycle::Other(word.clone()),
+                Lifecycle::OnDemand => machine::Lifecycle::OnDemand,
+                Lifecycle::Spot => machine::Lifecycle::Spot,
+                Lifecycle::CapacityBlock => machine::Lifecycle::CapacityBlock,
+                Lifecycle::Other(word) => machine::Lifecycle::Other(word.clone()),
             },
             capacity_reservation: self.capacity_reservation.clone(),
             root: match self.root_device {
-                RootDevice::Ebs => stop::Root::Ebs,
-                RootDevice::InstanceStore => stop::Root::InstanceStore,
-                RootDevice::PersistentDisk | RootDevice::Unknown => stop::Root::Unknown,
+                RootDevice::Ebs => machine::Root::Ebs,
+                RootDevice::InstanceStore => machine::Root::InstanceStore,
+                RootDevice::PersistentDisk | RootDevice::Unknown => machine::Root::Unknown,
             },
             instance_store: match self.instance_store {
-                InstanceStore::Absent => stop::InstanceStore::Absent,
-                InstanceStore::Present => stop::InstanceStore::Present,
-                InstanceStore::Unknown => stop::InstanceStore::Unknown,
+                InstanceStore::Absent => machine::InstanceStore::Absent,
+                InstanceStore::Present => machine::InstanceStore::Present,
+                InstanceStore::Unknown => machine::InstanceStore::Unknown,
             },
             volumes: self.volumes.iter().map(|volume| volume.id.clone()).collect(),
             public_ipv4: self
                 .public_ipv4
                 .iter()
-                .map(|ip| stop::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
+                .map(|ip| machine::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
                 .collect(),
             tags: Some(self.tags.clone()),
             autoscaling: match &self.autoscaling_group {
-                Some(name) => stop::AutoScaling::Member(name.clone()),
-                None if groups_are_known => stop::AutoScaling::NotListed,
-                None => stop::AutoScaling::Unknown,
+                Some(name) => machine::AutoScaling::Member(name.clone()),
+                None if groups_are_known => machine::AutoScaling::NotListed,
+                None => machine::AutoScaling::Unknown,
             },
             scheduler: schedulers.of(instance),
             operator: self.operator.clone(),

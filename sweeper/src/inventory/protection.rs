@@ -1,7 +1,7 @@
 //! What protects a machine from being stopped or ended.
 
 use jiff::Timestamp;
-use recommender::rules::stop;
+use model::machine;
 
 /// What protects a machine, as far as its provider says; EC2 tells it of one machine a call, so only idle ones are asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct Protection {
     pub termination: Option<bool>,
 }
 
-/// The same in the words of the *stop* rule. What is not known is unknown, unless the other one is on.
-impl From<Protection> for stop::Protection {
+/// The same in the words of guards. What is not known is unknown, unless the other one is on.
+impl From<Protection> for machine::Protection {
     fn from(protection: Protection) -> Self {
         match protection {
             Protection { stop: Some(true), .. } => Self::On { by: "stop protection".to_owned() },

@@ -3,7 +3,7 @@
 use model::{Provider, ResourceKey, ResourceKind};
 use std::collections::HashMap;
 
-use recommender::rules::stop;
+use model::machine;
 
 use super::{Inventory, Listing, Outcome, last_part};
 
@@ -18,18 +18,18 @@ const KINDS: [ResourceKind; 4] = [
 /// What is known of the schedulers in one account's part of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedulers {
-    owners: HashMap<String, stop::Owner>,
+    owners: HashMap<String, machine::Owner>,
     unknown: Option<String>,
 }
 
 impl Schedulers {
     /// What they have to do with one machine, `i-…`.
     #[must_use]
-    pub fn of(&self, instance_id: &str) -> stop::Scheduler {
+    pub fn of(&self, instance_id: &str) -> machine::Scheduler {
         match (self.owners.get(instance_id), &self.unknown) {
-            (Some(owner), _) => stop::Scheduler::Has(owner.clone()),
-            (None, None) => stop::Scheduler::NotListed,
-            (None, Some(why)) => stop::Scheduler::Unknown { why: why.clone() },
+            (Some(owner), _) => machine::Scheduler::Has(owner.clone()),
+            (None, None) => machine::Scheduler::NotListed,
+            (None, Some(why)) => machine::Scheduler::Unknown { why: why.clone() },
         }
     }
 
@@ -68,7 +68,7 @@ impl Inventory {
                 Some(environment) => ("AWS Batch compute environment", *environment),
                 None => ("ECS cluster", machine.cluster.as_str()),
             };
-            let owner = stop::Owner {
+            let owner = machine::Owner {
                 kind: kind.to_owned(),
                 name: Some(name.to_owned()),
                 known_by: "its ECS cluster's own list".to_owned(),

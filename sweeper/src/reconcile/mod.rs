@@ -20,8 +20,8 @@ use crate::{
     verdict::{Case, LastWork},
 };
 use jiff::{SignedDuration, Timestamp};
-use model::Verdict;
-use recommender::{proposal::Proposal, rules::stop::StopInput};
+use model::{Verdict, plan::Plan};
+use recommender::rules::stop::StopInput;
 
 /// What a sweep saw of one class of waste on one resource, and what is made of it.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl std::fmt::Debug for Planning<'_> {
 pub struct Planned {
     /// What the rule looked at.
     pub input: StopInput,
-    /// What it proposes, or why nothing.
-    pub proposal: Result<Proposal, String>,
+    /// The plan, or why there is none.
+    pub plan: Result<Plan, String>,
 }
 
 /// A finding as it is to be written.
@@ -92,8 +92,7 @@ pub fn reconcile(now: Timestamp, open: Option<Finding>, seen: &Seen<'_>) -> Vec<
             let new = Decided { before: None, change: &opened, ..decided };
             vec![decided.closed(because, finding), new.opened(since, until)]
         }
-        // Nobody may act on a plan that rests on what is not known any more.
-        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 || finding.proposal.is_some() => {
+        (Change::Unconfirmed, Some(finding)) if finding.confirmed_sweeps > 0 => {
             vec![decided.unconfirmed(finding)]
         }
         (Change::Resolve { because } | Change::Gone { because }, Some(finding)) => {
@@ -168,11 +167,11 @@ impl Decided<'_> {
             cost: detection.cost(),
             evidence: self.evidence(),
             recorded: Recorded::default(),
-            proposal: None,
-            not_proposed: None,
+            plan: None,
+            no_plan_because: None,
         };
-        let plan = self.plan(&mut finding);
-        self.step(EventKind::Opened, finding, None, plan)
+        let asked = self.plan(&mut finding);
+        self.step(EventKind::Opened, finding, None, asked)
     }
 
     fn confirmed(&self, since: Timestamp, until: Timestamp, finding: Finding) -> Step {
@@ -191,30 +190,31 @@ impl Decided<'_> {
             status: Status::Open,
             opened_at: before.opened_at,
             recorded: before.recorded,
-            proposal: before.proposal.clone(),
-            not_proposed: before.not_proposed.clone(),
+            plan: before.plan.clone(),
+            no_plan_because: before.no_plan_because.clone(),
         };
         if let (Evidence::Machine(before), Evidence::Machine(now)) = (&before.evidence, &mut finding.evidence) {
             now.last_work = LastWork::or_else(now.last_work.take(), before.last_work.as_ref());
         }
-        let plan = self.plan(&mut finding);
+        let asked = self.plan(&mut finding);
         let was_confirmed_at = Some(before.confirmed_at);
         if !self.is_news(&before, &finding) {
             return Step { finding, was_confirmed_at, record: None };
         }
-        let is_planned = before.proposal.is_none() && finding.proposal.is_some();
+        let is_planned = before.plan.is_none() && finding.plan.is_some();
         let event = if is_planned { EventKind::Planned } else { EventKind::Changed };
-        self.step(event, finding, was_confirmed_at, plan)
+        self.step(event, finding, was_confirmed_at, asked)
     }
 
     fn unconfirmed(&self, finding: Finding) -> Step {
         let was_confirmed_at = Some(finding.confirmed_at);
-        let not_proposed = match self.seen.planning {
-            Planning::Never(why) => why,
-            Planning::After { .. } => "no longer confirmed",
+        // Its plan stays: who approved it need not do so again where one list failed once. Nobody acts on it meanwhile.
+        let no_plan_because = match (&self.seen.planning, &finding.plan) {
+            (_, Some(_)) => None,
+            (Planning::Never(why), None) => Some((*why).to_owned()),
+            (Planning::After { .. }, None) => Some("no longer confirmed".to_owned()),
         };
-        let finding =
-            Finding { confirmed_sweeps: 0, proposal: None, not_proposed: Some(not_proposed.to_owned()), ..finding };
+        let finding = Finding { confirmed_sweeps: 0, no_plan_because, ..finding };
         self.step(EventKind::Changed, finding, was_confirmed_at, None)
     }
 
@@ -226,7 +226,7 @@ impl Decided<'_> {
             Change::Gone { .. } => EventKind::Gone,
             _ => EventKind::Resolved,
         };
-        self.step(event, Finding { status, proposal: None, ..finding }, was_confirmed_at, None)
+        self.step(event, Finding { status, plan: None, ..finding }, was_confirmed_at, None)
     }
 
     fn step(
@@ -234,7 +234,7 @@ impl Decided<'_> {
         event: EventKind,
         mut finding: Finding,
         was_confirmed_at: Option<Timestamp>,
-        plan: Option<StopInput>,
+        asked: Option<StopInput>,
     ) -> Step {
         finding.recorded = Recorded {
             count: finding.recorded.count.saturating_add(1),
@@ -253,8 +253,9 @@ impl Decided<'_> {
             before: self.before,
             cost: self.seen.detection.cost(),
             change: self.change.clone(),
-            proposal: plan.as_ref().and(finding.proposal.as_ref()).map(|proposal| proposal.content_hash().clone()),
-            plan,
+            plan: asked.as_ref().and(finding.plan.as_ref()).map(|plan| plan.content_hash().clone()),
+            asked,
+            is_of_before: false,
         };
         Step { finding, was_confirmed_at, record: Some(record) }
     }
@@ -263,33 +264,33 @@ impl Decided<'_> {
     fn plan(&self, finding: &mut Finding) -> Option<StopInput> {
         let (sweeps, plan) = match self.seen.planning {
             Planning::Never(why) => {
-                (finding.proposal, finding.not_proposed) = (None, Some(why.to_owned()));
+                (finding.plan, finding.no_plan_because) = (None, Some(why.to_owned()));
                 return None;
             }
             Planning::After { sweeps, plan } => (sweeps, plan),
         };
-        if finding.confirmed_sweeps < sweeps {
+        if finding.confirmed_sweeps < sweeps && finding.plan.is_none() {
             let confirmed = format!("confirmed by {} of {sweeps} sweeps in a row", finding.confirmed_sweeps);
-            (finding.proposal, finding.not_proposed) = (None, Some(confirmed));
+            finding.no_plan_because = Some(confirmed);
             return None;
         }
-        let Planned { input, proposal } = plan(finding);
-        match proposal {
+        let Planned { input, plan } = plan(finding);
+        match plan {
             // A plan is immutable. It is made anew when it has expired, or when what it rests on has changed.
-            Ok(new) => match finding.proposal.take().filter(|old| is_same_but_for_expiry(old, &new, self.now)) {
+            Ok(new) => match finding.plan.take().filter(|old| old.valid_until() > self.now && old.is_like(&new)) {
                 Some(old) => {
                     // Prices stand beside the plan: they are today's.
                     let old = old.priced(new.charge_prices().to_vec());
-                    (finding.proposal, finding.not_proposed) = (Some(old), None);
+                    (finding.plan, finding.no_plan_because) = (Some(old), None);
                     None
                 }
                 None => {
-                    (finding.proposal, finding.not_proposed) = (Some(new), None);
+                    (finding.plan, finding.no_plan_because) = (Some(new), None);
                     Some(input)
                 }
             },
             Err(why) => {
-                (finding.proposal, finding.not_proposed) = (None, Some(why));
+                (finding.plan, finding.no_plan_because) = (None, Some(why));
                 Some(input)
             }
         }
@@ -314,7 +315,7 @@ impl Decided<'_> {
             }
             _ => true,
         };
-        let hash = |finding: &Finding| finding.proposal.as_ref().map(|proposal| proposal.content_hash().clone());
+        let hash = |finding: &Finding| finding.plan.as_ref().map(|plan| plan.content_hash().clone());
         let Recorded { count, at: Some(recorded_at), until: Some(recorded_until) } = before.recorded else {
             return true;
         };
@@ -323,7 +324,7 @@ impl Decided<'_> {
             || before.confirmed_sweeps == 0
             || before.since != now.since
             || before.cost != now.cost
-            || before.not_proposed != now.not_proposed
+            || before.no_plan_because != now.no_plan_because
             || hash(before) != hash(now)
             || is_told_otherwise
             || now.confirmed_until.duration_since(now.since) >= told.saturating_mul(2)
@@ -333,10 +334,3 @@ impl Decided<'_> {
 
 /// So often at least a finding that is confirmed gets a record.
 const RECORDED_EACH: SignedDuration = SignedDuration::from_hours(24);
-
-fn is_same_but_for_expiry(old: &Proposal, new: &Proposal, now: Timestamp) -> bool {
-    let mut old_plan = old.plan().clone();
-    let is_valid = old_plan.expires_at > now;
-    old_plan.expires_at = new.plan().expires_at;
-    is_valid && old_plan == *new.plan()
-}

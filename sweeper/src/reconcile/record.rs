@@ -8,10 +8,8 @@ use crate::{
     snapshot::Inputs,
 };
 use jiff::Timestamp;
-use recommender::{
-    proposal::ContentHash,
-    rules::stop::{self, StopInput},
-};
+use model::plan::ContentHash;
+use recommender::rules::stop::{self, StopInput};
 use serde::Serialize;
 
 /// One decision about a finding, with all that it rests on.
@@ -36,11 +34,13 @@ pub struct Record {
     /// What the machine costs.
     pub cost: Cost,
     /// What the rule looked at that made, or refused, a plan at this moment; none if none was asked.
-    pub plan: Option<StopInput>,
+    pub asked: Option<StopInput>,
     /// What was decided.
     pub change: Change,
     /// The plan that was made, if one was.
-    pub proposal: Option<ContentHash>,
+    pub plan: Option<ContentHash>,
+    /// It is of a version before, which sealed other content: only whether one was made can be compared.
+    pub is_of_before: bool,
 }
 
 /// A decision made anew from what is kept.
@@ -49,7 +49,7 @@ pub struct Replayed {
     /// What this version decides.
     pub change: Change,
     /// The plan that it makes.
-    pub proposal: Option<ContentHash>,
+    pub plan: Option<ContentHash>,
     /// The same becomes of the finding, since the same moment and up to the same one, and the same plan is made; if not in the same words.
     pub is_same: bool,
     /// The words are the same, too.
@@ -62,11 +62,12 @@ impl Record {
     pub fn replay(&self) -> Replayed {
         let answer = replay(self.class, &self.inputs);
         let change = next(self.before.as_ref(), &answer, self.inputs.was_asked());
-        let proposal = self.plan.as_ref().and_then(|input| stop::propose(input).ok());
-        let proposal = proposal.map(|proposal| proposal.content_hash().clone());
+        let plan = self.asked.as_ref().and_then(|input| stop::plan(input).ok());
+        let plan = plan.map(|plan| plan.content_hash().clone());
         let is_same_in_words = change == self.change;
-        let is_same = change.without_words() == self.change.without_words() && proposal == self.proposal;
-        Replayed { change, proposal, is_same, is_same_in_words }
+        let is_same_plan = if self.is_of_before { plan.is_some() == self.plan.is_some() } else { plan == self.plan };
+        let is_same = change.without_words() == self.change.without_words() && is_same_plan;
+        Replayed { change, plan, is_same, is_same_in_words }
     }
 
     /// The event that it is of.

@@ -8,8 +8,8 @@ use crate::{
     verdict::{Case, Judgement},
 };
 use jiff::Timestamp;
+use model::machine;
 use model::{Provider, ResourceKey};
-use recommender::rules::stop;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -78,7 +78,7 @@ pub struct ProviderFacts {
     /// How busy the provider saw it; none if nobody asked, it could not be read, or nothing was measured.
     pub usage: Option<Usage>,
     /// What protects it, as far as it was asked for and could be read.
-    pub protection: stop::Protection,
+    pub protection: machine::Protection,
     /// Who started it; none if nobody asked, or no event that was read says so.
     pub launched_by: Option<LaunchedBy>,
 }

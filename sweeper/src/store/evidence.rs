@@ -8,7 +8,8 @@ use crate::{
     reconcile::{Before, Change, EventKind, Record},
     snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
-use recommender::{proposal::ContentHash, rules::stop::StopInput};
+use model::plan::ContentHash;
+use recommender::rules::stop::StopInput;
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
@@ -80,13 +81,17 @@ enum Form {
 struct Conclusion {
     #[serde(flatten)]
     change: Change,
+    /// Of versions before, which sealed other content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     proposal: Option<ContentHash>,
+    #[serde(default)]
+    plan: Option<ContentHash>,
 }
 
 /// Appends what one decision rested on.
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
-    let (before, cost, plan) = (record.before, record.cost.clone(), record.plan.clone());
+    let (before, cost, plan) = (record.before, record.cost.clone(), record.asked.clone());
     let form = match record.inputs.clone() {
         Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
@@ -96,7 +101,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
     };
     let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
     let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
-    let conclusion = Conclusion { change: record.change.clone(), proposal: record.proposal.clone() };
+    let conclusion = Conclusion { change: record.change.clone(), proposal: None, plan: record.plan.clone() };
     let row = row::ActiveModel {
         finding_id: Set(record.finding.0.clone()),
         number: Set(i32::try_from(record.number).unwrap_or(i32::MAX)),
@@ -116,7 +121,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     // What this database holds a sweeper wrote, as long as its look-back made it.
     let inputs = zstd::decode_all(row.inputs.as_slice()).map_err(|error| unreadable(error.to_string()))?;
     let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
-    let (inputs, before, cost, plan) = match form {
+    let (inputs, before, cost, asked) = match form {
         Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
         Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
         Form::GroupV1 { inputs, before, cost } => (Inputs::Group(inputs), before, cost, None),
@@ -124,7 +129,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
         Form::WorkV1 { inputs, before, cost } => (Inputs::Work(inputs), before, cost, None),
     };
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
-    let Conclusion { change, proposal } = conclusion;
+    let Conclusion { change, proposal, plan } = conclusion;
     Ok(Record {
         number: row.number.unsigned_abs(),
         at: from_unix_ms(row.at_unix_ms)?,
@@ -134,9 +139,10 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
         inputs,
         before,
         cost,
-        plan,
+        asked,
         change,
-        proposal,
+        is_of_before: proposal.is_some(),
+        plan: plan.or(proposal),
         finding: FindingId(row.finding_id),
     })
 }

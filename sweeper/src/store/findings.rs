@@ -44,12 +44,14 @@ mod row {
         pub cost_unknown_because: Option<String>,
         pub cost_as_of_unix_ms: Option<i64>,
         pub evidence: String,
+        /// What a sweeper of the version before would do; this one leaves it empty.
         pub proposal: Option<String>,
         pub not_proposed: Option<String>,
         pub confirmed_until_unix_ms: Option<i64>,
         pub records: Option<i32>,
         pub recorded_unix_ms: Option<i64>,
         pub recorded_until_unix_ms: Option<i64>,
+        pub plan: Option<String>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -93,18 +95,19 @@ fn to_row(finding: &Finding) -> Result<row::ActiveModel, StoreError> {
         cost_unknown_because: Set(unknown),
         cost_as_of_unix_ms: Set(as_of.map(to_unix_ms)),
         evidence: Set(json(&finding.evidence)?),
-        proposal: Set(finding.proposal.as_ref().map(json).transpose()?),
-        not_proposed: Set(finding.not_proposed.clone()),
+        proposal: Set(None),
+        not_proposed: Set(finding.no_plan_because.clone()),
         confirmed_until_unix_ms: Set(Some(to_unix_ms(finding.confirmed_until))),
         records: Set(Some(i32::try_from(finding.recorded.count).unwrap_or(i32::MAX))),
         recorded_unix_ms: Set(finding.recorded.at.map(to_unix_ms)),
         recorded_until_unix_ms: Set(finding.recorded.until.map(to_unix_ms)),
+        plan: Set(finding.plan.as_ref().map(json).transpose()?),
     })
 }
 
 fn from_row(row: row::Model) -> Result<Finding, StoreError> {
     let unreadable = |reason: String| corrupt(format!("finding {}", row.id), reason);
-    let proposal = row.proposal.as_deref().map(serde_json::from_str).transpose();
+    let plan = row.plan.as_deref().map(serde_json::from_str).transpose();
     let evidence: Evidence = serde_json::from_str(&row.evidence).map_err(|error| unreadable(error.to_string()))?;
     let confirmed_at = from_unix_ms(row.confirmed_unix_ms)?;
     let class = Class::from_word(&row.class).ok_or_else(|| unreadable(format!("class `{}`", row.class)))?;
@@ -138,8 +141,8 @@ fn from_row(row: row::Model) -> Result<Finding, StoreError> {
             at: row.recorded_unix_ms.map(from_unix_ms).transpose()?,
             until: row.recorded_until_unix_ms.map(from_unix_ms).transpose()?,
         },
-        proposal: proposal.map_err(|error| unreadable(error.to_string()))?,
-        not_proposed: row.not_proposed.clone(),
+        plan: plan.map_err(|error| unreadable(error.to_string()))?,
+        no_plan_because: row.not_proposed.clone(),
         id: FindingId(row.id),
     })
 }

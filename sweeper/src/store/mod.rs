@@ -22,6 +22,7 @@ mod nodes;
 pub(crate) mod outbox;
 mod partitions;
 mod place;
+pub(crate) mod plans;
 mod prices;
 mod protection;
 mod replicas;

@@ -108,7 +108,7 @@ pub(crate) async fn told_a_plan(
         .await
         .doing("look what was said of a finding")?;
     let notices = rows.iter().map(notice).collect::<Result<Vec<_>, _>>()?;
-    Ok(notices.iter().any(|notice| notice.proposal_summary.is_some()))
+    Ok(notices.iter().any(|notice| notice.plan_summary.is_some()))
 }
 
 fn of_finding(finding: &FindingId) -> Condition {

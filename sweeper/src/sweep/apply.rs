@@ -14,15 +14,17 @@ use crate::{
     outbox::can_update,
     reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
     snapshot::{Coverage, Machine, Snapshot, Subject},
-    store::{self, Finished, FinishedSweep, Lease, StoreError, events, evidence, history, outbox, scopes, sweeps},
+    store::{
+        self, Finished, FinishedSweep, Lease, StoreError, events, evidence, history, outbox, plans, scopes, sweeps,
+    },
     verdict::words,
     work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{Provider, ResourceKey, Verdict};
+use model::{Provider, ResourceKey, Verdict, machine, plan::Plan};
 use never::{NO_MACHINE, never};
 use notifier::message::Ending;
-use recommender::{proposal::Proposal, rules::stop};
+use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -84,6 +86,9 @@ pub(super) async fn apply(
         }
         if let Some(record) = record {
             evidence::append(&transaction, &record).await?;
+            if let Some(plan) = finding.plan.as_ref().filter(|plan| record.plan.as_ref() == Some(plan.content_hash())) {
+                plans::append(&transaction, plan, record.at).await?;
+            }
             let event = record.event();
             enqueue(context, &transaction, &finding, &event).await?;
             events::append(&transaction, &event).await?;
@@ -226,7 +231,7 @@ fn decide(
     bills: &Bills<'_>,
     mut open: HashMap<(Class, ResourceKey), Finding>,
 ) -> impl Iterator<Item = Step> {
-    let sweeps = context.config.sweep.proposal_after_sweeps.max(1);
+    let sweeps = context.config.sweep.plan_after_sweeps.max(1);
     detect(snapshot).flat_map(move |detection| {
         let Detection { class, on, .. } = detection;
         let id = on.resource();
@@ -319,7 +324,7 @@ fn line(machine: &Machine) -> MachineLine {
 }
 
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.
-fn stop_facts(machine: &Machine) -> Option<stop::Machine> {
+fn stop_facts(machine: &Machine) -> Option<machine::Machine> {
     let Subject { instance, groups_are_known, schedulers, .. } = &machine.subject;
     instance.as_ref()?.stop_facts(*groups_are_known, schedulers, machine.provider.protection.clone())
 }
@@ -327,11 +332,12 @@ fn stop_facts(machine: &Machine) -> Option<stop::Machine> {
 fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp) -> Planned {
     let input = stop::StopInput {
         finding: finding.id.0.clone(),
+        record: finding.recorded.count.saturating_add(1),
         resource: finding.resource.clone(),
         verdict: machine.judgement.verdict,
         machine: stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
-            Provider::Gcp => stop::Machine::NotKnown("Google Cloud".to_owned()),
-            Provider::Aws | Provider::OnPrem => stop::Machine::OnPrem,
+            Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
+            Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
         }),
         price: match finding.cost.rate() {
             Some(rate) => stop::Price::OnDemand(rate),
@@ -340,12 +346,12 @@ fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp)
         lent_ipv4: machine.subject.instance.as_ref().map(|instance| bills.lent_address(instance)),
         now,
     };
-    let priced = |proposal: Proposal| {
-        let prices = proposal.plan().keeps_billing.iter().filter_map(|charge| bills.charge(charge)).collect();
-        proposal.priced(prices)
+    let priced = |plan: Plan| {
+        let prices = plan.content().keeps_billing.iter().filter_map(|charge| bills.charge(charge)).collect();
+        plan.priced(prices)
     };
-    let proposal = stop::propose(&input).map(priced).map_err(|why| why.to_string());
-    Planned { input, proposal }
+    let plan = stop::plan(&input).map(priced).map_err(|why| why.to_string());
+    Planned { input, plan }
 }
 
 fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {

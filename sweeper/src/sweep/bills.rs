@@ -6,11 +6,11 @@ use crate::{
     snapshot::Billed,
 };
 use jiff::Timestamp;
-use model::{HOURS_PER_MONTH, HourlyRate, Provider, Quantity, ResourceKey, Usd};
-use recommender::{
-    proposal::{Charge, ChargeCost, ChargePrice},
-    rules::stop,
+use model::{
+    HOURS_PER_MONTH, HourlyRate, Provider, Quantity, ResourceKey, Usd,
+    plan::{Charge, ChargeCost, ChargePrice},
 };
+use recommender::rules::stop;
 use std::collections::{BTreeSet, HashMap};
 
 /// What a month costs, and when the price list last said so where it cannot be read today; or why it is not known.

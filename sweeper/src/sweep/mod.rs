@@ -166,7 +166,7 @@ async fn read_and_judge(
     progress.machines(subjects.len());
     let states = store.node_states(prefix.as_deref()).await?;
     let mut machines = judge_all(store, config, subjects, states, &open, now).await?;
-    let plannable = Plannable::of(&open, config.sweep.proposal_after_sweeps);
+    let plannable = Plannable::of(&open, config.sweep.plan_after_sweeps);
     let at = discovery.aws(unit).map(|(accounts, scope)| At { accounts, scope, now });
     let submissions = provider_metrics::read(context, at, &mut inventory, &mut machines, &plannable, progress).await?;
     let worker_policy = WorkerPolicy {

@@ -11,8 +11,9 @@ use crate::{
     snapshot::Machine,
 };
 use jiff::{SignedDuration, Timestamp};
+use model::machine::{self, Scheduler};
 use model::{ResourceKey, Verdict};
-use recommender::rules::stop::{self, Scheduler};
+use recommender::rules::stop;
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap, HashSet},
@@ -20,10 +21,10 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// An answer is not asked for again for so long. A proposal is a text, and whoever acts reads again: an hour late is early enough for a text, and
+/// An answer is not asked for again for so long. A plan is a text, and whoever acts reads again: an hour late is early enough for a text, and
 /// keeps up to 14,400 idle machines of a scope as fresh as that with half of EC2's bucket.
 const FRESH_FOR: SignedDuration = SignedDuration::from_hours(1);
-/// An older answer counts for so long, as long as a proposal that rests on it may be approved, where its turn to be read again has not come.
+/// An older answer counts for so long, as long as a plan that rests on it may be approved, where its turn to be read again has not come.
 const GOOD_FOR: SignedDuration = stop::VALID_FOR;
 /// What was not to be asked about for so long is kept no longer: nothing rests on it any more.
 pub const PROTECTION_KEPT: Duration = Duration::from_hours(48);
@@ -69,7 +70,7 @@ pub(super) async fn read(
     for machine in machines.iter_mut() {
         let Some(id) = plannable.stoppable(machine) else { continue };
         let fact = tried.fact(&id, kept.get(&id), now);
-        known += usize::from(matches!(fact, stop::Protection::On { .. } | stop::Protection::Off));
+        known += usize::from(matches!(fact, machine::Protection::On { .. } | machine::Protection::Off));
         machine.provider.protection = fact;
     }
     Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
@@ -94,7 +95,7 @@ impl Plannable {
     }
 
     /// The instance id of an idle machine that nothing larger is known to have, and whose finding is confirmed often enough with this sweep: of others
-    /// no stop is proposed, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
+    /// no plan is made, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
     fn stoppable(&self, machine: &Machine) -> Option<String> {
         let may_be_planned = match self {
             Self::All => true,
@@ -150,12 +151,12 @@ struct Tried {
 
 impl Tried {
     /// What is known of a machine. What could not be read again may have changed, whatever was answered before: then it is not known.
-    fn fact(&self, id: &str, kept: Option<&KeptProtection>, now: Timestamp) -> stop::Protection {
+    fn fact(&self, id: &str, kept: Option<&KeptProtection>, now: Timestamp) -> machine::Protection {
         if self.is_over || self.failed.contains(id) {
-            return stop::Protection::Unknown;
+            return machine::Protection::Unknown;
         }
         let answer = kept.and_then(|kept| kept.answer).filter(|(read_at, _)| now.duration_since(*read_at) <= GOOD_FOR);
-        answer.map_or(stop::Protection::NotYet, |(_, read)| read.into())
+        answer.map_or(machine::Protection::NotYet, |(_, read)| read.into())
     }
 }
 
@@ -207,21 +208,21 @@ mod tests {
     fn what_was_not_reached_is_not_known_yet_and_what_was_refused_is_unknown() {
         let fact = |tried: &Tried, kept: Option<KeptProtection>| tried.fact("i-1", kept.as_ref(), NOW);
         let none = Tried::default();
-        assert_eq!(fact(&none, None), stop::Protection::NotYet);
-        assert_eq!(fact(&none, Some(waits(1))), stop::Protection::NotYet);
-        assert_eq!(fact(&none, Some(read(24 * 60))), stop::Protection::Off);
-        assert_eq!(fact(&none, Some(read(24 * 60 + 1))), stop::Protection::NotYet);
+        assert_eq!(fact(&none, None), machine::Protection::NotYet);
+        assert_eq!(fact(&none, Some(waits(1))), machine::Protection::NotYet);
+        assert_eq!(fact(&none, Some(read(24 * 60))), machine::Protection::Off);
+        assert_eq!(fact(&none, Some(read(24 * 60 + 1))), machine::Protection::NotYet);
         let failed = Tried { failed: ["i-1".to_owned()].into(), ..Tried::default() };
-        assert_eq!(fact(&failed, None), stop::Protection::Unknown);
-        assert_eq!(fact(&failed, Some(read(90))), stop::Protection::Unknown, "it may be protected by now");
+        assert_eq!(fact(&failed, None), machine::Protection::Unknown);
+        assert_eq!(fact(&failed, Some(read(90))), machine::Protection::Unknown, "it may be protected by now");
         let other = Tried { failed: ["i-2".to_owned()].into(), ..Tried::default() };
-        assert_eq!(fact(&other, None), stop::Protection::NotYet);
+        assert_eq!(fact(&other, None), machine::Protection::NotYet);
         let why = Failure { kind: FailureKind::Denied, message: String::new() };
         let denied = Tried { is_over: true, why: Some(why), ..Tried::default() };
-        assert_eq!(fact(&denied, None), stop::Protection::Unknown);
-        assert_eq!(fact(&denied, Some(read(30))), stop::Protection::Unknown, "nobody may look any more");
+        assert_eq!(fact(&denied, None), machine::Protection::Unknown);
+        assert_eq!(fact(&denied, Some(read(30))), machine::Protection::Unknown, "nobody may look any more");
         let silent = KeptProtection { queued_at: NOW, answer: Some((NOW, Protection::default())) };
-        assert_eq!(fact(&none, Some(silent)), stop::Protection::Unknown, "EC2 did not say");
+        assert_eq!(fact(&none, Some(silent)), machine::Protection::Unknown, "EC2 did not say");
     }
 
     /// Sweeps of ten minutes, which ask about so many each: after how many of them a machine is asked about at the latest.

@@ -117,8 +117,8 @@ pub struct FindingLine {
     pub cost_unknown_because: Option<String>,
     /// What decided, in words.
     pub why: String,
-    /// Hash of the proposed plan, if there is one.
-    pub proposal: Option<String>,
+    /// Hash of its plan, if there is one.
+    pub plan: Option<String>,
     /// Who started the machine or submitted the job, as far as the provider's trail was read.
     pub launched_by: Option<LaunchedBy>,
     /// What ended last on an idle machine, in words: what was last seen at work, and the run that ended last.
@@ -271,7 +271,7 @@ impl From<&Finding> for FindingLine {
             cost_per_hour,
             cost_unknown_because,
             why: finding.why(),
-            proposal: finding.proposal.as_ref().map(|proposal| proposal.content_hash().to_string()),
+            plan: finding.plan.as_ref().map(|plan| plan.content_hash().to_string()),
             launched_by: evidence.launched_by().cloned(),
             last_work: evidence.last_work(),
         }

@@ -62,7 +62,7 @@ async fn a_worker_that_batch_should_have_ended_is_found_until_it_works(url: Stri
     assert_eq!(told["counts"]["idle"], 3, "{told:#}");
     assert_eq!(found(&told), [("idle_worker", keys[0].as_str())], "{told:#}");
     let finding = &told["findings"][0];
-    assert_eq!([&finding["cost_micro_usd_per_hour"], &finding["proposal"]], [&json!(96_000), &Value::Null]);
+    assert_eq!([&finding["cost_micro_usd_per_hour"], &finding["plan"]], [&json!(96_000), &Value::Null]);
     let text = String::from_utf8(sweeper.run(&["explain", finding["id"].as_str().unwrap()]).await.stdout).unwrap();
     for part in [
         "sample has been idle, and not ended by AWS Batch, for 59 min 30 s",

@@ -266,7 +266,7 @@ async fn a_page_token_that_repeats_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
+async fn no_plan_is_made_of_a_machine_that_a_scheduler_has_or_may_have() {
     let folder = tempfile::tempdir().unwrap();
     let moto = Moto::start(folder.path()).await;
     let ids = furnish(&moto).await;
@@ -274,6 +274,7 @@ async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
         let instance = inventory.instances.iter().find(|one| one.id.to_string().ends_with(id)).unwrap();
         let known = inventory.groups_are_known(Provider::Aws, ACCOUNT, REGION);
         let input = stop::StopInput {
+            record: 1,
             finding: "f-1".into(),
             resource: instance.id.clone(),
             verdict: Verdict::Idle,
@@ -284,7 +285,7 @@ async fn a_machine_that_a_scheduler_has_or_may_have_is_not_proposed() {
             lent_ipv4: None,
             now: Timestamp::now(),
         };
-        stop::propose(&input).err().map(|refused| refused.to_string()).unwrap_or_default()
+        stop::plan(&input).err().map(|refused| refused.to_string()).unwrap_or_default()
     };
     let listed = inventory(&moto, &options(1)).await;
     assert!(refusal(&listed, &ids[0]).contains("AWS Batch compute environment omics"), "{}", refusal(&listed, &ids[0]));

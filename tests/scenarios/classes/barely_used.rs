@@ -68,7 +68,7 @@ async fn a_machine_that_hardly_does_more_than_wait_is_told_until_it_is_idle(url:
     assert_eq!(finding["resource"].as_str().unwrap(), quiet.to_string());
     assert_eq!([&finding["name"], &finding["verdict"]], ["sample", "waiting"]);
     assert_eq!(finding["cost_micro_usd_per_hour"], 250_000);
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     let why = finding["why"].as_str().unwrap();
     let hours = "no full hour of the last 1 h had more than 20 ms of CPU time, 0 B of storage traffic and 0 B of network traffic a second";
     assert!(why.contains("timer") && why.ends_with(hours), "{why}");

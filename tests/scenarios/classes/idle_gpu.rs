@@ -42,7 +42,7 @@ async fn a_gpu_that_nobody_uses_is_told_until_somebody_does(url: String) {
     let [finding] = found.as_slice() else { panic!("{told:#}") };
     assert_eq!([&finding["name"], &finding["verdict"]], ["sample", "active"]);
     assert_eq!(finding["cost_micro_usd_per_hour"], Value::Null);
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     let why = finding["why"].as_str().unwrap();
     assert!(
         why.starts_with("no GPU worked for more than 1 ms in any second; meanwhile: CPU time of workloads"),

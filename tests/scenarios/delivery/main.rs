@@ -50,7 +50,7 @@ impl Stage {
             hourly_usd = {{ default = "0.25" }}
             [sweep]
             schedule = "0 0 0 1 1 *"
-            proposal_after_sweeps = {sweeps}
+            plan_after_sweeps = {sweeps}
             [slack]
             token = "{token}"
             channel = "{channel}"
@@ -199,7 +199,7 @@ async fn withdraw_and_make_anew(moto: &Moto, stage: &Stage, instance: &str) {
         let tag = ("cloud-sweeper:exempt".to_owned(), exempt.to_owned());
         let change = Instance { tags: [tag].into(), ..Instance::default() };
         moto.change_in(ACCOUNT, REGION, instance, &change).await;
-        assert_eq!(stage.sweep().await["findings"][0]["proposal"].is_string(), is_planned);
+        assert_eq!(stage.sweep().await["findings"][0]["plan"].is_string(), is_planned);
     }
 }
 

@@ -3,10 +3,7 @@
 use super::{OTHER, REGION, Site};
 use jiff::Timestamp;
 use lab::aws::{Call, Fault};
-use recommender::{
-    Proposal,
-    proposal::{Charge, ChargeCost, Saving},
-};
+use model::plan::{Charge, ChargeCost, Plan, Saving};
 use sea_orm::ConnectionTrait as _;
 use sweeper::{findings::Finding, pricing::Cost};
 
@@ -26,9 +23,9 @@ async fn a_price_that_cannot_be_read_today_is_told_as_of_its_day_and_changes_no_
         Cost::Known { as_of, .. } => *as_of,
         Cost::Unknown { why } => panic!("{why}"),
     };
-    let hash = |finding: &Finding| finding.proposal.as_ref().map(|plan| plan.content_hash().clone());
+    let hash = |finding: &Finding| finding.plan.as_ref().map(|plan| plan.content_hash().clone());
     let planned = swept().await;
-    assert!(planned.proposal.is_some() && as_of(&planned).is_none(), "{planned:?}");
+    assert!(planned.plan.is_some() && as_of(&planned).is_none(), "{planned:?}");
     assert_eq!(asked().await, 1, "once for all sweeps of a day");
 
     let days_pass = async |days: i64| {
@@ -74,9 +71,9 @@ async fn what_goes_on_to_be_billed_has_its_price_and_one_that_is_missing_makes_n
         let (_, report) = site.sweeper.sweep().await;
         assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
         let finding = site.store.open_findings().await.unwrap().remove(0);
-        let charges: Vec<_> = finding.proposal.iter().flat_map(Proposal::charges).collect();
+        let charges: Vec<_> = finding.plan.iter().flat_map(Plan::charges).collect();
         let volume = charges.iter().find(|(charge, _)| matches!(charge, Charge::Volume { .. })).unwrap().1;
-        (finding.proposal.clone().unwrap(), volume.unwrap().cost.clone(), finding.recorded.count)
+        (finding.plan.clone().unwrap(), volume.unwrap().cost.clone(), finding.recorded.count)
     };
     let change = async |statement: &str| {
         site.store.connection().execute_unprepared(statement).await.unwrap();
@@ -85,7 +82,7 @@ async fn what_goes_on_to_be_billed_has_its_price_and_one_that_is_missing_makes_n
     let ChargeCost::Known { per_month, as_of: None } = volume else { panic!("{volume:?}") };
     assert!(per_month.micros() > 0);
     // $0.096 of the machine and $0.005 of the address that it gives back.
-    let Saving::Known { per_hour, basis, .. } = &plan.plan().net_saving else { panic!("{plan:?}") };
+    let Saving::Known { per_hour, basis, .. } = &plan.content().net_saving else { panic!("{plan:?}") };
     assert_eq!(per_hour.to_string(), "$0.101/h", "{basis}");
     let explained = async || String::from_utf8(site.sweeper.run(&["explain", &site.finding]).await.stdout).unwrap();
     let told = explained().await;

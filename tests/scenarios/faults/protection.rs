@@ -54,7 +54,7 @@ async fn a_protected_machine_is_found_and_no_stop_of_it_is_proposed() {
         let (code, report) = site.sweeper.sweep().await;
         let finding = site.store.open_findings().await.unwrap().remove(0);
         assert_eq!(report["findings"][0]["id"], site.finding, "{report:#}");
-        (code, finding.proposal.is_some(), finding.not_proposed.unwrap_or_default())
+        (code, finding.plan.is_some(), finding.no_plan_because.unwrap_or_default())
     };
     // Of machines at work nobody asks it, nor of one that was just found; of one finding two attributes.
     assert_eq!(site.asked_about().await, Vec::<String>::new());
@@ -117,9 +117,9 @@ async fn more_idle_machines_than_a_sweep_may_ask_about_are_known_after_a_few_and
         assert!(known.len() > before && known.len() < all.len(), "{} after {before}", known.len());
     }
     for finding in site.store.open_findings().await.unwrap() {
-        let why = finding.not_proposed.unwrap_or_default();
+        let why = finding.no_plan_because.unwrap_or_default();
         let is_known = known.contains(&finding.resource.id);
-        assert_eq!((finding.proposal.is_some(), why.contains("is not known yet")), (is_known, !is_known), "{why}");
+        assert_eq!((finding.plan.is_some(), why.contains("is not known yet")), (is_known, !is_known), "{why}");
     }
 
     // What is gone is forgotten with the next list that lacks it.
@@ -130,5 +130,5 @@ async fn more_idle_machines_than_a_sweep_may_ask_about_are_known_after_a_few_and
     assert_eq!((code, site.kept().await), (0, all.clone()));
     assert_eq!(site.store.protection(&scope()).await.unwrap().len(), all.len());
     assert_eq!(site.asked_about().await.len(), 2 * all.len(), "each once, over all sweeps");
-    assert!(site.store.open_findings().await.unwrap().iter().all(|finding| finding.proposal.is_some()));
+    assert!(site.store.open_findings().await.unwrap().iter().all(|finding| finding.plan.is_some()));
 }

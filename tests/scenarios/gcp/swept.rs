@@ -78,7 +78,7 @@ impl Site {
         assert!(failed.clone().any(|failed| failed.contains(because)), "{because}: {:?}", failed.collect::<Vec<_>>());
         let open = self.idle().await;
         assert_eq!(open.iter().map(|finding| finding.id.0.as_str()).collect::<Vec<_>>(), [&self.finding]);
-        assert!(open[0].proposal.is_none());
+        assert!(open[0].plan.is_none());
     }
 }
 
@@ -101,7 +101,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
         (Some("idle_node"), Some("n2-standard-8"))
     );
     assert_eq!(finding["cost_unknown_because"], "no price list of Google Cloud is read yet");
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     // The disk itself says since when it is unused; of the address two lists do.
     let told = |finding: &&Value| ["class", "resource", "cost_unknown_because"].map(|key| finding[key].clone());
     let mut left: Vec<_> = left.iter().map(|finding| (told(finding), finding["since"].clone())).collect();
@@ -119,7 +119,7 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     assert_eq!(address, &[json!("unused_address"), key("global:address/web"), why]);
     let open = site.idle().await;
     assert_eq!(open[0].confirmed_sweeps, 2);
-    assert_eq!(open[0].not_proposed.as_deref(), Some("no stop is proposed yet for machines of Google Cloud"));
+    assert_eq!(open[0].no_plan_because.as_deref(), Some("no plan is made yet for machines of Google Cloud"));
     assert_eq!(report["counts"]["not_running"], 3, "{report}");
     let blind: Vec<&str> =
         report["blind_spots"].as_array().unwrap().iter().map(|line| line["resource"].as_str().unwrap()).collect();

@@ -124,7 +124,7 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
     assert_eq!(found(&told), expected, "{told:#}");
     let finding = told["findings"].as_array().unwrap().iter().find(|one| one["class"] == "idle_group").unwrap();
     assert_eq!([&finding["name"], &finding["described"]], ["left", "keeps 2 machines up from left"]);
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     let why = finding["cost_unknown_because"].as_str().unwrap();
     assert_eq!(why, "each of its machines is a finding of its own, together $0.192/h");
     says(
@@ -176,7 +176,7 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
     let found = relaunching(&told);
     let [finding] = found.as_slice() else { panic!("{told:#}") };
     assert_eq!(finding["resource"], key("group/nightly"));
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     let why = finding["cost_unknown_because"].as_str().unwrap();
     assert_eq!(why, "what it starts next nobody knows; what it had started cost $0.29 while it was idle");
     says(
@@ -223,7 +223,7 @@ async fn a_launch_template_is_found_that_machines_are_started_from_for_nobody(ur
     let found = relaunching(&told);
     let [finding] = found.as_slice() else { panic!("{told:#}") };
     assert_eq!(finding["resource"], key("launch-template/lt-1"));
-    assert_eq!(finding["proposal"], Value::Null);
+    assert_eq!(finding["plan"], Value::Null);
     says(
         &site.explained(finding).await,
         &[

@@ -271,6 +271,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
     let resource = group.id.clone();
     let refusal = |machine| {
         let input = stop::StopInput {
+            record: 1,
             finding: "f-1".into(),
             resource: resource.clone(),
             verdict: Verdict::Idle,
@@ -279,7 +280,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
             lent_ipv4: None,
             now: Timestamp::now(),
         };
-        stop::propose(&input).err().map(|refused| refused.to_string()).unwrap_or_default()
+        stop::plan(&input).err().map(|refused| refused.to_string()).unwrap_or_default()
     };
     let refused = refusal(group_of(&listed, &ids[0]).1);
     assert!(refused.contains("Auto Scaling group workers"), "{refused}");

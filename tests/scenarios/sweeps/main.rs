@@ -28,7 +28,7 @@ use sweeper::{
 
 lab::on_both_databases! {
     an_idle_node_is_found_priced_and_told_once,
-    a_proposal_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises,
+    a_plan_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises,
     silence_closes_nothing_and_work_does,
     work_in_between_ends_one_finding_and_begins_another,
     an_agent_that_is_restarted_ten_times_in_a_night_is_told_once,
@@ -61,17 +61,17 @@ async fn an_idle_node_is_found_priced_and_told_once(url: String) {
     assert_eq!(site.pending().await, 2, "a repeated sweep tells nothing new");
 }
 
-async fn a_proposal_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises(url: String) {
+async fn a_plan_needs_more_than_one_sweep_and_none_is_made_for_a_machine_on_premises(url: String) {
     let mut site = Site::new(&url).await;
     site.pass(20, 0).await;
     site.sweep().await;
     let open = site.context.store.open_findings().await.unwrap();
-    assert_eq!(open[0].not_proposed.as_deref(), Some("confirmed by 1 of 2 sweeps in a row"));
+    assert_eq!(open[0].no_plan_because.as_deref(), Some("confirmed by 1 of 2 sweeps in a row"));
     site.pass(1, 0).await;
     site.sweep().await;
     let open = site.context.store.open_findings().await.unwrap();
-    assert_eq!((open[0].confirmed_sweeps, open[0].proposal.is_none()), (2, true));
-    assert!(open[0].not_proposed.as_deref().unwrap().contains("on premises"));
+    assert_eq!((open[0].confirmed_sweeps, open[0].plan.is_none()), (2, true));
+    assert!(open[0].no_plan_because.as_deref().unwrap().contains("on premises"));
 }
 
 async fn silence_closes_nothing_and_work_does(url: String) {

@@ -1,48 +1,36 @@
-//! The plan itself: steps, reversal, what is lost, what keeps billing, what is saved.
+//! The plan itself: what is done and undone, what is lost, what keeps billing, what is saved.
 
-use std::collections::BTreeMap;
+use model::{
+    HourlyRate, Usd,
+    machine::{Ec2Facts, InstanceStore},
+    plan::{Action, Charge, Condition, Loss, PlanContent, Saving},
+};
 
-use model::{HourlyRate, Usd};
-use serde_json::{Value, json};
+use super::{Price, StopInput, no_plan::Stoppable};
 
-use super::{Ec2Facts, InstanceStore, Price, StopInput, VALID_FOR, refuse::Stoppable};
-use crate::proposal::{Call, Charge, Condition, Loss, Plan, Saving, Step};
-
-/// EC2 may take several minutes to stop a machine whose system is slow to shut down.
-const STOP_WITHIN_SECONDS: u32 = 900;
-const START_WITHIN_SECONDS: u32 = 600;
-
-/// None if the expiry does not fit a timestamp.
-pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> Option<Plan> {
+pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> PlanContent {
     let facts = stoppable.facts;
     let called = facts.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-    Some(Plan {
+    PlanContent {
         finding: input.finding.clone(),
+        record: input.record,
         resource: input.resource.clone(),
         title: format!(
             "Stop the idle {} instance {}{called} in {}",
             stoppable.instance_type, facts.instance_id, facts.region
         ),
-        steps: vec![
-            Step::Confirm { conditions: conditions(stoppable) },
-            call(facts, "StopInstances", true),
-            call(facts, "StopInstances", false),
-            Step::Await { state: "stopped".to_owned(), within_seconds: STOP_WITHIN_SECONDS },
-        ],
-        reversal: vec![
-            call(facts, "StartInstances", false),
-            Step::Await { state: "running".to_owned(), within_seconds: START_WITHIN_SECONDS },
-        ],
+        conditions: conditions(stoppable),
+        actions: vec![Action::StopInstance],
+        reversal: vec![Action::StartInstance],
         lost: lost(stoppable),
         keeps_billing: keeps_billing(facts),
         net_saving: saving(input, facts),
-        expires_at: input.now.checked_add(VALID_FOR).ok()?,
-    })
+    }
 }
 
 fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
     let mut conditions = vec![
-        Condition::TagsStillPermit,
+        Condition::TagsPermit,
         Condition::StateIs { state: "running".to_owned() },
         Condition::LaunchedAtIs { at: stoppable.launched_at },
         Condition::InstanceTypeIs { instance_type: stoppable.instance_type.to_owned() },
@@ -53,22 +41,6 @@ fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
     }
     conditions.push(Condition::StillIdle);
     conditions
-}
-
-/// Neither `Force` nor `SkipOsShutdown` is ever among the parameters.
-fn call(facts: &Ec2Facts, action: &str, dry_run: bool) -> Step {
-    let mut parameters = BTreeMap::from([("InstanceIds".to_owned(), json!([facts.instance_id]))]);
-    if dry_run {
-        parameters.insert("DryRun".to_owned(), Value::Bool(true));
-    }
-    Step::Call(Call {
-        service: "ec2".to_owned(),
-        action: action.to_owned(),
-        account: facts.account.clone(),
-        region: facts.region.clone(),
-        parameters,
-        expect: if dry_run { "DryRunOperation" } else { "ok" }.to_owned(),
-    })
 }
 
 fn lost(stoppable: &Stoppable<'_>) -> Vec<Loss> {

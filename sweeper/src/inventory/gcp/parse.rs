@@ -40,7 +40,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
         state: state(status.as_deref()),
         launched_at: moment(record.last_start_timestamp.as_deref()),
         attached_at: None,
-        // Google Cloud does not say of a machine whether it consumes a reservation, and no stop of one is proposed.
+        // Google Cloud does not say of a machine whether it consumes a reservation, and no plan is made of one.
         capacity_reservation: None,
         lifecycle: lifecycle(provisioning_model.as_deref(), scheduling.preemptible),
         availability_zone: Some(zone.to_owned()),

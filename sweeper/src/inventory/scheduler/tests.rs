@@ -35,16 +35,16 @@ fn inventory(failed: Option<ResourceKind>, machines: Vec<EcsContainerInstance>) 
     Inventory { ecs_container_instances: machines, listings, ..Inventory::default() }
 }
 
-fn of(inventory: &Inventory, instance: &str) -> stop::Scheduler {
+fn of(inventory: &Inventory, instance: &str) -> machine::Scheduler {
     inventory.schedulers(Provider::Aws, "123456789012", "eu-central-1").of(instance)
 }
 
 #[test]
 fn a_registered_machine_belongs_to_its_cluster_and_another_to_none() {
     let inventory = inventory(None, vec![machine("a", Some("i-1"))]);
-    let stop::Scheduler::Has(owner) = of(&inventory, "i-1") else { panic!("{:?}", of(&inventory, "i-1")) };
+    let machine::Scheduler::Has(owner) = of(&inventory, "i-1") else { panic!("{:?}", of(&inventory, "i-1")) };
     assert_eq!(owner.to_string(), "ECS cluster web (by `its ECS cluster's own list`)");
-    assert_eq!(of(&inventory, "i-2"), stop::Scheduler::NotListed);
+    assert_eq!(of(&inventory, "i-2"), machine::Scheduler::NotListed);
 }
 
 #[test]
@@ -52,17 +52,17 @@ fn any_list_that_failed_may_have_held_any_machine() {
     for kind in KINDS {
         let inventory = inventory(Some(kind), vec![machine("a", Some("i-1"))]);
         let why = "batch:ListJobs: denied: no".to_owned();
-        assert_eq!(of(&inventory, "i-2"), stop::Scheduler::Unknown { why }, "{kind:?}");
-        assert!(matches!(of(&inventory, "i-1"), stop::Scheduler::Has(_)), "what is known stays known");
+        assert_eq!(of(&inventory, "i-2"), machine::Scheduler::Unknown { why }, "{kind:?}");
+        assert!(matches!(of(&inventory, "i-1"), machine::Scheduler::Has(_)), "what is known stays known");
     }
     let nobody = of(&Inventory::default(), "i-1");
-    assert!(matches!(nobody, stop::Scheduler::Unknown { .. }), "{nobody:?}");
+    assert!(matches!(nobody, machine::Scheduler::Unknown { .. }), "{nobody:?}");
     let elsewhere = inventory(None, Vec::new()).schedulers(Provider::Aws, "123456789012", "us-east-1").of("i-1");
-    assert!(matches!(elsewhere, stop::Scheduler::Unknown { .. }), "{elsewhere:?}");
+    assert!(matches!(elsewhere, machine::Scheduler::Unknown { .. }), "{elsewhere:?}");
 }
 
 #[test]
 fn a_container_instance_that_hides_its_machine_may_be_any() {
     let inventory = inventory(None, vec![machine("a", None)]);
-    assert!(matches!(of(&inventory, "i-1"), stop::Scheduler::Unknown { .. }));
+    assert!(matches!(of(&inventory, "i-1"), machine::Scheduler::Unknown { .. }));
 }

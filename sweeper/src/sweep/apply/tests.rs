@@ -89,7 +89,7 @@ fn judged(instance: Option<Instance>, coverage: Coverage) -> Machine {
         subject,
         judgement: idle_since(0),
         cost: Cost::Unknown { why: "a test".into() },
-        provider: ProviderFacts { protection: stop::Protection::Off, ..ProviderFacts::default() },
+        provider: ProviderFacts { protection: machine::Protection::Off, ..ProviderFacts::default() },
     }
 }
 
@@ -212,20 +212,22 @@ async fn a_state_that_is_not_known_closes_nothing() {
 }
 
 #[tokio::test]
-async fn a_finding_that_is_no_longer_confirmed_has_no_proposal() {
+async fn a_finding_that_is_not_confirmed_for_once_keeps_its_plan() {
     let idle = || judged(running(), Coverage::Complete);
     let unknown = Judgement {
         verdict: Verdict::Unknown,
         since_unix_ms: None,
         decision: Decision::Unknown(Unknown::GpuNotMeasured),
     };
-    let (open, outcomes) = sweeps(vec![idle(), idle(), Machine { judgement: unknown, ..idle() }]).await;
+    let (open, outcomes) = sweeps(vec![idle(), idle(), Machine { judgement: unknown, ..idle() }, idle()]).await;
     assert_eq!(open, [Class::IdleNode]);
     let confirmed = outcomes[1].updated()[0];
-    assert!(confirmed.proposal.is_some(), "{:?}", confirmed.not_proposed);
+    assert!(confirmed.plan.is_some(), "{:?}", confirmed.no_plan_because);
     let unconfirmed = outcomes[2].updated()[0];
-    assert_eq!((unconfirmed.confirmed_sweeps, &unconfirmed.proposal), (0, &None));
-    assert_eq!(unconfirmed.not_proposed.as_deref(), Some("no longer confirmed"));
+    assert_eq!((unconfirmed.confirmed_sweeps, &unconfirmed.plan), (0, &confirmed.plan));
+    assert_eq!(outcomes.len(), 4);
+    let again = outcomes[3].updated()[0];
+    assert_eq!((again.confirmed_sweeps, &again.plan), (1, &confirmed.plan), "who approved it need not do so again");
 }
 
 #[tokio::test]
@@ -313,7 +315,7 @@ const QUIET: Option<u32> = Some(10_000);
 const BUSY: Option<u32> = Some(900_000);
 
 #[tokio::test]
-async fn a_quiet_instance_is_found_by_provider_metrics_and_never_gets_a_proposal() {
+async fn a_quiet_instance_is_found_by_provider_metrics_and_never_gets_a_plan() {
     let quiet = || blind(running(), Coverage::Complete, QUIET);
     let (open, outcomes) = sweeps(vec![quiet(), quiet(), quiet()]).await;
     assert_eq!(open, [Class::QuietInstance]);
@@ -325,10 +327,10 @@ async fn a_quiet_instance_is_found_by_provider_metrics_and_never_gets_a_proposal
     let words =
         "No agent reports from it; as seen from outside, CloudWatch: no hour above 1.0 % CPU and 100 B/s network";
     assert!(told.certainty.as_deref().unwrap_or_default().starts_with(words), "{:?}", told.certainty);
-    assert_eq!((told.proposal_summary, told.evidence.len()), (None, 3));
+    assert_eq!((told.plan_summary, told.evidence.len()), (None, 3));
     let mut all = outcomes.iter().flat_map(|outcome| outcome.steps.iter().map(|step| &step.finding));
     assert!(
-        all.all(|finding| finding.proposal.is_none() && finding.not_proposed.as_deref().unwrap_or("").contains("weak"))
+        all.all(|finding| finding.plan.is_none() && finding.no_plan_because.as_deref().unwrap_or("").contains("weak"))
     );
     assert_eq!(outcomes[2].updated()[0].confirmed_sweeps, 3);
     assert_eq!(outcomes[2].counts.unknown, 1, "it is a blind spot all the same");
