@@ -7,6 +7,7 @@ mod capacity;
 mod exemption;
 mod instance_store;
 mod membership;
+pub mod policy;
 mod protection;
 mod purchase;
 mod refusal;

@@ -29,6 +29,7 @@ mod m0022_replicas;
 mod m0023_weeks;
 mod m0024_launched;
 mod m0025_plans;
+mod m0026_approvals;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -66,6 +67,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0023_weeks::Migration),
             Box::new(m0024_launched::Migration),
             Box::new(m0025_plans::Migration),
+            Box::new(m0026_approvals::Migration),
         ]
     }
 }

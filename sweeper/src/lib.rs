@@ -1,6 +1,8 @@
 //! Reconciles what machines do with what the cloud bills for.
 
 pub mod api;
+pub mod approvals;
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod detectors;

@@ -25,6 +25,7 @@ use subtle::ConstantTimeEq as _;
 
 const NODE_PREFIX: &str = "csn_";
 const ONCE_PREFIX: &str = "cso_";
+const APPROVER_PREFIX: &str = "csa_";
 /// A token that a person has chosen must be at least this long.
 const MIN_TOKEN_BYTES: usize = 32;
 
@@ -104,6 +105,14 @@ fn random_token(prefix: &str) -> Result<String, rand::rand_core::OsError> {
 /// If the system gives no random bytes.
 pub fn join_token() -> Result<String, rand::rand_core::OsError> {
     random_token(ONCE_PREFIX)
+}
+
+/// A fresh token for somebody who may decide about plans.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn approver_token() -> Result<String, rand::rand_core::OsError> {
+    random_token(APPROVER_PREFIX)
 }
 
 /// A fresh token for one node.

@@ -24,7 +24,7 @@ mod strangers;
 mod tests;
 mod tls;
 
-pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, establish, join_token};
+pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, approver_token, establish, join_token};
 pub use counters::install as install_metrics;
 pub use router::router;
 pub use server::serve;

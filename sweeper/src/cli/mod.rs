@@ -1,5 +1,7 @@
 //! The command line: reads arguments and configuration, calls one room, prints. No decisions are taken here.
 
+mod approvers;
+mod audit;
 mod explain;
 mod findings;
 mod inventory;
@@ -8,6 +10,8 @@ mod messages;
 mod node;
 mod nodes;
 mod plan;
+mod plans;
+mod policy;
 mod progress;
 mod replay;
 mod rules;
@@ -18,6 +22,7 @@ mod sweep;
 mod verdicts;
 
 use crate::{
+    approvals::Answer,
     config::{self, Config},
     outbox::Channels,
     store::Store,
@@ -60,6 +65,8 @@ Examples:
   sweeper inventory --at 2026-11-17  what there was that day
   sweeper jobs --status RUNNABLE     the AWS Batch jobs that wait, and for what
   sweeper nodes                      which machines report, and how each proved which one it is
+  sweeper plans                      what would be done, and who said what of it
+  sweeper approve 5d0f66e03c15       a yes to exactly one plan
 
 Exit codes:
   0  done
@@ -192,6 +199,45 @@ identity token), join_token (it admitted this node alone); fleet_token and none 
 
 A disputed node is unknown to every sweep until `revoke` (this machine was made anew) or `settle` (the claimant was not it).")]
     Nodes(nodes::Question),
+    /// List the plans of open findings, and who said what of each
+    #[command(after_help = "\
+Examples:
+  sweeper plans
+  sweeper plans --output json | jq '.[] | select(.answers == []) | {plan, title, saving}'
+
+`sweeper explain FINDING` shows a plan in full: what is done, what takes it back, what is lost.")]
+    Plans(Printed),
+    /// Say yes to exactly one plan, in your name
+    #[command(after_help = "\
+Examples:
+  SWEEPER_APPROVER_TOKEN=$(cat token) sweeper approve 5d0f66e03c15
+  sweeper approve 5d0f66e03c15 --token-file ~/.config/cloud-sweeper/token
+
+Who may approve what the policy says (docs/approvals.md). Nothing is carried out by this version yet.")]
+    Approve(plans::Said),
+    /// Say no to a plan, in your name: nobody can approve it any more
+    #[command(
+        after_help = "Example:\n  sweeper deny 5d0f66e03c15 --because \"the benchmark of Monday needs it\" --token-file token"
+    )]
+    Deny(plans::Said),
+    /// List who may decide about plans; enrol somebody, make a token, remove somebody
+    #[command(after_help = "\
+Examples:
+  sweeper approvers
+  sweeper approvers add ada --slack T0123ABCD/U0456EFGH
+  sweeper approvers token ada > token
+  sweeper approvers remove ada")]
+    Approvers(approvers::Question),
+    /// Look at who may approve what (docs/approvals.md)
+    #[command(subcommand, after_help = "Example:\n  sweeper policy test --as ada --plan 5d0f66e03c15")]
+    Policy(policy::Command),
+    /// List who enrolled whom and who said what of which plan; check that the log is whole
+    #[command(after_help = "\
+Examples:
+  sweeper audit
+  sweeper audit verify
+  sweeper audit --output json | jq '.[] | select(.did == \"approved\")'")]
+    Audit(audit::Question),
     /// Look at rules files before agents do (docs/rules.md)
     #[command(subcommand, after_help = "Example:\n  sweeper rules check /etc/cloud-sweeper/rules.toml")]
     Rules(rules::Command),
@@ -237,6 +283,12 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
         Command::Messages(question) => messages::run(&config, question).await,
         Command::Nodes(question) => nodes::run(&config, question).await,
+        Command::Plans(printed) => plans::list(&config, printed.output).await,
+        Command::Approve(said) => plans::answer(&config, &said, Answer::Approve).await,
+        Command::Deny(said) => plans::answer(&config, &said, Answer::Deny).await,
+        Command::Approvers(question) => approvers::run(&config, question).await,
+        Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Audit(question) => audit::run(&config, question).await,
         Command::Rules(command) => rules::run(&command),
     };
     done.unwrap_or_else(|error| {

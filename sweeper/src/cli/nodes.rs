@@ -208,7 +208,7 @@ fn unknown(node: &NodeId, why: &str) -> ExitCode {
 }
 
 /// Who ran the command, for the log.
-fn operator() -> String {
+pub(super) fn operator() -> String {
     let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER")).unwrap_or_else(|_| "unknown".to_owned());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     screen::plain(&format!("{user}@{host}"))

@@ -26,7 +26,9 @@ pub use judgement::{
     VerdictConfig,
 };
 pub use load::PREFIX;
-pub use service::{ApiConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig};
+pub use service::{
+    ApiConfig, ApprovalsConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig,
+};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -66,6 +68,8 @@ pub struct Config {
     pub email: EmailConfig,
     /// How messages are retried.
     pub outbox: OutboxConfig,
+    /// Who may approve plans.
+    pub approvals: ApprovalsConfig,
 }
 
 impl Default for Config {
@@ -86,6 +90,7 @@ impl Default for Config {
             slack: SlackConfig::default(),
             email: EmailConfig::default(),
             outbox: OutboxConfig::default(),
+            approvals: ApprovalsConfig::default(),
         }
     }
 }

@@ -162,6 +162,14 @@ impl Default for EmailConfig {
     }
 }
 
+/// `[approvals]`: who may approve plans.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalsConfig {
+    /// File with the rules of who may approve what; without one nobody may approve anything.
+    pub policy_file: Option<PathBuf>,
+}
+
 /// `[outbox]`: how often and how patiently messages are retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -9,7 +9,10 @@ use crate::{
     work_unit::WorkUnit,
 };
 use jiff::Timestamp;
-use model::{HourlyRate, NotAKey, ResourceKey};
+use model::{
+    HourlyRate, NotAKey, ResourceKey,
+    plan::{ContentHash, Plan},
+};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _,
     QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
@@ -334,4 +337,37 @@ pub(super) async fn open_among(
         open.extend(found);
     }
     Ok(open)
+}
+
+/// The hash of the plan that a finding has now; none if it is not open, or has none.
+pub(super) async fn current_plan(
+    connection: &impl ConnectionTrait,
+    finding: &FindingId,
+) -> Result<Option<ContentHash>, StoreError> {
+    let plan = row::Entity::find_by_id(&finding.0)
+        .select_only()
+        .column(row::Column::Plan)
+        .filter(row::Column::OpenKey.is_not_null())
+        .into_tuple::<Option<String>>()
+        .one(connection)
+        .await
+        .doing("look up a finding's plan")?
+        .flatten();
+    let hash = |text: String| serde_json::from_str::<Plan>(&text).map(|plan| plan.content_hash().clone());
+    plan.map(hash).transpose().map_err(|error| corrupt(format!("the plan of {finding}"), error))
+}
+
+/// Since when a finding's waste lasts, and when it was opened; none if there is no such finding.
+pub(super) async fn began(
+    connection: &impl ConnectionTrait,
+    finding: &FindingId,
+) -> Result<Option<[Timestamp; 2]>, StoreError> {
+    let times = row::Entity::find_by_id(&finding.0)
+        .select_only()
+        .columns([row::Column::SinceUnixMs, row::Column::OpenedUnixMs])
+        .into_tuple::<(i64, i64)>()
+        .one(connection)
+        .await
+        .doing("look up when a finding began")?;
+    times.map(|(since, opened)| Ok([from_unix_ms(since)?, from_unix_ms(opened)?])).transpose()
 }

@@ -8,15 +8,19 @@ mod lasting;
 mod rows;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
-use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
+use crate::{
+    findings::FindingId,
+    inventory::{Inventory, Kind, Listing, Outcome, Record, Scope},
+};
 use jiff::Timestamp;
+use model::{ResourceKey, plan::Plan};
 use rows::{span, version};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
     QueryOrder as _, QuerySelect as _, sea_query::Expr, sea_query::OnConflict,
 };
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has ten.
 const ROWS: usize = 1_000;
@@ -265,7 +269,36 @@ fn version_of(row: version::Model) -> Result<Version, StoreError> {
     })
 }
 
+/// The tags that a resource carried before a finding on it began, or when it was first listed if that was before the finding was opened; none if nobody
+/// knows. What somebody tags a machine with once it was found idle gives nobody a say.
+pub(super) async fn tags_before(
+    connection: &impl ConnectionTrait,
+    finding: &FindingId,
+    resource: &ResourceKey,
+) -> Result<Option<BTreeMap<String, String>>, StoreError> {
+    let Some([since, opened]) = super::findings::began(connection, finding).await? else { return Ok(None) };
+    let rows = version::Entity::find()
+        .filter(version::Column::Resource.eq(resource.to_string()))
+        .filter(version::Column::FromUnixMs.lte(to_unix_ms(opened)))
+        .order_by_asc(version::Column::FromUnixMs)
+        .all(connection)
+        .await
+        .doing("read what a resource was before")?;
+    let before = rows.iter().rfind(|row| row.from_unix_ms <= to_unix_ms(since)).or(rows.first()).cloned();
+    let Some(version) = before.map(version_of).transpose()? else { return Ok(None) };
+    Ok(serde_json::from_value(version.record["tags"].clone()).ok())
+}
+
 impl Store {
+    /// The tags that a plan's resource carried before its finding began; none if nobody knows.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn tags_before(&self, plan: &Plan) -> Result<Option<BTreeMap<String, String>>, StoreError> {
+        let content = plan.content();
+        tags_before(self.connection(), &FindingId(content.finding.clone()), &content.resource).await
+    }
+
     /// What there was at a moment, by kind and key; of one kind, or of all.
     ///
     /// # Errors
@@ -328,7 +361,7 @@ impl Store {
             .all(self.connection())
             .await
             .doing("read how listings went")?;
-        let mut latest = std::collections::BTreeMap::new();
+        let mut latest = BTreeMap::new();
         for row in rows {
             let key = [row.provider.clone(), row.account.clone(), row.region.clone(), row.kind.clone()];
             latest.insert(key, row);

@@ -4,6 +4,9 @@
 //! acknowledged heartbeat is forgotten by its sender: what was acknowledged survives a power cut. Writers are serialised by
 //! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
 
+mod approvals;
+mod approvers;
+mod audit;
 mod by_node;
 mod commit;
 mod entities;
@@ -35,6 +38,8 @@ mod unit_prices;
 mod usage;
 mod weeks;
 
+pub use approvers::{Approver, ApproverToken, NotEnrolled};
+pub use audit::Doer;
 pub use commit::{Delivered, Delivery, Stored};
 pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};

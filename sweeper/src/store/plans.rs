@@ -1,9 +1,12 @@
 //! Plans as rows: appended, never changed.
 
-use super::{Doing as _, StoreError, corrupt, to_unix_ms};
+use super::{Doing as _, Store, StoreError, corrupt, to_unix_ms};
 use jiff::Timestamp;
-use model::plan::Plan;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _};
+use model::plan::{ContentHash, Plan};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    QuerySelect as _,
+};
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -42,4 +45,31 @@ pub(crate) async fn append(
     };
     row::Entity::insert(row).exec_without_returning(transaction).await.doing("keep a plan")?;
     Ok(())
+}
+
+/// The plan of this hash; none if there was never one, or a later version made it.
+pub(super) async fn by_hash(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Option<Plan>, StoreError> {
+    let row = row::Entity::find_by_id(hash.as_str()).one(connection).await.doing("look up a plan")?;
+    row.map(|row| plan_of(&row)).transpose()
+}
+
+fn plan_of(row: &row::Model) -> Result<Plan, StoreError> {
+    serde_json::from_str(&row.content).map_err(|error| corrupt(format!("the plan {}", row.content_hash), error))
+}
+
+impl Store {
+    /// The plans whose hash begins like this, at most three: a person types as much as makes it unique.
+    ///
+    /// # Errors
+    /// If the database does not answer or holds a plan of another version.
+    pub async fn plans_by_prefix(&self, prefix: &str) -> Result<Vec<Plan>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::ContentHash.starts_with(prefix))
+            .order_by_asc(row::Column::ContentHash)
+            .limit(3)
+            .all(self.connection())
+            .await
+            .doing("look up a plan")?;
+        rows.iter().map(plan_of).collect()
+    }
 }

@@ -1,0 +1,102 @@
+//! What people say of plans, and why an answer does not count. Pure.
+//!
+//! Silence is no answer. One no ends a plan, whoever says it; a yes is one person's to exactly one plan, once.
+
+use guards::policy::NotAllowed;
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// A yes or a no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Yes.
+    Approve,
+    /// No.
+    Deny,
+}
+
+impl Answer {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The answer of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Approve, Self::Deny].into_iter().find(|answer| answer.as_str() == word)
+    }
+}
+
+/// An answer that was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Given {
+    /// Yes or no.
+    pub answer: Answer,
+    /// By the database's clock.
+    pub at: Timestamp,
+    /// Whose.
+    pub approver: String,
+    /// By which way.
+    pub way: String,
+    /// Why, if they said so.
+    pub because: Option<String>,
+}
+
+/// How far a plan is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Who has approved it, each once.
+    pub approved_by: Vec<String>,
+    /// So many must; none where nobody was asked for a yes.
+    pub needs: Option<u32>,
+}
+
+impl Tally {
+    /// Whether as many have approved as must.
+    #[must_use]
+    pub fn is_approved(&self) -> bool {
+        let count = u32::try_from(self.approved_by.len()).unwrap_or(u32::MAX);
+        self.needs.is_some_and(|needs| count >= needs)
+    }
+}
+
+/// Why an answer does not count.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    /// Nobody knows them.
+    #[error("{who} is not enrolled; an administrator does that by `sweeper approvers add`")]
+    NotEnrolled {
+        /// Who asked.
+        who: String,
+    },
+    /// There was never one of that hash.
+    #[error("there is no such plan")]
+    NoPlan,
+    /// Its finding has ended, or another plan has taken its place.
+    #[error("the plan is not its finding's any more: that has ended, or another plan has taken its place")]
+    Withdrawn,
+    /// It is too late.
+    #[error("the plan was valid until {at}; a new one is made at the next sweep if the finding still holds")]
+    Expired {
+        /// When it ended.
+        at: Timestamp,
+    },
+    /// One no is enough.
+    #[error("{by} has said no to it")]
+    Denied {
+        /// Who.
+        by: String,
+    },
+    /// The policy does not let them.
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    /// A second yes of one person is none.
+    #[error("you have said so already")]
+    Already,
+}

@@ -1,0 +1,172 @@
+//! `sweeper plans`, `approve` and `deny`: what would be done, and who said what of it.
+
+use super::{
+    FAILED, Output, open_existing, open_to_change, policy, screen,
+    screen::{bare_table, trim_lines},
+};
+use crate::{
+    approvals::{Answer, Given, Tally},
+    config::Config,
+    store::{Doer, Store, TokenHash},
+    verdict::words,
+};
+use anyhow::Context as _;
+use jiff::Timestamp;
+use model::plan::{Plan, Saving};
+use serde::Serialize;
+use std::{env, fs, path::PathBuf, process::ExitCode};
+
+/// Fewer digits of a hash name nothing.
+const LEAST_DIGITS: usize = 4;
+/// So many digits of a hash are shown.
+const SHOWN_DIGITS: usize = 12;
+/// Holds an approver's token.
+const TOKEN: &str = "SWEEPER_APPROVER_TOKEN";
+
+/// Who answers, and what.
+#[derive(Debug, clap::Args)]
+pub(super) struct Said {
+    /// The plan's content hash, or as much of its beginning as is unique
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// Why; kept with the answer
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
+    /// File that holds your token, as `sweeper approvers token` printed it [default: the variable SWEEPER_APPROVER_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Line {
+    plan: String,
+    finding: String,
+    title: String,
+    saving: Option<String>,
+    valid_until: Timestamp,
+    answers: Vec<Given>,
+}
+
+pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
+    let store = open_existing(config).await?;
+    let mut lines = Vec::new();
+    for finding in store.open_findings().await? {
+        let Some(plan) = &finding.plan else { continue };
+        lines.push(Line {
+            plan: plan.content_hash().to_string(),
+            finding: finding.id.0.clone(),
+            title: plan.content().title.clone(),
+            saving: saving(plan),
+            valid_until: plan.valid_until(),
+            answers: store.answers(plan.content_hash()).await?,
+        });
+    }
+    match output {
+        Output::Json => screen::json(&lines)?,
+        Output::Table if lines.is_empty() => screen::print("No plans."),
+        Output::Table => {
+            let mut table = bare_table(["PLAN", "FINDING", "WHAT", "SAVES", "VALID UNTIL", "ANSWERS"]);
+            for line in &lines {
+                table.add_row([
+                    line.plan[..SHOWN_DIGITS].to_owned(),
+                    line.finding.clone(),
+                    screen::plain(&line.title),
+                    line.saving.clone().unwrap_or_else(|| "not known".to_owned()),
+                    words::time(line.valid_until.as_millisecond()),
+                    said(&line.answers),
+                ]);
+            }
+            screen::print(&trim_lines(&table.to_string()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn saving(plan: &Plan) -> Option<String> {
+    match &plan.content().net_saving {
+        Saving::Known { per_hour, .. } => Some(per_hour.to_string()),
+        Saving::Unknown { .. } => None,
+    }
+}
+
+fn said(answers: &[Given]) -> String {
+    let each = answers.iter().map(|one| {
+        let word = match one.answer {
+            Answer::Approve => "yes",
+            Answer::Deny => "no",
+        };
+        format!("{word} of {}", screen::plain(&one.approver))
+    });
+    let each: Vec<_> = each.collect();
+    if each.is_empty() { "none".to_owned() } else { each.join(", ") }
+}
+
+pub(super) async fn answer(config: &Config, said: &Said, answer: Answer) -> anyhow::Result<ExitCode> {
+    let policy = policy::configured(config)?;
+    let store = open_to_change(config).await?;
+    let token = token(said)?;
+    let Some(who) = store.approver_by_token(&TokenHash::of(token.trim())).await? else {
+        screen::error("the token is nobody's, or has expired; `sweeper approvers token NAME` makes one");
+        return Ok(ExitCode::from(FAILED));
+    };
+    let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };
+    let by = Doer { who, way: "shell" };
+    let because = said.because.as_deref();
+    match store.answer(plan.content_hash(), answer, because, &by, &policy).await? {
+        Ok(tally) => {
+            screen::print(&screen::plain(&told(&plan, answer, &tally)));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            screen::error(&why.to_string());
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+fn told(plan: &Plan, answer: Answer, tally: &Tally) -> String {
+    let title = &plan.content().title;
+    match (answer, tally.needs) {
+        (Answer::Deny, _) => format!("Denied: {title}. Nobody can approve this plan any more."),
+        (Answer::Approve, _) if tally.is_approved() => {
+            format!("Approved: {title}. This version keeps approvals and carries none out yet.")
+        }
+        (Answer::Approve, needs) => format!(
+            "Approved by {} of {}: {title}.",
+            tally.approved_by.len(),
+            needs.map_or_else(|| "an unknown number".to_owned(), |needs| needs.to_string())
+        ),
+    }
+}
+
+/// The token: a file's text, or a variable's. Never an argument, which every user of the host can read.
+fn token(said: &Said) -> anyhow::Result<String> {
+    match &said.token_file {
+        Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display())),
+        None => env::var(TOKEN).with_context(|| {
+            format!(
+                "who are you? Set {TOKEN}, or name a file by --token-file; `sweeper approvers token NAME` makes one"
+            )
+        }),
+    }
+}
+
+/// The plan whose hash begins like this; none, with an error on the screen, if there is none or more than one.
+pub(super) async fn plan(store: &Store, prefix: &str) -> anyhow::Result<Option<Plan>> {
+    let prefix = prefix.to_ascii_lowercase();
+    let is_long = prefix.len() >= LEAST_DIGITS && prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut found = if is_long { store.plans_by_prefix(&prefix).await? } else { Vec::new() };
+    if let [first, second, ..] = found.as_slice() {
+        let (first, second) = (first.content_hash(), second.content_hash());
+        screen::error(&format!("`{prefix}` is not unique: {first} and {second} begin like this"));
+        return Ok(None);
+    }
+    if found.is_empty() {
+        let prefix = screen::plain(&prefix);
+        screen::error(&format!(
+            "there is no plan `{prefix}`; `sweeper plans` lists them, and {LEAST_DIGITS} digits at least name one"
+        ));
+    }
+    Ok(found.pop())
+}

@@ -1,0 +1,155 @@
+//! What people said of plans, as rows: each answer once, and for good.
+
+use super::{
+    Doing as _, Store, StoreError, approvers,
+    audit::{self, Doer, NewEntry},
+    database_now, from_unix_ms, plans, to_unix_ms,
+};
+use crate::{
+    approvals::{Answer, Given, NotAnswered, Tally},
+    audit::Deed,
+    findings::FindingId,
+};
+use guards::policy::{Asked, Policy};
+use model::plan::{ContentHash, Plan};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    sea_query::OnConflict,
+};
+use std::collections::BTreeMap;
+
+#[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
+mod row {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "approvals")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub plan_hash: String,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub approver: String,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub answer: String,
+        pub way: String,
+        pub at_unix_ms: i64,
+        pub rule: Option<String>,
+        pub because: Option<String>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+impl Store {
+    /// Says yes or no to exactly one plan, for somebody who is known. The answer and its entry in the audit log are one transaction.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn answer(
+        &self,
+        hash: &ContentHash,
+        answer: Answer,
+        because: Option<&str>,
+        by: &Doer,
+        policy: &Policy,
+    ) -> Result<Result<Tally, NotAnswered>, StoreError> {
+        let transaction = self.begin_write().await?;
+        let now = database_now(&transaction).await?;
+        if approvers::enrolled(&transaction, &by.who).await?.is_none() {
+            return Ok(Err(NotAnswered::NotEnrolled { who: by.who.clone() }));
+        }
+        let Some(plan) = plans::by_hash(&transaction, hash).await? else { return Ok(Err(NotAnswered::NoPlan)) };
+        let finding = FindingId(plan.content().finding.clone());
+        if super::findings::current_plan(&transaction, &finding).await?.as_ref() != Some(hash) {
+            return Ok(Err(NotAnswered::Withdrawn));
+        }
+        if plan.valid_until() <= now {
+            return Ok(Err(NotAnswered::Expired { at: plan.valid_until() }));
+        }
+        let before = given(&transaction, hash).await?;
+        if let Some(no) = before.iter().find(|one| one.answer == Answer::Deny) {
+            return Ok(Err(NotAnswered::Denied { by: no.approver.clone() }));
+        }
+        let tags_before = super::history::tags_before(&transaction, &finding, &plan.content().resource).await?;
+        let asked = Asked { who: &by.who, plan: &plan, tags_before: tags_before.as_ref(), at: now };
+        let allowed = match (answer, policy.may_approve(asked)) {
+            (Answer::Approve, Err(why)) => return Ok(Err(NotAnswered::NotAllowed(why))),
+            (_, allowed) => allowed.ok(),
+        };
+        let new = row::ActiveModel {
+            plan_hash: Set(hash.to_string()),
+            approver: Set(by.who.clone()),
+            answer: Set(answer.as_str().to_owned()),
+            way: Set(by.way.to_owned()),
+            at_unix_ms: Set(to_unix_ms(now)),
+            rule: Set(allowed.as_ref().map(|allowed| allowed.rule.to_owned())),
+            because: Set(because.map(str::to_owned)),
+        };
+        let inserted = row::Entity::insert(new)
+            .on_conflict(OnConflict::new().do_nothing().to_owned())
+            .exec_without_returning(&transaction)
+            .await
+            .doing("keep an answer")?;
+        if inserted == 0 {
+            return Ok(Err(NotAnswered::Already));
+        }
+        let did = match answer {
+            Answer::Approve => Deed::Approved,
+            Answer::Deny => Deed::Denied,
+        };
+        let mut detail = BTreeMap::from([
+            ("finding".to_owned(), finding.0.clone()),
+            ("resource".to_owned(), plan.content().resource.to_string()),
+        ]);
+        detail.extend(because.map(|because| ("because".to_owned(), because.to_owned())));
+        detail.extend(allowed.as_ref().map(|allowed| ("rule".to_owned(), allowed.rule.to_owned())));
+        audit::append(&transaction, NewEntry { by, did, on: hash.as_str(), detail }).await?;
+        let tally = tally(&transaction, &plan, allowed.map(|allowed| allowed.needs)).await?;
+        transaction.commit().await.doing("commit an answer")?;
+        Ok(Ok(tally))
+    }
+
+    /// What was said of a plan, the first answer first.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn answers(&self, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
+        given(self.connection(), hash).await
+    }
+}
+
+async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
+    let rows = row::Entity::find()
+        .filter(row::Column::PlanHash.eq(hash.as_str()))
+        .order_by_asc(row::Column::AtUnixMs)
+        .order_by_asc(row::Column::Approver)
+        .all(connection)
+        .await
+        .doing("read what was said of a plan")?;
+    let of = |row: row::Model| {
+        let answer =
+            Answer::from_word(&row.answer).ok_or_else(|| super::corrupt("an answer", format!("`{}`", row.answer)))?;
+        Ok(Given {
+            answer,
+            at: from_unix_ms(row.at_unix_ms)?,
+            approver: row.approver,
+            way: row.way,
+            because: row.because,
+        })
+    };
+    rows.into_iter().map(of).collect()
+}
+
+/// Who of those that are still enrolled, and have been since, has approved.
+async fn tally(connection: &impl ConnectionTrait, plan: &Plan, needs: Option<u32>) -> Result<Tally, StoreError> {
+    let enrolled = approvers::all_enrolled(connection).await?;
+    let counts = |one: &Given| {
+        let since = enrolled.get(&one.approver);
+        one.answer == Answer::Approve && since.is_some_and(|since| *since <= to_unix_ms(one.at))
+    };
+    let approved = given(connection, plan.content_hash()).await?.into_iter().filter(counts);
+    Ok(Tally { approved_by: approved.map(|one| one.approver).collect(), needs })
+}
