@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-sweep bench-truth picture
+.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -85,6 +85,10 @@ bench-truth: agent ## Find out how often the verdicts are wrong, ours and others
 	@tests/lab/setup.sh test
 	cargo build --locked --workspace --bin sweeper --bin bench-truth
 	target/debug/bench-truth $(ARGS)
+
+mutants: ## Change the guards' code in every way in turn, and see that a test fails each time (15 minutes)
+	[ -x .setup/bin/cargo-mutants ] || cargo install cargo-mutants --quiet --locked --version 27.1.0 --root .setup
+	cargo mutants --package guards --output target $(ARGS)
 
 picture: setup build ## Draw the README's picture anew, from what two machines and a sweeper show (3 minutes)
 	SHOWN=$(CURDIR)/target/shown.txt cargo test --locked --workspace --test idle_machine

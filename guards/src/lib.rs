@@ -3,6 +3,8 @@
 //! A guard that does not know refuses. The same guards are asked when a plan is made, when it is approved, and once more right before the provider is called:
 //! what was true a minute ago is no reason to act now.
 
+pub mod act;
+pub mod action;
 mod capacity;
 mod exemption;
 mod instance_store;

@@ -106,6 +106,122 @@ pub enum Refusal {
         /// Now.
         is: String,
     },
+    /// Somebody has switched acting off.
+    #[error("the kill switch is on: nothing is carried out")]
+    SwitchedOff,
+    /// Then it counts as on.
+    #[error("the kill switch could not be read, which counts as on")]
+    SwitchUnreadable,
+    /// That is the default.
+    #[error("acting is not switched on for this account and region: a dry run is all that is done")]
+    DryRunOnly,
+    /// What happened since the backup is not in it.
+    #[error("the database was restored from a backup since, or that cannot be told: all approvals of before are void")]
+    Restored,
+    /// The finding has ended, or has another plan by now.
+    #[error("the plan is not its finding's any more")]
+    PlanWithdrawn,
+    /// It was idle when it was last known, which is not now.
+    #[error("the last sweep could not confirm the finding")]
+    NotConfirmed,
+    /// It is too late.
+    #[error("the plan was valid until {at}")]
+    PlanExpired {
+        /// When it ended.
+        at: Timestamp,
+    },
+    /// One no is enough.
+    #[error("{by} has said no to it")]
+    Denied {
+        /// Who.
+        by: String,
+    },
+    /// The policy has changed since.
+    #[error("no rule of the policy is about this plan")]
+    NoRule,
+    /// Not enough people have said yes.
+    #[error("{given} of {needs} people have approved it")]
+    NotApproved {
+        /// So many have, who are still enrolled.
+        given: u32,
+        /// So many must.
+        needs: u32,
+    },
+    /// It would end what carries it out.
+    #[error("the sweeper itself needs this machine, or whether it does cannot be told")]
+    Own,
+    /// It may be any machine.
+    #[error("its node has not proved which machine it is (docs/operations.md, who speaks for a machine)")]
+    NotAttested,
+    /// Somebody else has it now.
+    #[error("its owner was {} when it was found, and is {} now", nobody(was), nobody(is))]
+    OwnerChanged {
+        /// Then; none if there was none, or that is not known.
+        was: Option<String>,
+        /// Now.
+        is: Option<String>,
+    },
+    /// Others rest on it.
+    #[error("others rest on it: {what}")]
+    DependedUpon {
+        /// What, in words.
+        what: String,
+    },
+    /// Others may.
+    #[error("what rests on it could not be read: {why}")]
+    DependentsUnreadable {
+        /// The call and what it was refused with.
+        why: String,
+    },
+    /// Nobody saw what it did then.
+    #[error("its agent was away for a part of the time that the finding rests on")]
+    BridgedGap,
+    /// Other rules tell work from housekeeping.
+    #[error("the rules by which work is told from housekeeping have changed since")]
+    RulesChanged,
+    /// Somebody was wrong before.
+    #[error("an action of this class in this account was taken back or came undone: a person must look first")]
+    Relapsed,
+    /// Enough for a day.
+    #[error("{done} actions were carried out in this account within 24 hours, and {most} is the most")]
+    Capped {
+        /// So many.
+        done: u32,
+        /// So many are let through.
+        most: u32,
+    },
+    /// A broken sensor, not luck.
+    #[error(
+        "{turned_idle} of {machines} machines with this agent and these rules turned idle within a day: that is a broken sensor, not luck"
+    )]
+    CohortTurnedIdle {
+        /// So many turned idle.
+        turned_idle: u32,
+        /// Of so many.
+        machines: u32,
+    },
+    /// Nobody asked it.
+    #[error("its node has not answered")]
+    NoProbe,
+    /// It answered something else.
+    #[error("its node answered another question")]
+    ProbeOfAnother,
+    /// It was started again.
+    #[error("it has booted again since")]
+    BootChanged,
+    /// Somebody works there.
+    #[error("it is not idle any more: {why}")]
+    NotIdle {
+        /// In words.
+        why: String,
+    },
+    /// Too long ago, or of the future.
+    #[error("its node's answer is older than 5 s")]
+    ProbeStale,
+}
+
+fn nobody(owner: &Option<String>) -> &str {
+    owner.as_deref().unwrap_or("nobody")
 }
 
 /// A fact that a guard needs and EC2 did not tell.

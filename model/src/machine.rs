@@ -172,3 +172,16 @@ impl fmt::Display for Owner {
         write!(f, " (by `{}`)", self.known_by)
     }
 }
+
+/// Tags that name an owner, in the order in which they are believed; compared without case.
+const OWNER_TAGS: [&str; 5] = ["owner", "created-by", "createdby", "user", "team"];
+
+/// Who owns a resource of these tags, by the first of those that name an owner.
+#[must_use]
+pub fn owner(tags: &BTreeMap<String, String>) -> Option<String> {
+    OWNER_TAGS.iter().find_map(|wanted| {
+        let (_, value) =
+            tags.iter().find(|(key, value)| key.eq_ignore_ascii_case(wanted) && !value.trim().is_empty())?;
+        Some(value.clone())
+    })
+}

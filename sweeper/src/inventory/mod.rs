@@ -43,6 +43,7 @@ pub use instance::{
 };
 pub use kind::Kind;
 pub use launched::{Launched, LaunchedBy, Trail};
+pub use model::machine::owner;
 pub use protection::{KeptProtection, Protection};
 pub use reader::RetryPolicy;
 pub use record::Record;
@@ -50,7 +51,6 @@ pub use resource::key_of;
 pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
 pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
-pub use tags::owner;
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};
 pub use used_by::UsedBy;
 pub use volume::{Volume, VolumeAttachment, VolumeState};

@@ -1,0 +1,89 @@
+//! Refuses a plan that not enough people have approved, each a different one who is still enrolled and has been since; and one that anybody has denied.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::Moment;
+use crate::Refusal;
+
+/// What somebody said of exactly this plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Say {
+    /// Whose.
+    pub approver: String,
+    /// What.
+    pub answer: Yes,
+    /// When.
+    pub at: Timestamp,
+    /// Since when they are enrolled; none if they are not any more.
+    pub enrolled_since: Option<Timestamp>,
+}
+
+/// A yes or a no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yes {
+    /// Yes.
+    Approved,
+    /// No.
+    Denied,
+}
+
+pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
+    if let Some(no) = moment.says.iter().find(|say| say.answer == Yes::Denied) {
+        return Err(Refusal::Denied { by: no.approver.clone() });
+    }
+    let needs = moment.needs.ok_or(Refusal::NoRule)?.max(1);
+    let counts = |say: &&Say| say.enrolled_since.is_some_and(|since| since <= say.at) && say.at <= moment.now;
+    let people: BTreeSet<&str> = moment.says.iter().filter(counts).map(|say| say.approver.as_str()).collect();
+    let given = u32::try_from(people.len()).unwrap_or(u32::MAX);
+    if given >= needs { Ok(()) } else { Err(Refusal::NotApproved { given, needs }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sample::{NOW, Sample};
+    use jiff::SignedDuration;
+
+    #[test]
+    fn silence_is_no_answer_and_one_no_is_enough() {
+        assert_eq!(Sample::with(|moment| moment.says.clear()), Err(Refusal::NotApproved { given: 0, needs: 1 }));
+        assert_eq!(Sample::with(|moment| moment.needs = None), Err(Refusal::NoRule));
+        let none = Err(Refusal::NotApproved { given: 0, needs: 1 });
+        let never = Sample::with(|moment| {
+            moment.says.clear();
+            moment.needs = Some(0);
+        });
+        assert_eq!(never, none, "nothing is done that nobody approved");
+        let denied = Sample::with(|moment| {
+            let no = Say { approver: "grace".to_owned(), answer: Yes::Denied, ..moment.says[0].clone() };
+            moment.says.push(no);
+        });
+        assert_eq!(denied, Err(Refusal::Denied { by: "grace".to_owned() }));
+    }
+
+    #[test]
+    fn two_answers_of_one_person_are_one() {
+        let two = |other: &str| {
+            Sample::with(|moment| {
+                moment.needs = Some(2);
+                let again = Say { approver: other.to_owned(), ..moment.says[0].clone() };
+                moment.says.push(again);
+            })
+        };
+        assert_eq!(two("ada"), Err(Refusal::NotApproved { given: 1, needs: 2 }));
+        assert_eq!(two("grace"), Ok(()));
+    }
+
+    #[test]
+    fn who_was_taken_off_the_list_counts_no_more_also_when_they_come_back() {
+        let none = Err(Refusal::NotApproved { given: 0, needs: 1 });
+        let since = |since| Sample::with(|moment| moment.says[0].enrolled_since = since);
+        assert_eq!(since(None), none);
+        let said_at = Sample::default().says[0].at;
+        assert_eq!(since(Some(said_at + SignedDuration::from_secs(1))), none);
+        assert_eq!(since(Some(said_at)), Ok(()));
+        assert_eq!(Sample::with(|moment| moment.says[0].at = NOW + SignedDuration::from_secs(1)), none, "not yet");
+    }
+}

@@ -1,0 +1,44 @@
+//! Refuses more actions in an account within 24 hours than five, or five in a hundred of its machines, whichever is more: whatever else is wrong, that much
+//! can be put right by hand.
+
+use super::Moment;
+use crate::Refusal;
+
+/// What was done in an account in the last 24 hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// So many actions, those under way among them.
+    pub done: u32,
+    /// So many machines run there, or did before.
+    pub machines: u32,
+}
+
+impl Caps {
+    /// So many actions are let through.
+    const LEAST: u32 = 5;
+    const PER_CENT: u32 = 5;
+
+    fn most(self) -> u32 {
+        (self.machines / (100 / Self::PER_CENT)).max(Self::LEAST)
+    }
+}
+
+pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
+    let (done, most) = (moment.caps.done, moment.caps.most());
+    if done < most { Ok(()) } else { Err(Refusal::Capped { done, most }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sample::Sample;
+
+    #[test]
+    fn a_day_has_an_end() {
+        let of = |done, machines| Sample::with(|moment| moment.caps = Caps { done, machines });
+        for (machines, most) in [(0, 5), (1, 5), (119, 5), (120, 6), (1_000, 50)] {
+            assert_eq!(of(most - 1, machines), Ok(()), "{machines}");
+            assert_eq!(of(most, machines), Err(Refusal::Capped { done: most, most }), "{machines}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Refuses a machine that others rest on: it forwards packets, a route or a load balancer names it, its elastic address carries traffic, a port that the
+//! kernel itself holds has peers. What could not be read counts as such.
+
+use std::collections::BTreeSet;
+
+use super::Moment;
+use crate::Refusal;
+
+/// What else rests on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// These, in words.
+    Known(BTreeSet<String>),
+    /// Not all of it could be read.
+    Unreadable {
+        /// The call and what it was refused with.
+        why: String,
+    },
+}
+
+pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
+    match moment.dependents {
+        Dependents::Unreadable { why } => Err(Refusal::DependentsUnreadable { why: why.clone() }),
+        Dependents::Known(what) => match what.first() {
+            Some(what) => Err(Refusal::DependedUpon { what: what.clone() }),
+            None => Ok(()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sample::Sample;
+
+    #[test]
+    fn what_others_rest_on_is_left_alone() {
+        let what = "a target of the load balancer web".to_owned();
+        let known = Sample::with(|sample| sample.dependents = Dependents::Known(BTreeSet::from([what.clone()])));
+        assert_eq!(known, Err(Refusal::DependedUpon { what }));
+        let why = "ec2:DescribeRouteTables: UnauthorizedOperation".to_owned();
+        let unread = Sample::with(|sample| sample.dependents = Dependents::Unreadable { why: why.clone() });
+        assert_eq!(unread, Err(Refusal::DependentsUnreadable { why }));
+    }
+}

@@ -1,0 +1,141 @@
+//! What stands between an approved plan and the provider: asked right before the call, of everything that is known at that moment.
+//!
+//! A plan that was approved is not done for that: the machine, its owner, its work, the people who said yes and the account around it may have changed since.
+//! Each guard is a file, says what it refuses, and has a test in which it alone stands in the way.
+
+mod approval;
+mod attested;
+mod breaker;
+mod caps;
+mod cohort;
+mod current;
+mod dependents;
+mod own;
+mod owner;
+mod probe;
+mod restored;
+mod rules;
+mod scope;
+mod switch;
+mod validity;
+
+pub use approval::{Say, Yes};
+pub use caps::Caps;
+pub use cohort::Cohort;
+pub use dependents::Dependents;
+pub use probe::{Probe, ProbeVerdict};
+pub use switch::Switch;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::{
+    machine::Ec2Facts,
+    plan::{ContentHash, Plan},
+};
+
+use crate::{Refusal, holds, may_stop};
+
+/// Everything that is known right before acting. What could not be read is said to be so, and refuses.
+#[derive(Clone, Debug)]
+pub struct Moment<'a> {
+    /// By the database's clock.
+    pub now: Timestamp,
+    /// The plan that is to be carried out.
+    pub plan: &'a Plan,
+    /// The plan that its finding has now; none if the finding has ended.
+    pub current_plan: Option<&'a ContentHash>,
+    /// How many sweeps in a row, up to the last one, confirmed the finding.
+    pub confirmed_sweeps: u32,
+    /// What people said of the plan.
+    pub says: &'a [Say],
+    /// So many different people must have approved it; none if no rule of the policy is about it any more.
+    pub needs: Option<u32>,
+    /// What its provider says of the machine, read for this.
+    pub machine: &'a Ec2Facts,
+    /// Who owns it, by its tags before the finding began; none if they were not known.
+    pub tags_before: Option<&'a BTreeMap<String, String>>,
+    /// The kill switch.
+    pub switch: Switch,
+    /// Whether somebody has switched acting on for the machine's account and region.
+    pub is_switched_on: bool,
+    /// Whether its node has proved which machine it is.
+    pub is_attested: bool,
+    /// What the node answered when it was asked for this action.
+    pub probe: Option<&'a Probe>,
+    /// The rules by which its agent told work from housekeeping when the plan was made.
+    pub rules_version: &'a str,
+    /// Whether the window that the finding rests on bridges a time without an agent.
+    pub bridges_a_gap: bool,
+    /// What was done in its account in the last 24 hours.
+    pub caps: &'a Caps,
+    /// What became of machines like it.
+    pub cohort: &'a Cohort,
+    /// Whether an action of its class in its account was taken back, or its machine was started again, since a person last looked.
+    pub has_relapsed: bool,
+    /// Whether the database was restored from a backup since the plan was approved; none if that cannot be told.
+    pub was_restored: Option<bool>,
+    /// Whether the machine is one that the sweeper itself needs; none if that cannot be told.
+    pub is_own: Option<bool>,
+    /// What else rests on the machine.
+    pub dependents: &'a Dependents,
+}
+
+/// One question about the moment.
+type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
+
+/// The most fundamental first: the first one that refuses gives the reason.
+const GUARDS: [Guard; 15] = [
+    switch::guard,
+    scope::guard,
+    restored::guard,
+    current::guard,
+    validity::guard,
+    approval::guard,
+    own::guard,
+    attested::guard,
+    owner::guard,
+    dependents::guard,
+    rules::guard,
+    breaker::guard,
+    caps::guard,
+    cohort::guard,
+    probe::guard,
+];
+
+/// Whether an approved plan may be carried out at this moment.
+///
+/// # Errors
+/// The one reason that decided.
+pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
+    let (now, last) = GUARDS.split_at(GUARDS.len() - 1);
+    now.iter().try_for_each(|guard| guard(moment))?;
+    may_stop(moment.machine)?;
+    moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, moment.machine))?;
+    // The probe is the freshest of all, and is looked at last.
+    last.iter().try_for_each(|guard| guard(moment))
+}
+
+#[cfg(test)]
+mod sample;
+
+#[cfg(test)]
+mod tests {
+    use super::{sample::Sample, *};
+
+    #[test]
+    fn a_machine_that_nothing_speaks_for_keeping_may_be_stopped() {
+        assert_eq!(may_act(&Sample::default().moment()), Ok(()));
+    }
+
+    #[test]
+    fn what_the_machine_is_counts_as_much_as_what_was_approved() {
+        let mut sample = Sample::default();
+        sample.machine.capacity_reservation = Some("cr-1".to_owned());
+        assert_eq!(may_act(&sample.moment()), Err(Refusal::CapacityReserved { id: "cr-1".to_owned() }));
+        let mut sample = Sample::default();
+        sample.machine.instance_type = Some("m5.xlarge".to_owned());
+        let [was, is] = ["m5.large", "m5.xlarge"].map(str::to_owned);
+        assert_eq!(may_act(&sample.moment()), Err(Refusal::TypeChanged { was, is }));
+    }
+}

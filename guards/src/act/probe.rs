@@ -1,0 +1,96 @@
+//! Refuses a machine that has not said within the last five seconds that nobody works on it: in answer to this action's own question, on the boot that the
+//! finding is of.
+
+use jiff::{SignedDuration, Timestamp};
+use model::plan::ContentHash;
+
+use super::Moment;
+use crate::Refusal;
+
+/// A look is no older.
+const FRESH: SignedDuration = SignedDuration::from_secs(5);
+
+/// What a node answered when it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// For which plan it was asked.
+    pub plan: ContentHash,
+    /// On which boot it answered.
+    pub boot: String,
+    /// On which boot the finding's evidence is.
+    pub boot_of_evidence: String,
+    /// When its answer came, by the database's clock.
+    pub received_at: Timestamp,
+    /// Whether it names the question that was asked for this action, which is asked once.
+    pub is_answer_to_this: bool,
+    /// What follows from its answer and all that came before.
+    pub verdict: ProbeVerdict,
+    /// The rules by which its agent tells work from housekeeping.
+    pub rules_version: String,
+}
+
+/// What follows from a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeVerdict {
+    /// Nobody works there.
+    Idle,
+    /// Somebody does, or nobody knows: why not, in words.
+    NotIdle(String),
+}
+
+pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
+    let probe = moment.probe.ok_or(Refusal::NoProbe)?;
+    if probe.plan != *moment.plan.content_hash() || !probe.is_answer_to_this {
+        return Err(Refusal::ProbeOfAnother);
+    }
+    if probe.boot != probe.boot_of_evidence {
+        return Err(Refusal::BootChanged);
+    }
+    if let ProbeVerdict::NotIdle(why) = &probe.verdict {
+        return Err(Refusal::NotIdle { why: why.clone() });
+    }
+    let age = moment.now.duration_since(probe.received_at);
+    if SignedDuration::ZERO <= age && age <= FRESH { Ok(()) } else { Err(Refusal::ProbeStale) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sample::{NOW, Sample};
+
+    fn with(change: impl FnOnce(&mut Probe)) -> Result<(), Refusal> {
+        Sample::with(|sample| change(sample.probe.as_mut().expect("a probe")))
+    }
+
+    #[test]
+    fn nobody_is_stopped_unasked() {
+        assert_eq!(Sample::with(|sample| sample.probe = None), Err(Refusal::NoProbe));
+    }
+
+    #[test]
+    fn an_answer_is_to_one_question_about_one_plan() {
+        assert_eq!(with(|probe| probe.is_answer_to_this = false), Err(Refusal::ProbeOfAnother));
+        let other = || "0".repeat(64).try_into().expect("a hash");
+        assert_eq!(with(|probe| probe.plan = other()), Err(Refusal::ProbeOfAnother));
+    }
+
+    #[test]
+    fn an_answer_is_of_the_boot_that_was_found_idle() {
+        assert_eq!(with(|probe| probe.boot = "0b1f".to_owned()), Err(Refusal::BootChanged));
+    }
+
+    #[test]
+    fn work_voids_it() {
+        let why = "CPU time of workloads".to_owned();
+        assert_eq!(with(|probe| probe.verdict = ProbeVerdict::NotIdle(why.clone())), Err(Refusal::NotIdle { why }));
+    }
+
+    #[test]
+    fn an_answer_is_five_seconds_old_at_most_and_never_of_the_future() {
+        for (milliseconds, passes) in [(0, true), (5_000, true), (5_001, false), (60_000, false), (-1, false)] {
+            let received_at = NOW - SignedDuration::from_millis(milliseconds);
+            let expected = if passes { Ok(()) } else { Err(Refusal::ProbeStale) };
+            assert_eq!(with(|probe| probe.received_at = received_at), expected, "{milliseconds}");
+        }
+    }
+}

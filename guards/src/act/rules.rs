@@ -1,0 +1,37 @@
+//! Refuses where the finding rests on a window that bridges a time without an agent, or where other rules tell work from housekeeping by now: rules that
+//! take more for housekeeping would make a machine idle that nobody saw so.
+
+use super::Moment;
+use crate::Refusal;
+
+pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
+    if moment.bridges_a_gap {
+        return Err(Refusal::BridgedGap);
+    }
+    match moment.probe {
+        // Whether there is one is another guard's.
+        None => Ok(()),
+        Some(probe) if probe.rules_version == moment.rules_version && !moment.rules_version.is_empty() => Ok(()),
+        Some(_) => Err(Refusal::RulesChanged),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::sample::Sample;
+
+    #[test]
+    fn one_window_one_agent_one_set_of_rules() {
+        assert_eq!(Sample::with(|sample| sample.bridges_a_gap = true), Err(Refusal::BridgedGap));
+        let other = |version: &str| {
+            Sample::with(|sample| sample.probe.as_mut().expect("a probe").rules_version = version.to_owned())
+        };
+        assert_eq!(other("builtin-8"), Err(Refusal::RulesChanged));
+        assert_eq!(other(""), Err(Refusal::RulesChanged));
+        let mut sample = Sample::default();
+        sample.probe.as_mut().expect("a probe").rules_version.clear();
+        let moment = Moment { rules_version: "", ..sample.moment() };
+        assert_eq!(guard(&moment), Err(Refusal::RulesChanged), "rules that nobody names may be any");
+    }
+}

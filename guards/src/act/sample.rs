@@ -1,0 +1,136 @@
+//! A moment in which nothing stands in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use model::{
+    machine::Ec2Facts,
+    plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
+};
+
+use super::{Caps, Cohort, Dependents, Moment, Probe, ProbeVerdict, Say, Switch, Yes};
+use crate::sample::{LAUNCHED, facts};
+
+pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
+pub(crate) const BOOT: &str = "0b1e";
+
+/// All that a moment borrows.
+pub(crate) struct Sample {
+    pub(crate) now: Timestamp,
+    pub(crate) plan: Plan,
+    pub(crate) current_plan: Option<ContentHash>,
+    pub(crate) confirmed_sweeps: u32,
+    pub(crate) says: Vec<Say>,
+    pub(crate) needs: Option<u32>,
+    pub(crate) machine: Ec2Facts,
+    pub(crate) tags_before: Option<BTreeMap<String, String>>,
+    pub(crate) switch: Switch,
+    pub(crate) is_switched_on: bool,
+    pub(crate) is_attested: bool,
+    pub(crate) probe: Option<Probe>,
+    pub(crate) bridges_a_gap: bool,
+    pub(crate) caps: Caps,
+    pub(crate) cohort: Cohort,
+    pub(crate) has_relapsed: bool,
+    pub(crate) was_restored: Option<bool>,
+    pub(crate) is_own: Option<bool>,
+    pub(crate) dependents: Dependents,
+}
+
+fn plan() -> Plan {
+    let content = PlanContent {
+        finding: "f-1".to_owned(),
+        record: 2,
+        resource: "aws:123456789012:eu-central-1:i-0123456789abcdef0".parse().expect("a key"),
+        title: "Stop it".to_owned(),
+        conditions: vec![
+            Condition::TagsPermit,
+            Condition::StateIs { state: "running".to_owned() },
+            Condition::LaunchedAtIs { at: LAUNCHED },
+            Condition::InstanceTypeIs { instance_type: "m5.large".to_owned() },
+            Condition::NotProtected,
+            Condition::StillIdle,
+        ],
+        actions: vec![Action::StopInstance],
+        reversal: vec![Action::StartInstance],
+        lost: Vec::new(),
+        keeps_billing: Vec::new(),
+        net_saving: Saving::Unknown { why: "no price".to_owned() },
+    };
+    Plan::seal(content, NOW + SignedDuration::from_hours(12)).expect("a plan")
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        let plan = plan();
+        let hash = plan.content_hash().clone();
+        Self {
+            now: NOW,
+            current_plan: Some(hash.clone()),
+            confirmed_sweeps: 2,
+            says: vec![Say {
+                approver: "ada".to_owned(),
+                answer: Yes::Approved,
+                at: NOW - SignedDuration::from_mins(5),
+                enrolled_since: Some(NOW - SignedDuration::from_hours(24)),
+            }],
+            needs: Some(1),
+            machine: facts(|facts| facts.tag("owner", "ada")),
+            tags_before: Some(BTreeMap::from([("owner".to_owned(), "ada".to_owned())])),
+            switch: Switch::Off,
+            is_switched_on: true,
+            is_attested: true,
+            probe: Some(Probe {
+                plan: hash,
+                boot: BOOT.to_owned(),
+                boot_of_evidence: BOOT.to_owned(),
+                received_at: NOW - SignedDuration::from_secs(2),
+                is_answer_to_this: true,
+                verdict: ProbeVerdict::Idle,
+                rules_version: "builtin-7".to_owned(),
+            }),
+            bridges_a_gap: false,
+            caps: Caps { done: 0, machines: 200 },
+            cohort: Cohort { machines: 40, turned_idle: 3 },
+            has_relapsed: false,
+            was_restored: Some(false),
+            is_own: Some(false),
+            dependents: Dependents::Known(BTreeSet::new()),
+            plan,
+        }
+    }
+}
+
+impl Sample {
+    pub(crate) fn moment(&self) -> Moment<'_> {
+        Moment {
+            now: self.now,
+            plan: &self.plan,
+            current_plan: self.current_plan.as_ref(),
+            confirmed_sweeps: self.confirmed_sweeps,
+            says: &self.says,
+            needs: self.needs,
+            machine: &self.machine,
+            tags_before: self.tags_before.as_ref(),
+            switch: self.switch,
+            is_switched_on: self.is_switched_on,
+            is_attested: self.is_attested,
+            probe: self.probe.as_ref(),
+            rules_version: "builtin-7",
+            bridges_a_gap: self.bridges_a_gap,
+            caps: &self.caps,
+            cohort: &self.cohort,
+            has_relapsed: self.has_relapsed,
+            was_restored: self.was_restored,
+            is_own: self.is_own,
+            dependents: &self.dependents,
+        }
+    }
+
+    /// What is said of the moment with this change alone.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
+        let mut sample = Self::default();
+        change(&mut sample);
+        super::may_act(&sample.moment())
+    }
+}
