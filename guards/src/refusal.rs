@@ -202,10 +202,10 @@ pub enum Refusal {
     },
     /// Nobody asked it.
     #[error("its node has not answered")]
-    NoProbe,
+    NoLiveSample,
     /// It answered something else.
     #[error("its node answered another question")]
-    ProbeOfAnother,
+    LiveSampleOfAnother,
     /// It was started again.
     #[error("it has booted again since")]
     BootChanged,
@@ -217,7 +217,7 @@ pub enum Refusal {
     },
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
-    ProbeStale,
+    LiveSampleStale,
 }
 
 fn nobody(owner: &Option<String>) -> &str {

@@ -10,9 +10,9 @@ mod caps;
 mod cohort;
 mod current;
 mod dependents;
+mod live;
 mod own;
 mod owner;
-mod probe;
 mod restored;
 mod rules;
 mod scope;
@@ -23,7 +23,7 @@ pub use approval::{Say, Yes};
 pub use caps::Caps;
 pub use cohort::Cohort;
 pub use dependents::Dependents;
-pub use probe::{Probe, ProbeVerdict};
+pub use live::{LiveSample, LiveVerdict};
 pub use switch::Switch;
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub struct Moment<'a> {
     /// Whether its node has proved which machine it is.
     pub is_attested: bool,
     /// What the node answered when it was asked for this action.
-    pub probe: Option<&'a Probe>,
+    pub live: Option<&'a LiveSample>,
     /// The rules by which its agent told work from housekeeping when the plan was made.
     pub rules_version: &'a str,
     /// Whether the window that the finding rests on bridges a time without an agent.
@@ -100,7 +100,7 @@ const GUARDS: [Guard; 15] = [
     breaker::guard,
     caps::guard,
     cohort::guard,
-    probe::guard,
+    live::guard,
 ];
 
 /// Whether an approved plan may be carried out at this moment.
@@ -112,7 +112,7 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     now.iter().try_for_each(|guard| guard(moment))?;
     may_stop(moment.machine)?;
     moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, moment.machine))?;
-    // The probe is the freshest of all, and is looked at last.
+    // The live sample is the freshest of all, and is looked at last.
     last.iter().try_for_each(|guard| guard(moment))
 }
 

@@ -8,10 +8,10 @@ pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
     if moment.bridges_a_gap {
         return Err(Refusal::BridgedGap);
     }
-    match moment.probe {
+    match moment.live {
         // Whether there is one is another guard's.
         None => Ok(()),
-        Some(probe) if probe.rules_version == moment.rules_version && !moment.rules_version.is_empty() => Ok(()),
+        Some(live) if live.rules_version == moment.rules_version && !moment.rules_version.is_empty() => Ok(()),
         Some(_) => Err(Refusal::RulesChanged),
     }
 }
@@ -25,12 +25,12 @@ mod tests {
     fn one_window_one_agent_one_set_of_rules() {
         assert_eq!(Sample::with(|sample| sample.bridges_a_gap = true), Err(Refusal::BridgedGap));
         let other = |version: &str| {
-            Sample::with(|sample| sample.probe.as_mut().expect("a probe").rules_version = version.to_owned())
+            Sample::with(|sample| sample.live.as_mut().expect("a live sample").rules_version = version.to_owned())
         };
         assert_eq!(other("builtin-8"), Err(Refusal::RulesChanged));
         assert_eq!(other(""), Err(Refusal::RulesChanged));
         let mut sample = Sample::default();
-        sample.probe.as_mut().expect("a probe").rules_version.clear();
+        sample.live.as_mut().expect("a live sample").rules_version.clear();
         let moment = Moment { rules_version: "", ..sample.moment() };
         assert_eq!(guard(&moment), Err(Refusal::RulesChanged), "rules that nobody names may be any");
     }

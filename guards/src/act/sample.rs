@@ -8,7 +8,7 @@ use model::{
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
 };
 
-use super::{Caps, Cohort, Dependents, Moment, Probe, ProbeVerdict, Say, Switch, Yes};
+use super::{Caps, Cohort, Dependents, LiveSample, LiveVerdict, Moment, Say, Switch, Yes};
 use crate::sample::{LAUNCHED, facts};
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     pub(crate) switch: Switch,
     pub(crate) is_switched_on: bool,
     pub(crate) is_attested: bool,
-    pub(crate) probe: Option<Probe>,
+    pub(crate) live: Option<LiveSample>,
     pub(crate) bridges_a_gap: bool,
     pub(crate) caps: Caps,
     pub(crate) cohort: Cohort,
@@ -80,13 +80,13 @@ impl Default for Sample {
             switch: Switch::Off,
             is_switched_on: true,
             is_attested: true,
-            probe: Some(Probe {
+            live: Some(LiveSample {
                 plan: hash,
                 boot: BOOT.to_owned(),
                 boot_of_evidence: BOOT.to_owned(),
                 received_at: NOW - SignedDuration::from_secs(2),
                 is_answer_to_this: true,
-                verdict: ProbeVerdict::Idle,
+                verdict: LiveVerdict::Idle,
                 rules_version: "builtin-7".to_owned(),
             }),
             bridges_a_gap: false,
@@ -115,7 +115,7 @@ impl Sample {
             switch: self.switch,
             is_switched_on: self.is_switched_on,
             is_attested: self.is_attested,
-            probe: self.probe.as_ref(),
+            live: self.live.as_ref(),
             rules_version: "builtin-7",
             bridges_a_gap: self.bridges_a_gap,
             caps: &self.caps,

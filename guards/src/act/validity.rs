@@ -22,7 +22,7 @@ mod tests {
                 // All else is as fresh as before.
                 let later = now - sample.now;
                 sample.now = now;
-                sample.probe.as_mut().expect("a probe").received_at += later;
+                sample.live.as_mut().expect("a live sample").received_at += later;
             })
         };
         assert_eq!(with(at), Err(Refusal::PlanExpired { at }));

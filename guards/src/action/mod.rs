@@ -14,7 +14,7 @@ pub enum State {
     /// The provider would do it, by its own dry run. A crash here repeats from the claim.
     DryRun,
     /// The node has been asked whether somebody works there. A crash here repeats from the claim, with another question.
-    Probing,
+    Asking,
     /// The call leaves now, or is not known not to have left. A crash here is looked into, and nothing is called again.
     Calling,
     /// The provider has taken it, and the resource is on its way.
@@ -61,7 +61,7 @@ impl State {
     pub const ALL: [Self; 9] = [
         Self::Claimed,
         Self::DryRun,
-        Self::Probing,
+        Self::Asking,
         Self::Calling,
         Self::Awaiting,
         Self::Reconciling,
@@ -76,7 +76,7 @@ impl State {
         match self {
             Self::Claimed => "claimed",
             Self::DryRun => "dry_run",
-            Self::Probing => "probing",
+            Self::Asking => "asking",
             Self::Calling => "calling",
             Self::Awaiting => "awaiting",
             Self::Reconciling => "reconciling",
@@ -103,9 +103,9 @@ impl State {
     pub const fn next(self, event: Event) -> Option<Self> {
         Some(match (self, event) {
             (Self::Claimed, Event::DryRunAccepted) => Self::DryRun,
-            (Self::DryRun, Event::Asked) => Self::Probing,
-            (Self::Probing, Event::MayAct) => Self::Calling,
-            (Self::Claimed | Self::DryRun | Self::Probing, Event::Refused) | (Self::Calling, Event::NotSent) => {
+            (Self::DryRun, Event::Asked) => Self::Asking,
+            (Self::Asking, Event::MayAct) => Self::Calling,
+            (Self::Claimed | Self::DryRun | Self::Asking, Event::Refused) | (Self::Calling, Event::NotSent) => {
                 Self::Voided
             }
             (Self::Claimed, Event::Rejected) | (Self::Calling, Event::Rejected) => Self::Failed,
@@ -114,7 +114,7 @@ impl State {
             (Self::Awaiting | Self::Reconciling, Event::Ended) => Self::Done,
             (Self::Awaiting | Self::Reconciling, Event::TimedOut) => Self::Failed,
             // Nothing was called: from the begin.
-            (Self::Claimed | Self::DryRun | Self::Probing, Event::TakenOver) => Self::Claimed,
+            (Self::Claimed | Self::DryRun | Self::Asking, Event::TakenOver) => Self::Claimed,
             (Self::Awaiting | Self::Reconciling, Event::TakenOver) => self,
             _ => return None,
         })

@@ -288,7 +288,7 @@ fn what_cannot_happen_changes_nothing() {
             assert!(!state.is_final() || state.next(event).is_none(), "{state:?} {event:?}");
             // Only what every guard has let through is called.
             let is_called = state.next(event) == Some(State::Calling);
-            assert_eq!(is_called, (state, event) == (State::Probing, Event::MayAct), "{state:?} {event:?}");
+            assert_eq!(is_called, (state, event) == (State::Asking, Event::MayAct), "{state:?} {event:?}");
         }
     }
     assert_eq!(State::from_word("planned"), None);

@@ -12,7 +12,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a node answered when it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct LiveSample {
     /// For which plan it was asked.
     pub plan: ContentHash,
     /// On which boot it answered.
@@ -24,14 +24,14 @@ pub struct Probe {
     /// Whether it names the question that was asked for this action, which is asked once.
     pub is_answer_to_this: bool,
     /// What follows from its answer and all that came before.
-    pub verdict: ProbeVerdict,
+    pub verdict: LiveVerdict,
     /// The rules by which its agent tells work from housekeeping.
     pub rules_version: String,
 }
 
 /// What follows from a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProbeVerdict {
+pub enum LiveVerdict {
     /// Nobody works there.
     Idle,
     /// Somebody does, or nobody knows: why not, in words.
@@ -39,18 +39,18 @@ pub enum ProbeVerdict {
 }
 
 pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    let probe = moment.probe.ok_or(Refusal::NoProbe)?;
-    if probe.plan != *moment.plan.content_hash() || !probe.is_answer_to_this {
-        return Err(Refusal::ProbeOfAnother);
+    let live = moment.live.ok_or(Refusal::NoLiveSample)?;
+    if live.plan != *moment.plan.content_hash() || !live.is_answer_to_this {
+        return Err(Refusal::LiveSampleOfAnother);
     }
-    if probe.boot != probe.boot_of_evidence {
+    if live.boot != live.boot_of_evidence {
         return Err(Refusal::BootChanged);
     }
-    if let ProbeVerdict::NotIdle(why) = &probe.verdict {
+    if let LiveVerdict::NotIdle(why) = &live.verdict {
         return Err(Refusal::NotIdle { why: why.clone() });
     }
-    let age = moment.now.duration_since(probe.received_at);
-    if SignedDuration::ZERO <= age && age <= FRESH { Ok(()) } else { Err(Refusal::ProbeStale) }
+    let age = moment.now.duration_since(live.received_at);
+    if SignedDuration::ZERO <= age && age <= FRESH { Ok(()) } else { Err(Refusal::LiveSampleStale) }
 }
 
 #[cfg(test)]
@@ -58,39 +58,39 @@ mod tests {
     use super::*;
     use crate::act::sample::{NOW, Sample};
 
-    fn with(change: impl FnOnce(&mut Probe)) -> Result<(), Refusal> {
-        Sample::with(|sample| change(sample.probe.as_mut().expect("a probe")))
+    fn with(change: impl FnOnce(&mut LiveSample)) -> Result<(), Refusal> {
+        Sample::with(|sample| change(sample.live.as_mut().expect("a live sample")))
     }
 
     #[test]
     fn nobody_is_stopped_unasked() {
-        assert_eq!(Sample::with(|sample| sample.probe = None), Err(Refusal::NoProbe));
+        assert_eq!(Sample::with(|sample| sample.live = None), Err(Refusal::NoLiveSample));
     }
 
     #[test]
     fn an_answer_is_to_one_question_about_one_plan() {
-        assert_eq!(with(|probe| probe.is_answer_to_this = false), Err(Refusal::ProbeOfAnother));
+        assert_eq!(with(|live| live.is_answer_to_this = false), Err(Refusal::LiveSampleOfAnother));
         let other = || "0".repeat(64).try_into().expect("a hash");
-        assert_eq!(with(|probe| probe.plan = other()), Err(Refusal::ProbeOfAnother));
+        assert_eq!(with(|live| live.plan = other()), Err(Refusal::LiveSampleOfAnother));
     }
 
     #[test]
     fn an_answer_is_of_the_boot_that_was_found_idle() {
-        assert_eq!(with(|probe| probe.boot = "0b1f".to_owned()), Err(Refusal::BootChanged));
+        assert_eq!(with(|live| live.boot = "0b1f".to_owned()), Err(Refusal::BootChanged));
     }
 
     #[test]
     fn work_voids_it() {
         let why = "CPU time of workloads".to_owned();
-        assert_eq!(with(|probe| probe.verdict = ProbeVerdict::NotIdle(why.clone())), Err(Refusal::NotIdle { why }));
+        assert_eq!(with(|live| live.verdict = LiveVerdict::NotIdle(why.clone())), Err(Refusal::NotIdle { why }));
     }
 
     #[test]
     fn an_answer_is_five_seconds_old_at_most_and_never_of_the_future() {
         for (milliseconds, passes) in [(0, true), (5_000, true), (5_001, false), (60_000, false), (-1, false)] {
             let received_at = NOW - SignedDuration::from_millis(milliseconds);
-            let expected = if passes { Ok(()) } else { Err(Refusal::ProbeStale) };
-            assert_eq!(with(|probe| probe.received_at = received_at), expected, "{milliseconds}");
+            let expected = if passes { Ok(()) } else { Err(Refusal::LiveSampleStale) };
+            assert_eq!(with(|live| live.received_at = received_at), expected, "{milliseconds}");
         }
     }
 }
