@@ -86,9 +86,11 @@ bench-truth: agent ## Find out how often the verdicts are wrong, ours and others
 	cargo build --locked --workspace --bin sweeper --bin bench-truth
 	target/debug/bench-truth $(ARGS)
 
-mutants: ## Change the guards' code in every way in turn, and see that a test fails each time (15 minutes)
+mutants: ## Change the guards' code, as it is committed, in every way in turn, and see that a test fails each time (15 minutes)
 	[ -x .setup/bin/cargo-mutants ] || cargo install cargo-mutants --quiet --locked --version 27.1.0 --root .setup
-	cargo mutants --package guards --output target $(ARGS)
+	rm -rf target/mutants && git worktree prune && git worktree add --quiet --detach target/mutants HEAD
+	cd target/mutants && cargo mutants --package guards --output .. $(ARGS)
+	git worktree remove --force target/mutants
 
 picture: setup build ## Draw the README's picture anew, from what two machines and a sweeper show (3 minutes)
 	SHOWN=$(CURDIR)/target/shown.txt cargo test --locked --workspace --test idle_machine

@@ -65,7 +65,7 @@ pub struct Hours {
     pub days: Vec<Day>,
     /// From this time of the day on: `08:00`.
     pub from: civil::Time,
-    /// Until before this one; the same as `from` is the whole day, and an earlier one is on the next day.
+    /// Until before this one; the same as `from` is 24 hours later, and an earlier one is on the next day.
     pub to: civil::Time,
     /// Whose clock counts: `Europe/Berlin`.
     #[serde(deserialize_with = "zone")]

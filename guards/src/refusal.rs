@@ -228,3 +228,15 @@ fn nobody(owner: &Option<String>) -> &str {
 pub(crate) fn missing(fact: &str) -> Refusal {
     Refusal::FactUnknown { fact: fact.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_hands_is_told_by_names() {
+        let [was, is] = [Some("ada".to_owned()), None];
+        let told = Refusal::OwnerChanged { was, is }.to_string();
+        assert_eq!(told, "its owner was ada when it was found, and is nobody now");
+    }
+}

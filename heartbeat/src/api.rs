@@ -88,6 +88,16 @@ pub struct Ack {
     /// The rules that the node should follow; absent from a sweeper that knows nothing of rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesOffer>,
+    /// The agent is to take a sample at once and to put this into it ([`crate::wire::Heartbeat::answers`]): whoever asked wants to know what the node does
+    /// now. 32 hexadecimal digits; absent if nobody asks, and not heeded twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+/// Whether a text is a question: 32 lower-case hexadecimal digits.
+#[must_use]
+pub fn is_question(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The rules that a sweeper wants its nodes to follow.

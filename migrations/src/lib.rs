@@ -30,6 +30,7 @@ mod m0023_weeks;
 mod m0024_launched;
 mod m0025_plans;
 mod m0026_approvals;
+mod m0027_questions;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -68,6 +69,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0024_launched::Migration),
             Box::new(m0025_plans::Migration),
             Box::new(m0026_approvals::Migration),
+            Box::new(m0027_questions::Migration),
         ]
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: measure at each tick, put into the spool, and beside it, in a task of its own, empty the spool.
+//! The loop: measure at each tick, and whenever the sweeper asks for a sample at once, put into the spool, and beside it, in a task of its own, empty the spool.
 //!
 //! The first word to the sweeper and, a tenth of an interval later, the first tick come at a moment within the first interval that
 //! belongs to the node, so that a fleet that starts in one second does not speak in one second.
@@ -161,7 +161,8 @@ struct Outlets {
 }
 
 impl Outlets {
-    fn give_out(&self, mut heartbeat: wire::Heartbeat) {
+    fn give_out(&self, mut heartbeat: wire::Heartbeat, answers: Option<String>) {
+        heartbeat.answers = answers.unwrap_or_default();
         stamp(&mut heartbeat, &self.queue, &self.meter);
         if let Some(exposition) = &self.exposition {
             exposition.update(&heartbeat);
@@ -178,17 +179,19 @@ async fn measure<S: HeartbeatSource + 'static>(
 ) -> anyhow::Result<Option<S>> {
     let mut failing = false;
     loop {
-        let last = tokio::select! {
+        let (last, question) = tokio::select! {
             biased;
-            () = stop.cancelled() => true,
-            tick = ticker.tick() => { tick.context("waiting for the next interval")?; false }
+            () = stop.cancelled() => (true, None),
+            question = outlets.queue.asked() => { ticker.sampled(); (false, Some(question)) }
+            tick = ticker.tick() => { tick.context("waiting for the next interval")?; (false, None) }
         };
-        if !last && source.passes_over() {
+        // Whoever asks is answered, however little the agent may take: they do so seldom.
+        if !last && question.is_none() && source.passes_over() {
             continue;
         }
         let outlets = Arc::clone(&outlets);
         let sample = tokio::task::spawn_blocking(move || {
-            let outcome = source.next().map(|heartbeat| outlets.give_out(heartbeat));
+            let outcome = source.next().map(|heartbeat| outlets.give_out(heartbeat, question));
             (source, outcome)
         });
         let (back, outcome) = tokio::select! {

@@ -84,8 +84,8 @@ pub struct Moment<'a> {
 /// One question about the moment.
 type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
 
-/// The most fundamental first: the first one that refuses gives the reason.
-const GUARDS: [Guard; 15] = [
+/// The most fundamental first: the first one that refuses gives the reason. The live sample is looked at last of all: it is the freshest.
+const GUARDS: [Guard; 14] = [
     switch::guard,
     scope::guard,
     restored::guard,
@@ -100,7 +100,6 @@ const GUARDS: [Guard; 15] = [
     breaker::guard,
     caps::guard,
     cohort::guard,
-    live::guard,
 ];
 
 /// Whether an approved plan may be carried out at this moment.
@@ -108,12 +107,10 @@ const GUARDS: [Guard; 15] = [
 /// # Errors
 /// The one reason that decided.
 pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
-    let (now, last) = GUARDS.split_at(GUARDS.len() - 1);
-    now.iter().try_for_each(|guard| guard(moment))?;
+    GUARDS.iter().try_for_each(|guard| guard(moment))?;
     may_stop(moment.machine)?;
     moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, moment.machine))?;
-    // The live sample is the freshest of all, and is looked at last.
-    last.iter().try_for_each(|guard| guard(moment))
+    live::guard(moment)
 }
 
 #[cfg(test)]

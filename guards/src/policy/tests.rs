@@ -84,6 +84,17 @@ fn hours_are_of_their_zone_and_end_before_their_end() {
     ] {
         assert_eq!(at(time), is_open, "{time}");
     }
+    let round = policy(
+        r#"rule = [{ name = "r", approvers = ["ada"], hours = { days = ["sat"], from = "08:00", to = "08:00", zone = "UTC" } }]"#,
+    );
+    for (time, is_open) in [
+        ("2026-11-28T07:59:59Z", false),
+        ("2026-11-28T08:00:00Z", true),
+        ("2026-11-29T07:59:59Z", true),
+        ("2026-11-29T08:00:00Z", false),
+    ] {
+        assert_eq!(ask(&round, "ada", &there, None, time).is_ok(), is_open, "{time}");
+    }
     let night = policy(
         r#"rule = [{ name = "n", approvers = ["ada"], hours = { days = ["sat"], from = "22:00", to = "06:00", zone = "UTC" } }]"#,
     );
@@ -102,7 +113,8 @@ fn hours_are_of_their_zone_and_end_before_their_end() {
 #[test]
 fn the_example_is_a_policy() {
     let example = policy(include_str!("../../../packaging/policy.example.toml"));
-    assert_eq!(example.rules.len(), 2);
+    let needs: Vec<u32> = example.rules.iter().map(|rule| rule.needs).collect();
+    assert_eq!(needs, [1, 2]);
 }
 
 #[test]

@@ -216,6 +216,9 @@ impl Exporter {
         let sequences = batch.heartbeats.iter().map(|heartbeat| heartbeat.sequence).collect::<Vec<_>>();
         self.queue.spool().acknowledge(batch.boot, &sequences, ack.contiguous_sequence);
         self.rules.hear(ack);
+        if let Some(question) = &ack.question {
+            self.queue.ask(question);
+        }
         self.refused_in_a_row = 0;
         self.batch_limit = self.batch_limit.saturating_mul(2).min(MAX_HEARTBEATS);
         tracing::debug!(

@@ -41,6 +41,7 @@ fn ack(file: &str) -> Ack {
         stored: 0,
         duplicates: 0,
         rules: Some(rules),
+        question: None,
     }
 }
 

@@ -129,7 +129,14 @@ async fn heartbeats(State(shared): State<Shared>, headers: HeaderMap, body: Byte
         return problem(422, "clock_skew");
     }
     sweeper.envelopes.push(sequences.clone());
-    let mut ack = Ack { boot_id: envelope.boot_id, contiguous_sequence: 0, stored: 0, duplicates: 0, rules: None };
+    let mut ack = Ack {
+        boot_id: envelope.boot_id,
+        contiguous_sequence: 0,
+        stored: 0,
+        duplicates: 0,
+        rules: None,
+        question: None,
+    };
     for sequence in sequences {
         let times = sweeper.arrived.entry(sequence).or_default();
         *times += 1;

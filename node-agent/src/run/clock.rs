@@ -1,7 +1,7 @@
 //! When to measure: a steady schedule on `CLOCK_BOOTTIME`, which also runs while the machine sleeps.
 //!
 //! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a sample that
-//! took long) makes one longer interval; no interval but the first is shorter than half of the configured one.
+//! took long) makes one longer interval; no interval but the first, and one that a sample out of turn ends, is shorter than half of the configured one.
 //!
 //! The first tick comes at a part of the interval that belongs to the node: machines that start in the same second, by the
 //! thousand, measure and send at moments of their own from then on.
@@ -63,6 +63,11 @@ impl Ticker {
         // SAFETY: an `OwnedFd` is that one open file until it is dropped, and `AsyncFd` drops it only after deregistering it.
         let timer = unsafe { AsyncFd::register(timer) }?;
         Ok(Self { schedule: Schedule { origin, interval }, last: origin, timer })
+    }
+
+    /// A sample is taken out of turn: the next tick is at least half an interval later.
+    pub fn sampled(&mut self) {
+        self.last = boottime();
     }
 
     /// Waits for the next tick. It is safe to drop the wait and begin it again.

@@ -115,6 +115,16 @@ pub fn approver_token() -> Result<String, rand::rand_core::OsError> {
     random_token(APPROVER_PREFIX)
 }
 
+/// A fresh question to a node: 32 random hexadecimal digits.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn question() -> Result<String, rand::rand_core::OsError> {
+    let mut bytes = [0_u8; 16];
+    rand::rngs::OsRng.try_fill_bytes(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
+
 /// A fresh token for one node.
 pub(super) fn node_token() -> Result<String, Refusal> {
     random_token(NODE_PREFIX).map_err(|error| {

@@ -69,6 +69,7 @@ pub(super) async fn receive(
         stored: stored.stored,
         duplicates: stored.duplicates,
         rules: Some(state.rules_offer()),
+        question: state.questions().to(&node.node_id),
     }))
 }
 

@@ -15,6 +15,7 @@ mod heartbeats;
 mod nodes;
 mod observe;
 mod problem;
+mod questions;
 mod router;
 mod rules;
 mod scopes;
@@ -24,8 +25,9 @@ mod strangers;
 mod tests;
 mod tls;
 
-pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, approver_token, establish, join_token};
+pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, approver_token, establish, join_token, question};
 pub use counters::install as install_metrics;
+pub use questions::Questions;
 pub use router::router;
 pub use server::serve;
 pub use tls::{Tls, TlsError};
@@ -62,6 +64,7 @@ struct Inner {
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
     strangers: Limits,
+    questions: Arc<Questions>,
 }
 
 impl AppState {
@@ -77,14 +80,31 @@ impl AppState {
         verifier: Verifier,
     ) -> Self {
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
-        let strangers = Limits::default();
-        Self(Arc::new(Inner { store, ingest, rules, timetable, identity, verifier, challenges, bodies, strangers }))
+        let (strangers, questions) = (Limits::default(), Arc::default());
+        Self(Arc::new(Inner {
+            store,
+            ingest,
+            rules,
+            timetable,
+            identity,
+            verifier,
+            challenges,
+            bodies,
+            strangers,
+            questions,
+        }))
     }
 
     /// The database.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// What nodes are asked; whoever serves keeps it up to date.
+    #[must_use]
+    pub fn questions(&self) -> Arc<Questions> {
+        Arc::clone(&self.0.questions)
     }
 
     fn ingest(&self) -> &Ingest {

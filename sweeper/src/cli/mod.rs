@@ -189,6 +189,7 @@ Examples:
 Examples:
   sweeper nodes
   sweeper nodes web-1                          its verdict now, what decided it, what its agent cannot measure
+  sweeper nodes web-1 --now                    the same, of a sample that is taken now
   sweeper nodes web-1 --output json | jq '{verdict, why, not_measured}'
   sweeper nodes --output json | jq '.[] | select(.attested | not) | .node'
   sweeper nodes token --expires 1h

@@ -1,18 +1,26 @@
 //! `sweeper nodes NODE`: what one node does, what decided that, and what its agent cannot measure.
 
-use super::{FAILED, Output, explain, nodes::Line, open_existing, screen};
+use super::{FAILED, Output, explain, nodes::Line, open_existing, open_to_change, screen};
 use crate::{
+    api,
     config::Config,
     identity::Node,
     inventory::key_of,
+    store::{OFFERED_FOR, Store, StoreError},
     sweep::judge_node,
     verdict::{Case, DecidingRow, Judgement, words},
 };
+use anyhow::Context as _;
 use heartbeat::wire::{Capability, CapabilityStatus};
 use jiff::Timestamp;
 use screen::{BOLD, WARN, plain};
 use serde::Serialize;
-use std::{fmt::Write as _, process::ExitCode};
+use std::{fmt::Write as _, io::IsTerminal as _, process::ExitCode, time::Duration};
+
+/// How often it is asked whether an answer has come.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+/// From the acknowledgement that asks to the answer: a sample, and its way.
+const ANSWER_TAKES: Duration = Duration::from_secs(10);
 
 /// What `--output json` shows.
 #[derive(Serialize)]
@@ -58,15 +66,79 @@ impl Missing {
 /// Shows the node of this id, this name, or an id that begins like this.
 pub(super) async fn show(config: &Config, wanted: &str, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
+    match find(store.nodes().await?, wanted) {
+        Ok(node) => tell(&store, config, node, output).await,
+        Err(why) => Ok(failed(&why)),
+    }
+}
+
+fn failed(why: &str) -> ExitCode {
+    screen::error(why);
+    ExitCode::from(FAILED)
+}
+
+/// Asks the node for a sample, waits until it has come, and shows the node as it is then.
+pub(super) async fn ask(config: &Config, wanted: &str, output: Output) -> anyhow::Result<ExitCode> {
+    let store = open_to_change(config).await?;
     let node = match find(store.nodes().await?, wanted) {
         Ok(node) => node,
-        Err(why) => {
-            screen::error(&why);
-            return Ok(ExitCode::from(FAILED));
+        Err(why) => return Ok(failed(&why)),
+    };
+    let question = api::question().context("the system gave no random bytes")?;
+    let asked_at = store.ask(&node.node_id, &question).await?;
+    let waiting = Waiting::begin(&node.hostname);
+    let most = Duration::try_from(OFFERED_FOR)? + ANSWER_TAKES;
+    let answer = async {
+        loop {
+            if let Some(answered) = store.answer_to(&node.node_id, &question, asked_at).await? {
+                return Ok::<_, StoreError>(answered);
+            }
+            tokio::time::sleep(ASK_EVERY).await;
         }
     };
+    let answered = tokio::time::timeout(most, answer).await;
+    waiting.end();
+    let Ok(answered) = answered else {
+        return Ok(failed(&format!(
+            "{} has not answered within {} s. `sweeper serve` must run, and the agent must report and be of this version; `sweeper nodes {}` says what is known",
+            plain(&node.hostname),
+            most.as_secs(),
+            node.node_id
+        )));
+    };
+    answered?;
+    // When it was last heard of is another time by now.
+    match find(store.nodes().await?, &node.node_id.to_string()) {
+        Ok(node) => tell(&store, config, node, output).await,
+        Err(why) => Ok(failed(&why)),
+    }
+}
+
+/// Says on a terminal that there is something to wait for.
+struct Waiting(bool);
+
+impl Waiting {
+    fn begin(name: &str) -> Self {
+        let is_seen = std::io::stderr().is_terminal();
+        if is_seen {
+            let _ = std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("waiting for the next word of {} …", plain(name)),
+            );
+        }
+        Self(is_seen)
+    }
+
+    fn end(self) {
+        if self.0 {
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), b"\r\x1b[K");
+        }
+    }
+}
+
+async fn tell(store: &Store, config: &Config, node: Node, output: Output) -> anyhow::Result<ExitCode> {
     let now = Timestamp::now();
-    let (case, judgement, coverage) = judge_node(&store, config, &node, now).await?;
+    let (case, judgement, coverage) = judge_node(store, config, &node, now).await?;
     let key = key_of(&node.node_id);
     let open = store.open_findings().await?.into_iter().filter(|finding| finding.resource == key);
     let shown = Shown {

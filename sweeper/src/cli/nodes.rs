@@ -23,6 +23,9 @@ pub(super) struct Question {
     /// One node: its id as the list has it, as much of its beginning as is unique, or its name
     #[arg(value_name = "NODE")]
     node: Option<String>,
+    /// Ask the node for a sample at once and wait for it: it comes with the agent's next word, within its interval
+    #[arg(long, requires = "node")]
+    now: bool,
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -130,6 +133,7 @@ impl Line {
 pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<ExitCode> {
     match question.command {
         None => match question.node {
+            Some(wanted) if question.now => node::ask(config, &wanted, question.printed.output).await,
             Some(wanted) => node::show(config, &wanted, question.printed.output).await,
             None => list(config, question.printed.output).await,
         },

@@ -73,10 +73,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
     let identity = config.identity;
-    let state = api::AppState::new(store, ingest, rules, timetable, identity, verifier);
+    let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
     }
+    tasks.spawn(asking(state.questions(), store, stop.clone()));
     tasks.spawn(served(listener, state, tls, stop.clone()));
 
     let ended = tokio::select! {
@@ -122,6 +123,11 @@ async fn served(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     api::serve(listener, state, tls, async move { stop.cancelled().await }).await;
+    Ok(())
+}
+
+async fn asking(questions: Arc<api::Questions>, store: Store, stop: CancellationToken) -> anyhow::Result<()> {
+    questions.run(&store, stop).await;
     Ok(())
 }
 
@@ -224,6 +230,7 @@ async fn clean(store: &Store, keep: &StoreConfig, now: Timestamp) {
     told("states of nodes", store.delete_node_states_before(heartbeats).await);
     told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
     told("expired tokens and challenges", store.delete_expired_tokens().await);
+    told("old questions", store.delete_old_questions().await);
     told("protection of machines", store.delete_protection_before(before(sweep::PROTECTION_KEPT)).await);
     told("weeks of nodes", store.delete_weeks_before(before(sweep::WEEKS_KEPT)).await);
     told("rollups", store.delete_rollups_before(rollups).await);

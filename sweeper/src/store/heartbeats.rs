@@ -63,7 +63,7 @@ impl Store {
 }
 
 /// Boot, sequence and message of one.
-type Columns = (String, i64, Vec<u8>);
+pub(super) type Columns = (String, i64, Vec<u8>);
 
 fn of_node(node_id: &NodeId, from: Timestamp, to: Timestamp) -> Select<row::Entity> {
     row::Entity::find()
@@ -74,7 +74,7 @@ fn of_node(node_id: &NodeId, from: Timestamp, to: Timestamp) -> Select<row::Enti
         .filter(row::Column::EndUnixMs.lt(to_unix_ms(to)))
 }
 
-fn unpack(node_id: &NodeId, (boot_id, sequence, message): Columns) -> Result<StoredHeartbeat, StoreError> {
+pub(super) fn unpack(node_id: &NodeId, (boot_id, sequence, message): Columns) -> Result<StoredHeartbeat, StoreError> {
     let damaged = |reason: String| corrupt(format!("heartbeat {sequence} of {node_id}"), reason);
     Ok(StoredHeartbeat {
         boot_id: boot_id.parse().map_err(|error: heartbeat::IdentityError| damaged(error.to_string()))?,

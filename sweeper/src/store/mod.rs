@@ -28,6 +28,7 @@ mod place;
 pub(crate) mod plans;
 mod prices;
 mod protection;
+mod questions;
 mod replicas;
 mod retention;
 mod rollups;
@@ -49,6 +50,7 @@ pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, Told};
 pub use prices::KnownPrice;
+pub use questions::{Answered, OFFERED_FOR};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;
 pub use rollups::RolledUp;

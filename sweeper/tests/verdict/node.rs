@@ -122,6 +122,7 @@ impl Node {
             runs: self.runs.clone(),
             peers: self.peers.clone(),
             schedules: self.schedules,
+            answers: String::new(),
         };
         self.sent.push((BOOT, heartbeat));
         self

@@ -32,6 +32,7 @@ impl Sink {
                     stored: u32::try_from(envelope.heartbeats.len()).unwrap_or(u32::MAX),
                     duplicates: 0,
                     rules: None,
+                    question: None,
                 }
             });
             async { answer.map(Json).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string())) }
