@@ -35,6 +35,8 @@ impl MigrationTrait for Migration {
                 .table("approvals")
                 .col(schema::text("plan_hash"))
                 .col(schema::text("approver"))
+                // Since when they were enrolled as they said so: who was removed and enrolled again is asked anew.
+                .col(schema::big_integer("enrolled_unix_ms"))
                 // `approve` or `deny`.
                 .col(schema::text("answer"))
                 .col(schema::text("way"))
@@ -42,7 +44,7 @@ impl MigrationTrait for Migration {
                 // The rule of the policy that let it be; null of a denial, which needs none.
                 .col(schema::text_null("rule"))
                 .col(schema::text_null("because"))
-                .primary_key(Index::create().col("plan_hash").col("approver").col("answer"))
+                .primary_key(Index::create().col("plan_hash").col("approver").col("enrolled_unix_ms").col("answer"))
                 .take(),
             Table::create()
                 .table("audit")

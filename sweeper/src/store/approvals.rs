@@ -30,6 +30,8 @@ mod row {
         #[sea_orm(primary_key, auto_increment = false)]
         pub approver: String,
         #[sea_orm(primary_key, auto_increment = false)]
+        pub enrolled_unix_ms: i64,
+        #[sea_orm(primary_key, auto_increment = false)]
         pub answer: String,
         pub way: String,
         pub at_unix_ms: i64,
@@ -58,9 +60,9 @@ impl Store {
     ) -> Result<Result<Tally, NotAnswered>, StoreError> {
         let transaction = self.begin_write().await?;
         let now = database_now(&transaction).await?;
-        if approvers::enrolled(&transaction, &by.who).await?.is_none() {
+        let Some(enrolled_unix_ms) = approvers::enrolled(&transaction, &by.who).await? else {
             return Ok(Err(NotAnswered::NotEnrolled { who: by.who.clone() }));
-        }
+        };
         let Some(plan) = plans::by_hash(&transaction, hash).await? else { return Ok(Err(NotAnswered::NoPlan)) };
         let finding = FindingId(plan.content().finding.clone());
         if super::findings::current_plan(&transaction, &finding).await?.as_ref() != Some(hash) {
@@ -82,6 +84,7 @@ impl Store {
         let new = row::ActiveModel {
             plan_hash: Set(hash.to_string()),
             approver: Set(by.who.clone()),
+            enrolled_unix_ms: Set(enrolled_unix_ms),
             answer: Set(answer.as_str().to_owned()),
             way: Set(by.way.to_owned()),
             at_unix_ms: Set(to_unix_ms(now)),
@@ -121,35 +124,32 @@ impl Store {
     }
 }
 
-async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
-    let rows = row::Entity::find()
+async fn rows(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<row::Model>, StoreError> {
+    row::Entity::find()
         .filter(row::Column::PlanHash.eq(hash.as_str()))
         .order_by_asc(row::Column::AtUnixMs)
         .order_by_asc(row::Column::Approver)
         .all(connection)
         .await
-        .doing("read what was said of a plan")?;
+        .doing("read what was said of a plan")
+}
+
+async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
     let of = |row: row::Model| {
         let answer =
             Answer::from_word(&row.answer).ok_or_else(|| super::corrupt("an answer", format!("`{}`", row.answer)))?;
-        Ok(Given {
-            answer,
-            at: from_unix_ms(row.at_unix_ms)?,
-            approver: row.approver,
-            way: row.way,
-            because: row.because,
-        })
+        let row::Model { approver, way, because, at_unix_ms, .. } = row;
+        Ok(Given { answer, at: from_unix_ms(at_unix_ms)?, approver, way, because })
     };
-    rows.into_iter().map(of).collect()
+    rows(connection, hash).await?.into_iter().map(of).collect()
 }
 
-/// Who of those that are still enrolled, and have been since, has approved.
+/// Who has approved of those that are enrolled still, and were not removed in between.
 async fn tally(connection: &impl ConnectionTrait, plan: &Plan, needs: Option<u32>) -> Result<Tally, StoreError> {
     let enrolled = approvers::all_enrolled(connection).await?;
-    let counts = |one: &Given| {
-        let since = enrolled.get(&one.approver);
-        one.answer == Answer::Approve && since.is_some_and(|since| *since <= to_unix_ms(one.at))
+    let counts = |row: &row::Model| {
+        row.answer == Answer::Approve.as_str() && enrolled.get(&row.approver) == Some(&row.enrolled_unix_ms)
     };
-    let approved = given(connection, plan.content_hash()).await?.into_iter().filter(counts);
-    Ok(Tally { approved_by: approved.map(|one| one.approver).collect(), needs })
+    let approved = rows(connection, plan.content_hash()).await?.into_iter().filter(counts);
+    Ok(Tally { approved_by: approved.map(|row| row.approver).collect(), needs })
 }
