@@ -50,18 +50,18 @@ struct Line {
 
 pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
     let store = open_existing(config).await?;
-    let mut lines = Vec::new();
-    for finding in store.open_findings().await? {
-        let Some(plan) = &finding.plan else { continue };
-        lines.push(Line {
-            plan: plan.content_hash().to_string(),
-            finding: finding.id.0.clone(),
-            title: plan.content().title.clone(),
-            saving: saving(plan),
-            valid_until: plan.valid_until(),
-            answers: store.answers(plan.content_hash()).await?,
-        });
-    }
+    let plans: Vec<Plan> = store.open_findings().await?.into_iter().filter_map(|finding| finding.plan).collect();
+    let hashes: Vec<String> = plans.iter().map(|plan| plan.content_hash().to_string()).collect();
+    let mut answers = store.answers(&hashes).await?;
+    let line = |(plan, hash): (&Plan, String)| Line {
+        finding: plan.content().finding.clone(),
+        title: plan.content().title.clone(),
+        saving: saving(plan),
+        valid_until: plan.valid_until(),
+        answers: answers.remove(&hash).unwrap_or_default(),
+        plan: hash,
+    };
+    let lines: Vec<Line> = plans.iter().zip(hashes).map(line).collect();
     match output {
         Output::Json => screen::json(&lines)?,
         Output::Table if lines.is_empty() => screen::print("No plans."),
@@ -103,7 +103,7 @@ fn said(answers: &[Given]) -> String {
 }
 
 pub(super) async fn answer(config: &Config, said: &Said, answer: Answer) -> anyhow::Result<ExitCode> {
-    let policy = policy::configured(config)?;
+    let (policy, policy_sha256) = policy::configured(config)?;
     let store = open_to_change(config).await?;
     let token = token(said)?;
     let Some(who) = store.approver_by_token(&TokenHash::of(token.trim())).await? else {
@@ -113,7 +113,7 @@ pub(super) async fn answer(config: &Config, said: &Said, answer: Answer) -> anyh
     let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };
     let by = Doer { who, way: "shell" };
     let because = said.because.as_deref();
-    match store.answer(plan.content_hash(), answer, because, &by, &policy).await? {
+    match store.answer(plan.content_hash(), answer, because, &by, (&policy, &policy_sha256)).await? {
         Ok(tally) => {
             screen::print(&screen::plain(&told(&plan, answer, &tally)));
             Ok(ExitCode::SUCCESS)

@@ -37,20 +37,22 @@ Nothing is approved by this.")]
     },
 }
 
-/// The policy that is configured; one that lets nobody do anything if none is.
-pub(super) fn configured(config: &Config) -> anyhow::Result<Policy> {
-    config.approvals.policy_file.as_deref().map_or_else(|| Ok(Policy::default()), read)
+/// The policy that is configured, and the SHA-256 of its file; one that lets nobody do anything if none is.
+pub(super) fn configured(config: &Config) -> anyhow::Result<(Policy, String)> {
+    let none = || (Policy::default(), crate::audit::hash(""));
+    config.approvals.policy_file.as_deref().map_or_else(|| Ok(none()), read)
 }
 
-fn read(file: &Path) -> anyhow::Result<Policy> {
+fn read(file: &Path) -> anyhow::Result<(Policy, String)> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read the policy {}", file.display()))?;
-    toml::from_str(&text).with_context(|| format!("the policy {} cannot be read", file.display()))
+    let policy = toml::from_str(&text).with_context(|| format!("the policy {} cannot be read", file.display()))?;
+    Ok((policy, crate::audit::hash(&text)))
 }
 
 pub(super) async fn run(config: &Config, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check { file } => Ok(match read(file) {
-            Ok(policy) => {
+            Ok((policy, _)) => {
                 let rules = crate::verdict::words::count(policy.rules.len(), "rule", "rules");
                 screen::print(&screen::plain(&format!("{}: accepted, {rules}", file.display())));
                 ExitCode::SUCCESS
@@ -71,7 +73,7 @@ async fn test(
     at: Option<Timestamp>,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let policy = configured(config)?;
+    let (policy, _) = configured(config)?;
     let store = open_existing(config).await?;
     let Some(plan) = plans::plan(&store, plan).await? else { return Ok(ExitCode::from(super::FAILED)) };
     let tags_before = store.tags_before(&plan).await?;

@@ -16,7 +16,10 @@ use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     sea_query::OnConflict,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// SQLite takes 32,766 parameters.
+const AT_ONCE: usize = 1_000;
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -46,7 +49,7 @@ mod row {
 }
 
 impl Store {
-    /// Says yes or no to exactly one plan, for somebody who is known. The answer and its entry in the audit log are one transaction.
+    /// Says yes or no to exactly one plan, for somebody who is known, under this policy, whose digest is kept with it. The answer and its entry in the audit log are one transaction.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -56,7 +59,7 @@ impl Store {
         answer: Answer,
         because: Option<&str>,
         by: &Doer,
-        policy: &Policy,
+        (policy, policy_sha256): (&Policy, &str),
     ) -> Result<Result<Tally, NotAnswered>, StoreError> {
         let transaction = self.begin_write().await?;
         let now = database_now(&transaction).await?;
@@ -106,6 +109,7 @@ impl Store {
         let mut detail = BTreeMap::from([
             ("finding".to_owned(), finding.0.clone()),
             ("resource".to_owned(), plan.content().resource.to_string()),
+            ("policy_sha256".to_owned(), policy_sha256.to_owned()),
         ]);
         detail.extend(because.map(|because| ("because".to_owned(), because.to_owned())));
         detail.extend(allowed.as_ref().map(|allowed| ("rule".to_owned(), allowed.rule.to_owned())));
@@ -115,18 +119,24 @@ impl Store {
         Ok(Ok(tally))
     }
 
-    /// What was said of a plan, the first answer first.
+    /// What was said of these plans, by their hashes, the first answer first.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn answers(&self, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
-        given(self.connection(), hash).await
+    pub async fn answers(&self, hashes: &[String]) -> Result<HashMap<String, Vec<Given>>, StoreError> {
+        let mut all: HashMap<String, Vec<Given>> = HashMap::new();
+        for some in hashes.chunks(AT_ONCE) {
+            for row in rows(self.connection(), some).await? {
+                all.entry(row.plan_hash.clone()).or_default().push(of_row(row)?);
+            }
+        }
+        Ok(all)
     }
 }
 
-async fn rows(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<row::Model>, StoreError> {
+async fn rows(connection: &impl ConnectionTrait, hashes: &[String]) -> Result<Vec<row::Model>, StoreError> {
     row::Entity::find()
-        .filter(row::Column::PlanHash.eq(hash.as_str()))
+        .filter(row::Column::PlanHash.is_in(hashes.iter().map(String::as_str)))
         .order_by_asc(row::Column::AtUnixMs)
         .order_by_asc(row::Column::Approver)
         .all(connection)
@@ -135,13 +145,14 @@ async fn rows(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<V
 }
 
 async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
-    let of = |row: row::Model| {
-        let answer =
-            Answer::from_word(&row.answer).ok_or_else(|| super::corrupt("an answer", format!("`{}`", row.answer)))?;
-        let row::Model { approver, way, because, at_unix_ms, .. } = row;
-        Ok(Given { answer, at: from_unix_ms(at_unix_ms)?, approver, way, because })
-    };
-    rows(connection, hash).await?.into_iter().map(of).collect()
+    rows(connection, &[hash.to_string()]).await?.into_iter().map(of_row).collect()
+}
+
+fn of_row(row: row::Model) -> Result<Given, StoreError> {
+    let answer =
+        Answer::from_word(&row.answer).ok_or_else(|| super::corrupt("an answer", format!("`{}`", row.answer)))?;
+    let row::Model { approver, way, because, at_unix_ms, .. } = row;
+    Ok(Given { answer, at: from_unix_ms(at_unix_ms)?, approver, way, because })
 }
 
 /// Who has approved of those that are enrolled still, and were not removed in between.
@@ -150,6 +161,6 @@ async fn tally(connection: &impl ConnectionTrait, plan: &Plan, needs: Option<u32
     let counts = |row: &row::Model| {
         row.answer == Answer::Approve.as_str() && enrolled.get(&row.approver) == Some(&row.enrolled_unix_ms)
     };
-    let approved = rows(connection, plan.content_hash()).await?.into_iter().filter(counts);
+    let approved = rows(connection, &[plan.content_hash().to_string()]).await?.into_iter().filter(counts);
     Ok(Tally { approved_by: approved.map(|row| row.approver).collect(), needs })
 }

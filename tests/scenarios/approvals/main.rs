@@ -201,6 +201,7 @@ async fn a_no_ends_a_plan_whoever_approved_it(url: String) {
     assert_eq!([&answers[1]["answer"], &answers[1]["because"]], [&json!("deny"), &json!(because)]);
     let log = site.sweeper.json(&["audit"]).await;
     let said = log.as_array().unwrap().iter().find(|entry| entry["did"] == "denied").unwrap();
+    assert_eq!(said["detail"]["policy_sha256"], sweeper::audit::hash(ANYBODY), "under which policy");
     assert_eq!(
         [&said["who"], &said["on"], &said["detail"]["because"]],
         [&json!("grace"), &json!(hash), &json!(because)]
