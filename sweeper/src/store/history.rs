@@ -4,16 +4,14 @@
 //! What is not listed because a listing failed goes on lasting; the listing's own spans tell that nobody looked. A sweep that sees nothing
 //! new writes one row per listing and none per resource.
 
+mod before;
 mod lasting;
 mod rows;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
-use crate::{
-    findings::FindingId,
-    inventory::{Inventory, Kind, Listing, Outcome, Record, Scope},
-};
+use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
+pub(super) use before::tags_before;
 use jiff::Timestamp;
-use model::{ResourceKey, plan::Plan};
 use rows::{span, version};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, ExprTrait as _, QueryFilter as _,
@@ -269,36 +267,7 @@ fn version_of(row: version::Model) -> Result<Version, StoreError> {
     })
 }
 
-/// The tags that a resource carried before a finding on it began, or when it was first listed if that was before the finding was opened; none if nobody
-/// knows. What somebody tags a machine with once it was found idle gives nobody a say.
-pub(super) async fn tags_before(
-    connection: &impl ConnectionTrait,
-    finding: &FindingId,
-    resource: &ResourceKey,
-) -> Result<Option<BTreeMap<String, String>>, StoreError> {
-    let Some([since, opened]) = super::findings::began(connection, finding).await? else { return Ok(None) };
-    let rows = version::Entity::find()
-        .filter(version::Column::Resource.eq(resource.to_string()))
-        .filter(version::Column::FromUnixMs.lte(to_unix_ms(opened)))
-        .order_by_asc(version::Column::FromUnixMs)
-        .all(connection)
-        .await
-        .doing("read what a resource was before")?;
-    let before = rows.iter().rfind(|row| row.from_unix_ms <= to_unix_ms(since)).or(rows.first()).cloned();
-    let Some(version) = before.map(version_of).transpose()? else { return Ok(None) };
-    Ok(serde_json::from_value(version.record["tags"].clone()).ok())
-}
-
 impl Store {
-    /// The tags that a plan's resource carried before its finding began; none if nobody knows.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn tags_before(&self, plan: &Plan) -> Result<Option<BTreeMap<String, String>>, StoreError> {
-        let content = plan.content();
-        tags_before(self.connection(), &FindingId(content.finding.clone()), &content.resource).await
-    }
-
     /// What there was at a moment, by kind and key; of one kind, or of all.
     ///
     /// # Errors
