@@ -132,6 +132,20 @@ mod tests {
             facts.tag("eks:cluster-name", "prod");
         });
         assert_eq!(both, owned("EKS cluster", Some("prod"), "eks:cluster-name"));
+        let listed = of(|facts| {
+            facts.0.autoscaling = AutoScaling::Member("eks-workers".to_owned());
+            facts.tag("eks:cluster-name", "prod");
+        });
+        assert_eq!(listed, owned("EKS cluster", Some("prod"), "eks:cluster-name"), "whom a person would go to");
+        let known = of(|facts| {
+            facts.0.scheduler = Scheduler::Unknown { why: "denied".to_owned() };
+            facts.0.autoscaling = AutoScaling::Member("workers".to_owned());
+        });
+        assert_eq!(
+            known,
+            owned("Auto Scaling group", Some("workers"), "the group's own list"),
+            "what is known comes first"
+        );
     }
 
     #[test]

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::{
     HourlyRate, Usd, Verdict,
-    machine::{
-        AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, Owner, Protection, PublicIpv4, Root, Scheduler,
-    },
+    machine::{AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, Protection, PublicIpv4, Root, Scheduler},
     plan::{Action, ActionClass, Charge, ChargeCost, ChargePrice, Condition, Loss, Plan, PlanContent, Saving},
 };
 use proptest::prelude::*;
@@ -135,79 +133,6 @@ fn every_refusal_names_its_reason() {
     ];
     for (change, expected) in table {
         assert_eq!(refusal(change), expected);
-    }
-}
-
-#[test]
-fn a_member_of_something_larger_is_its_owners_to_stop() {
-    for (key, value, kind) in [
-        ("aws:autoscaling:groupName", "workers", "Auto Scaling group"),
-        ("aws:ec2:fleet-id", "fleet-1", "EC2 Fleet"),
-        ("aws:ec2spot:fleet-request-id", "sfr-1", "Spot Fleet"),
-        ("AWSBatchServiceTag", "batch", "AWS Batch compute environment"),
-        ("aws:batch:compute-environment", "ce", "AWS Batch compute environment"),
-        ("aws:ecs:clusterName", "web", "ECS cluster"),
-        ("AmazonECSManaged", "", "ECS cluster"),
-        ("aws:eks:cluster-name", "k", "EKS cluster"),
-        ("eks:cluster-name", "k", "EKS cluster"),
-        ("kubernetes.io/cluster/k", "owned", "Kubernetes cluster"),
-        ("karpenter.sh/nodepool", "default", "Karpenter node pool"),
-        ("aws:elasticmapreduce:job-flow-id", "j-1", "EMR cluster"),
-        ("parallelcluster:cluster-name", "hpc", "ParallelCluster"),
-        ("elasticbeanstalk:environment-name", "web", "Elastic Beanstalk environment"),
-    ] {
-        let name = if value.is_empty() { Value::Null } else { json!(value) };
-        let owner = json!({"kind": kind, "name": name, "known_by": key});
-        assert_eq!(
-            refusal(|f| tag(f, key, value)),
-            json!({"no_plan": "guarded", "refused": "member_of", "owner": owner})
-        );
-    }
-    let owner = json!({"kind": "Auto Scaling group", "name": "workers", "known_by": "the group's own list"});
-    assert_eq!(
-        refusal(|f| f.autoscaling = AutoScaling::Member("workers".into())),
-        json!({"no_plan": "guarded", "refused": "member_of", "owner": owner}),
-        "a machine that was attached by hand"
-    );
-    let unknown = refusal(|f| f.autoscaling = AutoScaling::Unknown);
-    assert_eq!(unknown, json!({"no_plan": "guarded", "refused": "groups_unreadable"}), "any group may list it");
-    let owner =
-        Owner { kind: "ECS cluster".into(), name: Some("web".into()), known_by: "its ECS cluster's own list".into() };
-    assert_eq!(
-        refusal(|f| f.scheduler = Scheduler::Has(owner.clone())),
-        json!({"no_plan": "guarded", "refused": "member_of", "owner": owner}),
-        "a machine that was registered by hand"
-    );
-    let why = "batch:ListJobs: denied: AccessDeniedException: no";
-    assert_eq!(
-        refusal(|f| f.scheduler = Scheduler::Unknown { why: why.into() }),
-        json!({"no_plan": "guarded", "refused": "schedulers_unreadable", "why": why}),
-        "any job may run on it"
-    );
-    let both = refusal(|f| {
-        f.scheduler = Scheduler::Unknown { why: why.into() };
-        f.autoscaling = AutoScaling::Member("workers".into());
-    });
-    assert_eq!(both["owner"]["name"], "workers", "what is known of it comes first");
-    let both = refusal(|f| {
-        f.autoscaling = AutoScaling::Member("eks-nodes".into());
-        tag(f, "eks:cluster-name", "k");
-    });
-    assert_eq!(both["owner"]["kind"], "EKS cluster", "the owner that a person would go to");
-    let both = refusal(|f| {
-        tag(f, "aws:autoscaling:groupName", "eks-nodes");
-        tag(f, "eks:cluster-name", "k");
-    });
-    assert_eq!(both["owner"]["kind"], "EKS cluster", "the owner that a person would go to");
-}
-
-#[test]
-fn an_exemption_holds_whatever_it_says_unless_it_says_false() {
-    for value in ["", "true", "until further notice", "0"] {
-        assert_eq!(refusal(|f| tag(f, "cloud-sweeper:exempt", value))["refused"], "exempt", "{value}");
-    }
-    for value in ["false", "False", " FALSE "] {
-        assert!(stop::plan(&input(|f| tag(f, "cloud-sweeper:exempt", value))).is_ok(), "{value}");
     }
 }
 
