@@ -11,6 +11,7 @@ use crate::{
     work_unit::WorkUnit,
 };
 use jiff::{SignedDuration, Timestamp};
+use model::Provider;
 
 /// Machines that have ended are counted for so long.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -24,8 +25,14 @@ pub(super) async fn read(
     open: &[Finding],
     now: Timestamp,
 ) -> Result<Vec<Group>, SweepError> {
-    let since = now.checked_sub(WEEK).unwrap_or(Timestamp::MIN);
-    let closed = store::findings::closed_of(context.store.connection(), unit, Class::IdleNode, since).await?;
+    // Elsewhere nothing starts machines anew: launch templates are AWS's.
+    let is_aws = matches!(unit, WorkUnit::Scope(scope) if scope.provider == Provider::Aws);
+    let closed = if is_aws || !inventory.autoscaling_groups.is_empty() {
+        let since = now.checked_sub(WEEK).unwrap_or(Timestamp::MIN);
+        store::findings::closed_of(context.store.connection(), unit, Class::IdleNode, since).await?
+    } else {
+        Vec::new()
+    };
     let ended: Vec<EndedIdle> = closed.iter().filter_map(ended_idle).collect();
     let named = open.iter().filter(|finding| finding.class.found_on() == FoundOn::Group);
     Ok(groups(inventory, machines, &ended, named.map(|finding| &finding.resource), now))
