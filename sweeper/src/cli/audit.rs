@@ -48,7 +48,13 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
 }
 
 async fn list(store: &Store, from: u64, output: Output) -> anyhow::Result<ExitCode> {
-    let entries: Vec<Kept> = store.audit(from).await?;
+    let (mut entries, mut next): (Vec<Kept>, u64) = (Vec::new(), from);
+    loop {
+        let page = store.audit(next).await?;
+        let Some(last) = page.last() else { break };
+        next = last.sequence.saturating_add(1);
+        entries.extend(page);
+    }
     let read: Vec<Entry> =
         entries.iter().map(|kept| serde_json::from_str(&kept.text)).collect::<Result<_, _>>().map_err(|error| {
             anyhow::anyhow!("an entry of the audit log cannot be read: {error}; `sweeper audit verify` says which")
