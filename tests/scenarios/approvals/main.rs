@@ -233,7 +233,7 @@ async fn two_people_must_approve_where_the_policy_says_so(url: String) {
 
 async fn who_may_not_approve_is_told_why(url: String) {
     let policy = "[[rule]]\nname = \"genomics\"\napprovers = [\"ada\"]\ntags = { team = \"genomics\" }\n";
-    let site = Site::start(&url, policy).await;
+    let mut site = Site::start(&url, policy).await;
     let hash = site.hash().await;
     let (ada, mallory) = (site.enrol("ada").await, site.enrol("mallory").await);
     refused(&site.answer("approve", &hash, &mallory).await, "the rule `genomics` does not name mallory");
@@ -249,7 +249,14 @@ async fn who_may_not_approve_is_told_why(url: String) {
     let forged = site.folder.path().join("forged");
     fs::write(&forged, format!("csa_{}", "0".repeat(64))).unwrap();
     refused(&site.answer("approve", &hash, &forged).await, "the token is nobody's");
-    // The operator's token and those of machines approve nothing.
+    // Neither do those by which machines join, and operators read.
+    site.sweeper.start_again().await;
+    let [fleet, operator] = [site.sweeper.join_token(), site.sweeper.operator_token()];
+    site.sweeper.stop().await;
+    for other in [fleet, operator, site.run(&["nodes", "token"]).await.said] {
+        fs::write(&forged, other).unwrap();
+        refused(&site.answer("approve", &hash, &forged).await, "the token is nobody's");
+    }
     site.change("UPDATE approver_tokens SET expires_unix_ms = 1 WHERE approver = 'ada'").await;
     refused(&site.answer("approve", &hash, &ada).await, "has expired");
     assert_eq!(site.plan().await["answers"], json!([]));
