@@ -35,6 +35,8 @@ pub struct Measured {
     pub watched: Duration,
     /// What was said of it at last: its verdict and why.
     pub said: String,
+    /// What was said of it while it was watched, as long as it was not idle: how long after it was left, and why. It is not kept.
+    pub history: Vec<(Duration, String)>,
 }
 
 /// What came of a scenario, as it is kept in a file.
@@ -60,7 +62,7 @@ impl Kept {
     pub fn measured(self) -> Option<Measured> {
         let scenario = super::all().into_iter().find(|scenario| scenario.name == self.name)?;
         let Self { name: _, found, worked, left, watched, said } = self;
-        Some(Measured { scenario, found, worked, left, watched, said })
+        Some(Measured { scenario, found, worked, left, watched, said, history: Vec::new() })
     }
 }
 
@@ -68,7 +70,7 @@ impl Measured {
     /// The same, to be kept in a file.
     #[must_use]
     pub fn kept(&self) -> Kept {
-        let Self { scenario, found, worked, left, watched, said } = self.clone();
+        let Self { scenario, found, worked, left, watched, said, history: _ } = self.clone();
         Kept { name: scenario.name.to_owned(), found, worked, left, watched, said }
     }
 
@@ -110,6 +112,9 @@ impl Measured {
             _ => "ok",
         };
         write!(line, " | {} | {verdict}", self.said).expect("a string can be written");
+        for (after, why) in self.history.iter().filter(|_| verdict == "MISSED") {
+            write!(line, "\n    {} s after it was left: {why}", after.as_secs()).expect("a string can be written");
+        }
         line
     }
 }
@@ -131,6 +136,8 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
     let mut reports = site.reports();
     // What the sweep before it was left found is taken down as such.
     let mut is_first = true;
+    // For whoever has to find out why it was missed.
+    let mut history: Vec<(Duration, String)> = Vec::new();
     let end = scenario.within() + MARGIN;
     loop {
         if !is_first {
@@ -144,6 +151,11 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
                 let after = (!is_first).then(|| left.elapsed());
                 found.push(Found { class: class.to_owned(), after });
             }
+        }
+        if let Some(why) = why_not(&report, &key.id)
+            && history.last().is_none_or(|(_, before)| *before != why)
+        {
+            history.push((left.elapsed(), why));
         }
         is_first = false;
         assert!(machine.is_running(), "{}: the machine has ended", scenario.name);
@@ -168,7 +180,15 @@ pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measure
         left: samples(&heartbeats, left_ns, u64::MAX),
         watched: left.elapsed(),
         said,
+        history,
     }
+}
+
+/// What a report says of a machine that is not idle.
+fn why_not(report: &Value, id: &str) -> Option<String> {
+    let lists = ["unknown", "waiting", "blind_spots"].into_iter().filter_map(|list| report[list].as_array());
+    let line = lists.flatten().find(|line| is_of(line, id))?;
+    Some(format!("{}: {}", line["verdict"].as_str()?, line["why"].as_str()?))
 }
 
 /// Whether a finding is of that machine, or of something on it.

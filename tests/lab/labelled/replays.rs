@@ -22,8 +22,10 @@ pub(super) async fn from_both(sweeper: &Sweeper, store: &Store) -> usize {
         None => format!("sqlite://{}?mode=rwc", sweeper.folder().join("other.db").display()),
     };
     let config = format!("[store]\nurl = \"{url}\"\n[aws]\nenabled = \"no\"\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n");
-    let other = Sweeper::start(&sweeper.folder().join("other"), &config, &[]).await;
+    // It does not serve: a sweep of its own would decide something more.
+    let other = Sweeper::prepare(&sweeper.folder().join("other"), &config, &[]);
     let target = Store::connect(&url).await.expect("the other database");
+    target.migrate().await.expect("the other database's schema");
     for table in TABLES {
         carry(store, &target, table).await;
     }
