@@ -12,6 +12,8 @@ use model::{
 };
 use serde::Deserialize;
 
+use crate::act::{Answer, Say};
+
 /// What ends or deletes something takes at least so many people.
 const DESTRUCTIVE_NEEDS: u32 = 2;
 /// Stands for everybody who is enrolled.
@@ -228,6 +230,29 @@ impl Policy {
             return Ok(Allowed { rule: &rule.name, needs: rule.needs.max(least) });
         }
         Err(NotAllowed::NoRule)
+    }
+
+    /// What counts of what people said of a plan: each no, and each yes that this policy would let be at the moment at which it was said; and how many must
+    /// approve, none where it lets none of them. A policy that has changed since takes back what it does not let be any more.
+    #[must_use]
+    pub fn counted(
+        &self,
+        says: &[Say],
+        plan: &Plan,
+        tags_before: Option<&BTreeMap<String, String>>,
+    ) -> (Vec<Say>, Option<u32>) {
+        let mut needs = None;
+        let mut counts = Vec::new();
+        for say in says {
+            let allowed = self.may_approve(Asked { who: &say.approver, plan, tags_before, at: say.at });
+            match (say.answer, allowed) {
+                (Answer::Approve, Ok(allowed)) => needs = needs.max(Some(allowed.needs)),
+                (Answer::Approve, Err(_)) => continue,
+                (Answer::Deny, _) => {}
+            }
+            counts.push(say.clone());
+        }
+        (counts, needs)
     }
 }
 

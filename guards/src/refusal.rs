@@ -215,6 +215,15 @@ pub enum Refusal {
         /// In words.
         why: String,
     },
+    /// There is nothing to undo.
+    #[error("it was not carried out, so that there is nothing to undo")]
+    NotDone,
+    /// There is nothing to start.
+    #[error("its state is `{state}`, not `stopped`")]
+    NotStopped {
+        /// In EC2's words.
+        state: String,
+    },
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
     LiveSampleStale,

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::Moment;
 use crate::Refusal;
 
 /// What somebody said of exactly this plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Say {
     /// Whose.
     pub approver: String,
     /// What.
-    pub answer: Yes,
+    pub answer: Answer,
     /// When.
     pub at: Timestamp,
     /// Since when they are enrolled; none if they are not any more.
@@ -21,16 +22,34 @@ pub struct Say {
 }
 
 /// A yes or a no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Yes {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
     /// Yes.
-    Approved,
+    Approve,
     /// No.
-    Denied,
+    Deny,
+}
+
+impl Answer {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The answer of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Approve, Self::Deny].into_iter().find(|answer| answer.as_str() == word)
+    }
 }
 
 pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    if let Some(no) = moment.says.iter().find(|say| say.answer == Yes::Denied) {
+    if let Some(no) = moment.says.iter().find(|say| say.answer == Answer::Deny) {
         return Err(Refusal::Denied { by: no.approver.clone() });
     }
     let needs = moment.needs.ok_or(Refusal::NoRule)?.max(1);
@@ -47,6 +66,14 @@ mod tests {
     use jiff::SignedDuration;
 
     #[test]
+    fn an_answer_is_found_by_its_word() {
+        for answer in [Answer::Approve, Answer::Deny] {
+            assert_eq!(Answer::from_word(answer.as_str()), Some(answer));
+        }
+        assert_eq!(Answer::from_word("perhaps"), None);
+    }
+
+    #[test]
     fn silence_is_no_answer_and_one_no_is_enough() {
         assert_eq!(Sample::with(|moment| moment.says.clear()), Err(Refusal::NotApproved { given: 0, needs: 1 }));
         assert_eq!(Sample::with(|moment| moment.needs = None), Err(Refusal::NoRule));
@@ -57,7 +84,7 @@ mod tests {
         });
         assert_eq!(never, none, "nothing is done that nobody approved");
         let denied = Sample::with(|moment| {
-            let no = Say { approver: "grace".to_owned(), answer: Yes::Denied, ..moment.says[0].clone() };
+            let no = Say { approver: "grace".to_owned(), answer: Answer::Deny, ..moment.says[0].clone() };
             moment.says.push(no);
         });
         assert_eq!(denied, Err(Refusal::Denied { by: "grace".to_owned() }));

@@ -1,11 +1,13 @@
 //! Refuses more actions in an account within 24 hours than five, or five in a hundred of its machines, whichever is more: whatever else is wrong, that much
 //! can be put right by hand.
 
+use serde::Serialize;
+
 use super::Moment;
 use crate::Refusal;
 
 /// What was done in an account in the last 24 hours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Caps {
     /// So many actions, those under way among them.
     pub done: u32,

@@ -1,10 +1,12 @@
 //! Refuses where many machines of one agent or rules version turn idle within a day: that is a broken sensor and not luck.
 
+use serde::Serialize;
+
 use super::Moment;
 use crate::Refusal;
 
 /// The machines whose agents are of the same version and follow the same rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cohort {
     /// So many.
     pub machines: u32,

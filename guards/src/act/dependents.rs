@@ -1,13 +1,15 @@
 //! Refuses a machine that others rest on: it forwards packets, a route or a load balancer names it, its elastic address carries traffic, a port that the
 //! kernel itself holds has peers. What could not be read counts as such.
 
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 use super::Moment;
 use crate::Refusal;
 
 /// What else rests on a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dependents {
     /// These, in words.
     Known(BTreeSet<String>),

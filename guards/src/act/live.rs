@@ -3,6 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::plan::ContentHash;
+use serde::Serialize;
 
 use super::Moment;
 use crate::Refusal;
@@ -11,7 +12,7 @@ use crate::Refusal;
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a node answered when it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LiveSample {
     /// For which plan it was asked.
     pub plan: ContentHash,
@@ -30,7 +31,8 @@ pub struct LiveSample {
 }
 
 /// What follows from a look.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LiveVerdict {
     /// Nobody works there.
     Idle,

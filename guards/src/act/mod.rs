@@ -17,14 +17,16 @@ mod restored;
 mod rules;
 mod scope;
 mod switch;
+mod undo;
 mod validity;
 
-pub use approval::{Say, Yes};
+pub use approval::{Answer, Say};
 pub use caps::Caps;
 pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use live::{LiveSample, LiveVerdict};
 pub use switch::Switch;
+pub use undo::{Undoing, may_undo};
 
 use std::collections::BTreeMap;
 

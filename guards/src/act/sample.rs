@@ -8,7 +8,7 @@ use model::{
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
 };
 
-use super::{Caps, Cohort, Dependents, LiveSample, LiveVerdict, Moment, Say, Switch, Yes};
+use super::{Answer, Caps, Cohort, Dependents, LiveSample, LiveVerdict, Moment, Say, Switch};
 use crate::sample::{LAUNCHED, facts};
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
@@ -70,7 +70,7 @@ impl Default for Sample {
             confirmed_sweeps: 2,
             says: vec![Say {
                 approver: "ada".to_owned(),
-                answer: Yes::Approved,
+                answer: Answer::Approve,
                 at: NOW - SignedDuration::from_mins(5),
                 enrolled_since: Some(NOW - SignedDuration::from_hours(24)),
             }],

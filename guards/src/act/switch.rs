@@ -1,10 +1,13 @@
 //! Refuses while the kill switch is on. One that cannot be read is on.
 
+use serde::Serialize;
+
 use super::Moment;
 use crate::Refusal;
 
 /// The kill switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Switch {
     /// Nothing is carried out.
     On,

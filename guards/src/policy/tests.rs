@@ -111,6 +111,27 @@ fn hours_are_of_their_zone_and_end_before_their_end() {
 }
 
 #[test]
+fn what_was_said_counts_as_this_policy_would_let_it_be_at_that_moment() {
+    let (rules, elsewhere) = (policy(GENOMICS), plan("999999999999"));
+    let said = |who: &str, answer, at: &str| Say {
+        approver: who.to_owned(),
+        answer,
+        at: at.parse().expect("a time"),
+        enrolled_since: None,
+    };
+    let night = "2026-11-25T23:00:00Z";
+    let says =
+        [said("ada", Answer::Approve, WORK), said("mary", Answer::Approve, night), said("grace", Answer::Deny, night)];
+    let (counts, needs) = rules.counted(&says, &elsewhere, None);
+    assert_eq!((counts, needs), (vec![says[0].clone(), says[2].clone()], Some(2)));
+    assert_eq!(rules.counted(&says[1..], &elsewhere, None), (vec![says[2].clone()], None), "no yes counts");
+    let nothing = Policy::default();
+    assert_eq!(nothing.counted(&says, &elsewhere, None), (vec![says[2].clone()], None), "the policy lets nobody now");
+    let one = policy("[[rule]]\nname = \"one\"\napprovers = [\"ada\"]\n");
+    assert_eq!(one.counted(&says, &elsewhere, None).1, Some(1));
+}
+
+#[test]
 fn the_example_is_a_policy() {
     let example = policy(include_str!("../../../packaging/policy.example.toml"));
     let needs: Vec<u32> = example.rules.iter().map(|rule| rule.needs).collect();

@@ -1,0 +1,65 @@
+//! Refuses to undo what was not done, and to start what is not stopped any more.
+//!
+//! Starting a machine again stops nobody's work, so that the kill switch, the caps and the policy do not stand in its way: it is what mends a mistake.
+
+use model::machine::Ec2Facts;
+
+use crate::{Refusal, refusal::missing};
+
+/// Everything that is known before an action is undone.
+#[derive(Clone, Copy, Debug)]
+pub struct Undoing<'a> {
+    /// What its provider says of the machine, read for this.
+    pub machine: &'a Ec2Facts,
+    /// Whether the action that is undone was carried out.
+    pub was_done: bool,
+    /// Who asked, if they are enrolled.
+    pub asked_by: Option<&'a str>,
+}
+
+/// Whether an action may be undone at this moment.
+///
+/// # Errors
+/// The one reason that decided.
+pub fn may_undo(undoing: &Undoing<'_>) -> Result<(), Refusal> {
+    if undoing.asked_by.is_none() {
+        return Err(Refusal::NotApproved { given: 0, needs: 1 });
+    }
+    if !undoing.was_done {
+        return Err(Refusal::NotDone);
+    }
+    match undoing.machine.state.as_deref() {
+        None => Err(missing("state")),
+        Some("stopped") => Ok(()),
+        Some(state) => Err(Refusal::NotStopped { state: state.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::facts;
+
+    fn with(state: Option<&str>, change: impl FnOnce(&mut Undoing<'_>)) -> Result<(), Refusal> {
+        let machine = facts(|facts| facts.0.state = state.map(str::to_owned));
+        let mut undoing = Undoing { machine: &machine, was_done: true, asked_by: Some("ada") };
+        change(&mut undoing);
+        may_undo(&undoing)
+    }
+
+    #[test]
+    fn what_was_stopped_is_started_again_because_somebody_says_so() {
+        assert_eq!(with(Some("stopped"), |_| {}), Ok(()));
+        let nobody = with(Some("stopped"), |undoing| undoing.asked_by = None);
+        assert_eq!(nobody, Err(Refusal::NotApproved { given: 0, needs: 1 }));
+        assert_eq!(with(Some("stopped"), |undoing| undoing.was_done = false), Err(Refusal::NotDone));
+    }
+
+    #[test]
+    fn what_is_not_stopped_is_left_alone() {
+        assert_eq!(with(None, |_| {}), Err(missing("state")));
+        for state in ["running", "pending", "stopping", "terminated", ""] {
+            assert_eq!(with(Some(state), |_| {}), Err(Refusal::NotStopped { state: state.to_owned() }));
+        }
+    }
+}
