@@ -31,6 +31,7 @@ mod m0024_launched;
 mod m0025_plans;
 mod m0026_approvals;
 mod m0027_questions;
+mod m0028_actions;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -70,6 +71,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0025_plans::Migration),
             Box::new(m0026_approvals::Migration),
             Box::new(m0027_questions::Migration),
+            Box::new(m0028_actions::Migration),
         ]
     }
 }

@@ -2,36 +2,11 @@
 //!
 //! Silence is no answer. One no ends a plan, whoever says it; a yes is one person's to exactly one plan, once.
 
+pub use guards::act::Answer;
+
 use guards::policy::NotAllowed;
 use jiff::Timestamp;
 use serde::Serialize;
-
-/// A yes or a no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Yes.
-    Approve,
-    /// No.
-    Deny,
-}
-
-impl Answer {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-        }
-    }
-
-    /// The answer of that word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Approve, Self::Deny].into_iter().find(|answer| answer.as_str() == word)
-    }
-}
 
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -27,6 +27,28 @@ pub enum Deed {
     Approved,
     /// Said no to a plan.
     Denied,
+    /// Wants an action undone.
+    UndoAsked,
+    /// Looked at what came undone in an account.
+    Reviewed,
+    /// Set the kill switch, so that nothing is carried out.
+    SwitchedOn,
+    /// Set the kill switch, so that what is approved is carried out.
+    SwitchedOff,
+    /// Found that the database was restored from a backup.
+    Restored,
+    /// Called the provider, or is about to.
+    Called,
+    /// Heard from the provider that it does what it was called for.
+    Accepted,
+    /// Heard nothing, or ended before it did.
+    Lost,
+    /// Saw the resource where it was to be.
+    Done,
+    /// Did nothing, because a guard refused.
+    Voided,
+    /// Saw that the provider refused, or that the resource did not get there.
+    Failed,
 }
 
 impl Deed {
@@ -40,6 +62,17 @@ impl Deed {
             Self::Removed => "removed",
             Self::Approved => "approved",
             Self::Denied => "denied",
+            Self::UndoAsked => "wants to undo",
+            Self::Reviewed => "looked at what came undone in",
+            Self::SwitchedOn => "switched on the",
+            Self::SwitchedOff => "switched off the",
+            Self::Restored => "found to be restored the",
+            Self::Called => "called the provider for",
+            Self::Accepted => "was heard by the provider about",
+            Self::Lost => "lost the answer about",
+            Self::Done => "carried out",
+            Self::Voided => "did nothing for",
+            Self::Failed => "failed with",
         }
     }
 }

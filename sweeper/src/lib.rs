@@ -1,5 +1,6 @@
 //! Reconciles what machines do with what the cloud bills for.
 
+pub mod actions;
 pub mod api;
 pub mod approvals;
 pub mod audit;

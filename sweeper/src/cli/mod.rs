@@ -1,5 +1,6 @@
 //! The command line: reads arguments and configuration, calls one room, prints. No decisions are taken here.
 
+mod actions;
 mod approvers;
 mod audit;
 mod explain;
@@ -22,7 +23,6 @@ mod sweep;
 mod verdicts;
 
 use crate::{
-    approvals::Answer,
     config::{self, Config},
     outbox::Channels,
     store::Store,
@@ -67,6 +67,7 @@ Examples:
   sweeper nodes                      which machines report, and how each proved which one it is
   sweeper plans                      what would be done, and who said what of it
   sweeper approve 5d0f66e03c15       a yes to exactly one plan
+  sweeper actions                    what was carried out, and how it ended
 
 Exit codes:
   0  done
@@ -212,15 +213,32 @@ Examples:
     #[command(after_help = "\
 Examples:
   SWEEPER_APPROVER_TOKEN=$(cat token) sweeper approve 5d0f66e03c15
-  sweeper approve 5d0f66e03c15 --token-file ~/.config/cloud-sweeper/token
+  sweeper approve 5d0f66e03c15 --token-file ~/.config/cloud-sweeper/token --wait
 
-Who may approve what the policy says (docs/approvals.md). Nothing is carried out by this version yet.")]
-    Approve(plans::Said),
+Who may approve what the policy says. Where `act.scopes` says so, `sweeper serve` then carries it out (docs/approvals.md).")]
+    Approve(plans::Approval),
     /// Say no to a plan, in your name: nobody can approve it any more
     #[command(
         after_help = "Example:\n  sweeper deny 5d0f66e03c15 --because \"the benchmark of Monday needs it\" --token-file token"
     )]
     Deny(plans::Said),
+    /// List what was carried out, and how far each action is
+    #[command(after_help = "\
+Examples:
+  sweeper actions
+  sweeper actions --output json | jq '.[] | select(.state == \"voided\") | {resource, outcome}'
+  sweeper actions review 123456789012          after something came undone there: carry out again")]
+    Actions(actions::Question),
+    /// Undo an action, in your name: a machine that was stopped is started again
+    #[command(after_help = "Example:\n  sweeper undo 5d0f66e03c15 --token-file token --wait")]
+    Undo(plans::Undone),
+    /// Show or set the switch that stops all actions
+    #[command(after_help = "\
+Examples:
+  sweeper kill-switch
+  sweeper kill-switch on --because \"we are moving the cluster\"
+  sweeper kill-switch off")]
+    KillSwitch(actions::Switching),
     /// List who may decide about plans; enrol somebody, make a token, remove somebody
     #[command(after_help = "\
 Examples:
@@ -285,8 +303,11 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Messages(question) => messages::run(&config, question).await,
         Command::Nodes(question) => nodes::run(&config, question).await,
         Command::Plans(printed) => plans::list(&config, printed.output).await,
-        Command::Approve(said) => plans::answer(&config, &said, Answer::Approve).await,
-        Command::Deny(said) => plans::answer(&config, &said, Answer::Deny).await,
+        Command::Approve(said) => plans::approve(&config, &said).await,
+        Command::Deny(said) => plans::deny(&config, &said).await,
+        Command::Actions(question) => actions::run(&config, question).await,
+        Command::Undo(undone) => plans::undo(&config, &undone).await,
+        Command::KillSwitch(switching) => actions::kill_switch(&config, switching).await,
         Command::Approvers(question) => approvers::run(&config, question).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Audit(question) => audit::run(&config, question).await,

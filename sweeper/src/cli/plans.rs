@@ -1,20 +1,27 @@
 //! `sweeper plans`, `approve` and `deny`: what would be done, and who said what of it.
 
 use super::{
-    FAILED, Output, open_existing, open_to_change, policy, screen,
+    FAILED, Output, actions, open_existing, open_to_change, policy, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
     approvals::{Answer, Given, Tally},
     config::Config,
-    store::{Doer, Store, TokenHash},
+    store::{Direction, Doer, Store, TokenHash},
     verdict::words,
 };
 use anyhow::Context as _;
 use jiff::Timestamp;
-use model::plan::{Plan, Saving};
+use model::{
+    ResourceKey,
+    plan::{Plan, Saving},
+};
 use serde::Serialize;
-use std::{env, fs, path::PathBuf, process::ExitCode};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// Fewer digits of a hash name nothing.
 const LEAST_DIGITS: usize = 4;
@@ -35,6 +42,30 @@ pub(super) struct Said {
     /// File that holds your token, as `sweeper approvers token` printed it [default: the variable SWEEPER_APPROVER_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+}
+
+/// The same of a yes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Approval {
+    #[command(flatten)]
+    said: Said,
+    /// Wait until it has been carried out, or has come to nothing, and say how it ended
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Which action is undone, and by whom.
+#[derive(Debug, clap::Args)]
+pub(super) struct Undone {
+    /// The plan's content hash, or as much of its beginning as is unique
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// File that holds your token, as `sweeper approvers token` printed it [default: the variable SWEEPER_APPROVER_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Wait until the machine runs again, and say how it ended
+    #[arg(long)]
+    wait: bool,
 }
 
 /// One line of the list.
@@ -102,20 +133,25 @@ fn said(answers: &[Given]) -> String {
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 
-pub(super) async fn answer(config: &Config, said: &Said, answer: Answer) -> anyhow::Result<ExitCode> {
-    let (policy, policy_sha256) = policy::configured(config)?;
+pub(super) async fn approve(config: &Config, approval: &Approval) -> anyhow::Result<ExitCode> {
+    answer(config, &approval.said, Answer::Approve, approval.wait).await
+}
+
+pub(super) async fn deny(config: &Config, said: &Said) -> anyhow::Result<ExitCode> {
+    answer(config, said, Answer::Deny, false).await
+}
+
+pub(super) async fn undo(config: &Config, undone: &Undone) -> anyhow::Result<ExitCode> {
     let store = open_to_change(config).await?;
-    let token = token(said)?;
-    let Some(who) = store.approver_by_token(&TokenHash::of(token.trim())).await? else {
-        screen::error("the token is nobody's, or has expired; `sweeper approvers token NAME` makes one");
-        return Ok(ExitCode::from(FAILED));
-    };
-    let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };
-    let by = Doer { who, way: "shell" };
-    let because = said.because.as_deref();
-    match store.answer(plan.content_hash(), answer, because, &by, (&policy, &policy_sha256)).await? {
-        Ok(tally) => {
-            screen::print(&screen::plain(&told(&plan, answer, &tally)));
+    let Some(by) = who(&store, undone.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
+    let Some(plan) = plan(&store, &undone.plan).await? else { return Ok(ExitCode::from(FAILED)) };
+    match store.undo(&plan, &by).await? {
+        Ok(_) if undone.wait => actions::wait(&store, plan.content_hash(), Direction::Undo).await,
+        Ok(_) => {
+            let name = screen::plain(plan.content().resource.id.as_str());
+            screen::print(&format!(
+                "{name} is started again, as soon as `sweeper serve` sees it; `sweeper actions` shows how far it is."
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Err(why) => {
@@ -125,12 +161,50 @@ pub(super) async fn answer(config: &Config, said: &Said, answer: Answer) -> anyh
     }
 }
 
-fn told(plan: &Plan, answer: Answer, tally: &Tally) -> String {
+/// Whoever has the token; none, with an error on the screen, if it is nobody's.
+async fn who(store: &Store, token_file: Option<&Path>) -> anyhow::Result<Option<Doer>> {
+    let token = token(token_file)?;
+    let Some(who) = store.approver_by_token(&TokenHash::of(token.trim())).await? else {
+        screen::error("the token is nobody's, or has expired; `sweeper approvers token NAME` makes one");
+        return Ok(None);
+    };
+    Ok(Some(Doer { who, way: "shell" }))
+}
+
+async fn answer(config: &Config, said: &Said, answer: Answer, wait: bool) -> anyhow::Result<ExitCode> {
+    let (policy, policy_sha256) = policy::configured(config)?;
+    let store = open_to_change(config).await?;
+    let Some(by) = who(&store, said.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
+    let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };
+    let because = said.because.as_deref();
+    match store.answer(plan.content_hash(), answer, because, &by, (&policy, &policy_sha256)).await? {
+        Ok(tally) => {
+            screen::print(&screen::plain(&told(config, &plan, answer, &tally)));
+            if wait && tally.is_approved() {
+                return actions::wait(&store, plan.content_hash(), Direction::Do).await;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            screen::error(&why.to_string());
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+fn told(config: &Config, plan: &Plan, answer: Answer, tally: &Tally) -> String {
     let title = &plan.content().title;
     match (answer, tally.needs) {
         (Answer::Deny, _) => format!("Denied: {title}. Nobody can approve this plan any more."),
         (Answer::Approve, _) if tally.is_approved() => {
-            format!("Approved: {title}. This version keeps approvals and carries none out yet.")
+            let ResourceKey { account, location, .. } = &plan.content().resource;
+            if config.act.is_switched_on(account, location) {
+                format!("Approved: {title}. `sweeper serve` carries it out; `sweeper actions` shows how far it is.")
+            } else {
+                format!(
+                    "Approved: {title}. A dry run is all that is done: acting is not switched on for {account}:{location} (`act.scopes`)."
+                )
+            }
         }
         (Answer::Approve, needs) => format!(
             "Approved by {} of {}: {title}.",
@@ -141,8 +215,8 @@ fn told(plan: &Plan, answer: Answer, tally: &Tally) -> String {
 }
 
 /// The token: a file's text, or a variable's. Never an argument, which every user of the host can read.
-fn token(said: &Said) -> anyhow::Result<String> {
-    match &said.token_file {
+fn token(file: Option<&Path>) -> anyhow::Result<String> {
+    match file {
         Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display())),
         None => env::var(TOKEN).with_context(|| {
             format!(

@@ -2,6 +2,7 @@
 
 use super::{channels, make_data_dir, open};
 use crate::{
+    actions::Executor,
     api,
     config::{Config, StoreConfig},
     identity::evidence::{Settings, Verifier},
@@ -43,6 +44,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
     let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
     let replica = Replica::new(context);
+    let holder = replica.owner().to_owned();
     tracing::info!(
         listen = %listener.local_addr()?,
         replica = replica.owner(),
@@ -72,12 +74,14 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
+    let acts_by = config.clone();
     let identity = config.identity;
     let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
     }
-    tasks.spawn(asking(state.questions(), store, stop.clone()));
+    tasks.spawn(asking(state.questions(), store.clone(), stop.clone()));
+    tasks.spawn(acting(Executor::new(store, acts_by, &holder, stop.clone())));
     tasks.spawn(served(listener, state, tls, stop.clone()));
 
     let ended = tokio::select! {
@@ -128,6 +132,11 @@ async fn served(
 
 async fn asking(questions: Arc<api::Questions>, store: Store, stop: CancellationToken) -> anyhow::Result<()> {
     questions.run(&store, stop).await;
+    Ok(())
+}
+
+async fn acting(executor: Executor) -> anyhow::Result<()> {
+    executor.run().await;
     Ok(())
 }
 

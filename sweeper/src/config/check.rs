@@ -119,6 +119,9 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     if let Some((key, reason)) = config.gcp.wrong() {
         require(false, key, &reason)?;
     }
+    if let Some((key, reason)) = config.act.wrong() {
+        return Err(ConfigError::WrongValue { origin: origins.of("act"), key, reason });
+    }
     accounts(&aws.accounts).map_err(|(key, reason)| ConfigError::WrongValue { origin: origin(), key, reason })?;
     require(
         pricing.source != PricingSource::File || pricing.file.is_some(),
@@ -224,15 +227,21 @@ fn accounts(accounts: &[AwsAccount]) -> Result<(), (String, String)> {
         if !made_of(&account.session_name, "_+=,.@-", 64) {
             return refuse("session_name", "must be 2 to 64 letters, digits or any of _+=,.@-".to_owned());
         }
-        if !account.external_id.as_deref().is_none_or(|text| made_of(text, "_+=,.@:/-", 1_224)) {
+        if !account.external_id.as_deref().is_none_or(may_be_external_id) {
             return refuse("external_id", "must be 2 to 1,224 letters, digits or any of _+=,.@:/-".to_owned());
         }
     }
     Ok(())
 }
 
+/// What STS takes for one.
+pub(super) fn may_be_external_id(text: &str) -> bool {
+    (2..=1_224).contains(&text.len())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_+=,.@:/-".contains(letter))
+}
+
 /// It becomes a part of a host's name.
-fn may_be_region(text: &str) -> bool {
+pub(super) fn may_be_region(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (3..=63).contains(&text.len()) && text.bytes().all(plain)
 }

@@ -3,6 +3,7 @@
 //! An unknown key or a value of the wrong type is refused in one line that names file, key and remedy; nothing is guessed and nothing
 //! ignored. Every key and its default stands in `sweeper.example.toml`, which a test compares with the types here.
 
+mod act;
 mod batch;
 mod check;
 pub mod duration;
@@ -17,6 +18,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub use act::{ActConfig, ActRole};
 pub use batch::BatchConfig;
 pub use error::{ConfigError, Origin};
 pub use google::GcpConfig;
@@ -70,6 +72,8 @@ pub struct Config {
     pub outbox: OutboxConfig,
     /// Who may approve plans.
     pub approvals: ApprovalsConfig,
+    /// Where approved plans are carried out.
+    pub act: ActConfig,
 }
 
 impl Default for Config {
@@ -91,6 +95,7 @@ impl Default for Config {
             email: EmailConfig::default(),
             outbox: OutboxConfig::default(),
             approvals: ApprovalsConfig::default(),
+            act: ActConfig::default(),
         }
     }
 }

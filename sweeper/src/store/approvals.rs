@@ -10,7 +10,10 @@ use crate::{
     audit::Deed,
     findings::FindingId,
 };
-use guards::policy::{Asked, Policy};
+use guards::{
+    act::Say,
+    policy::{Asked, Policy},
+};
 use model::plan::{ContentHash, Plan};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
@@ -146,6 +149,20 @@ async fn rows(connection: &impl ConnectionTrait, hashes: &[String]) -> Result<Ve
 
 async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
     rows(connection, &[hash.to_string()]).await?.into_iter().map(of_row).collect()
+}
+
+/// What was said of a plan, each with since when whoever said so is enrolled.
+pub(super) async fn says(
+    connection: &impl ConnectionTrait,
+    hash: &ContentHash,
+    enrolled: &BTreeMap<String, i64>,
+) -> Result<Vec<Say>, StoreError> {
+    let say = |row: row::Model| {
+        let since = enrolled.get(&row.approver).copied().map(from_unix_ms).transpose()?;
+        let Given { answer, at, approver, .. } = of_row(row)?;
+        Ok(Say { approver, answer, at, enrolled_since: since })
+    };
+    rows(connection, &[hash.to_string()]).await?.into_iter().map(say).collect()
 }
 
 fn of_row(row: row::Model) -> Result<Given, StoreError> {

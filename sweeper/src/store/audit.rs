@@ -71,15 +71,25 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) detail: BTreeMap<String, String>,
 }
 
-/// Appends one entry, in the transaction that does what it tells. From then on until that ends, nobody else appends.
-pub(crate) async fn append(transaction: &impl ConnectionTrait, new: NewEntry<'_>) -> Result<(), StoreError> {
-    // Changed before it is read: that takes its lock, on PostgreSQL, too.
+/// From then on until the transaction ends, nobody else appends.
+pub(crate) async fn lock(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+    advance(transaction, 0).await
+}
+
+/// Changed before it is read: that takes its lock, on PostgreSQL, too.
+async fn advance(transaction: &impl ConnectionTrait, by: i64) -> Result<(), StoreError> {
     head::Entity::update_many()
-        .col_expr(head::Column::Sequence, Expr::col(head::Column::Sequence).add(1))
+        .col_expr(head::Column::Sequence, Expr::col(head::Column::Sequence).add(by))
         .filter(head::Column::Id.eq(HEAD))
         .exec(transaction)
         .await
         .doing("lock the audit log")?;
+    Ok(())
+}
+
+/// Appends one entry, in the transaction that does what it tells. From then on until that ends, nobody else appends.
+pub(crate) async fn append(transaction: &impl ConnectionTrait, new: NewEntry<'_>) -> Result<(), StoreError> {
+    advance(transaction, 1).await?;
     let last = head::Entity::find_by_id(HEAD).one(transaction).await.doing("read the audit log's end")?;
     let last = last.ok_or_else(|| corrupt("the audit log", "its end is not known"))?;
     let entry = Entry {

@@ -4,6 +4,7 @@
 //! acknowledged heartbeat is forgotten by its sender: what was acknowledged survives a power cut. Writers are serialised by
 //! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
 
+pub(crate) mod actions;
 mod approvals;
 mod approvers;
 mod audit;
@@ -20,6 +21,7 @@ pub(crate) mod history;
 mod identity;
 mod join_tokens;
 mod launches;
+pub(crate) mod moment;
 mod node_states;
 mod nodes;
 pub(crate) mod outbox;
@@ -35,10 +37,12 @@ mod rollups;
 pub(crate) mod scopes;
 mod settings;
 pub(crate) mod sweeps;
+mod switch;
 mod unit_prices;
 mod usage;
 mod weeks;
 
+pub use actions::{Action, Direction, NotUndone};
 pub use approvers::{Approver, ApproverToken, NotEnrolled};
 pub use audit::Doer;
 pub use commit::{Delivered, Delivery, Stored};
@@ -56,6 +60,7 @@ pub(crate) use replicas::LIVE_FOR;
 pub use rollups::RolledUp;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use sweeps::FinishedSweep;
+pub use switch::KillSwitch;
 
 use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{

@@ -9,8 +9,8 @@ use crate::identity::{Binding, Node};
 use heartbeat::NodeId;
 use jiff::Timestamp;
 use sea_orm::{
-    ColumnTrait as _, Condition, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _,
-    QuerySelect as _, QueryTrait as _, sea_query::Expr, sea_query::ExprTrait as _,
+    ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
+    QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::Expr, sea_query::ExprTrait as _,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -72,8 +72,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn node(&self, id: &NodeId) -> Result<Option<Node>, StoreError> {
-        let row = node::Entity::find_by_id(id.to_string()).one(&self.connection).await.doing("read a node")?;
-        row.map(Node::try_from).transpose()
+        by_id(&self.connection, id).await
     }
 
     /// Notes that heartbeats of a node were refused, once in ten seconds.
@@ -122,6 +121,12 @@ impl Store {
             .doing("read the nodes")?;
         rows.into_iter().map(Node::try_from).collect()
     }
+}
+
+/// See [`Store::node`].
+pub(super) async fn by_id(connection: &impl ConnectionTrait, id: &NodeId) -> Result<Option<Node>, StoreError> {
+    let row = node::Entity::find_by_id(id.to_string()).one(connection).await.doing("read a node")?;
+    row.map(Node::try_from).transpose()
 }
 
 impl TryFrom<node::Model> for Node {

@@ -15,7 +15,8 @@ use crate::{
     reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
     snapshot::{Coverage, Machine, Snapshot, Subject},
     store::{
-        self, Finished, FinishedSweep, Lease, StoreError, events, evidence, history, outbox, plans, scopes, sweeps,
+        self, Finished, FinishedSweep, Lease, StoreError, actions, events, evidence, history, outbox, plans, scopes,
+        sweeps,
     },
     verdict::words,
     work_unit::WorkUnit,
@@ -62,7 +63,9 @@ pub(super) async fn apply(
         open.retain(|finding| WorkUnit::home(&finding.resource, &known) == *unit);
         Ok(open)
     };
-    let open = still_open().await?.into_iter();
+    let mut open = still_open().await?;
+    forget_plans_that_are_over(&transaction, &mut open).await?;
+    let open = open.into_iter();
     let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
     let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
     let overview = Overview::of(&snapshot, &bills);
@@ -136,6 +139,19 @@ pub(super) async fn apply(
     history::record(&transaction, scope, &inventory, now).await?;
     transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a sweep", source })?;
     Ok(report)
+}
+
+/// What a plan came to is in its action. If its finding still holds another plan is made, which nobody has approved.
+async fn forget_plans_that_are_over(transaction: &DatabaseTransaction, open: &mut [Finding]) -> Result<(), StoreError> {
+    let hash = |finding: &Finding| finding.plan.as_ref().map(|plan| plan.content_hash().to_string());
+    let hashes: Vec<String> = open.iter().filter_map(hash).collect();
+    let over = actions::over(transaction, &hashes).await?;
+    for finding in open.iter_mut() {
+        if hash(finding).is_some_and(|hash| over.contains(&hash)) {
+            finding.plan = None;
+        }
+    }
+    Ok(())
 }
 
 async fn roll_back(transaction: DatabaseTransaction) -> Result<(), StoreError> {

@@ -135,6 +135,12 @@ impl NodeState {
         self.digest == state_policy.digest
     }
 
+    /// The node, as its newest heartbeat describes it, without its workloads.
+    #[must_use]
+    pub fn facts(&self) -> &NodeFacts {
+        &self.node
+    }
+
     /// The end of the newest heartbeat, in milliseconds since 1970-01-01 UTC.
     #[must_use]
     pub fn newest_unix_ms(&self) -> i64 {

@@ -118,6 +118,8 @@ pub struct Fault {
     pub message: Option<String>,
     /// Seconds before the answer.
     pub delay_s: Option<u32>,
+    /// The call does what it was asked for, and only then goes wrong.
+    pub acts: bool,
     /// So many calls pass before the first that goes wrong.
     pub after: Option<u32>,
     /// From this call on the credentials that it was made with are expired, for this and all other calls.

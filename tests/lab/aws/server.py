@@ -52,7 +52,7 @@ CREDENTIAL = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 
 class Faults:
-    """What goes wrong on purpose. A fault without `code` only delays; one without `times` stays; one with `after` lets so
+    """What goes wrong on purpose. One that `acts` does what it was asked before it goes wrong. A fault without `code` only delays; one without `times` stays; one with `after` lets so
     many calls pass first. One that says `expire` is the last moment of the credentials that the call was made with."""
 
     def __init__(self):
@@ -147,6 +147,9 @@ class Lab:
             body = self.accounts.redirected(body, action, wanted)
             environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
         if fault:
+            if fault.get("acts"):
+                # What it does is done, and the answer is about something else.
+                list(self.moto(environ, lambda *_, **__: None))
             time.sleep(fault.get("delay_s") or 0)
             if fault.get("code"):
                 told = wire.error(asked, fault["code"], fault.get("message") or "injected by the laboratory")

@@ -143,7 +143,7 @@ async fn a_yes_is_one_persons_to_one_plan_once(url: String) {
     let token = site.enrol("ada").await;
     let approved = site.answer("approve", &hash[..12], &token).await;
     let expected = format!(
-        "Approved: {}. This version keeps approvals and carries none out yet.\n",
+        "Approved: {}. A dry run is all that is done: acting is not switched on for {ACCOUNT}:{REGION} (`act.scopes`).\n",
         plan["title"].as_str().unwrap()
     );
     assert_eq!((approved.code, approved.said.as_str()), (0, expected.as_str()), "{approved:?}");

@@ -74,7 +74,7 @@ pub(super) struct List<'a> {
     pub(super) place: &'a Place,
     pub(super) page_size: i32,
     pub(super) scope: &'a Scope,
-    progress: &'a dyn Progress,
+    pub(super) progress: &'a dyn Progress,
 }
 
 impl List<'_> {

@@ -19,6 +19,7 @@ mod ecs;
 pub(crate) mod failure;
 mod images;
 mod jobs;
+mod machine;
 mod metrics;
 mod options;
 mod parse;
@@ -34,6 +35,7 @@ mod types;
 
 pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
+pub use machine::{OneMachine, dependents, one_machine, owners};
 pub use metrics::{Measured, usage};
 pub use options::Options;
 pub use protection::{AskedProtection, protection};

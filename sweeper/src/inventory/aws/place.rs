@@ -21,6 +21,8 @@ pub(super) struct Place {
     cloudtrail: OnceLock<aws_sdk_cloudtrail::Client>,
     batch: OnceLock<aws_sdk_batch::Client>,
     ecs: OnceLock<aws_sdk_ecs::Client>,
+    load_balancing: OnceLock<aws_sdk_elasticloadbalancingv2::Client>,
+    classic_load_balancing: OnceLock<aws_sdk_elasticloadbalancing::Client>,
     limiters: Limiters,
 }
 
@@ -36,6 +38,8 @@ impl Place {
             cloudtrail: OnceLock::new(),
             batch: OnceLock::new(),
             ecs: OnceLock::new(),
+            load_balancing: OnceLock::new(),
+            classic_load_balancing: OnceLock::new(),
             limiters: Limiters::default(),
         }
     }
@@ -68,6 +72,16 @@ impl Place {
     /// Likewise.
     pub(super) fn ecs(&self) -> &aws_sdk_ecs::Client {
         self.ecs.get_or_init(|| self.session.ecs(&self.region))
+    }
+
+    /// Likewise.
+    pub(super) fn load_balancing(&self) -> &aws_sdk_elasticloadbalancingv2::Client {
+        self.load_balancing.get_or_init(|| self.session.load_balancing(&self.region))
+    }
+
+    /// Likewise; the load balancers of the first generation.
+    pub(super) fn classic_load_balancing(&self) -> &aws_sdk_elasticloadbalancing::Client {
+        self.classic_load_balancing.get_or_init(|| self.session.classic_load_balancing(&self.region))
     }
 
     /// All items of a list, however many pages it has. `call` asks for the page of a token, the first one has none; `told`

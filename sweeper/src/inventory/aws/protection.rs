@@ -99,7 +99,8 @@ const fn concerns_all(kind: FailureKind) -> bool {
     }
 }
 
-async fn ask(place: &Place, machine: &str) -> Result<Protection, Failure> {
+/// What protects one machine, asked now.
+pub(super) async fn ask(place: &Place, machine: &str) -> Result<Protection, Failure> {
     Ok(Protection {
         stop: attribute(place, machine, &InstanceAttributeName::DisableApiStop).await?,
         termination: attribute(place, machine, &InstanceAttributeName::DisableApiTermination).await?,

@@ -45,6 +45,13 @@ impl Api {
         Self::new(name, name, 1, 10)
     }
 
+    /// A call of Elastic Load Balancing that describes: all of an account and region share a bucket of 40, one for each of its two versions. How fast it is
+    /// filled again is not published; taken for 10 a second.
+    /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/elb-api-throttling.html>
+    pub(super) const fn load_balancing(name: &'static str) -> Self {
+        Self::new(name, "elasticloadbalancing", 10, 40)
+    }
+
     /// `LookupEvents` of CloudTrail: two calls a second, which nobody may have raised.
     /// <https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html>
     pub(super) const fn cloudtrail(name: &'static str) -> Self {

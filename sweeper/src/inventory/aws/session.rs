@@ -9,13 +9,19 @@ use aws_config::{
     BehaviorVersion, ConfigLoader, Region, SdkConfig, identity::IdentityCache, imds::client::error::ImdsError,
     meta::region::RegionProviderChain, retry::RetryConfig, sts::AssumeRoleProvider, timeout::TimeoutConfig,
 };
-use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, error::CredentialsError};
+use aws_credential_types::{
+    Credentials,
+    provider::{ProvideCredentials, SharedCredentialsProvider, error::CredentialsError},
+};
 
 use super::{Options, Role, credentials::Renewable, failure};
 use crate::inventory::{Failure, FailureKind};
 
 /// Asked where nothing names a region; any region answers who the caller is and which regions are enabled.
 const DEFAULT_REGION: &str = "us-east-1";
+
+/// The shortest that STS gives: an action's calls take seconds.
+const ACT_FOR_S: i32 = 900;
 
 /// Credentials that were found, and how to call with them. Cheap to clone; they are renewed as they expire.
 #[derive(Clone, Debug)]
@@ -112,6 +118,38 @@ impl Session {
         }
     }
 
+    /// The same with a short session of a role that carries who it acts for, so that CloudTrail tells it of each call. It is not renewed.
+    ///
+    /// # Errors
+    /// The role cannot be assumed now, or not with a source identity (`sts:SetSourceIdentity`).
+    pub async fn act_as(&self, role: &Role, source_identity: &str) -> Result<Self, Failure> {
+        let assumed = self
+            .sts()
+            .assume_role()
+            .role_arn(role.arn.as_str())
+            .role_session_name(&role.session_name)
+            .source_identity(source_identity)
+            .set_external_id(role.external_id.clone())
+            .duration_seconds(ACT_FOR_S)
+            .send()
+            .await
+            .map_err(|error| failure::of(&error))?;
+        let missing = || Failure {
+            kind: FailureKind::Malformed,
+            message: "sts:AssumeRole answered without credentials".to_owned(),
+        };
+        let given = assumed.credentials.ok_or_else(missing)?;
+        let expires = std::time::SystemTime::try_from(given.expiration).ok();
+        let credentials = Credentials::new(
+            given.access_key_id,
+            given.secret_access_key,
+            Some(given.session_token),
+            expires,
+            "AssumeRole",
+        );
+        Ok(Self::with(&self.sdk, SharedCredentialsProvider::new(credentials)))
+    }
+
     /// What calls are signed with.
     pub(super) fn credentials(&self) -> &Renewable {
         &self.credentials
@@ -127,7 +165,7 @@ impl Session {
     }
 
     /// It tries once: whoever calls it knows better when to try again.
-    pub(super) fn ec2(&self, region: &str) -> aws_sdk_ec2::Client {
+    pub(crate) fn ec2(&self, region: &str) -> aws_sdk_ec2::Client {
         let config = aws_sdk_ec2::config::Builder::from(self.sdk.as_ref())
             .region(Region::new(region.to_owned()))
             .retry_config(RetryConfig::disabled());
@@ -174,6 +212,22 @@ impl Session {
         aws_sdk_ecs::Client::from_conf(config.build())
     }
 
+    /// Likewise.
+    pub(super) fn load_balancing(&self, region: &str) -> aws_sdk_elasticloadbalancingv2::Client {
+        let config = aws_sdk_elasticloadbalancingv2::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_elasticloadbalancingv2::Client::from_conf(config.build())
+    }
+
+    /// Likewise.
+    pub(super) fn classic_load_balancing(&self, region: &str) -> aws_sdk_elasticloadbalancing::Client {
+        let config = aws_sdk_elasticloadbalancing::config::Builder::from(self.sdk.as_ref())
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::disabled());
+        aws_sdk_elasticloadbalancing::Client::from_conf(config.build())
+    }
+
     pub(crate) fn pricing(&self, region: &str) -> aws_sdk_pricing::Client {
         aws_sdk_pricing::Client::from_conf(
             aws_sdk_pricing::config::Builder::from(self.sdk.as_ref()).region(Region::new(region.to_owned())).build(),
@@ -215,10 +269,7 @@ fn has_no_metadata_service(error: &(dyn Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_credential_types::{
-        Credentials,
-        provider::{Result as Found, future},
-    };
+    use aws_credential_types::provider::{Result as Found, future};
 
     /// Answers as told, or never.
     #[derive(Debug)]

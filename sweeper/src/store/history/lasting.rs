@@ -7,7 +7,9 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::ResourceKey;
-use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _};
+use sea_orm::{
+    ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
+};
 use std::collections::HashMap;
 
 impl Store {
@@ -52,6 +54,20 @@ impl Store {
             }
         }
         Ok(lasting)
+    }
+
+    /// How many resources of a kind an account has, as it was last listed.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn count_of_account(&self, kind: Kind, account: &str) -> Result<u64, StoreError> {
+        version::Entity::find()
+            .filter(version::Column::Kind.eq(kind.as_str()))
+            .filter(version::Column::Account.eq(account))
+            .filter(version::Column::UntilUnixMs.is_null())
+            .count(self.connection())
+            .await
+            .doing("count the resources of an account")
     }
 
     /// Since when each of these resources has been in no list, as far as any list ever had it. One that is listed now, or that never was, is left out.

@@ -1,0 +1,91 @@
+//! Until when a call may leave: by the clock that goes on while a process, or its whole machine, stands still.
+
+use aws_sdk_ec2::{
+    config::{ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef},
+    error::BoxError,
+};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+/// A moment of `CLOCK_BOOTTIME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Duration);
+
+impl Deadline {
+    /// So long from now.
+    #[must_use]
+    pub fn after(length: Duration) -> Self {
+        Self(now().saturating_add(length))
+    }
+
+    /// Whether it is not over.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        now() < self.0
+    }
+}
+
+fn now() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
+    Duration::from_secs(tv_sec.unsigned_abs()).saturating_add(Duration::from_nanos(tv_nsec.unsigned_abs()))
+}
+
+/// Lets one request leave before a deadline, and no request after it. It is looked at last of all, when the request is signed and about to be written.
+#[derive(Clone, Debug)]
+pub(super) struct LeavesBefore {
+    deadline: Deadline,
+    has_left: Arc<AtomicBool>,
+}
+
+impl LeavesBefore {
+    pub(super) fn new(deadline: Deadline) -> Self {
+        Self { deadline, has_left: Arc::default() }
+    }
+
+    /// Whether a request has left, or may have.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the call did not leave in time")]
+struct TooLate;
+
+impl Intercept for LeavesBefore {
+    fn name(&self) -> &'static str {
+        "LeavesBefore"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _settings: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        // One attempt, whatever the client is set to.
+        if !self.deadline.holds() || self.has_left.swap(true, Ordering::SeqCst) {
+            return Err(TooLate.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_ends() {
+        assert!(Deadline::after(Duration::from_secs(5)).holds());
+        let short = Deadline::after(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!short.holds() && !Deadline::after(Duration::ZERO).holds());
+    }
+}

@@ -1,0 +1,100 @@
+//! The calls of EC2 that change something, and none else: one attempt each, with the credentials of the role that acts.
+
+use super::deadline::{Deadline, LeavesBefore};
+use crate::inventory::{Failure, aws};
+use aws_sdk_ec2::{
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
+    operation::RequestId,
+    types::Tag,
+};
+use model::plan::Action;
+use std::error::Error;
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Called {
+    /// The provider does it.
+    Accepted { request_id: Option<String> },
+    /// It does not, for certain.
+    Rejected { why: String, request_id: Option<String> },
+    /// Nobody knows.
+    Lost { why: String },
+    /// It did not leave.
+    NotSent,
+}
+
+/// EC2's answer to a dry run of a call that it would do.
+const WOULD_DO: &str = "DryRunOperation";
+
+/// Asks whether it would do so, by its own dry run.
+pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instance: &str) -> Called {
+    let answer = match action {
+        Action::StopInstance => {
+            client.stop_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
+        }
+        Action::StartInstance => {
+            client.start_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
+        }
+    };
+    match answer {
+        Err(Told { code: Some(code), request_id, .. }) if code == WOULD_DO => Called::Accepted { request_id },
+        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id },
+        Err(Told { why, .. }) => Called::Lost { why },
+        Ok(()) => Called::Rejected { why: "it answered a dry run as if it had done so".to_owned(), request_id: None },
+    }
+}
+
+/// Makes the call, if it can leave before the deadline. Never by force, and never past the machine's own shutdown.
+pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, instance: &str, deadline: Deadline) -> Called {
+    let leaves = LeavesBefore::new(deadline);
+    let answer = match action {
+        Action::StopInstance => {
+            let request = client.stop_instances().instance_ids(instance).customize().interceptor(leaves.clone());
+            request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
+        }
+        Action::StartInstance => {
+            let request = client.start_instances().instance_ids(instance).customize().interceptor(leaves.clone());
+            request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
+        }
+    };
+    match answer {
+        Ok(request_id) => Called::Accepted { request_id },
+        Err(_) if !leaves.has_left() => Called::NotSent,
+        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id },
+        Err(Told { why, .. }) => Called::Lost { why },
+    }
+}
+
+/// Writes on the machine what was done to it, for whoever finds it.
+pub(super) async fn tag(client: &aws_sdk_ec2::Client, instance: &str, tags: &[(&str, String)]) -> Result<(), Failure> {
+    let tags = tags.iter().map(|(key, value)| Tag::builder().key(*key).value(value).build()).collect();
+    let answer = client.create_tags().resources(instance).set_tags(Some(tags)).send().await;
+    answer.map(drop).map_err(|error| aws::failure::of(&error))
+}
+
+struct Told {
+    code: Option<String>,
+    why: String,
+    /// The service itself said so, and it was not its own fault: nothing was done.
+    is_certain: bool,
+    request_id: Option<String>,
+}
+
+fn told<E>(error: SdkError<E, HttpResponse>) -> Told
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    let code = match &error {
+        SdkError::ServiceError(service) => service.err().code().map(str::to_owned),
+        _ => None,
+    };
+    let request_id = error.raw_response().and_then(|response| response.headers().get("x-amzn-requestid"));
+    Told {
+        is_certain: code.is_some() && status.is_some_and(|status| (400..500).contains(&status)),
+        request_id: request_id.map(str::to_owned),
+        why: aws::failure::of(&error).message,
+        code,
+    }
+}

@@ -1,0 +1,176 @@
+//! Carries out what people have approved, and nothing else.
+//!
+//! An action goes through the states of [`guards::action`], each of which is in the database before what it announces is done: claimed, dry run, asking, calling,
+//! awaiting. Whoever holds it renews its lease; a process that was not heard of for a lease is taken over, and what may have been called then is looked
+//! into and not called again. Everything that can be read beforehand is; then the node is asked, and from its answer on five seconds are left to read the machine once more, for the guards,
+//! and the call, by the clock of the host, which goes on while a process stands still ([`Deadline`]).
+//!
+//! Where acting is not switched on, all of it is gone through but the call: a dry run.
+
+mod carry;
+mod deadline;
+mod ec2;
+mod facts;
+mod own;
+mod sessions;
+mod undo;
+mod watch;
+mod witness;
+
+pub use deadline::Deadline;
+
+use crate::{
+    config::Config,
+    inventory::Failure,
+    store::{Action, Direction, Store, StoreError, actions::NewAction},
+};
+use guards::{act::Answer, policy::Policy};
+use model::plan::ContentHash;
+use sessions::Sessions;
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use witness::Witness;
+
+/// So often it is looked for what people have approved.
+const SEARCHED_EVERY: Duration = Duration::from_secs(2);
+/// So often it is noted that a sweeper serves; a pause of twenty times that voids approvals.
+const NOTE: Duration = Duration::from_secs(30);
+/// For so long an action is held from each renewal on: longer than any call may still leave after it was written that it does.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// So many actions are under way at once; most of that time a machine is waited for.
+const AT_ONCE: usize = 32;
+
+/// Why an action cannot be carried on now. It stays as it is, and is taken up again when its lease has run out.
+#[derive(Debug, thiserror::Error)]
+enum ActError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The node cannot be judged.
+    #[error(transparent)]
+    Judging(#[from] crate::sweep::SweepError),
+    #[error("{what}: {why}")]
+    Provider { what: &'static str, why: Failure },
+    #[error("the policy cannot be read: {0}")]
+    Policy(String),
+    #[error("the system gave no random bytes")]
+    Random,
+    /// Somebody else has it.
+    #[error("another sweeper has taken it over")]
+    TakenOver,
+    /// It goes on after the restart.
+    #[error("the sweeper is stopping")]
+    Stopping,
+}
+
+/// Carries out what is approved.
+#[derive(Debug)]
+pub struct Executor {
+    store: Store,
+    config: Config,
+    holder: String,
+    sessions: Sessions,
+    witness: Witness,
+    stop: CancellationToken,
+}
+
+impl Executor {
+    /// One that calls itself so in leases and in the audit log.
+    #[must_use]
+    pub fn new(store: Store, config: Config, holder: &str, stop: CancellationToken) -> Self {
+        let witness = Witness::new(config.data_dir.join("audit-head"));
+        Self { sessions: Sessions::new(&config), store, config, holder: holder.to_owned(), witness, stop }
+    }
+
+    /// Goes on until it is told to stop. A call that has left is waited for.
+    pub async fn run(self) {
+        let (executor, mut under_way) = (Arc::new(self), JoinSet::new());
+        let mut noted: Option<Instant> = None;
+        loop {
+            if noted.is_none_or(|at| at.elapsed() >= NOTE) {
+                match executor.witness.check(&executor.store, &executor.holder).await {
+                    Ok(_) => noted = Some(Instant::now()),
+                    Err(error) => {
+                        tracing::error!(error = %crate::chain(&error), "whether the database was restored is not known; nothing is carried out");
+                    }
+                }
+            }
+            while under_way.try_join_next().is_some() {}
+            let mut wait = SEARCHED_EVERY;
+            for found in executor.find(AT_ONCE.saturating_sub(under_way.len())).await {
+                match found {
+                    Ok(action) => {
+                        let executor = Arc::clone(&executor);
+                        under_way.spawn(async move { executor.carry_out(action).await });
+                    }
+                    Err(error) => {
+                        tracing::error!(error = %crate::chain(&error), "what is approved cannot be carried out now");
+                        wait = NOTE;
+                    }
+                }
+            }
+            tokio::select! {
+                () = executor.stop.cancelled() => break,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// Claims what is approved, and takes over what nobody holds; so many at most.
+    async fn find(&self, most: usize) -> Vec<Result<Action, ActError>> {
+        if most == 0 {
+            return Vec::new();
+        }
+        let mut found = match self.store.take_over_actions(&self.holder, LEASE, most).await {
+            Ok(actions) => actions.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error.into())],
+        };
+        match self.store.approved_plans().await {
+            Ok(approved) => {
+                for hash in approved {
+                    if found.len() >= most {
+                        break;
+                    }
+                    found.extend(self.claim(&hash).await.transpose());
+                }
+            }
+            Err(error) => found.push(Err(error.into())),
+        }
+        found
+    }
+
+    /// Claims a plan that enough people have approved.
+    async fn claim(&self, hash: &ContentHash) -> Result<Option<Action>, ActError> {
+        let known = self.store.known(hash).await?;
+        let Some(plan) = known.plan.as_ref() else { return Ok(None) };
+        if known.current_plan() != Some(hash) || known.says.iter().any(|say| say.answer == Answer::Deny) {
+            return Ok(None);
+        }
+        let (says, needs) = self.policy()?.counted(&known.says, plan, known.tags_before.as_ref());
+        let counts = says.iter().filter(|say| say.enrolled_since.is_some_and(|since| since <= say.at));
+        let people: BTreeSet<&str> = counts.map(|say| say.approver.as_str()).collect();
+        let given = u32::try_from(people.len()).unwrap_or(u32::MAX);
+        if needs.is_none_or(|needs| given < needs) {
+            return Ok(None);
+        }
+        let asked_by: Vec<String> = people.into_iter().map(str::to_owned).collect();
+        let new = NewAction { plan, direction: Direction::Do, attempt: 1, asked_by: &asked_by };
+        Ok(self.store.claim_action(new, &self.holder, LEASE).await?)
+    }
+
+    fn policy(&self) -> Result<Policy, ActError> {
+        let Some(file) = &self.config.approvals.policy_file else { return Ok(Policy::default()) };
+        read(file).map_err(ActError::Policy)
+    }
+}
+
+fn read(file: &Path) -> Result<Policy, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    toml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,66 @@
+//! Looks whether what was called has come about.
+
+use super::{ActError, Executor};
+use crate::store::{Action, actions::Told};
+use guards::action::{Event, State};
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// So often a machine is read until it is where it was to be.
+const WATCH: Duration = Duration::from_secs(3);
+/// After a lost answer a machine that has not begun to change for so long was not reached: longer than any call may leave late and take effect.
+const NOT_REACHED: SignedDuration = SignedDuration::from_mins(2);
+
+impl Executor {
+    /// Looks until the machine is where it was to be, or the time for that is over.
+    pub(super) async fn watch(&self, action: &mut Action) -> Result<(), ActError> {
+        let Some((_, call)) = self.planned(action).await? else {
+            return self.tell(action, Event::TimedOut, Told::that("this version does not know such a plan")).await;
+        };
+        let (wanted, most_s) = call.ends_in();
+        let since = action.called_at.unwrap_or(action.changed_at);
+        loop {
+            let now = self.store.now().await?;
+            let waited = now.duration_since(since);
+            let read = async {
+                let accounts = self.sessions.accounts().await?;
+                let machine = self.machine(&accounts, &action.resource).await?;
+                Ok(machine.map(|machine| machine.instance.state.to_string()))
+            };
+            let state = match self.held(action, read).await {
+                Err(ActError::Provider { what, why }) => Err(format!("{what}: {why}")),
+                read => Ok(read?),
+            };
+            let is_lost = action.state == State::Reconciling;
+            match state {
+                Ok(Some(state)) if state == wanted => {
+                    let whether = if is_lost { "; whether by this call, nobody knows" } else { "" };
+                    return self
+                        .tell(action, Event::Ended, Told::that(format!("the machine is {wanted}{whether}")))
+                        .await;
+                }
+                Ok(None) => {
+                    return self
+                        .tell(action, Event::TimedOut, Told::that("EC2 does not know the machine any more"))
+                        .await;
+                }
+                // It has not begun to change.
+                Ok(Some(state)) if is_lost && !is_on_its_way(&state) && waited >= NOT_REACHED => {
+                    let told = format!("the call has not reached EC2: the machine is {state}");
+                    return self.tell(action, Event::TimedOut, Told::that(told)).await;
+                }
+                Ok(Some(state)) if waited >= SignedDuration::from_secs(i64::from(most_s)) => {
+                    let told = format!("the machine is {state}, and not {wanted}, after {} minutes", most_s / 60);
+                    return self.tell(action, Event::TimedOut, Told::that(told)).await;
+                }
+                Ok(Some(_)) => {}
+                Err(why) => tracing::warn!(plan = %action.plan, why, "whether an action has ended cannot be seen"),
+            }
+            self.wait(action, WATCH).await?;
+        }
+    }
+}
+
+fn is_on_its_way(state: &str) -> bool {
+    matches!(state, "stopping" | "pending")
+}

@@ -1,0 +1,207 @@
+//! A sweeper that dies or is suspended anywhere on the way, and a provider that answers late, or otherwise than it acted: one call for one approval at most.
+
+use crate::site::{REGION, Says, Site, TIMEOUT};
+use lab::{aws::Fault, sweeper::Sweeper, wait};
+use rustix::process::Signal;
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
+use serde_json::Value;
+use std::time::Duration;
+
+lab::on_both_databases! {
+    killed_before_the_call_it_begins_anew,
+    killed_while_the_node_is_asked_it_asks_anew,
+    killed_after_the_call_has_left_it_looks_and_calls_nothing,
+    killed_while_the_machine_stops_it_sees_it_stopped,
+    an_error_after_having_acted_is_looked_into,
+    a_call_that_never_arrived_is_not_repeated,
+    suspended_until_work_began_it_calls_nothing,
+    of_three_sweepers_one_calls,
+}
+
+/// A call that stops the machine, dry or not, goes wrong once.
+fn stop(is_dry: bool) -> Fault {
+    let mut fault =
+        Fault { service: Some("ec2".into()), action: Some("StopInstances".into()), times: Some(1), ..Fault::default() };
+    if is_dry {
+        fault.parameters.insert("DryRun".to_owned(), "true".to_owned());
+    } else {
+        // Both dry runs pass first.
+        fault.after = Some(2);
+    }
+    fault
+}
+
+/// How many stops were asked for, and what became of the action.
+async fn outcome(site: &Site, plan: &str) -> (usize, Value) {
+    let ended = site.ended(plan).await;
+    (site.called("StopInstances").await.len(), ended)
+}
+
+fn is_done(calls: usize, ended: &Value) {
+    assert_eq!((calls, ended["state"].as_str()), (1, Some("done")), "{ended:#}");
+}
+
+async fn killed_before_the_call_it_begins_anew(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.moto.fail(&[Fault { delay_s: Some(20), ..stop(true) }]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["claimed"]).await;
+    site.sweeper.kill();
+    site.sweeper.start_again().await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert_eq!(ended["epoch"], 2, "{ended:#}");
+}
+
+async fn killed_while_the_node_is_asked_it_asks_anew(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.node_says(Says::Nothing);
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["asking"]).await;
+    site.sweeper.kill();
+    // What is answered to a question of before is nobody's.
+    site.node_says(Says::Quiet);
+    site.sweeper.start_again().await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert!(site.count("SELECT COUNT(*) AS told FROM questions").await >= 2, "it is asked anew");
+}
+
+async fn killed_after_the_call_has_left_it_looks_and_calls_nothing(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    // EC2 takes its time, and does it.
+    site.moto.fail(&[Fault { delay_s: Some(15), ..stop(false) }]).await;
+    site.approve(&plan, &ada).await;
+    wait::until("the call to leave", TIMEOUT, || async {
+        (!site.called("StopInstances").await.is_empty()).then_some(())
+    })
+    .await;
+    site.sweeper.kill();
+    assert_eq!(site.action(&plan, "do", &["calling"]).await["epoch"], 1);
+    site.sweeper.start_again().await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert!(ended["outcome"].as_str().unwrap().contains("whether by this call, nobody knows"), "{ended:#}");
+}
+
+async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    // EC2 cannot be asked what became of it: the machine is read once before the node is asked, and once behind its answer.
+    let throttled = Fault {
+        service: Some("ec2".into()),
+        action: Some("DescribeInstances".into()),
+        code: Some("RequestLimitExceeded".into()),
+        status: Some(503),
+        after: Some(2),
+        ..Fault::default()
+    };
+    site.moto.fail(&[throttled]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["awaiting"]).await;
+    site.sweeper.kill();
+    site.moto.fail(&[]).await;
+    site.sweeper.start_again().await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert_eq!(ended["epoch"], 2, "{ended:#}");
+}
+
+async fn an_error_after_having_acted_is_looked_into(url: String) {
+    let site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    let fault = Fault { acts: true, code: Some("InternalError".into()), status: Some(500), ..stop(false) };
+    site.moto.fail(&[fault]).await;
+    site.approve(&plan, &ada).await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert_eq!(site.state().await, "stopped");
+    let log = site.sweeper.json(&["audit"]).await;
+    let did: Vec<&str> = log.as_array().unwrap().iter().filter_map(|entry| entry["did"].as_str()).collect();
+    assert_eq!(did[did.len() - 3..], ["called", "lost", "done"], "{log:#}");
+}
+
+async fn a_call_that_never_arrived_is_not_repeated(url: String) {
+    let site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    let fault = Fault { code: Some("Unavailable".into()), status: Some(503), ..stop(false) };
+    site.moto.fail(&[fault]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["reconciling"]).await;
+    let ended = wait::until("its end", Duration::from_secs(200), || async {
+        let all = site.sweeper.json(&["actions"]).await;
+        (all[0]["state"] != "reconciling").then(|| all[0].clone())
+    })
+    .await;
+    assert_eq!(ended["state"], "failed", "{ended:#}");
+    assert_eq!(ended["outcome"], "the call has not reached EC2: the machine is running");
+    assert_eq!((site.called("StopInstances").await.len(), site.state().await.as_str()), (1, "running"));
+}
+
+impl Site {
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        let connection = self.store.connection();
+        let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), sql)).await;
+        row.unwrap().unwrap().try_get("", "told").unwrap()
+    }
+}
+
+/// The row says `calling`, and the process is suspended before the call leaves: by a trigger that takes its time.
+const SLOW: [&str; 2] = [
+    "CREATE FUNCTION slow() RETURNS trigger AS $$ BEGIN IF NEW.state = 'calling' THEN PERFORM pg_sleep(2); END IF; RETURN NEW; END $$ LANGUAGE plpgsql",
+    "CREATE TRIGGER slow BEFORE UPDATE ON actions FOR EACH ROW EXECUTE FUNCTION slow()",
+];
+/// SQLite cannot sleep, but count.
+const SLOW_ON_SQLITE: &str = "CREATE TRIGGER slow BEFORE UPDATE ON actions WHEN NEW.state = 'calling' BEGIN \
+    SELECT COUNT(*) FROM (WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 8000000) SELECT x FROM n); END";
+
+async fn suspended_until_work_began_it_calls_nothing(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    if site.store.connection().get_database_backend() == DbBackend::Postgres {
+        for statement in SLOW {
+            site.change(statement).await;
+        }
+    } else {
+        site.change(SLOW_ON_SQLITE).await;
+    }
+    site.approve(&plan, &ada).await;
+    wait::until("the node's answer", TIMEOUT, || async { site.has_answered().then_some(()) }).await;
+    // It is decided by now, or is about to be; what it decides is written slowly.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    site.sweeper.signal(Signal::STOP);
+    let before = site.called("StopInstances").await.len();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    site.sweeper.signal(Signal::CONT);
+    let (calls, ended) = outcome(&site, &plan).await;
+    assert_eq!((before, calls), (0, 0), "it was stopped too late, or called too late: {ended:#}");
+    assert_eq!(ended["state"], "voided", "{ended:#}");
+    assert!(ended["outcome"].as_str().unwrap().contains("did not leave within 5 s"), "{ended:#}");
+    assert_eq!(site.state().await, "running");
+}
+
+async fn of_three_sweepers_one_calls(url: String) {
+    let site = Site::start(&url).await;
+    let environment = site.moto.environment();
+    let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let config = std::fs::read_to_string(site.sweeper.folder().join("sweeper.toml")).unwrap();
+    let mut others = Vec::new();
+    for name in ["second", "third"] {
+        others.push(Sweeper::start(&site.folder.path().join(name), &config, &environment).await);
+    }
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.approve(&plan, &ada).await;
+    let (calls, ended) = outcome(&site, &plan).await;
+    is_done(calls, &ended);
+    assert_eq!(ended["epoch"], 1, "nobody takes over what is held: {ended:#}");
+    let dry: Vec<_> = site.moto.calls().await;
+    let dry = dry.iter().filter(|call| call.action == "StopInstances" && call.region == REGION).count();
+    assert_eq!(dry, 3, "two dry runs, and the call");
+    for mut other in others {
+        other.stop().await;
+    }
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+}

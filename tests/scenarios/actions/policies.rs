@@ -1,0 +1,104 @@
+//! The policies that the documentation gives are what the code calls, no action less and none more; what acts reads nothing, and what reads changes nothing.
+
+use crate::site::{REGION, Site};
+use lab::aws::{
+    Snapshot, Volume,
+    estate::{environment, job, minutes_ago, on, queue, registered, running},
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, fs};
+
+/// The credentials that sweeps have.
+const READS: &str = "AKIAIOSFODNN7EXAMPLE";
+/// No policy need allow it.
+const ALWAYS_GRANTED: &str = "sts:GetCallerIdentity";
+
+/// The JSON blocks of a page.
+fn blocks(page: &str) -> Vec<Value> {
+    let text = fs::read_to_string(lab::binaries::checkout().join(page)).unwrap();
+    let blocks = text.split("```json").skip(1).filter_map(|rest| rest.split("```").next().map(str::to_owned));
+    blocks.filter_map(|block| serde_json::from_str(&block).ok()).collect()
+}
+
+/// The actions that a policy allows.
+fn allowed(policy: &Value) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for statement in policy["Statement"].as_array().into_iter().flatten() {
+        assert_eq!(statement["Effect"], "Allow");
+        match &statement["Action"] {
+            Value::String(one) => drop(all.insert(one.clone())),
+            many => all.extend(many.as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned())),
+        }
+    }
+    all
+}
+
+/// The actions that a page names in its text, of these services, in the paragraph that begins so.
+fn named(page: &str, begins: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(lab::binaries::checkout().join(page)).unwrap();
+    let paragraph = text.lines().find(|line| line.starts_with(begins)).unwrap();
+    paragraph.split('`').filter(|part| part.contains(':') && !part.contains(' ')).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_policies_are_what_is_called_in_both_directions() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::start(&format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display())).await;
+    // Something of everything that is listed by a call of its own.
+    let [volume] = site.moto.volumes(REGION, &[Volume::default()]).await.try_into().unwrap();
+    site.moto.snapshots(REGION, &[Snapshot { volume, ..Snapshot::default() }]).await;
+    let containers = [("default", "c1")];
+    let put = json!({
+        "environments": [environment("own", "MANAGED", "ECS", "EC2")],
+        "queues": [queue("own", "own")],
+        "jobs": [job("j1", "own", "RUNNING", on("own", "t1", "m1")), job("j2", "own", "SUCCEEDED", json!({"stoppedAt": minutes_ago(5)}))],
+        "container_instances": [registered("own", "m1", "i-00000000000000001"), registered("web", "m2", "i-00000000000000002")],
+        "tasks": [running("own", "t1", Some("m1"), &containers)],
+    });
+    site.moto.batch(REGION, put).await;
+    site.target_group("web").await;
+    // What the scenario itself asked for is none of the sweeper's.
+    let before = site.moto.calls().await.len();
+    site.sweeper.sweep().await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    let token = ada.to_str().unwrap();
+    let approved = site.run(&["approve", &plan, "--token-file", token, "--wait"]).await;
+    assert_eq!(approved.code, 0, "{approved:?}");
+    let undone = site.run(&["undo", &plan, "--token-file", token, "--wait"]).await;
+    assert_eq!(undone.code, 0, "{undone:?}");
+
+    let calls = site.moto.calls().await.split_off(before);
+    let of = |reads: bool| -> BTreeSet<String> {
+        let of = calls.iter().filter(|call| (call.access_key == READS) == reads);
+        of.map(|call| format!("{}:{}", call.service, call.action)).filter(|call| call != ALWAYS_GRANTED).collect()
+    };
+    let policies = blocks("docs/approvals.md");
+    let [acts, trust] = policies.as_slice() else { panic!("{policies:#?}") };
+    assert_eq!(of(false), allowed(acts), "what acts");
+    let mut reads = allowed(&blocks("README.md")[0]);
+    reads.extend(named("docs/approvals.md", "What reads needs beside"));
+    // Regions are named here.
+    assert!(reads.remove("ec2:DescribeRegions"));
+    let mut assumes = allowed(trust);
+    // A parameter of the other one, which IAM knows as an action.
+    assert!(assumes.remove("sts:SetSourceIdentity"));
+    reads.extend(assumes);
+    assert_eq!(of(true), reads, "what reads");
+    for call in of(true) {
+        let verb = call.split_once(':').unwrap().1;
+        let changes_nothing = ["Describe", "List", "Get", "Assume"].iter().any(|begin| verb.starts_with(begin));
+        assert!(changes_nothing, "{call}");
+    }
+}
+
+#[test]
+fn what_acts_may_tag_what_it_did_and_nothing_that_somebody_relies_on() {
+    let policy = &blocks("docs/approvals.md")[0];
+    let tags = policy["Statement"].as_array().unwrap().iter().find(|one| one["Action"] == "ec2:CreateTags").unwrap();
+    assert_eq!(tags["Condition"]["ForAllValues:StringLike"]["aws:TagKeys"], "cloud-sweeper:stopped-*");
+    assert_eq!(tags["Resource"], "arn:aws:ec2:*:*:instance/*");
+    assert!(
+        !guards::EXEMPTION_TAG.starts_with("cloud-sweeper:stopped-"),
+        "nobody exempts a machine, or takes that away"
+    );
+}

@@ -1,0 +1,278 @@
+//! A sweeper that may act, over one idle machine with a plan, whose node answers as it is told to.
+
+use heartbeat::{NodeId, wire};
+use jiff::{SignedDuration, Timestamp};
+use lab::{
+    aws::{ACCOUNT, Call, Instance, Moto, Role},
+    sample,
+    sweeper::Sweeper,
+    wait,
+};
+use sea_orm::{ConnectionTrait as _, Statement};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+use sweeper::store::Store;
+use tempfile::TempDir;
+use tokio::task::AbortHandle;
+
+pub(crate) const REGION: &str = "us-east-1";
+/// Half-minutes of heartbeats: an hour.
+const BEATS: u64 = 120;
+/// Whoever is enrolled may approve alone.
+pub(crate) const ANYBODY: &str = "[[rule]]\nname = \"anybody\"\napprovers = [\"*\"]\n";
+/// Where acting is switched on.
+pub(crate) const SWITCHED_ON: &str = "scopes = [\"123456789012:us-east-1\"]\n";
+/// The role that acts, and what its trust policy asks for.
+const ACTS: &str = "arn:aws:iam::123456789012:role/cloud-sweeper-act";
+const EXTERNAL_ID: &str = "laboratory";
+/// Longest that an action takes on a busy host.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the node says when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Says {
+    Nothing,
+    Quiet,
+    Works,
+}
+
+/// The machine's agent, as far as the database sees it.
+struct Answers {
+    says: Arc<AtomicU8>,
+    /// So many questions were answered.
+    given: Arc<AtomicU8>,
+    task: AbortHandle,
+}
+
+pub(crate) struct Site {
+    pub(crate) sweeper: Sweeper,
+    pub(crate) store: Store,
+    pub(crate) moto: Moto,
+    pub(crate) machine: String,
+    pub(crate) folder: TempDir,
+    answers: Answers,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.answers.task.abort();
+    }
+}
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) said: String,
+    pub(crate) error: String,
+}
+
+/// A heartbeat of a machine that rests, whose rules have a name.
+fn quiet(sequence: u64, end: Timestamp) -> wire::Heartbeat {
+    named(sample::quiet(sequence, end))
+}
+
+fn named(mut beat: wire::Heartbeat) -> wire::Heartbeat {
+    beat.host.get_or_insert_default().rules_version = "builtin-1".to_owned();
+    beat
+}
+
+impl Site {
+    /// One in which acting is switched on.
+    pub(crate) async fn start(url: &str) -> Self {
+        Self::start_with(url, ANYBODY, SWITCHED_ON).await
+    }
+
+    pub(crate) async fn start_with(url: &str, policy: &str, act: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("policy.toml"), policy).unwrap();
+        let moto = Moto::start(&folder.path().join("aws")).await;
+        moto.roles(&[Role { arn: ACTS.to_owned(), external_id: Some(EXTERNAL_ID.to_owned()), account: None }]).await;
+        let mut machine = Instance::named("m5.large", "align-7");
+        machine.tags.insert("owner".to_owned(), "ada".to_owned());
+        // Started long before, so that the hour of heartbeats is of this boot.
+        machine.launched_at = Some(Timestamp::now() - SignedDuration::from_hours(30));
+        let machine = moto.run(REGION, &[machine]).await.remove(0);
+        let config = format!(
+            "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
+             [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n",
+            folder.path().join("policy.toml")
+        );
+        let environment = moto.environment();
+        let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let mut sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &environment);
+        sweeper.sweep().await;
+        let store = Store::connect(url).await.unwrap();
+        let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{machine}").parse().unwrap();
+        sample::report(&store, &node, sample::boot(1), 1..=BEATS, quiet).await;
+        let reported_at = last_end(&store).await;
+        store.connection().execute_unprepared("UPDATE nodes SET attestation = 'aws_iid'").await.unwrap();
+        sweeper.sweep().await;
+        sweeper.sweep().await;
+        sweeper.start_again().await;
+        let (says, given) = (Arc::new(AtomicU8::new(Says::Quiet as u8)), Arc::new(AtomicU8::new(0)));
+        let answering = answering(store.clone(), node, reported_at, Arc::clone(&says), Arc::clone(&given));
+        let answers = Answers { says, given, task: tokio::spawn(answering).abort_handle() };
+        Self { sweeper, store, moto, machine, folder, answers }
+    }
+
+    pub(crate) fn node_says(&self, says: Says) {
+        self.answers.says.store(says as u8, Ordering::SeqCst);
+    }
+
+    /// Whether the node has answered any question.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answers.given.load(Ordering::SeqCst) > 0
+    }
+
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = tokio::process::Command::from(self.sweeper.command());
+        let output = command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(TIMEOUT, output).await.expect("a command that ends").unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code().unwrap(), said: text(output.stdout), error: text(output.stderr) }
+    }
+
+    /// The hash of the only plan.
+    pub(crate) async fn plan(&self) -> String {
+        let plans = self.sweeper.json(&["plans"]).await;
+        let [plan] = plans.as_array().unwrap().as_slice() else { panic!("{plans:#}") };
+        plan["plan"].as_str().unwrap().to_owned()
+    }
+
+    /// Enrols somebody, and makes them a token.
+    pub(crate) async fn enrol(&self, name: &str) -> PathBuf {
+        let enrolled = self.run(&["approvers", "add", name]).await;
+        assert_eq!(enrolled.code, 0, "{enrolled:?}");
+        let token = self.run(&["approvers", "token", name]).await;
+        assert!(token.code == 0 && token.said.starts_with("csa_"), "{token:?}");
+        let file = self.folder.path().join(name);
+        fs::write(&file, token.said).unwrap();
+        file
+    }
+
+    /// Somebody approves a plan.
+    pub(crate) async fn approve(&self, plan: &str, token: &Path) {
+        let approved = self.run(&["approve", plan, "--token-file", token.to_str().unwrap()]).await;
+        assert!(approved.code == 0 && approved.said.starts_with("Approved"), "{approved:?}");
+    }
+
+    /// The last action on a plan, once it is so far.
+    pub(crate) async fn action(&self, plan: &str, direction: &str, states: &[&str]) -> Value {
+        wait::until(&format!("{direction} {states:?}"), TIMEOUT, || async {
+            let all = self.sweeper.json(&["actions"]).await;
+            let is_it = |action: &&Value| action["plan"] == plan && action["direction"] == direction;
+            let action = all.as_array().unwrap().iter().find(is_it)?.clone();
+            states.contains(&action["state"].as_str().unwrap()).then_some(action)
+        })
+        .await
+    }
+
+    /// The last action on a plan, once it has ended.
+    pub(crate) async fn ended(&self, plan: &str) -> Value {
+        self.action(plan, "do", &["done", "voided", "failed"]).await
+    }
+
+    /// The calls of EC2 by this name that were not dry runs.
+    pub(crate) async fn called(&self, action: &str) -> Vec<Call> {
+        let mut calls = self.moto.calls().await;
+        calls.retain(|call| call.service == "ec2" && call.action == action && call.parameters["DryRun"] != "true");
+        calls
+    }
+
+    /// In EC2's words.
+    pub(crate) async fn state(&self) -> String {
+        let call =
+            [("Action", "DescribeInstances"), ("Version", "2016-11-15"), ("InstanceId.1", self.machine.as_str())];
+        let answer = self.moto.query("ec2", REGION, &call).await;
+        let state = answer.split_once("<instanceState>").unwrap().1;
+        state.split_once("<name>").unwrap().1.split_once("</name>").unwrap().0.to_owned()
+    }
+
+    pub(crate) async fn tag(&self, action: &str, key: &str, value: &str) {
+        let call = [
+            ("Action", action),
+            ("Version", "2016-11-15"),
+            ("ResourceId.1", self.machine.as_str()),
+            ("Tag.1.Key", key),
+            ("Tag.1.Value", value),
+        ];
+        self.moto.query("ec2", REGION, &call).await;
+    }
+
+    pub(crate) async fn balancing(&self, call: &[(&str, &str)]) -> String {
+        let call: Vec<_> = call.iter().copied().chain([("Version", "2015-12-01")]).collect();
+        self.moto.query("elasticloadbalancing", REGION, &call).await
+    }
+
+    /// Makes a group of targets of a load balancer, and returns its ARN.
+    pub(crate) async fn target_group(&self, name: &str) -> String {
+        let vpcs = self.moto.query("ec2", REGION, &[("Action", "DescribeVpcs"), ("Version", "2016-11-15")]).await;
+        let vpc = vpcs.split_once("<vpcId>").unwrap().1.split_once("</vpcId>").unwrap().0;
+        let call =
+            [("Action", "CreateTargetGroup"), ("Name", name), ("Protocol", "HTTP"), ("Port", "80"), ("VpcId", vpc)];
+        let made = self.balancing(&call).await;
+        made.split_once("<TargetGroupArn>").unwrap().1.split_once("</TargetGroupArn>").unwrap().0.to_owned()
+    }
+
+    pub(crate) async fn change(&self, statement: &str) {
+        self.store.connection().execute_unprepared(statement).await.unwrap();
+    }
+}
+
+/// When the last interval ended that the node has reported.
+async fn last_end(store: &Store) -> Timestamp {
+    let connection = store.connection();
+    let sql = "SELECT MAX(end_unix_ms) AS told FROM heartbeats";
+    let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), sql)).await;
+    Timestamp::from_millisecond(row.unwrap().unwrap().try_get("", "told").unwrap()).unwrap()
+}
+
+/// Answers each question as told, with a heartbeat that goes on where the last one ended.
+async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc<AtomicU8>, given: Arc<AtomicU8>) {
+    let (mut sequence, mut last, mut heeded) = (BEATS, reported_at, String::new());
+    let before = quiet(BEATS, reported_at).interval.unwrap();
+    let mut boottime_ns = before.end_boottime_ns;
+    loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let says = says.load(Ordering::SeqCst);
+        if says == Says::Nothing as u8 {
+            continue;
+        }
+        let connection = store.connection();
+        let sql = "SELECT question FROM questions ORDER BY asked_unix_ms DESC LIMIT 1";
+        let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), sql)).await;
+        let Some(row) = row.unwrap() else { continue };
+        let question: String = row.try_get("", "question").unwrap();
+        if question == heeded {
+            continue;
+        }
+        sequence += 1;
+        let now = Timestamp::now();
+        let mut beat =
+            if says == Says::Works as u8 { named(sample::worked(sequence, now)) } else { quiet(sequence, now) };
+        let passed_ns = u64::try_from(now.duration_since(last).as_nanos()).unwrap();
+        beat.interval = Some(wire::Interval {
+            start_unix_ms: last.as_millisecond(),
+            end_unix_ms: now.as_millisecond(),
+            start_boottime_ns: boottime_ns,
+            end_boottime_ns: boottime_ns + passed_ns,
+            ..before
+        });
+        boottime_ns += passed_ns;
+        beat.answers.clone_from(&question);
+        sample::store_all(&store, &node, sample::boot(1), &[beat]).await;
+        given.fetch_add(1, Ordering::SeqCst);
+        (last, heeded) = (now, question);
+    }
+}
