@@ -80,6 +80,8 @@ pub async fn sit(command: std::process::Command, keys: Option<u32>, every: Durat
 pub async fn knock(machine: std::process::Command) {
     let arguments: Vec<_> = machine.get_args().map(ToOwned::to_owned).collect();
     let mut ticks = pace(Duration::from_secs(10));
+    let port = arguments.iter().position(|argument| argument == "-p").and_then(|at| arguments.get(at + 1));
+    let port: Option<u16> = port.and_then(|port| port.to_str()?.parse().ok());
     loop {
         ticks.tick().await;
         let mut ssh = tokio::process::Command::new(machine.get_program());
@@ -89,6 +91,13 @@ pub async fn knock(machine: std::process::Command) {
         }));
         ssh.arg("true").kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         drop(ssh.status().await);
+        // Another one stays for longer than an interval, as many do that only read what the server says of itself.
+        if let Some(port) = port
+            && let Ok(scanner) = TcpStream::connect(("127.0.0.1", port)).await
+        {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            drop(scanner);
+        }
     }
 }
 

@@ -7,10 +7,14 @@ use crate::{
         shipped::Shipped,
         whose::{Attribute, InCgroup, Role},
     },
-    procfs::{cgroups::Cgroups, process::Identity},
+    procfs::{
+        cgroups::{Cgroups, id_of},
+        process::Identity,
+    },
     workload::{Class, Rows, Traits, classify},
 };
 use node_agent_ebpf::hierarchy;
+use std::path::Path;
 use workload_rules::{Housekeeping, guardrails::NEVER_UNITS};
 
 /// What this sample knows already.
@@ -21,6 +25,14 @@ pub(super) struct Known<'a> {
     pub(super) task_counters: &'a TaskCounters,
     pub(super) cgroups: &'a Cgroups,
     pub(super) rows: &'a Rows,
+}
+
+impl Known<'_> {
+    /// Where the unified tree is mounted, if it is the only one.
+    fn unified_root(&self) -> Option<&Path> {
+        let mounts = self.cgroups.mounts();
+        mounts.v2().filter(|_| mounts.is_only_v2())
+    }
 }
 
 impl Attribute for Known<'_> {
@@ -44,13 +56,15 @@ impl Attribute for Known<'_> {
     }
 
     fn of_cgroup(&mut self, id: u64, role: Role) -> Option<InCgroup> {
-        let path = self.cgroups.only_path(hierarchy::V2, id)?;
-        if let (INIT, Role::Listens { port }) = (path, role)
+        let path = self.cgroups.only_path(hierarchy::V2, id);
+        if let Role::Listens { port } = role
+            && (path == Some(INIT) || self.unified_root().is_some_and(|root| is_a_socket_unit_of_ssh(root, id)))
             && self.rules.names.contains(SSHD)
             && self.shipped.has_ssh_at(port)
         {
-            return Some(InCgroup { command: SSHD.to_owned(), class: Class::Housekeeping, path: path.to_owned() });
+            return Some(InCgroup { command: SSHD.to_owned(), class: Class::Housekeeping, path: INIT.to_owned() });
         }
+        let path = path?;
         if !keeps_its_sockets(path, role) {
             return None;
         }
@@ -72,6 +86,15 @@ const SSHD: &str = "sshd";
 /// Units of ssh's server.
 const LISTENS_FOR_ITSELF: [&str; 2] = ["ssh", "sshd"];
 
+/// Whether this cgroup is that of ssh's socket unit. Where systemd can filter by cgroup it has a helper open the port there
+/// (`socket_address_listen_in_cgroup`); nothing lives in it afterwards, so that its path is no row's.
+fn is_a_socket_unit_of_ssh(root: &Path, id: u64) -> bool {
+    LISTENS_FOR_ITSELF.into_iter().any(|name| {
+        let unit = root.join(format!("system.slice/{name}.socket"));
+        id_of(&unit).is_ok_and(|found| found == id)
+    })
+}
+
 /// Whether a socket that was opened in a cgroup stays with what runs there. Process 1 listens for services that it starts elsewhere, and
 /// some services hand what they accept to processes that move: ssh's to a session, an engine's to a container. What listens for ssh is its own program all the same, where
 /// an engine's listeners are those of its containers: an agent that starts before sshd does would else take each stranger who knocks for somebody's peer.
@@ -89,6 +112,20 @@ fn keeps_its_sockets(path: &str, role: Role) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_socket_unit_of_ssh_is_told_by_its_cgroup_and_by_no_other_of_that_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let made = |path: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(&path).expect("a folder");
+            id_of(&path).expect("its inode")
+        };
+        let ids = ["system.slice/ssh.socket", "system.slice/cockpit.socket", "user.slice/ssh.socket"].map(made);
+        assert_eq!(ids.map(|id| is_a_socket_unit_of_ssh(root.path(), id)), [true, false, false]);
+        let fedoras = made("system.slice/sshd.socket");
+        assert!(is_a_socket_unit_of_ssh(root.path(), fedoras) && !is_a_socket_unit_of_ssh(root.path(), 0));
+    }
 
     #[test]
     fn what_hands_its_sockets_on_says_nothing_of_them() {
