@@ -152,6 +152,10 @@ impl Executor {
         if known.current_plan() != Some(hash) || known.says.iter().any(|say| say.answer == Answer::Deny) {
             return Ok(None);
         }
+        // It waits for a sweep that confirms it: nobody who approved it need do so again because one list failed.
+        if known.finding.as_ref().is_none_or(|finding| finding.confirmed_sweeps == 0) {
+            return Ok(None);
+        }
         let (says, needs) = self.policy()?.counted(&known.says, plan, known.tags_before.as_ref());
         let counts = says.iter().filter(|say| say.enrolled_since.is_some_and(|since| since <= say.at));
         let people: BTreeSet<&str> = counts.map(|say| say.approver.as_str()).collect();

@@ -48,8 +48,9 @@ fn host(text: &str) -> Host {
     if text.starts_with("sqlite:") {
         return Host::None;
     }
-    let url = Url::parse(text).ok().filter(|url| url.has_host()).or_else(|| Url::parse(&format!("http://{text}")).ok());
-    match url.as_ref().and_then(Url::host_str) {
+    // A proxy may be named without a scheme.
+    let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+    match url.ok().as_ref().and_then(Url::host_str) {
         Some(host) => Host::Named(host.trim_matches(['[', ']']).to_owned()),
         None => Host::Unreadable,
     }

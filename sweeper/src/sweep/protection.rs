@@ -90,7 +90,9 @@ impl Plannable {
         if after_sweeps <= 1 {
             return Self::All;
         }
-        let is_near = |finding: &&Finding| finding.confirmed_sweeps.saturating_add(1) >= after_sweeps;
+        // One that has a plan keeps it only if it can be made alike again, also by the first sweep behind one that could not confirm it.
+        let is_near =
+            |finding: &&Finding| finding.plan.is_some() || finding.confirmed_sweeps.saturating_add(1) >= after_sweeps;
         Self::Only(open.iter().filter(is_near).map(|finding| finding.resource.clone()).collect())
     }
 
