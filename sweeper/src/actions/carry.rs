@@ -208,7 +208,7 @@ impl Executor {
             return self.refuse(action, why.to_string()).await;
         };
         let read = async {
-            let accounts = self.sessions.accounts().await?;
+            let accounts = self.sessions.account(&action.resource).await?;
             let machine = self.machine(&accounts, &action.resource).await?;
             let surroundings = match &machine {
                 Some(machine) => Some(self.surroundings(&accounts, machine, node).await?),

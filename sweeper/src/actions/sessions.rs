@@ -32,10 +32,13 @@ impl Sessions {
         })
     }
 
-    /// The accounts, to read in.
-    pub(super) async fn accounts(&self) -> Result<Accounts, ActError> {
+    /// The account of a resource, to read in, and no other.
+    pub(super) async fn account(&self, on: &ResourceKey) -> Result<Accounts, ActError> {
         let base = self.base().await.map_err(|why| ActError::Provider { what: "opening AWS", why })?;
-        Ok(Accounts::open(&base, &self.options).await)
+        let mut options = self.options.clone();
+        options.roles.retain(|role| role.arn.account() == on.account);
+        options.own_account &= options.roles.is_empty();
+        Ok(Accounts::open(&base, &options).await)
     }
 
     /// Where a resource is, to act there in somebody's name.

@@ -10,7 +10,7 @@ use guards::{
 
 impl Executor {
     pub(super) async fn undo(&self, action: &mut Action) -> Result<(), ActError> {
-        let accounts = self.sessions.accounts().await?;
+        let accounts = self.sessions.account(&action.resource).await?;
         let Some(machine) = self.machine(&accounts, &action.resource).await? else {
             return self.refuse(action, "EC2 does not know the machine any more").await;
         };

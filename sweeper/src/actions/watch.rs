@@ -23,7 +23,7 @@ impl Executor {
             let now = self.store.now().await?;
             let waited = now.duration_since(since);
             let read = async {
-                let accounts = self.sessions.accounts().await?;
+                let accounts = self.sessions.account(&action.resource).await?;
                 let machine = self.machine(&accounts, &action.resource).await?;
                 Ok(machine.map(|machine| machine.instance.state.to_string()))
             };
