@@ -10,7 +10,7 @@ use crate::{
         aws::{self, Accounts, OneMachine},
         key_of,
     },
-    store::{Answered, StoreError, moment::Known},
+    store::{Answered, moment::Known},
     sweep::judge_node,
     verdict::{Decision, Judgement, NodeFacts, words},
 };
@@ -30,8 +30,6 @@ use std::collections::HashSet;
 
 /// Machines that were found idle within so long count as having turned so.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// So many findings that have ended are looked at for that.
-const CLOSED: u64 = 2_000;
 
 /// What takes longer to read than an answer stays fresh.
 #[derive(Debug)]
@@ -91,24 +89,15 @@ impl Executor {
     }
 
     /// What became of the machines with this node's agent and rules.
-    async fn cohort(&self, node: &Node) -> Result<Cohort, StoreError> {
+    async fn cohort(&self, node: &Node) -> Result<Cohort, ActError> {
         let states = self.store.node_states(None).await?;
         let of = |facts: &NodeFacts| (facts.agent_version.clone(), facts.rules_version.clone());
-        // Without a state of its own it is alone in a cohort that proves nothing; its verdict decides then.
-        let Some(own) = states.get(&node.node_id).map(|state| of(state.facts())) else {
-            return Ok(Cohort { machines: 0, turned_idle: 0 });
-        };
+        let own = states.get(&node.node_id).map(|state| of(state.facts())).ok_or(ActError::NoState)?;
         let alike = states.iter().filter(|(_, state)| of(state.facts()) == own);
-        let alike: HashSet<ResourceKey> = alike.map(|(node, _)| key_of(node)).collect();
-        let now = self.store.now().await?;
-        let mut findings = self.store.open_findings().await?;
-        findings.extend(self.store.closed_findings(CLOSED).await?);
-        let has_turned =
-            |finding: &&Finding| finding.class == Class::IdleNode && now.duration_since(finding.opened_at) <= DAY;
-        let turned = findings.iter().filter(has_turned).map(|finding| &finding.resource);
-        let turned: HashSet<&ResourceKey> = turned.filter(|resource| alike.contains(*resource)).collect();
+        let alike: HashSet<String> = alike.map(|(node, _)| key_of(node).to_string()).collect();
+        let turned = self.store.found_since(Class::IdleNode, self.store.now().await? - DAY).await?;
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Ok(Cohort { machines: count(alike.len()), turned_idle: count(turned.len()) })
+        Ok(Cohort { machines: count(alike.len()), turned_idle: count(turned.intersection(&alike).count()) })
     }
 
     /// What follows from a node's answer and all that came before.
@@ -218,7 +207,10 @@ impl Facts<'_> {
             tags_before: known.tags_before.as_ref(),
             switch: known.switch,
             is_switched_on: self.is_switched_on,
-            is_attested: known.node.as_ref().is_some_and(|node| node.attestation.is_attested()),
+            is_attested: known
+                .node
+                .as_ref()
+                .is_some_and(|node| node.attestation.is_attested() && node.disputed.is_none()),
             live: Some(&self.live.sample),
             rules_version: rules_version.map_or("", String::as_str),
             bridges_a_gap: self.live.bridges_a_gap,

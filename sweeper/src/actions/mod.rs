@@ -54,6 +54,9 @@ enum ActError {
     /// The node cannot be judged.
     #[error(transparent)]
     Judging(#[from] crate::sweep::SweepError),
+    /// Then nobody knows what became of machines like it.
+    #[error("what its agent and its rules are cannot be read from the state of the node")]
+    NoState,
     #[error("{what}: {why}")]
     Provider { what: &'static str, why: Failure },
     #[error("the policy cannot be read: {0}")]

@@ -190,6 +190,25 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The resources on which a finding of this class was opened since then, whether it holds still or not.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn found_since(&self, class: Class, since: Timestamp) -> Result<HashSet<String>, StoreError> {
+        let resources: Vec<String> = row::Entity::find()
+            .select_only()
+            .column(row::Column::Resource)
+            .filter(row::Column::Class.eq(class.as_str()))
+            .filter(row::Column::OpenedUnixMs.gte(to_unix_ms(since)))
+            .into_tuple()
+            .all(self.connection())
+            .await
+            .doing("read which resources were found")?;
+        Ok(resources.into_iter().collect())
+    }
+}
+
 /// Opens a finding. False if another sweeper has opened one of this class on this resource meanwhile.
 ///
 /// # Errors

@@ -46,13 +46,13 @@ impl Store {
         transaction.commit().await.doing("commit the kill switch")
     }
 
-    /// Notes that a sweeper serves. Where none did for ten minutes, all that was approved before is void, since the database may be another one. Says since
+    /// Notes that a sweeper serves. Where none did for ten minutes, or ever, all that was approved before is void: the database may be another one, or a version approved it that carried nothing out. Says since
     /// when what was approved counts.
     pub(crate) async fn note_continuity(&self) -> Result<Timestamp, StoreError> {
         let backend = self.connection().get_database_backend();
         let now = clock(backend);
         let sql = format!(
-            "UPDATE continuity SET void_before_unix_ms = CASE WHEN seen_unix_ms > 0 AND {now} - seen_unix_ms > {} THEN {now} \
+            "UPDATE continuity SET void_before_unix_ms = CASE WHEN {now} - seen_unix_ms > {} THEN {now} \
              ELSE void_before_unix_ms END, seen_unix_ms = {now}",
             LONGEST_PAUSE.as_millis()
         );
