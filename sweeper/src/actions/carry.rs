@@ -9,7 +9,7 @@ use crate::{
     api,
     inventory::FailureKind,
     store::{
-        Action, Answered, Direction, OFFERED_FOR,
+        ANSWERED_WITHIN, Action, Answered, Direction,
         actions::{self, Told},
         moment,
     },
@@ -22,10 +22,7 @@ use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use model::plan::{Action as Call, Plan};
 use sea_orm::DatabaseTransaction;
-use std::{
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::{future::Future, time::Duration};
 
 /// An action that is not called within so long of its claim is not called at all: whoever approved it has turned to something else by then.
 const CALLED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
@@ -33,8 +30,6 @@ const CALLED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 const AGAIN: Duration = Duration::from_secs(5);
 /// So often it is asked whether a node's answer has come.
 const LISTEN: Duration = Duration::from_millis(250);
-/// From the acknowledgement that asks to the answer: a sample, and its way.
-const ANSWER_TAKES: Duration = Duration::from_secs(10);
 /// An answer is fresh for so long.
 pub(super) const FRESH: Duration = Duration::from_secs(5);
 /// What was done is written on the machine under these.
@@ -112,20 +107,7 @@ impl Executor {
 
     /// Waits, and holds the action meanwhile.
     pub(super) async fn wait(&self, action: &Action, length: Duration) -> Result<(), ActError> {
-        let until = Instant::now() + length;
-        loop {
-            if !self.store.hold_action(action, LEASE).await? {
-                return Err(ActError::TakenOver);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            tokio::select! {
-                () = self.stop.cancelled() => return Err(ActError::Stopping),
-                () = tokio::time::sleep(left.min(LEASE / 3)) => {}
-            }
-            if left <= LEASE / 3 {
-                return Ok(());
-            }
-        }
+        self.held(action, async { Ok(tokio::time::sleep(length).await) }).await
     }
 
     /// Does what takes its time, and holds the action meanwhile.
@@ -136,13 +118,13 @@ impl Executor {
     ) -> Result<T, ActError> {
         tokio::pin!(work);
         loop {
+            if !self.store.hold_action(action, LEASE).await? {
+                return Err(ActError::TakenOver);
+            }
             tokio::select! {
                 done = &mut work => return done,
                 () = self.stop.cancelled() => return Err(ActError::Stopping),
                 () = tokio::time::sleep(LEASE / 3) => {}
-            }
-            if !self.store.hold_action(action, LEASE).await? {
-                return Err(ActError::TakenOver);
             }
         }
     }
@@ -304,24 +286,16 @@ impl Executor {
         question: &str,
         asked_at: Timestamp,
     ) -> Result<Option<Answered>, ActError> {
-        let most = Duration::try_from(OFFERED_FOR).unwrap_or_default() + ANSWER_TAKES;
-        let (begin, mut held) = (Instant::now(), Instant::now());
-        while begin.elapsed() < most {
-            if let Some(answered) = self.store.answer_to(node, question, asked_at).await? {
-                return Ok(Some(answered));
-            }
-            if held.elapsed() >= LEASE / 3 {
-                held = Instant::now();
-                if !self.store.hold_action(action, LEASE).await? {
-                    return Err(ActError::TakenOver);
+        let listening = async {
+            loop {
+                if let Some(answered) = self.store.answer_to(node, question, asked_at).await? {
+                    return Ok(answered);
                 }
+                tokio::time::sleep(LISTEN).await;
             }
-            tokio::select! {
-                () = self.stop.cancelled() => return Err(ActError::Stopping),
-                () = tokio::time::sleep(LISTEN) => {}
-            }
-        }
-        Ok(None)
+        };
+        let answered = tokio::time::timeout(ANSWERED_WITHIN, self.held(action, listening)).await;
+        answered.map_or(Ok(None), |answered| answered.map(Some))
     }
 
     pub(super) async fn called(&self, action: &mut Action, called: Called) -> Result<(), ActError> {

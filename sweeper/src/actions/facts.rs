@@ -6,7 +6,7 @@ use crate::{
     findings::{Finding, MachineEvidence},
     identity::Node,
     inventory::{
-        Inventory,
+        InstanceState, Inventory,
         aws::{self, Accounts, OneMachine},
         key_of,
     },
@@ -21,7 +21,7 @@ use guards::{
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{
-    Provider, ResourceKey, ResourceKind, Verdict,
+    ResourceKey, ResourceKind, Verdict,
     machine::{Ec2Facts, Machine},
     plan::{ContentHash, Plan},
 };
@@ -52,9 +52,16 @@ pub(super) struct Live {
 }
 
 impl Executor {
+    /// The state of a machine, in EC2's words; none if it is there no more.
+    pub(super) async fn state(&self, accounts: &Accounts, on: &ResourceKey) -> Result<Option<InstanceState>, ActError> {
+        let read = aws::instance(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = read.map_err(|why| ActError::Provider { what: "reading the machine", why })?;
+        Ok(read.map(|instance| instance.state))
+    }
+
     /// One machine, as EC2 has it now; none if it is there no more.
     pub(super) async fn machine(&self, accounts: &Accounts, on: &ResourceKey) -> Result<Option<OneMachine>, ActError> {
-        let Some(scope) = sessions::scope(on) else { return Ok(None) };
+        let scope = sessions::scope(on)?;
         let read = aws::one_machine(accounts, &scope, &on.id).await;
         read.map_err(|why| ActError::Provider { what: "reading the machine", why })
     }
@@ -68,11 +75,7 @@ impl Executor {
     ) -> Result<Surroundings, ActError> {
         let on = &machine.instance.id;
         let provider = |why| ActError::Provider { what: "reading what has the machine", why };
-        let scope = sessions::scope(on).unwrap_or_else(|| crate::inventory::Scope {
-            provider: Provider::Aws,
-            account: on.account.clone(),
-            region: on.location.clone(),
-        });
+        let scope = sessions::scope(on)?;
         let (owners, dependents, is_own) = futures::join!(
             aws::owners(accounts, &scope),
             aws::dependents(accounts, &scope, machine),
@@ -143,24 +146,14 @@ fn bridges(judgement: &Judgement) -> bool {
 /// What guards ask of a machine, by what EC2 says now and by who may have it.
 fn of_machine(machine: &OneMachine, owners: &Inventory) -> Option<Ec2Facts> {
     let mut instance = machine.instance.clone();
-    let ResourceKey { provider, account, location, id, .. } = instance.id.clone();
-    let lists = |group: &&crate::inventory::AutoScalingGroup| {
-        group.members.iter().flatten().any(|member| member.instance_id == id)
-    };
-    if let Some(group) = owners.autoscaling_groups.iter().find(lists) {
-        instance.autoscaling_group = Some(group.id.id.clone());
-    }
+    let ResourceKey { provider, account, location, .. } = instance.id.clone();
+    aws::name_members(std::slice::from_mut(&mut instance), &owners.autoscaling_groups);
     let groups_are_known = owners.groups_are_known(provider, &account, &location);
     let schedulers = owners.schedulers(provider, &account, &location);
     match instance.stop_facts(groups_are_known, &schedulers, machine.protection.clone())? {
         Machine::Ec2(facts) => Some(*facts),
         Machine::OnPrem | Machine::NotKnown(_) => None,
     }
-}
-
-/// What guards ask of a machine that is to be started again: its state.
-pub(super) fn as_it_is(machine: &OneMachine) -> Option<Ec2Facts> {
-    of_machine(machine, &Inventory::default())
 }
 
 /// Everything that the guards ask for, but what the database knows.

@@ -60,13 +60,10 @@ impl Sessions {
     }
 }
 
-/// The scope of an instance of EC2; none of anything else.
-pub(super) fn scope(on: &ResourceKey) -> Option<Scope> {
-    (on.provider == Provider::Aws).then(|| Scope {
-        provider: Provider::Aws,
-        account: on.account.clone(),
-        region: on.location.clone(),
-    })
+/// The scope of an instance of EC2.
+pub(super) fn scope(on: &ResourceKey) -> Result<Scope, ActError> {
+    let ResourceKey { provider, account, location: region, .. } = on.clone();
+    if provider == Provider::Aws { Ok(Scope { provider, account, region }) } else { Err(ActError::Elsewhere) }
 }
 
 /// The people, as CloudTrail shall name them: as many as have room.

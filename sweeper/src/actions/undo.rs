@@ -1,9 +1,8 @@
 //! Undoes an action: nobody works on a machine that is stopped, so that no node is asked.
 
-use super::{ActError, Deadline, Executor, carry::FRESH, ec2, facts};
+use super::{ActError, Deadline, Executor, carry::FRESH, ec2};
 use crate::store::{Action, Direction, actions::Told};
 use guards::{
-    Refusal,
     act::{Undoing, may_undo},
     action::{Event, State},
 };
@@ -11,7 +10,7 @@ use guards::{
 impl Executor {
     pub(super) async fn undo(&self, action: &mut Action) -> Result<(), ActError> {
         let accounts = self.sessions.account(&action.resource).await?;
-        let Some(machine) = self.machine(&accounts, &action.resource).await? else {
+        let Some(state) = self.state(&accounts, &action.resource).await? else {
             return self.refuse(action, "EC2 does not know the machine any more").await;
         };
         let client = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
@@ -29,12 +28,8 @@ impl Executor {
         let transaction = self.store.begin_deciding().await?;
         let enrolled = self.store.approvers().await?;
         let asked_by = action.asked_by.first().filter(|who| enrolled.iter().any(|one| one.name == **who));
-        let refused = match facts::as_it_is(&machine) {
-            None => Some(Refusal::FactUnknown { fact: "state".to_owned() }),
-            Some(machine) => {
-                may_undo(&Undoing { machine: &machine, was_done, asked_by: asked_by.map(String::as_str) }).err()
-            }
-        };
+        let undoing = Undoing { state: state.word(), was_done, asked_by: asked_by.map(String::as_str) };
+        let refused = may_undo(&undoing).err();
         let event = if refused.is_some() { Event::Refused } else { Event::MayAct };
         let told = Told { outcome: refused.map(|refused| refused.to_string()), ..Told::default() };
         self.commit(transaction, action, event, &told).await?;

@@ -19,13 +19,13 @@ impl Executor {
         };
         let (wanted, most_s) = call.ends_in();
         let since = action.called_at.unwrap_or(action.changed_at);
+        let accounts = self.sessions.account(&action.resource).await?;
         loop {
             let now = self.store.now().await?;
             let waited = now.duration_since(since);
             let read = async {
-                let accounts = self.sessions.account(&action.resource).await?;
-                let machine = self.machine(&accounts, &action.resource).await?;
-                Ok(machine.map(|machine| machine.instance.state.to_string()))
+                let state = self.state(&accounts, &action.resource).await?;
+                Ok(state.map(|state| state.to_string()))
             };
             let state = match self.held(action, read).await {
                 Err(ActError::Provider { what, why }) => Err(format!("{what}: {why}")),

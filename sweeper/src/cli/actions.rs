@@ -14,10 +14,16 @@ use crate::{
 use guards::action::State;
 use jiff::Timestamp;
 use model::plan::ContentHash;
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
-/// So many are listed.
+/// So many are listed for people.
 const SHOWN: u64 = 50;
+const SHOWN_ROWS: usize = 50;
+/// Where nobody has taken an action up for so long, something is said.
+const NOT_TAKEN_UP: Duration = Duration::from_secs(10);
 /// So many digits of a hash are shown.
 const SHOWN_DIGITS: usize = 12;
 /// How often it is looked how far an action is.
@@ -86,13 +92,14 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
 }
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
-    let actions = open_existing(config).await?.actions(SHOWN).await?;
+    let most = if output == Output::Json { u64::MAX >> 1 } else { SHOWN + 1 };
+    let actions = open_existing(config).await?.actions(most).await?;
     match output {
         Output::Json => screen::json(&actions)?,
         Output::Table if actions.is_empty() => screen::print("Nothing was carried out yet."),
         Output::Table => {
             let mut table = bare_table(["PLAN", "WHAT", "STATE", "SINCE", "ASKED BY", "OUTCOME"]);
-            for action in &actions {
+            for action in actions.iter().take(SHOWN_ROWS) {
                 table.add_row([
                     action.plan.as_str()[..SHOWN_DIGITS].to_owned(),
                     format!("{} {}", what(action), screen::plain(&action.resource.to_string())),
@@ -103,6 +110,9 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
                 ]);
             }
             screen::print(&trim_lines(&table.to_string()));
+            if actions.len() > SHOWN_ROWS {
+                screen::print("These are the latest; `--output json` has all of them.");
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -131,7 +141,7 @@ fn outcome(action: &Action) -> String {
 
 /// Waits until an action has ended, telling of each state; exits with 0 if it was carried out.
 pub(super) async fn wait(store: &Store, plan: &ContentHash, direction: Direction) -> anyhow::Result<ExitCode> {
-    let mut told: Option<State> = None;
+    let (mut told, mut begin): (Option<State>, Option<Instant>) = (None, Some(Instant::now()));
     loop {
         let actions = store.actions_on(plan).await?;
         if let Some(action) = actions.iter().rfind(|action| action.direction == direction) {
@@ -142,6 +152,12 @@ pub(super) async fn wait(store: &Store, plan: &ContentHash, direction: Direction
             if action.state.is_final() {
                 return Ok(if action.state == State::Done { ExitCode::SUCCESS } else { ExitCode::from(FAILED) });
             }
+        }
+        if told.is_none() && begin.is_some_and(|begin| begin.elapsed() >= NOT_TAKEN_UP) {
+            begin = None;
+            screen::print(
+                "nobody has taken it up yet: `sweeper serve` must run, and its last sweep must have confirmed the finding; Ctrl-C ends the waiting and nothing else",
+            );
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -6,7 +6,7 @@ use crate::{
     config::Config,
     identity::Node,
     inventory::key_of,
-    store::{OFFERED_FOR, Store, StoreError},
+    store::{ANSWERED_WITHIN, Store, StoreError},
     sweep::judge_node,
     verdict::{Case, DecidingRow, Judgement, words},
 };
@@ -19,8 +19,6 @@ use std::{fmt::Write as _, io::IsTerminal as _, process::ExitCode, time::Duratio
 
 /// How often it is asked whether an answer has come.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// From the acknowledgement that asks to the answer: a sample, and its way.
-const ANSWER_TAKES: Duration = Duration::from_secs(10);
 
 /// What `--output json` shows.
 #[derive(Serialize)]
@@ -87,7 +85,6 @@ pub(super) async fn ask(config: &Config, wanted: &str, output: Output) -> anyhow
     let question = api::question().context("the system gave no random bytes")?;
     let asked_at = store.ask(&node.node_id, &question).await?;
     let waiting = Waiting::begin(&node.hostname);
-    let most = Duration::try_from(OFFERED_FOR)? + ANSWER_TAKES;
     let answer = async {
         loop {
             if let Some(answered) = store.answer_to(&node.node_id, &question, asked_at).await? {
@@ -96,13 +93,13 @@ pub(super) async fn ask(config: &Config, wanted: &str, output: Output) -> anyhow
             tokio::time::sleep(ASK_EVERY).await;
         }
     };
-    let answered = tokio::time::timeout(most, answer).await;
+    let answered = tokio::time::timeout(ANSWERED_WITHIN, answer).await;
     waiting.end();
     let Ok(answered) = answered else {
         return Ok(failed(&format!(
             "{} has not answered within {} s. `sweeper serve` must run, and the agent must report and be of this version; `sweeper nodes {}` says what is known",
             plain(&node.hostname),
-            most.as_secs(),
+            ANSWERED_WITHIN.as_secs(),
             node.node_id
         )));
     };

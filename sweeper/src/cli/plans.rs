@@ -1,7 +1,7 @@
 //! `sweeper plans`, `approve` and `deny`: what would be done, and who said what of it.
 
 use super::{
-    FAILED, Output, actions, open_existing, open_to_change, policy, screen,
+    FAILED, Output, actions, open_existing, open_to_change, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -172,7 +172,7 @@ async fn who(store: &Store, token_file: Option<&Path>) -> anyhow::Result<Option<
 }
 
 async fn answer(config: &Config, said: &Said, answer: Answer, wait: bool) -> anyhow::Result<ExitCode> {
-    let (policy, policy_sha256) = policy::configured(config)?;
+    let (policy, policy_sha256) = config.approvals.policy()?;
     let store = open_to_change(config).await?;
     let Some(by) = who(&store, said.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
     let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };

@@ -1,11 +1,10 @@
 //! `sweeper policy`: who may approve what, and when.
 
 use super::{MISUSED, Output, Printed, open_existing, plans, screen};
-use crate::config::Config;
-use anyhow::Context as _;
-use guards::policy::{Asked, Policy};
+use crate::config::{Config, read_policy};
+use guards::policy::Asked;
 use jiff::Timestamp;
-use std::{fs, path::Path, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -37,28 +36,16 @@ Nothing is approved by this.")]
     },
 }
 
-/// The policy that is configured, and the SHA-256 of its file; one that lets nobody do anything if none is.
-pub(super) fn configured(config: &Config) -> anyhow::Result<(Policy, String)> {
-    let none = || (Policy::default(), crate::audit::hash(""));
-    config.approvals.policy_file.as_deref().map_or_else(|| Ok(none()), read)
-}
-
-fn read(file: &Path) -> anyhow::Result<(Policy, String)> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read the policy {}", file.display()))?;
-    let policy = toml::from_str(&text).with_context(|| format!("the policy {} cannot be read", file.display()))?;
-    Ok((policy, crate::audit::hash(&text)))
-}
-
 pub(super) async fn run(config: &Config, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Check { file } => Ok(match read(file) {
+        Command::Check { file } => Ok(match read_policy(file) {
             Ok((policy, _)) => {
                 let rules = crate::verdict::words::count(policy.rules.len(), "rule", "rules");
                 screen::print(&screen::plain(&format!("{}: accepted, {rules}", file.display())));
                 ExitCode::SUCCESS
             }
             Err(why) => {
-                screen::error(&crate::chain(why.as_ref()));
+                screen::error(&crate::chain(&why));
                 ExitCode::from(MISUSED)
             }
         }),
@@ -73,7 +60,7 @@ async fn test(
     at: Option<Timestamp>,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let (policy, _) = configured(config)?;
+    let (policy, _) = config.approvals.policy()?;
     let store = open_existing(config).await?;
     let Some(plan) = plans::plan(&store, plan).await? else { return Ok(ExitCode::from(super::FAILED)) };
     let tags_before = store.tags_before(&plan).await?;

@@ -13,6 +13,7 @@ mod identity;
 mod judgement;
 mod keys;
 mod load;
+mod policy;
 mod secret;
 mod service;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use judgement::{
     VerdictConfig,
 };
 pub use load::PREFIX;
+pub use policy::{PolicyError, read_policy};
 pub use service::{
     ApiConfig, ApprovalsConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig,
 };

@@ -54,7 +54,7 @@ pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, Told};
 pub use prices::KnownPrice;
-pub use questions::{Answered, OFFERED_FOR};
+pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;
 pub use rollups::RolledUp;

@@ -14,10 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 /// For so long a question is offered: three intervals of the default length.
-pub const OFFERED_FOR: SignedDuration = SignedDuration::from_secs(90);
+const OFFERED_FOR: SignedDuration = SignedDuration::from_secs(90);
+/// An answer has come within so long, or none comes: a question's time, a sample and its way.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(100);
 /// A clock may be so far off that an answer seems to be of before its question.
 const CLOCKS_OFF: SignedDuration = SignedDuration::from_mins(15);
 /// The answer is among so many of the newest heartbeats.

@@ -51,12 +51,21 @@ fn place(accounts: &Accounts, scope: &Scope) -> Result<std::sync::Arc<Place>, Fa
     })
 }
 
-/// Reads one machine; none if EC2 does not know it any more. Four calls.
+/// One machine, as lists have it but for what its type tells; none if EC2 does not know it any more. One call.
 ///
 /// # Errors
-/// What could not be read, and why: half of it is never given.
-pub async fn one_machine(accounts: &Accounts, scope: &Scope, id: &str) -> Result<Option<OneMachine>, Failure> {
+/// What could not be read, and why.
+pub async fn instance(accounts: &Accounts, scope: &Scope, id: &str) -> Result<Option<Instance>, Failure> {
     let place = place(accounts, scope)?;
+    let record = record(&place, id).await?;
+    record.map(|record| parsed(scope, &record)).transpose()
+}
+
+fn parsed(scope: &Scope, record: &types::Instance) -> Result<Instance, Failure> {
+    parse::instance(&scope.account, &scope.region, record).map_err(|why| Refused::malformed(why).why)
+}
+
+async fn record(place: &Place, id: &str) -> Result<Option<types::Instance>, Failure> {
     let records = place.pages(
         INSTANCE,
         |_| (),
@@ -65,18 +74,26 @@ pub async fn one_machine(accounts: &Accounts, scope: &Scope, id: &str) -> Result
             let request = place.ec2().describe_instances().filters(this).set_next_token(token);
             async move {
                 let page = request.send().await?;
-                let reservations = list(page.reservations, "reservations")?;
-                Ok((
-                    reservations.into_iter().flat_map(|one| one.instances.unwrap_or_default()).collect(),
-                    page.next_token,
-                ))
+                let mut records = Vec::new();
+                for reservation in list(page.reservations, "reservations")? {
+                    records.extend(list(reservation.instances, "instances in a reservation")?);
+                }
+                Ok((records, page.next_token))
             }
         },
     );
     let records: Vec<types::Instance> = records.await?;
-    let Some(record) = records.into_iter().find(|record| record.instance_id() == Some(id)) else { return Ok(None) };
-    let instance =
-        parse::instance(&scope.account, &scope.region, &record).map_err(|why| Refused::malformed(why).why)?;
+    Ok(records.into_iter().find(|record| record.instance_id() == Some(id)))
+}
+
+/// Reads one machine; none if EC2 does not know it any more. Four calls.
+///
+/// # Errors
+/// What could not be read, and why: half of it is never given.
+pub async fn one_machine(accounts: &Accounts, scope: &Scope, id: &str) -> Result<Option<OneMachine>, Failure> {
+    let place = place(accounts, scope)?;
+    let Some(record) = record(&place, id).await? else { return Ok(None) };
+    let instance = parsed(scope, &record)?;
     let mut inventory = Inventory { instances: vec![instance], ..Inventory::default() };
     let list_of = List { place: &place, page_size: accounts.options.page_size, scope, progress: &Silent };
     let (protection, ()) = futures::join!(protection::ask(&place, id), machine_types::add(&list_of, &mut inventory));

@@ -35,10 +35,11 @@ mod types;
 
 pub use accounts::{Accounts, Discovered};
 pub use collect::{collect, read};
-pub use machine::{OneMachine, dependents, one_machine, owners};
+pub use machine::{OneMachine, dependents, instance, one_machine, owners};
 pub use metrics::{Measured, usage};
 pub use options::Options;
 pub use protection::{AskedProtection, protection};
 pub use role::{Role, RoleArn};
+pub(crate) use scaling::name_members;
 pub use session::Session;
 pub use trail::{LOOKUP, Launches, Sought, launches};

@@ -37,7 +37,7 @@ pub(super) async fn groups(list_of: &List<'_>) -> Result<Vec<AutoScalingGroup>, 
 
 /// A machine belongs to the group that lists it. One that no group lists keeps what its tag says: it may have been started
 /// between the two lists.
-pub(super) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGroup]) {
+pub(crate) fn name_members(instances: &mut [Instance], groups: &[AutoScalingGroup]) {
     let mut group_of = HashMap::new();
     for group in groups {
         for member in group.members.iter().flatten() {

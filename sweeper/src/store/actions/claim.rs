@@ -17,11 +17,13 @@ impl Store {
         Expr::cust(format!("{} + {}", clock(self.connection().get_database_backend()), ms(by)))
     }
 
-    /// The plans that somebody has approved, nobody has begun to carry out, and that are valid still.
+    /// The plans that somebody has approved, nobody has begun to carry out, and that are valid still. A plan waits for a sweep that confirms its finding:
+    /// nobody who approved it need do so again because one list failed.
     pub(crate) async fn approved_plans(&self) -> Result<Vec<ContentHash>, StoreError> {
         let backend = self.connection().get_database_backend();
         let sql = format!(
             "SELECT DISTINCT approvals.plan_hash AS plan_hash FROM approvals JOIN plans ON plans.content_hash = approvals.plan_hash \
+             JOIN findings ON findings.id = plans.finding_id AND findings.open_key IS NOT NULL AND findings.confirmed_sweeps > 0 \
              WHERE approvals.answer = 'approve' AND plans.valid_until_unix_ms > {} AND NOT EXISTS \
              (SELECT 1 FROM actions WHERE actions.plan_hash = approvals.plan_hash AND actions.direction = 'do') \
              ORDER BY approvals.plan_hash",
