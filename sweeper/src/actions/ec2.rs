@@ -98,3 +98,48 @@ where
         code,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_ec2::config::{BehaviorVersion, Credentials, Region, retry::RetryConfig};
+    use std::time::Duration;
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener};
+
+    const INSTANCE: &str = "i-0123456789abcdef0";
+
+    /// Calls a server that refuses whatever reaches it, and says whether anything did.
+    async fn called(deadline: Deadline) -> (Called, bool) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let config = aws_sdk_ec2::Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("eu-central-1"))
+            .endpoint_url(format!("http://{}", listener.local_addr().expect("an address")))
+            .credentials_provider(Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "test"))
+            .retry_config(RetryConfig::disabled())
+            .build();
+        let client = aws_sdk_ec2::Client::from_conf(config);
+        let refuses = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let refused = "HTTP/1.1 503 Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            stream.write_all(refused.as_bytes()).await.expect("an answer");
+        };
+        tokio::pin!(refuses);
+        let call = call(&client, Action::StopInstance, INSTANCE, deadline);
+        tokio::pin!(call);
+        tokio::select! {
+            called = &mut call => (called, false),
+            () = &mut refuses => (call.await, true),
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_leaves_after_its_deadline() {
+        assert_eq!(called(Deadline::after(Duration::ZERO)).await, (Called::NotSent, false));
+        let (in_time, has_arrived) = called(Deadline::after(Duration::from_secs(60))).await;
+        assert!(
+            has_arrived && matches!(in_time, Called::Lost { .. }),
+            "a server's own fault is no refusal: {in_time:?}"
+        );
+    }
+}

@@ -49,8 +49,6 @@ pub(crate) enum Says {
 /// The machine's agent, as far as the database sees it.
 struct Answers {
     says: Arc<AtomicU8>,
-    /// So many questions were answered.
-    given: Arc<AtomicU8>,
     task: AbortHandle,
 }
 
@@ -120,19 +118,14 @@ impl Site {
         sweeper.sweep().await;
         sweeper.sweep().await;
         sweeper.start_again().await;
-        let (says, given) = (Arc::new(AtomicU8::new(Says::Quiet as u8)), Arc::new(AtomicU8::new(0)));
-        let answering = answering(store.clone(), node, reported_at, Arc::clone(&says), Arc::clone(&given));
-        let answers = Answers { says, given, task: tokio::spawn(answering).abort_handle() };
+        let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
+        let answering = answering(store.clone(), node, reported_at, Arc::clone(&says));
+        let answers = Answers { says, task: tokio::spawn(answering).abort_handle() };
         Self { sweeper, store, moto, machine, folder, answers }
     }
 
     pub(crate) fn node_says(&self, says: Says) {
         self.answers.says.store(says as u8, Ordering::SeqCst);
-    }
-
-    /// Whether the node has answered any question.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.answers.given.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
@@ -190,6 +183,29 @@ impl Site {
         calls
     }
 
+    /// How many dry runs of a stop EC2 has seen.
+    pub(crate) async fn dry_runs(&self) -> usize {
+        let calls = self.moto.calls().await;
+        let is_dry = |call: &&Call| call.action == "StopInstances" && call.parameters["DryRun"] == "true";
+        calls.iter().filter(is_dry).count()
+    }
+
+    /// Waits until the sweeper has looked for work twice: in each search it takes over what nobody holds, before it claims what is approved.
+    pub(crate) async fn searched_twice(&self) {
+        for digit in ["1", "2"] {
+            let plan = digit.repeat(64);
+            let resource = format!("aws:{ACCOUNT}:{REGION}:{}", self.machine);
+            self.change(&format!(
+                "INSERT INTO actions (plan_hash, direction, attempt, finding_id, resource, account, class, asked_by, state, epoch, holder, \
+                 held_until_unix_ms, claimed_unix_ms, changed_unix_ms) VALUES \
+                 ('{plan}', 'undo', 1, 'f-1', '{resource}', '{ACCOUNT}', 'reversible', '', 'awaiting', 1, '', 0, 0, 0)"
+            ))
+            .await;
+            // There is no such plan.
+            self.action(&plan, "undo", &["failed"]).await;
+        }
+    }
+
     /// In EC2's words.
     pub(crate) async fn state(&self) -> String {
         let call =
@@ -239,7 +255,7 @@ async fn last_end(store: &Store) -> Timestamp {
 }
 
 /// Answers each question as told, with a heartbeat that goes on where the last one ended.
-async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc<AtomicU8>, given: Arc<AtomicU8>) {
+async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc<AtomicU8>) {
     let (mut sequence, mut last, mut heeded) = (BEATS, reported_at, String::new());
     let before = quiet(BEATS, reported_at).interval.unwrap();
     let mut boottime_ns = before.end_boottime_ns;
@@ -272,7 +288,6 @@ async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc
         boottime_ns += passed_ns;
         beat.answers.clone_from(&question);
         sample::store_all(&store, &node, sample::boot(1), &[beat]).await;
-        given.fetch_add(1, Ordering::SeqCst);
         (last, heeded) = (now, question);
     }
 }
