@@ -107,7 +107,11 @@ impl Executor {
 
     /// Waits, and holds the action meanwhile.
     pub(super) async fn wait(&self, action: &Action, length: Duration) -> Result<(), ActError> {
-        self.held(action, async { Ok(tokio::time::sleep(length).await) }).await
+        self.held(action, async {
+            tokio::time::sleep(length).await;
+            Ok(())
+        })
+        .await
     }
 
     /// Does what takes its time, and holds the action meanwhile.
