@@ -230,6 +230,12 @@ impl ContentHash {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Its first twelve digits, for people to type: no two plans of an installation have these in common, by chance.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
 }
 
 /// A text that is no content hash.

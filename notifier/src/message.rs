@@ -22,6 +22,8 @@ use crate::{
 const EVIDENCE_SHOWN: usize = 12;
 /// Longest single value, in UTF-16 units: an EC2 tag value may have 256.
 const VALUE_LIMIT: usize = 300;
+/// What is true of every message that is about no action.
+pub(crate) const NOTHING_CHANGED: &str = "Nothing has been changed. Cloud Sweeper acts only after a person says yes.";
 
 /// How waste ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +46,34 @@ pub struct Ended {
     pub how: Ending,
     /// What refuted it, in one sentence.
     pub because: String,
+}
+
+/// What became of an action that people wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was carried out.
+    Done,
+    /// Nothing was done.
+    Voided,
+    /// It was tried, and did not come about as far as anybody can see.
+    Failed,
+}
+
+/// What was done about a finding in people's names, or was not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acted {
+    /// When it ended.
+    pub at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+    /// In one sentence.
+    pub because: String,
+    /// Who approved it, or wanted it undone.
+    pub asked_by: Vec<String>,
+    /// What undoes it, as `sweeper undo` takes it; none for what needs no undoing, or is one itself.
+    #[serde(default)]
+    pub undo: Option<String>,
 }
 
 /// One finding, in words, as the outbox stores it. Optional fields that are absent in stored JSON
@@ -119,6 +149,9 @@ pub struct FindingNotice {
     /// That it is over, in a notice that takes the place of an earlier one.
     #[serde(default)]
     pub ended: Option<Ended>,
+    /// What was done about it, in a notice of that.
+    #[serde(default)]
+    pub acted: Option<Acted>,
 }
 
 impl FindingNotice {
@@ -158,6 +191,7 @@ impl FindingNotice {
             plan_summary: None,
             page_url: None,
             ended: None,
+            acted: None,
         }
     }
 }
@@ -222,6 +256,12 @@ pub(crate) enum Severity {
     Broken,
     /// It was so, and is over.
     Over,
+    /// What people wanted is done.
+    Done,
+    /// What people wanted was not done.
+    Voided,
+    /// What people wanted was tried in vain.
+    Failed,
 }
 
 /// A label and what there is to say under it.
@@ -264,14 +304,18 @@ pub(crate) struct View {
     pub(crate) headline: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) certainty: Option<String>,
-    /// What ended it, in place of what shows it.
-    pub(crate) ended_by: Option<String>,
+    /// What ended it, or became of what people wanted, with its heading: in place of what shows it.
+    pub(crate) instead: Option<(&'static str, String)>,
     pub(crate) evidence: Vec<String>,
     pub(crate) evidence_left_out: usize,
     pub(crate) plan: Option<String>,
     pub(crate) keeps_billing: Vec<String>,
+    /// What the command is good for.
+    pub(crate) lead: &'static str,
     /// A command that can be pasted into a shell as it is.
     pub(crate) command: String,
+    /// What has been changed, and by whose word.
+    pub(crate) changed: &'static str,
     pub(crate) page: Option<Url>,
     pub(crate) finding_id: String,
     pub(crate) resource: String,
@@ -297,6 +341,12 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     if let Some(ended) = &notice.ended {
         fact("Ended", Value::At(ended.at));
     }
+    if let Some(acted) = &notice.acted {
+        let names: Vec<_> = acted.asked_by.iter().map(|name| line(name)).filter(|name| !name.is_empty()).collect();
+        let names = if names.is_empty() { "not known".to_owned() } else { fit(&names.join(", "), VALUE_LIMIT) };
+        fact("In the name of", Value::Line(names));
+        fact("At", Value::At(acted.at));
+    }
     let owner = told(&notice.owner).unwrap_or_else(|| "no owner tag".to_owned());
     fact("Owner", Value::Line(owner));
     // The reason stands where the first figure is missing, and only there.
@@ -308,8 +358,9 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
         };
         fact(label, Value::Line(told(text).unwrap_or_else(unknown)));
     };
-    money(if notice.ended.is_some() { "Cost" } else { "Costs" }, &notice.cost_per_hour);
-    money(if notice.ended.is_some() { "Spent in that time" } else { "Spent since then" }, &notice.cost_so_far);
+    let is_past = notice.ended.is_some() || notice.acted.is_some();
+    money(if is_past { "Cost" } else { "Costs" }, &notice.cost_per_hour);
+    money(if is_past { "Spent in that time" } else { "Spent since then" }, &notice.cost_so_far);
     if notice.plan_summary.is_some() || notice.net_saving.is_some() {
         money("Stopping saves, net", &notice.net_saving);
     }
@@ -321,17 +372,25 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     evidence.truncate(EVIDENCE_SHOWN);
     let mut keeps_billing = lines(&notice.keeps_billing);
     keeps_billing.truncate(EVIDENCE_SHOWN);
+    let undo = notice.acted.as_ref().and_then(|acted| acted.undo.as_deref());
+    let undo = undo.map(|plan| format!("sweeper undo {}", word(plan)));
     View {
         severity: severity(notice),
         headline: said_headline(notice),
         facts,
         certainty: told(&notice.certainty),
-        ended_by: notice.ended.as_ref().map(|ended| line(&ended.because)),
+        instead: match (&notice.acted, &notice.ended) {
+            (Some(acted), _) => Some(("What came of it", line(&acted.because))),
+            (None, Some(ended)) => Some(("What ended it", line(&ended.because))),
+            (None, None) => None,
+        },
         evidence,
         evidence_left_out,
         plan: told(&notice.plan_summary),
         keeps_billing,
-        command: format!("sweeper explain {finding_id}"),
+        lead: if undo.is_some() { "Undo it" } else { "See the evidence" },
+        command: undo.unwrap_or_else(|| format!("sweeper explain {finding_id}")),
+        changed: changed(notice),
         page: notice.page_url.as_deref().and_then(page),
         finding_id,
         resource: line(&notice.resource),
@@ -349,7 +408,24 @@ fn said_headline(notice: &FindingNotice) -> String {
     fit(&headline(what, &notice.verdict, notice.since, notice.as_of, cost), 140)
 }
 
+/// What has been changed, and by whose word. Of what has ended nobody knows here who ended it.
+fn changed(notice: &FindingNotice) -> &'static str {
+    match (notice.acted.as_ref().map(|acted| acted.outcome), &notice.ended) {
+        (Some(Outcome::Done), _) => "This was changed because people said yes to exactly this.",
+        (Some(Outcome::Failed), _) => "Whether anything was changed is not certain: have a look.",
+        (None, Some(_)) => "Cloud Sweeper acts only after a person says yes.",
+        (Some(Outcome::Voided) | None, _) => NOTHING_CHANGED,
+    }
+}
+
 pub(crate) fn severity(notice: &FindingNotice) -> Severity {
+    if let Some(acted) = &notice.acted {
+        return match acted.outcome {
+            Outcome::Done => Severity::Done,
+            Outcome::Voided => Severity::Voided,
+            Outcome::Failed => Severity::Failed,
+        };
+    }
     match notice.verdict.as_str() {
         _ if notice.ended.is_some() => Severity::Over,
         "unknown" => Severity::Blind,

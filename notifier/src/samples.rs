@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{
     bundle::{Bundle, Member, News},
-    message::{Ended, Ending, FindingNotice, end_headline, headline},
+    message::{Acted, Ended, Ending, FindingNotice, Outcome, end_headline, headline},
 };
 
 const SINCE: &str = "2026-03-02T00:10:00Z";
@@ -57,6 +57,33 @@ pub(crate) fn ended() -> FindingNotice {
     notice.keeps_billing.clear();
     let because = "Work runs on it: CPU time of workloads was 812 ms per second, above 2 ms per second".to_owned();
     notice.ended = Some(Ended { at: at("2026-03-02T05:13:30Z"), how: Ending::Resolved, because });
+    notice
+}
+
+/// The same instance once it was stopped, as two people had approved.
+pub(crate) fn stopped() -> FindingNotice {
+    let mut notice = idle();
+    notice.headline = "training-7 was stopped, as ada and grace approved".into();
+    notice.plan_summary = None;
+    notice.keeps_billing.clear();
+    notice.acted = Some(Acted {
+        at: at("2026-03-02T02:55:10Z"),
+        outcome: Outcome::Done,
+        because: "The machine is stopped".into(),
+        asked_by: vec!["ada".into(), "grace".into()],
+        undo: Some("5d0f66e0a1b2".into()),
+    });
+    notice
+}
+
+/// And what its owner hears where it was not.
+pub(crate) fn not_stopped() -> FindingNotice {
+    let mut notice = stopped();
+    notice.headline = "training-7 was not stopped, though ada approved it".into();
+    let because = "Somebody has typed at it since".to_owned();
+    let asked_by = vec!["ada".into()];
+    notice.acted =
+        Some(Acted { at: at("2026-03-02T02:55:10Z"), outcome: Outcome::Voided, because, asked_by, undo: None });
     notice
 }
 

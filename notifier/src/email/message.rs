@@ -76,6 +76,9 @@ impl Look {
             Severity::Blind => Self { word: "Blind spot", colour: "#4b5563" },
             Severity::Broken => Self { word: "Stuck", colour: "#b91c1c" },
             Severity::Over => Self { word: "Over", colour: "#15803d" },
+            Severity::Done => Self { word: "Done", colour: "#15803d" },
+            Severity::Voided => Self { word: "Not done", colour: "#4b5563" },
+            Severity::Failed => Self { word: "Failed", colour: "#b91c1c" },
         }
     }
 }

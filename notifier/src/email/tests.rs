@@ -64,6 +64,19 @@ fn plans_for_a_bundle() {
 }
 
 #[test]
+fn what_was_done_and_what_was_not() {
+    for (name, notice) in [("stopped", samples::stopped()), ("not_stopped", samples::not_stopped())] {
+        let content = content(&Notice::One(&notice)).unwrap();
+        insta::assert_snapshot!(format!("{name}_text"), format!("{}\n\n{}", content.subject, content.text));
+        assert!(
+            content.html.contains("What came of it") && !content.html.contains("Why we say so"),
+            "{}",
+            content.html
+        );
+    }
+}
+
+#[test]
 fn headers_are_these_and_no_others() {
     let names = |notice: &FindingNotice| -> Vec<String> {
         let name = |line: String| line.split_once(':').unwrap().0.to_owned();

@@ -17,7 +17,7 @@ use slack_morphism::prelude::{
 
 use crate::{
     bundle::{self, Bundle, BundleView, Line, Notice},
-    message::{FindingNotice, Severity, Value, View, moment, view_of},
+    message::{FindingNotice, NOTHING_CHANGED, Severity, Value, View, moment, view_of},
     text::{clean, fit, mrkdwn},
 };
 
@@ -29,8 +29,6 @@ const TEXT_LIMIT: usize = 1_000;
 const METADATA_LIMIT: usize = 256;
 /// Lines of a bundle in one block: each has at most 500 characters.
 const LINES: usize = 6;
-
-const NOTHING_CHANGED: &str = "Nothing has been changed. Cloud Sweeper acts only after a person says yes.";
 
 /// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
 pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str) -> SlackMessageContent {
@@ -60,7 +58,7 @@ fn blocks(view: &View) -> Vec<SlackBlock> {
     let mut blocks: Vec<SlackBlock> = vec![heading(view.severity, &view.headline).into()];
     let fields = view.facts.iter().map(|fact| field(fact.label, &fact.value));
     blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
-    if let Some(reasons) = end(view).or_else(|| reasons(view)) {
+    if let Some(reasons) = instead(view).or_else(|| reasons(view)) {
         blocks.push(reasons.into());
     }
     if let Some(plan) = plan(view) {
@@ -131,10 +129,10 @@ fn field(label: &str, value: &Value) -> SlackBlockText {
     SlackBlockText::MarkDown(verbatim(format!("*{label}*\n{value}")))
 }
 
-/// What ended it, as literal text.
-fn end(view: &View) -> Option<SlackRichTextBlock> {
-    let because = view.ended_by.as_ref()?;
-    let lead = vec![bold("What ended it").into(), SlackRichTextText::new(format!("\n{because}")).into()];
+/// What ended it or came of it, as literal text.
+fn instead(view: &View) -> Option<SlackRichTextBlock> {
+    let (heading, because) = view.instead.as_ref()?;
+    let lead = vec![bold(heading).into(), SlackRichTextText::new(format!("\n{because}")).into()];
     Some(SlackRichTextBlock::new(vec![SlackRichTextSection::new(lead).into()]))
 }
 
@@ -179,13 +177,13 @@ fn header(view: &View) -> SlackSectionBlock {
         let url = url.as_str().replace('|', "%7C").replace('&', "&amp;");
         format!(" or <{url}|open its page>")
     });
-    let text = format!("*See the evidence:* `{}`{page}", view.command);
+    let text = format!("*{}:* `{}`{page}", view.lead, view.command);
     SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(fit(&text, SECTION_LIMIT))))
 }
 
 fn footer(view: &View) -> SlackContextBlock {
     let text =
-        format!("{} · finding {} · {NOTHING_CHANGED}", mrkdwn(&view.resource, SECTION_LIMIT / 2), view.finding_id,);
+        format!("{} · finding {} · {}", mrkdwn(&view.resource, SECTION_LIMIT / 2), view.finding_id, view.changed);
     SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))])
 }
 
@@ -206,7 +204,9 @@ fn emoji(severity: Severity) -> &'static str {
         Severity::Waste => "💤",
         Severity::Blind => "❔",
         Severity::Broken => "🛑",
-        Severity::Over => "✅",
+        Severity::Over | Severity::Done => "✅",
+        Severity::Voided => "↩️",
+        Severity::Failed => "⚠️",
     }
 }
 

@@ -37,6 +37,16 @@ fn an_instance_that_is_idle_no_longer() {
 }
 
 #[test]
+fn an_instance_that_was_stopped_as_approved() {
+    insta::assert_json_snapshot!(json(&samples::stopped()));
+}
+
+#[test]
+fn an_instance_that_was_not_stopped() {
+    insta::assert_json_snapshot!(json(&samples::not_stopped()));
+}
+
+#[test]
 fn a_bundle_of_three() {
     insta::assert_json_snapshot!(bundled(&samples::bundle()));
 }

@@ -97,8 +97,9 @@ impl Executor {
         Ok(Some((plan.clone(), *call)))
     }
 
+    /// Writes what happened to an action, and tells people if it is over.
     pub(super) async fn tell(&self, action: &mut Action, event: Event, told: Told) -> Result<(), ActError> {
-        if self.store.tell_action(action, event, &told, LEASE).await? { Ok(()) } else { Err(ActError::TakenOver) }
+        self.commit(self.store.begin_write().await?, action, event, &told).await
     }
 
     pub(super) async fn refuse(&self, action: &mut Action, why: impl Into<String>) -> Result<(), ActError> {
@@ -275,8 +276,11 @@ impl Executor {
         if !actions::tell(&transaction, action, event, told, LEASE).await? {
             return Err(ActError::TakenOver);
         }
+        if action.state.is_final() {
+            self.announce(&transaction, action).await?;
+        }
         transaction.commit().await.map_err(|source| crate::store::StoreError::Database {
-            doing: "commit what was decided about an action",
+            doing: "commit what happened to an action",
             source,
         })?;
         Ok(())

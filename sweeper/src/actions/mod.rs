@@ -7,6 +7,7 @@
 //!
 //! Where acting is not switched on, all of it is gone through but the call: a dry run.
 
+mod announce;
 mod carry;
 mod deadline;
 mod ec2;
@@ -23,6 +24,7 @@ use crate::{
     config::{Config, PolicyError},
     inventory::Failure,
     store::{Action, Direction, Store, StoreError, actions::NewAction},
+    sweep::Context,
 };
 use guards::{act::Answer, policy::Policy};
 use model::plan::ContentHash;
@@ -77,6 +79,7 @@ enum ActError {
 pub struct Executor {
     store: Store,
     config: Config,
+    channels: Vec<&'static str>,
     holder: String,
     sessions: Sessions,
     witness: Witness,
@@ -86,9 +89,10 @@ pub struct Executor {
 impl Executor {
     /// One that calls itself so in leases and in the audit log.
     #[must_use]
-    pub fn new(store: Store, config: Config, holder: &str, stop: CancellationToken) -> Self {
+    pub fn new(context: Context, holder: &str, stop: CancellationToken) -> Self {
+        let Context { store, config, channels } = context;
         let witness = Witness::new(config.data_dir.join("audit-head"));
-        Self { sessions: Sessions::new(&config), store, config, holder: holder.to_owned(), witness, stop }
+        Self { sessions: Sessions::new(&config), store, config, channels, holder: holder.to_owned(), witness, stop }
     }
 
     /// Goes on until it is told to stop. A call that has left is waited for.

@@ -43,6 +43,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
     let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
+    let acts_by = context.clone();
     let replica = Replica::new(context);
     let holder = replica.owner().to_owned();
     tracing::info!(
@@ -74,14 +75,13 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
-    let acts_by = config.clone();
     let identity = config.identity;
     let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
     }
     tasks.spawn(asking(state.questions(), store.clone(), stop.clone()));
-    tasks.spawn(acting(Executor::new(store, acts_by, &holder, stop.clone())));
+    tasks.spawn(acting(Executor::new(acts_by, &holder, stop.clone())));
     tasks.spawn(served(listener, state, tls, stop.clone()));
 
     let ended = tokio::select! {

@@ -8,7 +8,7 @@ mod notice;
 mod why;
 
 pub use audience::audience;
-pub use notice::{charge, end_notice, notice, plan_notice};
+pub use notice::{capitalised, charge, end_notice, notice, plan_notice};
 
 use crate::{
     detectors::Class,

@@ -232,7 +232,9 @@ pub fn charge(charge: &Charge, price: Option<&ChargePrice>) -> String {
     }
 }
 
-fn capitalised(text: &str) -> String {
+/// As a sentence begins.
+#[must_use]
+pub fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -2,10 +2,14 @@
 
 use crate::findings::FindingId;
 use jiff::Timestamp;
+use model::plan::ContentHash;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Names one event: an opening by its finding's id, every other by that and the number of its record.
+/// Between a finding and what names an action in its name.
+pub(crate) const ACTED: &str = "/acted/";
+
+/// Names one event: an opening by its finding's id, every other by that and the number of its record, or the action that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventId(pub String);
@@ -18,6 +22,18 @@ impl EventId {
             EventKind::Opened => Self(finding.0.clone()),
             _ => Self(format!("{finding}/{number}")),
         }
+    }
+
+    /// That an action on a plan of a finding is over.
+    #[must_use]
+    pub fn of_action(finding: &FindingId, plan: &ContentHash, direction: &str, attempt: u32) -> Self {
+        Self(format!("{finding}{ACTED}{}/{direction}/{attempt}", plan.short()))
+    }
+
+    /// Whether it is that an action is over: people hear of that whatever becomes of the finding.
+    #[must_use]
+    pub fn is_of_action(&self) -> bool {
+        self.0.contains(ACTED)
     }
 
     /// Whether it is that a finding was opened.
@@ -88,6 +104,7 @@ pub struct Event {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
@@ -95,7 +112,12 @@ mod tests {
     fn an_opening_is_named_by_its_finding_and_what_follows_by_its_number() {
         let finding = FindingId("f-0123456789ab".into());
         assert_eq!(EventId::new(&finding, 1, EventKind::Opened).0, "f-0123456789ab");
-        assert_eq!(EventId::new(&finding, 2, EventKind::Planned).0, "f-0123456789ab/2");
+        let planned = EventId::new(&finding, 2, EventKind::Planned);
+        assert_eq!(planned.0, "f-0123456789ab/2");
+        let plan = ContentHash::try_from("5d".repeat(32)).unwrap();
+        let acted = EventId::of_action(&finding, &plan, "do", 1);
+        assert!(acted.is_of_action() && !acted.is_opening() && !planned.is_of_action(), "{acted}");
+        assert_eq!(acted.0.split('/').next(), Some("f-0123456789ab"));
         assert!(EventId::new(&finding, 1, EventKind::Opened).is_opening());
         assert!(!EventId::new(&finding, 2, EventKind::Planned).is_opening());
         assert!(EventKind::ALL.into_iter().all(|kind| EventKind::from_word(kind.as_str()) == Some(kind)));

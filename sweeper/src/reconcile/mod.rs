@@ -7,6 +7,7 @@ mod event;
 mod next;
 mod record;
 
+pub(crate) use event::ACTED;
 pub use event::{Event, EventId, EventKind};
 pub use next::{Before, Change, next};
 pub use record::{Record, Replayed};

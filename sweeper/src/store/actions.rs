@@ -73,7 +73,8 @@ pub enum Direction {
 }
 
 impl Direction {
-    const fn as_str(self) -> &'static str {
+    /// The word for it in rows, events and the audit log.
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Do => "do",
             Self::Undo => "undo",

@@ -301,12 +301,9 @@ pub(crate) async fn closed_of(
     rows.into_iter().map(from_row).collect()
 }
 
-/// The finding of this id, while it is open.
-pub(super) async fn open_by_id(
-    connection: &impl ConnectionTrait,
-    id: &FindingId,
-) -> Result<Option<Finding>, StoreError> {
-    let row = row::Entity::find_by_id(&id.0).filter(row::Column::OpenKey.is_not_null()).one(connection).await;
+/// The finding of this id, whether it is open or over.
+pub(crate) async fn by_id(connection: &impl ConnectionTrait, id: &FindingId) -> Result<Option<Finding>, StoreError> {
+    let row = row::Entity::find_by_id(&id.0).one(connection).await;
     row.doing("look up a finding")?.map(from_row).transpose()
 }
 

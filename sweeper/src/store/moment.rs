@@ -7,7 +7,7 @@ use super::{
     switch::{self, KillSwitch},
 };
 use crate::{
-    findings::{Finding, FindingId},
+    findings::{Finding, FindingId, Status},
     identity::Node,
 };
 use guards::act::{Answer, Say, Switch};
@@ -109,7 +109,7 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     let Some(plan) = plan else { return Ok(known) };
     let resource = &plan.content().resource;
     let finding = FindingId(plan.content().finding.clone());
-    known.finding = findings::open_by_id(connection, &finding).await?;
+    known.finding = findings::by_id(connection, &finding).await?.filter(|finding| finding.status == Status::Open);
     known.tags_before = history::tags_before(connection, &finding, resource).await?;
     if let Ok(node_id) = resource.to_string().parse::<NodeId>() {
         known.node = nodes::by_id(connection, &node_id).await?;

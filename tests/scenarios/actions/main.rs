@@ -5,6 +5,7 @@
 mod crashes;
 mod policies;
 mod site;
+mod told;
 
 use lab::{
     aws::{ACCOUNT, Fault, Instance},

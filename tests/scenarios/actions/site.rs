@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Call, Instance, Moto, Role},
     sample,
+    slack::Slack,
     sweeper::Sweeper,
     wait,
 };
@@ -56,6 +57,7 @@ pub(crate) struct Site {
     pub(crate) sweeper: Sweeper,
     pub(crate) store: Store,
     pub(crate) moto: Moto,
+    pub(crate) slack: Slack,
     pub(crate) machine: String,
     pub(crate) folder: TempDir,
     answers: Answers,
@@ -94,7 +96,7 @@ impl Site {
     pub(crate) async fn start_with(url: &str, policy: &str, act: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
-        let moto = Moto::start(&folder.path().join("aws")).await;
+        let (moto, slack) = tokio::join!(async { Moto::start(&folder.path().join("aws")).await }, Slack::start());
         moto.roles(&[Role { arn: ACTS.to_owned(), external_id: Some(EXTERNAL_ID.to_owned()), account: None }]).await;
         let mut machine = Instance::named("m5.large", "align-7");
         machine.tags.insert("owner".to_owned(), "ada".to_owned());
@@ -103,8 +105,12 @@ impl Site {
         let machine = moto.run(REGION, &[machine]).await.remove(0);
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
-             [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n",
-            folder.path().join("policy.toml")
+             [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n\
+             [slack]\ntoken = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n",
+            folder.path().join("policy.toml"),
+            Slack::TOKEN,
+            Slack::CHANNEL,
+            slack.api_url()
         );
         let environment = moto.environment();
         let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -121,7 +127,7 @@ impl Site {
         let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
         let answering = answering(store.clone(), node, reported_at, Arc::clone(&says));
         let answers = Answers { says, task: tokio::spawn(answering).abort_handle() };
-        Self { sweeper, store, moto, machine, folder, answers }
+        Self { sweeper, store, moto, slack, machine, folder, answers }
     }
 
     pub(crate) fn node_says(&self, says: Says) {
@@ -174,6 +180,14 @@ impl Site {
     /// The last action on a plan, once it has ended.
     pub(crate) async fn ended(&self, plan: &str) -> Value {
         self.action(plan, "do", &["done", "voided", "failed"]).await
+    }
+
+    /// The message of the channel that says so, once there is one.
+    pub(crate) async fn hears(&self, text: &str) -> Value {
+        wait::until(&format!("a message that says: {text}"), TIMEOUT, || async {
+            self.slack.messages().into_iter().find(|message| message.to_string().contains(text))
+        })
+        .await
     }
 
     /// The calls of EC2 by this name that were not dry runs.

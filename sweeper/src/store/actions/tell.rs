@@ -4,7 +4,7 @@ use super::{Action, Told, held, row};
 use crate::{
     audit::Deed,
     store::{
-        Doing as _, Store, StoreError,
+        Doing as _, StoreError,
         audit::{self, Doer, NewEntry},
         database_now, to_unix_ms,
     },
@@ -14,26 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use sea_orm::{DatabaseTransaction, EntityTrait as _, QueryFilter as _, sea_query::Expr};
 use std::{collections::BTreeMap, time::Duration};
 
-impl Store {
-    /// Writes what happened to an action, with an entry in the audit log where that tells of more than a preparation. False if it cannot happen in that
-    /// state, or somebody else has the action: then nothing is written.
-    pub(crate) async fn tell_action(
-        &self,
-        action: &mut Action,
-        event: Event,
-        told: &Told,
-        lease: Duration,
-    ) -> Result<bool, StoreError> {
-        let transaction = self.begin_write().await?;
-        let is_told = tell(&transaction, action, event, told, lease).await?;
-        if is_told {
-            transaction.commit().await.doing("commit an action's state")?;
-        }
-        Ok(is_told)
-    }
-}
-
-/// See [`Store::tell_action`], in a transaction of the caller's.
+/// Writes what happened to an action, with an entry in the audit log where that tells of more than a preparation. False if it cannot happen in that state,
+/// or somebody else has the action: then nothing is written.
 pub(crate) async fn tell(
     transaction: &DatabaseTransaction,
     action: &mut Action,

@@ -118,7 +118,7 @@ impl Store {
     }
 
     /// Has discarded messages tried again from `now` on, as if they had been written then: those of these events, withdrawn ones as well; or without any, all
-    /// updates and all whose findings are open. What was a bundle gathers anew. Says how many, and how many were left because their findings have ended.
+    /// updates, all of actions and all whose findings are open. What was a bundle gathers anew. Says how many, and how many were left because their findings have ended.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -149,7 +149,7 @@ impl Store {
         Ok((requeued, ended))
     }
 
-    /// The events whose messages were discarded and whose findings are open, and those of updates; and how many messages are about others.
+    /// The events whose messages were discarded and whose findings are open, and those of updates and actions; and how many messages are about others.
     async fn discarded_by_finding(&self) -> Result<(Vec<String>, u64), StoreError> {
         let discarded: Vec<(String, Option<String>)> = row::Entity::find()
             .select_only()
@@ -160,14 +160,16 @@ impl Store {
             .all(self.connection())
             .await
             .doing("list the messages that were discarded")?;
-        let (updates, messages): (Vec<_>, Vec<_>) = discarded.into_iter().partition(|(_, updates)| updates.is_some());
+        let is_wanted =
+            |(event, updates): &(String, Option<String>)| updates.is_some() || EventId(event.clone()).is_of_action();
+        let (always, others): (Vec<_>, Vec<_>) = discarded.into_iter().partition(is_wanted);
         let event = |(event, _): (String, Option<String>)| event;
-        let events: Vec<String> = messages.into_iter().map(event).collect();
+        let events: Vec<String> = others.into_iter().map(event).collect();
         let finding = |event: &String| event.split('/').next().unwrap_or_default().to_owned();
         let open = findings::open_among(self.connection(), events.iter().map(finding).collect()).await?;
         let (mut wanted, others): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| open.contains(&finding(event)));
-        wanted.extend(updates.into_iter().map(event));
+        wanted.extend(always.into_iter().map(event));
         Ok((wanted, u64::try_from(others.len()).unwrap_or(u64::MAX)))
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     findings::FindingId,
-    reconcile::EventId,
+    reconcile::{ACTED, EventId},
     store::{Doing as _, Store, StoreError, database_now, to_unix_ms},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -50,7 +50,7 @@ pub struct Told {
     pub end: Option<FindingNotice>,
 }
 
-/// Withdraws what was to be told of a finding that has ended: nobody needs to learn of it now. What a sweeper has claimed may be with a server already; it
+/// Withdraws what was to be told of a finding that has ended: nobody needs to learn of it now, but of what was done about it. What a sweeper has claimed may be with a server already; it
 /// is left to that sweeper.
 pub(crate) async fn withdraw(transaction: &impl ConnectionTrait, finding: &FindingId) -> Result<(), StoreError> {
     let now = to_unix_ms(database_now(transaction).await?);
@@ -59,6 +59,7 @@ pub(crate) async fn withdraw(transaction: &impl ConnectionTrait, finding: &Findi
         .col_expr(row::Column::WithdrawnUnixMs, Expr::value(now))
         .col_expr(row::Column::LastError, Expr::value(ENDED_FIRST))
         .filter(of_finding(finding))
+        .filter(row::Column::EventId.not_like(format!("{finding}{ACTED}%")))
         .filter(row::Column::State.eq(PENDING))
         .filter(row::Column::ClaimedUntilUnixMs.lte(now))
         .exec(transaction)

@@ -1,0 +1,53 @@
+//! People hear what became of what they approved, where they heard of the finding.
+
+use crate::site::Site;
+
+lab::on_both_databases! {
+    people_hear_what_was_done_and_what_was_not,
+    what_was_done_is_told_after_an_outage_though_its_finding_is_over,
+}
+
+async fn people_hear_what_was_done_and_what_was_not(url: String) {
+    let site = Site::start(&url).await;
+    let opening = site.hears("align-7 has been idle").await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    assert_eq!(site.run(&["kill-switch", "on", "--because", "an audit"]).await.code, 0);
+    site.approve(&plan, &ada).await;
+    let told = site.hears("align-7 was not stopped, though ada approved it").await;
+    assert_eq!(told["thread_ts"], opening["ts"], "{told:#}");
+    let text = told.to_string();
+    assert!(text.contains("The kill switch is on") && text.contains("Nothing has been changed"), "{text}");
+    assert!(text.contains("sweeper explain") && !text.contains("sweeper undo"), "{text}");
+
+    assert_eq!(site.run(&["kill-switch", "off"]).await.code, 0);
+    site.sweeper.sweep().await;
+    let plan = site.plan().await;
+    site.approve(&plan, &ada).await;
+    let told = site.hears("align-7 was stopped, as ada approved").await;
+    assert_eq!(told["thread_ts"], opening["ts"], "{told:#}");
+    let (text, undo) = (told.to_string(), format!("sweeper undo {}", &plan[..12]));
+    assert!(text.contains(&undo) && !text.contains("Nothing has been changed"), "{text}");
+
+    // As the message says it.
+    let undone = site.run(&["undo", &plan[..12], "--token-file", ada.to_str().unwrap(), "--wait"]).await;
+    assert_eq!(undone.code, 0, "{undone:?}");
+    let told = site.hears("align-7 was started again, as ada wanted").await;
+    assert!(told["thread_ts"] == opening["ts"] && !told.to_string().contains("sweeper undo"), "{told:#}");
+    let acted = site.slack.messages().into_iter().filter(|message| message.to_string().contains("What came of it"));
+    assert_eq!(acted.count(), 3, "each is told once");
+}
+
+async fn what_was_done_is_told_after_an_outage_though_its_finding_is_over(url: String) {
+    let mut site = Site::start(&url).await;
+    site.hears("align-7 has been idle").await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.slack.stop();
+    site.approve(&plan, &ada).await;
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    // What it found is over: nobody needs to learn of that any more.
+    site.sweeper.sweep().await;
+    assert_eq!(site.sweeper.json(&["findings"]).await, serde_json::json!([]));
+    site.slack.start_again().await;
+    let told = site.hears("align-7 was stopped, as ada approved").await;
+    assert!(told.to_string().contains("The machine is stopped"), "{told:#}");
+}
