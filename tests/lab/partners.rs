@@ -101,28 +101,36 @@ pub async fn knock(machine: std::process::Command) {
     }
 }
 
-/// Asks the machine's server for 16 bytes each second, for ever; or only for so long at the begin of each such period.
+/// Asks the machine's server for 16 bytes each second, for ever; or only for so long at the begin of each such period. Whoever is not answered calls again
+/// until they are: a server that is still starting puts nobody off for an hour. `answered` is told of the first answer.
 ///
 /// # Panics
 ///
 /// When nobody answers for two minutes.
-pub async fn call(address: String, stays: Option<(Duration, Duration)>) {
+pub async fn call(address: String, stays: Option<(Duration, Duration)>, answered: Arc<Notify>) {
     let (stay, period) = stays.unwrap_or((Duration::MAX, Duration::from_secs(1)));
-    let (mut periods, mut answered) = (pace(period), Instant::now());
+    let mut periods = pace(period);
     loop {
         periods.tick().await;
-        let began = Instant::now();
-        if let Ok(mut stream) = TcpStream::connect(&address).await {
-            let mut answer = [0; 16];
-            let mut ticks = pace(Duration::from_secs(1));
-            while began.elapsed() < stay
-                && stream.write_all(&[7; 16]).await.is_ok()
-                && stream.read_exact(&mut answer).await.is_ok()
-            {
-                answered = Instant::now();
-                ticks.tick().await;
-            }
-        }
-        assert!(answered.elapsed() < TIMEOUT + period, "nobody answers at {address}");
+        wait::until(&format!("an answer at {address}"), TIMEOUT, || async {
+            visit(&address, stay, &answered).await.then_some(())
+        })
+        .await;
     }
+}
+
+/// Whether anything was answered.
+async fn visit(address: &str, stay: Duration, answered: &Notify) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let (began, mut is_answered) = (Instant::now(), false);
+    let (mut answer, mut ticks) = ([0; 16], pace(Duration::from_secs(1)));
+    while (!is_answered || began.elapsed() < stay)
+        && stream.write_all(&[7; 16]).await.is_ok()
+        && stream.read_exact(&mut answer).await.is_ok()
+    {
+        is_answered = true;
+        answered.notify_one();
+        ticks.tick().await;
+    }
+    is_answered
 }

@@ -224,13 +224,12 @@ impl Started {
                     timeout(LEAVE_TIMEOUT, typed.notified()).await.expect("somebody types");
                 }
                 let left = uptime_ns(&machine.run(&and_uptime(&filled(scenario.leaves, worker, site))).await);
-                match scenario.partner {
-                    Partner::Client => drop(partners.spawn(call(machine.address(SERVER_PORT), None))),
-                    Partner::HourlyClient => {
-                        let stay = (Duration::from_secs(4), Duration::from_secs(3_600 / u64::from(SCALE)));
-                        partners.spawn(call(machine.address(SERVER_PORT), Some(stay)));
-                    }
-                    _ => {}
+                let stays = (Duration::from_secs(4), Duration::from_secs(3_600 / u64::from(SCALE)));
+                let stays = (scenario.partner == Partner::HourlyClient).then_some(stays);
+                if matches!(scenario.partner, Partner::Client | Partner::HourlyClient) {
+                    let answered = Arc::new(Notify::new());
+                    partners.spawn(call(machine.address(SERVER_PORT), stays, Arc::clone(&answered)));
+                    timeout(LEAVE_TIMEOUT, answered.notified()).await.expect("the server answers");
                 }
                 (works, left)
             }

@@ -146,7 +146,7 @@ impl Site {
         }
         let began = self.run(work.start).await;
         if work.outside == Outside::Client {
-            outside.spawn(call(self.machine.address(SERVER_PORT), None));
+            outside.spawn(call(self.machine.address(SERVER_PORT), None, Arc::default()));
         }
         let line = match work.expected {
             Expected::Active(row) => {
