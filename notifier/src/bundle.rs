@@ -6,8 +6,9 @@
 use model::{HourlyRate, Usd};
 
 use crate::{
-    message::{FindingNotice, Severity, how_long, moment, severity, word},
+    message::{FindingNotice, how_long},
     text::{clean, fit},
+    view::{Severity, moment, severity, word},
 };
 
 /// Findings that a message shows: as many as a person reads.

@@ -1,6 +1,6 @@
 //! Findings to Slack and email. Knows no database and no cloud.
 //!
-//! What a message says is decided once, in [`message`] and, of several findings together, in
+//! What a message says is decided once, in [`message`] with its `view` and, of several findings together, in
 //! [`bundle`] (both pure); [`slack`] and [`email`] render it and hand it to the one server each of
 //! them talks to. Each `send`, `deliver` and `update` is exactly one attempt: it never retries, never sleeps and keeps nothing. The caller owns the outbox, reads
 //! [`SendError`] to learn whether another attempt makes sense, and asks [`retry`] when.
@@ -25,5 +25,6 @@ mod error;
 mod samples;
 mod states;
 mod text;
+mod view;
 
 pub use error::{Receipt, SendError};

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{
     bundle::{Bundle, Member, News},
-    message::{Acted, Ended, Ending, FindingNotice, Outcome, end_headline, headline},
+    message::{Acted, Ask, Ended, Ending, FindingNotice, Outcome, end_headline, headline},
 };
 
 const SINCE: &str = "2026-03-02T00:10:00Z";
@@ -57,6 +57,14 @@ pub(crate) fn ended() -> FindingNotice {
     notice.keeps_billing.clear();
     let because = "Work runs on it: CPU time of workloads was 812 ms per second, above 2 ms per second".to_owned();
     notice.ended = Some(Ended { at: at("2026-03-02T05:13:30Z"), how: Ending::Resolved, because });
+    notice
+}
+
+/// What is asked of a plan that one of two has approved.
+pub(crate) fn asked() -> FindingNotice {
+    let mut notice = idle();
+    notice.ask = Some(Ask { plan: "5d".repeat(32), label: "Stop it".into() });
+    notice.answers = vec!["ada said yes, 2026-03-02 02:53 UTC; one more must".into()];
     notice
 }
 
@@ -176,7 +184,7 @@ fn at(text: &str) -> Timestamp {
 
 /// Any notice at all, from empty to far too long.
 pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
-    let text = || prop_oneof![any::<String>(), "[ \\t\\n]{0,3}", "[&<>*_~`|]{0,20}", ".{0,400}",];
+    let text = || prop_oneof![any::<String>(), "[ \\t\\n]{0,3}", "[&<>*_~`|]{0,20}", ".{0,400}",].boxed();
     let maybe = move || proptest::option::of(text());
     let lines = move || proptest::collection::vec(text(), 0..16);
     let moment = || (-377_705_023_201_i64..=253_402_207_200).prop_map(second);
@@ -184,9 +192,11 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
         (text(), text(), text(), text(), moment(), moment()),
         (maybe(), maybe(), maybe(), maybe(), maybe()),
         (maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
-        (lines(), lines()),
+        (lines(), lines(), lines()),
+        // In boxes: without them they overflow the stack of a test.
+        (text(), text(), text(), lines(), any::<bool>(), any::<bool>()).boxed(),
     )
-        .prop_map(|((id, headline, resource, verdict, since, as_of), who, money, lines)| {
+        .prop_map(|((id, headline, resource, verdict, since, as_of), who, money, lines, said)| {
             let mut notice = FindingNotice::new(id, headline, resource, verdict, since, as_of);
             (notice.resource_name, notice.resource_kind, notice.place, notice.owner, notice.certainty) = who;
             (
@@ -197,7 +207,11 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
                 notice.plan_summary,
                 notice.page_url,
             ) = money;
-            (notice.evidence, notice.keeps_billing) = lines;
+            (notice.evidence, notice.keeps_billing, notice.answers) = lines;
+            let (label, because, undo, asked_by, is_asked, was_acted) = said;
+            notice.ask = is_asked.then(|| Ask { plan: "5d".repeat(32), label });
+            let acted = Acted { at: as_of, outcome: Outcome::Done, because, asked_by, undo: Some(undo) };
+            notice.acted = was_acted.then_some(acted);
             notice
         })
 }

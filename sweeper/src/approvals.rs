@@ -4,6 +4,7 @@
 
 pub use guards::act::Answer;
 
+use crate::verdict::words;
 use guards::policy::NotAllowed;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,6 +22,17 @@ pub struct Given {
     pub way: String,
     /// Why, if they said so.
     pub because: Option<String>,
+}
+
+/// An answer in one line.
+#[must_use]
+pub fn line(given: &Given) -> String {
+    let answer = match given.answer {
+        Answer::Approve => "yes",
+        Answer::Deny => "no",
+    };
+    let because = given.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
+    format!("{} said {answer}, {}{because}", given.approver, words::time(given.at.as_millisecond()))
 }
 
 /// How far a plan is.

@@ -10,6 +10,7 @@ pub mod detectors;
 pub mod findings;
 pub mod identity;
 pub mod ingest;
+pub mod interactions;
 pub mod inventory;
 pub mod jobs;
 pub mod outbox;

@@ -12,6 +12,8 @@
 
 mod channels;
 
+pub use crate::store::SLACK;
+pub(crate) use channels::slack;
 pub use channels::{ChannelError, Channels};
 
 use crate::{
@@ -30,8 +32,6 @@ const LOOK: Duration = Duration::from_secs(5);
 /// A server may ask for so much time and no more: one that asks for a year is broken, or means harm.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// Name of the Slack channel in the outbox.
-pub const SLACK: &str = "slack";
 /// Name of the email channel in the outbox.
 pub const EMAIL: &str = "email";
 

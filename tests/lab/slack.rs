@@ -1,12 +1,18 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel and two methods. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, one channel and four methods. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
 
 /// Longest that a start may take; Python and its libraries need under a second on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,6 +42,10 @@ pub struct Slack {
 impl Slack {
     /// The one token that may post.
     pub const TOKEN: &str = "xoxb-lab-1-secret";
+    /// The app's signing secret.
+    pub const SECRET: &str = "8f742231b10e8888abcd99aaabbb85a5";
+    /// The workspace.
+    pub const TEAM: &str = "T0LAB1";
     /// The one channel there is.
     pub const CHANNEL: &str = "#waste";
 
@@ -129,6 +139,43 @@ impl Slack {
     #[must_use]
     pub fn messages(&self) -> Vec<Value> {
         self.read("messages.jsonl")
+    }
+
+    /// What was said to one person alone so far, as it was sent.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn whispers(&self) -> Vec<Value> {
+        self.read("whispers.jsonl")
+    }
+
+    /// Lets `users.info` say this of people, by their ids: an object with what differs from a full member, or the text `error`.
+    ///
+    /// # Panics
+    ///
+    /// When the list cannot be written.
+    pub fn people(&self, people: &Value) {
+        fs::write(self.folder.path().join("users.json"), people.to_string()).expect("the people can be written");
+    }
+
+    /// Presses a button, as Slack tells `url` of it; `press` is as `slack_press.py` says. Returns the answer's status.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such button, or no answer.
+    pub async fn press(url: &str, press: &Value) -> u16 {
+        let mut command = tokio::process::Command::new(binaries::python("python"));
+        command.arg(binaries::checkout().join("tests/lab/python/slack_press.py")).arg(url);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut process = command.spawn().expect("Python starts");
+        let mut input = process.stdin.take().expect("its input");
+        input.write_all(press.to_string().as_bytes()).await.expect("it reads what is pressed");
+        drop(input);
+        let output = process.wait_with_output().await.expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.trim().parse().unwrap_or_else(|_| panic!("no answer: {said}{}", String::from_utf8_lossy(&output.stderr)))
     }
 
     /// The updates of messages so far, as they were sent, each with the `ts` of the message that it changes.

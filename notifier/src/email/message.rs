@@ -15,8 +15,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     bundle::{self, BundleView, Notice},
-    message::{FindingNotice, Severity, View, view_of},
+    message::FindingNotice,
     text::{clean, fit},
+    view::{Severity, View, view_of},
 };
 
 const SUBJECT_LIMIT: usize = 180;

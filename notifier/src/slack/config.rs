@@ -21,13 +21,21 @@ pub struct SlackConfig {
     pub api_url: String,
     /// How long one attempt may take, from name look-up to the answer's last byte.
     pub timeout: Duration,
+    /// Whether messages have buttons: somebody must be there who hears of them.
+    pub buttons: bool,
 }
 
 impl SlackConfig {
     /// A configuration for Slack's own Web API with a time-out of 30 s.
     #[must_use]
     pub fn new(token: SecretString, channel: impl Into<String>) -> Self {
-        Self { token, channel: channel.into(), api_url: API_URL.to_owned(), timeout: Duration::from_secs(30) }
+        Self {
+            token,
+            channel: channel.into(),
+            api_url: API_URL.to_owned(),
+            timeout: Duration::from_secs(30),
+            buttons: false,
+        }
     }
 }
 
@@ -42,6 +50,9 @@ pub enum ConfigError {
     /// No channel was named.
     #[error("no Slack channel is set; name one by its id (`C…`) or as `#name`")]
     Channel,
+    /// The signing secret is none.
+    #[error("the Slack signing secret is not one: it has hexadecimal digits alone (Slack app, Basic Information)")]
+    SigningSecret,
     /// The address is not one.
     #[error("the Slack API address `{address}` is unusable: {why}")]
     Address {

@@ -15,10 +15,12 @@ use slack_morphism::prelude::{
     SlackRichTextText, SlackSectionBlock,
 };
 
+use super::buttons;
 use crate::{
     bundle::{self, Bundle, BundleView, Line, Notice},
-    message::{FindingNotice, NOTHING_CHANGED, Severity, Value, View, moment, view_of},
+    message::FindingNotice,
     text::{clean, fit, mrkdwn},
+    view::{NOTHING_CHANGED, Severity, Value, View, moment, view_of},
 };
 
 const HEADER_LIMIT: usize = 150;
@@ -31,18 +33,18 @@ const METADATA_LIMIT: usize = 256;
 const LINES: usize = 6;
 
 /// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
-pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str) -> SlackMessageContent {
+pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
     match notice {
-        Notice::One(notice) => one(notice, idempotency_key),
+        Notice::One(notice) => one(notice, idempotency_key, buttons),
         Notice::Several(bundle) => several(bundle, idempotency_key),
     }
 }
 
-fn one(notice: &FindingNotice, idempotency_key: &str) -> SlackMessageContent {
+fn one(notice: &FindingNotice, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
     let view = view_of(notice);
     SlackMessageContent::new()
         .with_text(fallback(&view.headline, &view.command))
-        .with_blocks(blocks(&view))
+        .with_blocks(blocks(&view, buttons))
         .with_metadata(metadata("cloud_sweeper_finding", "finding_id", view.finding_id, idempotency_key))
 }
 
@@ -54,7 +56,7 @@ fn several(bundle: &Bundle, idempotency_key: &str) -> SlackMessageContent {
         .with_metadata(metadata("cloud_sweeper_bundle", "findings", view.findings.to_string(), idempotency_key))
 }
 
-fn blocks(view: &View) -> Vec<SlackBlock> {
+fn blocks(view: &View, buttons: bool) -> Vec<SlackBlock> {
     let mut blocks: Vec<SlackBlock> = vec![heading(view.severity, &view.headline).into()];
     let fields = view.facts.iter().map(|fact| field(fact.label, &fact.value));
     blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
@@ -63,6 +65,12 @@ fn blocks(view: &View) -> Vec<SlackBlock> {
     }
     if let Some(plan) = plan(view) {
         blocks.push(plan.into());
+    }
+    if let Some(answers) = answers(view) {
+        blocks.push(answers.into());
+    }
+    if let Some(ask) = view.ask.as_ref().filter(|_| buttons) {
+        blocks.push(buttons::of(ask, view.plan.as_deref().unwrap_or(&view.headline)).into());
     }
     blocks.push(header(view).into());
     blocks.push(footer(view).into());
@@ -160,6 +168,13 @@ fn plan(view: &View) -> Option<SlackRichTextBlock> {
     let mut elements: Vec<SlackRichTextElement> = vec![SlackRichTextSection::new(lead).into()];
     elements.extend(bullets(&view.keeps_billing, 0));
     Some(SlackRichTextBlock::new(elements))
+}
+
+/// What people have said of the plan, as literal text.
+fn answers(view: &View) -> Option<SlackRichTextBlock> {
+    let said = bullets(&view.answers, 0)?;
+    let lead: SlackRichTextElement = SlackRichTextSection::new(vec![bold("What people said").into()]).into();
+    Some(SlackRichTextBlock::new(vec![lead, said]))
 }
 
 fn bullets(lines: &[String], left_out: usize) -> Option<SlackRichTextElement> {

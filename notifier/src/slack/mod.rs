@@ -1,15 +1,20 @@
-//! Slack: a message per finding or bundle, through the Web API's `chat.postMessage`; what has ended is shown in it by `chat.update`.
+//! Slack: a message per finding or bundle, through the Web API's `chat.postMessage`; what has ended, and what people said of a plan, is shown in it by
+//! `chat.update`. Whoever serves Slack's interactions may have buttons in messages that tell of one plan, and finds out by [`Signing`] what was pressed.
 //!
-//! Refused: incoming webhooks (they cannot say whether a message is a repetition), buttons (Slack
-//! expects an answer to every click, links included), and rate control of its own: a refusal is
+//! Refused: incoming webhooks (they cannot say whether a message is a repetition), and rate control of its own: a refusal is
 //! handed to the caller with Slack's `Retry-After`. One connection pool per [`Slack`]; a message is
 //! under 10 kB.
 
+mod buttons;
 mod config;
 mod message;
+mod people;
+mod pressed;
 mod service;
 #[cfg(test)]
 mod tests;
 
 pub use config::{API_URL, ConfigError, SlackConfig};
+pub use people::NotAPerson;
+pub use pressed::{Button, NotSlacks, Pressed, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
 pub use service::{Slack, Updated};

@@ -26,10 +26,11 @@ use crate::{
 
 /// One Slack channel. Cheap to keep, meant to be shared; holds a connection pool.
 pub struct Slack {
-    client: SlackHyperClient,
-    token: SlackApiToken,
+    pub(super) client: SlackHyperClient,
+    pub(super) token: SlackApiToken,
+    pub(super) timeout: Duration,
     channel: String,
-    timeout: Duration,
+    buttons: bool,
 }
 
 impl Slack {
@@ -56,6 +57,7 @@ impl Slack {
             token: SlackApiToken::new(SlackApiTokenValue(config.token.expose_secret().to_owned())),
             channel,
             timeout: config.timeout,
+            buttons: config.buttons,
         })
     }
 
@@ -79,7 +81,7 @@ impl Slack {
         idempotency_key: &str,
         answers: Option<&str>,
     ) -> Result<Receipt, SendError> {
-        let content = message::render(notice, idempotency_key);
+        let content = message::render(notice, idempotency_key, self.buttons);
         if let Some(ts) = answers.and_then(|reference| self.thread(reference)) {
             match self.post(content.clone(), Some(ts)).await {
                 Err(Failed::Api(error)) if may_be_the_threads(&error) => {}
@@ -97,7 +99,7 @@ impl Slack {
         let Some((channel, ts)) = posted.split_once('/') else {
             return Ok(Updated::Gone { why: "what names the message is not of Slack's form".to_owned() });
         };
-        let content = message::render(notice, idempotency_key);
+        let content = message::render(notice, idempotency_key, self.buttons);
         let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into());
         let session = self.client.open_session(&self.token);
         match tokio::time::timeout(self.timeout, session.chat_update(&request)).await {
@@ -222,7 +224,7 @@ fn tls(with_roots: bool) -> Result<ClientConfig, ConfigError> {
 
 /// What a failure means for the next attempt. Error codes that are not known here may be new
 /// and passing, so they are retried: a wasted attempt is cheaper than a lost message.
-fn judge(error: &SlackClientError, channel: &str) -> SendError {
+pub(super) fn judge(error: &SlackClientError, channel: &str) -> SendError {
     match error {
         SlackClientError::RateLimitError(limit) => {
             SendError::Retry { after: limit.retry_after, why: "Slack asks to send more slowly (429)".to_owned() }

@@ -14,11 +14,11 @@ use crate::{
 };
 
 fn json(notice: &FindingNotice) -> Value {
-    serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack")).unwrap()
+    serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack", true)).unwrap()
 }
 
 fn bundled(bundle: &Bundle) -> Value {
-    serde_json::to_value(render(&Notice::Several(bundle), "b-0123456789ab/slack")).unwrap()
+    serde_json::to_value(render(&Notice::Several(bundle), "b-0123456789ab/slack", true)).unwrap()
 }
 
 #[test]
@@ -44,6 +44,19 @@ fn an_instance_that_was_stopped_as_approved() {
 #[test]
 fn an_instance_that_was_not_stopped() {
     insta::assert_json_snapshot!(json(&samples::not_stopped()));
+}
+
+#[test]
+fn a_plan_that_people_are_asked_about() {
+    let asked = json(&samples::asked());
+    assert_limits(&asked);
+    insta::assert_json_snapshot!(asked);
+    let without = render(&Notice::One(&samples::asked()), "F-7K3QJ2/slack", false);
+    assert!(!serde_json::to_string(&without).unwrap().contains("\"actions\""), "where nobody hears of it");
+    for over in [samples::ended(), samples::stopped()] {
+        let over = FindingNotice { ask: samples::asked().ask, ..over };
+        assert!(!json(&over).to_string().contains("\"actions\""), "{over:?}");
+    }
 }
 
 #[test]
@@ -125,6 +138,21 @@ fn assert_limits(message: &Value) {
                     sum += object.get("text").filter(|text| text.is_string()).map_or(0, units);
                 });
                 assert!(block["elements"][0]["type"] != "rich_text_list" || sum <= 3_000, "{sum}");
+            }
+            "actions" => {
+                let buttons = block["elements"].as_array().unwrap();
+                assert!((1..=25).contains(&buttons.len()));
+                for button in buttons {
+                    let within = |text: &Value, most: usize| assert!((1..=most).contains(&units(text)), "{text}");
+                    let confirm = &button["confirm"];
+                    within(&button["text"]["text"], 75);
+                    within(&button["value"], 2_000);
+                    within(&button["action_id"], 255);
+                    within(&confirm["title"]["text"], 100);
+                    within(&confirm["text"]["text"], 300);
+                    within(&confirm["confirm"]["text"], 30);
+                    within(&confirm["deny"]["text"], 30);
+                }
             }
             other => panic!("a {other} block, whose limits no test knows"),
         }

@@ -4,7 +4,7 @@ use super::{ActError, Executor};
 use crate::{
     findings::{Finding, capitalised, notice},
     reconcile::EventId,
-    store::{Action, Direction, findings, outbox},
+    store::{Action, Direction, StoreError, findings, outbox},
 };
 use guards::action::State;
 use notifier::message::{Acted, FindingNotice, Outcome};
@@ -17,7 +17,16 @@ const NAMED: usize = 3;
 impl Executor {
     /// Writes a message on each channel, as an answer to that of the finding's opening.
     pub(super) async fn announce(&self, transaction: &DatabaseTransaction, action: &Action) -> Result<(), ActError> {
-        let Some(finding) = findings::by_id(transaction, &action.finding).await? else { return Ok(()) };
+        let finding = match findings::by_id(transaction, &action.finding).await {
+            Ok(Some(finding)) => finding,
+            Ok(None) => return Ok(()),
+            // What became of the action is written all the same.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(plan = %action.plan, %error, "what became of an action is told to nobody");
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let Some(notice) = acted_notice(&finding, action) else { return Ok(()) };
         let event = EventId::of_action(&action.finding, &action.plan, action.direction.as_str(), action.attempt);
         let opening = EventId(action.finding.0.clone());
@@ -48,7 +57,7 @@ fn acted_notice(finding: &Finding, action: &Action) -> Option<FindingNotice> {
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
     notice.headline = headline(what, action.direction, outcome, &action.asked_by);
-    (notice.plan_summary, notice.keeps_billing) = (None, Vec::new());
+    (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = action.outcome.clone().unwrap_or_else(|| "nobody wrote down why".to_owned());
     let undo = outcome == Outcome::Done && action.direction == Direction::Do;
     notice.acted = Some(Acted {

@@ -3,7 +3,7 @@
 //! Every error is a problem document (RFC 9457) with a stable word, is counted by that word and logged once. What a stranger can make the
 //! sweeper spend is bounded: without a valid token a hash and one indexed look-up, or a challenge (two hashes), or the check of one signature
 //! over 16 KiB; with one (or, for heartbeats, one that was valid within the last half hour), a body of 256 KiB. At most `MAX_BODIES` are held and as many unpacked at once as there are cores (4 MiB each), and what they
-//! become takes at most 128 MiB, counted before it is decoded (`ingest`). Unknown tokens are looked up so often and no more (`strangers`), and connections
+//! become takes at most 128 MiB, counted before it is decoded (`ingest`). What comes in Slack's name is 256 KiB, read in 16 places of its own and hashed once. Unknown tokens are looked up so often and no more (`strangers`), and connections
 //! have their limits (`server`). Plain HTTP: TLS ends in front of it.
 
 mod auth;
@@ -12,6 +12,7 @@ mod counters;
 mod evidence;
 mod health;
 mod heartbeats;
+mod interactions;
 mod nodes;
 mod observe;
 mod problem;
@@ -36,6 +37,7 @@ use crate::{
     config::IdentityConfig,
     identity::{challenge::ChallengeKey, evidence::Verifier},
     ingest::Ingest,
+    interactions::Interactions,
     rules::{RulesStore, Served},
     store::Store,
     sweep::Timetable,
@@ -65,11 +67,12 @@ struct Inner {
     bodies: Arc<Semaphore>,
     strangers: Limits,
     questions: Arc<Questions>,
+    interactions: Option<Interactions>,
 }
 
 impl AppState {
-    /// The state over a migrated store; `ingest` is where heartbeats go in, `rules` what agents are to follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, and `verifier` what
-    /// evidence is verified with.
+    /// The state over a migrated store; `ingest` is where heartbeats go in, `rules` what agents are to follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, `verifier` what
+    /// evidence is verified with, and `interactions` where answers in Slack go, if there are any.
     #[must_use]
     pub fn new(
         store: Store,
@@ -78,6 +81,7 @@ impl AppState {
         timetable: Arc<Timetable>,
         identity: IdentityConfig,
         verifier: Verifier,
+        interactions: Option<Interactions>,
     ) -> Self {
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
         let (strangers, questions) = (Limits::default(), Arc::default());
@@ -92,6 +96,7 @@ impl AppState {
             bodies,
             strangers,
             questions,
+            interactions,
         }))
     }
 
@@ -105,6 +110,10 @@ impl AppState {
     #[must_use]
     pub fn questions(&self) -> Arc<Questions> {
         Arc::clone(&self.0.questions)
+    }
+
+    fn interactions(&self) -> Option<&Interactions> {
+        self.0.interactions.as_ref()
     }
 
     fn ingest(&self) -> &Ingest {

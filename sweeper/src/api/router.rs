@@ -1,7 +1,7 @@
 //! All routes of the sweeper, in one place.
 
 use super::{
-    AppState, health, heartbeats, nodes,
+    AppState, health, heartbeats, interactions, nodes,
     observe::observe,
     problem::{Reason, Refusal},
     rules, scopes,
@@ -28,6 +28,7 @@ pub fn router(state: AppState) -> Router {
         .route(HEARTBEATS_PATH, post(heartbeats::receive))
         .route(RULES_PATH, get(rules::send))
         .route("/v1/scopes", get(scopes::list))
+        .route("/v1/slack/interactions", post(interactions::receive))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod connections;
+mod interactions;
 mod limits;
 mod rules;
 
@@ -11,6 +12,7 @@ use crate::{
     config::{IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
     ingest::Ingest,
+    interactions::Interactions,
     inventory::Scope,
     rules::RulesStore,
     store::Store,
@@ -70,7 +72,9 @@ impl TestApp {
         let timetable = Arc::new(Timetable::new(&SweepConfig::default()).unwrap());
         let verifier = Verifier::new(identity.verifier()).unwrap();
         let ingest = Ingest::new(store.clone(), Duration::from_secs(300), StatePolicy::new(Policy::default()));
-        let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
+        let slack = "[slack]\ntoken = \"xoxb-1-2-abc\"\nchannel = \"C1\"\nsigning_secret = \"8f742231b10e8888abcd99aaabbb85a5\"";
+        let interactions = Interactions::new(store.clone(), &toml::from_str(slack).unwrap()).unwrap();
+        let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
         let app = Self { router: router(state.clone()), state, store, directory };
         establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();
         establish(&app.store, &OPERATOR, &app.operator_token_file()).await.unwrap();

@@ -24,8 +24,6 @@ const SHOWN: u64 = 50;
 const SHOWN_ROWS: usize = 50;
 /// Where nobody has taken an action up for so long, something is said.
 const NOT_TAKEN_UP: Duration = Duration::from_secs(10);
-/// So many digits of a hash are shown.
-const SHOWN_DIGITS: usize = 12;
 /// How often it is looked how far an action is.
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -101,7 +99,7 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
             let mut table = bare_table(["PLAN", "WHAT", "STATE", "SINCE", "ASKED BY", "OUTCOME"]);
             for action in actions.iter().take(SHOWN_ROWS) {
                 table.add_row([
-                    action.plan.as_str()[..SHOWN_DIGITS].to_owned(),
+                    action.plan.short().to_owned(),
                     format!("{} {}", what(action), screen::plain(&action.resource.to_string())),
                     action.state.as_str().to_owned(),
                     words::time(action.changed_at.as_millisecond()),

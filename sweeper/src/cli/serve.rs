@@ -7,6 +7,7 @@ use crate::{
     config::{Config, StoreConfig},
     identity::evidence::{Settings, Verifier},
     ingest::Ingest,
+    interactions::Interactions,
     outbox,
     rules::RulesStore,
     store::{Store, StoreError},
@@ -46,11 +47,13 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let acts_by = context.clone();
     let replica = Replica::new(context);
     let holder = replica.owner().to_owned();
+    let interactions = Interactions::new(store.clone(), &config).context("`slack.signing_secret` cannot be used")?;
     tracing::info!(
         listen = %listener.local_addr()?,
         replica = replica.owner(),
         schedule = config.sweep.schedule,
         channels = ?channels.names(),
+        buttons = interactions.is_some(),
         join_token_file = %config.join_token_file().display(),
         operator_token_file = %config.operator_token_file().display(),
         tls = tls.is_some(),
@@ -76,7 +79,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
     let identity = config.identity;
-    let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier);
+    let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
     }

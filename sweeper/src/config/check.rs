@@ -17,6 +17,8 @@ const CLOUDWATCH_KEEPS: Duration = Duration::from_secs(455 * 86_400);
 pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), ConfigError> {
     let slack = &mut config.slack;
     slack.token = secret("slack.token", slack.token.take(), slack.token_file.as_ref(), origins)?;
+    let (given, file) = (slack.signing_secret.take(), slack.signing_secret_file.as_ref());
+    slack.signing_secret = secret("slack.signing_secret", given, file, origins)?;
     let email = &mut config.email;
     email.password = secret("email.password", email.password.take(), email.password_file.as_ref(), origins)?;
     Ok(())
@@ -194,6 +196,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         slack.channel.is_some() || slack.token.is_none(),
         "slack.channel",
         "is needed, because `slack.token` is set",
+    )?;
+    require(
+        slack.token.is_some() || slack.signing_secret.is_none(),
+        "slack.token",
+        "is needed, because `slack.signing_secret` is set",
     )?;
     if email.host.is_some() {
         require(email.from.is_some(), "email.from", "is needed, because `email.host` is set")?;

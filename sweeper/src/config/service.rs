@@ -90,11 +90,16 @@ impl Default for IngestConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlackConfig {
-    /// Bot token with `chat:write`. After loading it also holds what `token_file` held.
+    /// Bot token with `chat:write`, and for buttons `users:read`. After loading it also holds what `token_file` held.
     #[serde(serialize_with = "secret::hidden")]
     pub token: Option<SecretString>,
     /// File that holds the token.
     pub token_file: Option<PathBuf>,
+    /// The app's signing secret, by which Slack's requests are known. It puts buttons into messages. After loading it also holds what `signing_secret_file` held.
+    #[serde(serialize_with = "secret::hidden")]
+    pub signing_secret: Option<SecretString>,
+    /// File that holds the signing secret.
+    pub signing_secret_file: Option<PathBuf>,
     /// Channel name or id.
     pub channel: Option<String>,
     /// Base of Slack's Web API.
@@ -103,7 +108,14 @@ pub struct SlackConfig {
 
 impl Default for SlackConfig {
     fn default() -> Self {
-        Self { token: None, token_file: None, channel: None, api_url: "https://slack.com/api".to_owned() }
+        Self {
+            token: None,
+            token_file: None,
+            signing_secret: None,
+            signing_secret_file: None,
+            channel: None,
+            api_url: "https://slack.com/api".to_owned(),
+        }
     }
 }
 

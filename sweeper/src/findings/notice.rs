@@ -7,9 +7,9 @@ use crate::{
     snapshot::HoursCase,
     verdict::{Decision, words, work::Contract},
 };
-use model::plan::{Charge, ChargeCost, ChargePrice, Saving};
+use model::plan::{Action, Charge, ChargeCost, ChargePrice, Plan, Saving};
 use model::{Provider, ResourceKey, ResourceKind};
-use notifier::message::{Ended, Ending, FindingNotice, end_headline, headline};
+use notifier::message::{Ask, Ended, Ending, FindingNotice, end_headline, headline};
 
 /// Puts a finding into a notice. There is no page that shows a finding yet, so no link leads to one.
 #[must_use]
@@ -43,6 +43,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
     }
     if let Some(plan) = &finding.plan {
         notice.plan_summary = Some(plan.content().title.clone());
+        notice.ask = ask(plan);
         notice.keeps_billing = plan.charges().map(|(kept, price)| charge(kept, price)).collect();
         match &plan.content().net_saving {
             Saving::Known { per_hour, per_month, .. } => {
@@ -53,6 +54,15 @@ pub fn notice(finding: &Finding) -> FindingNotice {
         }
     }
     notice
+}
+
+/// What people are asked; nothing of a plan of which no word or two say what it does.
+fn ask(plan: &Plan) -> Option<Ask> {
+    let label = match plan.content().actions.as_slice() {
+        [Action::StopInstance] => "Stop it",
+        _ => return None,
+    };
+    Some(Ask { plan: plan.content_hash().to_string(), label: label.to_owned() })
 }
 
 /// The same with a plan as the news.

@@ -88,8 +88,13 @@ impl Channels {
         let notice = match update.told.as_slice() {
             [one] => Notice::One(one.end.as_ref().unwrap_or(&one.opening)),
             told => {
-                let member = |told: &Told| Member { notice: told.opening.clone(), end: told.end.clone() };
-                bundle = Bundle { news: News::Opened, members: told.iter().map(member).collect() };
+                let member = |told: &Told| Member {
+                    notice: told.opening.clone(),
+                    // What was said of a plan ends nothing.
+                    end: told.end.clone().filter(|end| end.ended.is_some()),
+                };
+                let news = if update.is_opening { News::Opened } else { News::Planned };
+                bundle = Bundle { news, members: told.iter().map(member).collect() };
                 Notice::Several(&bundle)
             }
         };
@@ -104,10 +109,12 @@ fn not_configured(channel: &str) -> SendError {
     SendError::Permanent { why: format!("the channel `{channel}` is not configured") }
 }
 
-fn slack(config: &config::SlackConfig) -> Option<SlackConfig> {
+/// Slack as it is configured, if it is.
+pub(crate) fn slack(config: &config::SlackConfig) -> Option<SlackConfig> {
     let mut slack = SlackConfig::new(config.token.clone()?, config.channel.clone()?);
     slack.api_url.clone_from(&config.api_url);
     slack.timeout = SLACK_TIMEOUT;
+    slack.buttons = config.signing_secret.is_some();
     Some(slack)
 }
 

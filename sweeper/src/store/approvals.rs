@@ -118,6 +118,9 @@ impl Store {
         detail.extend(allowed.as_ref().map(|allowed| ("rule".to_owned(), allowed.rule.to_owned())));
         audit::append(&transaction, NewEntry { by, did, on: hash.as_str(), detail }).await?;
         let tally = tally(&transaction, &plan, allowed.map(|allowed| allowed.needs)).await?;
+        let is_asked_still = answer == Answer::Approve && !tally.is_approved();
+        let said = given(&transaction, hash).await?;
+        super::outbox::show_answers(&transaction, &finding, hash, &said, is_asked_still, now).await?;
         transaction.commit().await.doing("commit an answer")?;
         Ok(Ok(tally))
     }

@@ -267,6 +267,15 @@ impl Store {
         Ok(token.doing("look up an approver's token")?.map(|row| row.approver))
     }
 
+    /// Whose account of Slack, `TEAM/USER`, this is; none if nobody's who is enrolled.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn approver_by_account(&self, of_slack: &str) -> Result<Option<String>, StoreError> {
+        let linked = account::Entity::find_by_id(of_slack).one(self.connection()).await;
+        Ok(linked.doing("look up whose account it is")?.map(|row| row.approver))
+    }
+
     /// Everybody who is enrolled, by name.
     ///
     /// # Errors

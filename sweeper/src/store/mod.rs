@@ -52,7 +52,7 @@ pub use heartbeats::StoredHeartbeat;
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
-pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, Told};
+pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, SLACK, Told};
 pub use prices::KnownPrice;
 pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]

@@ -2,16 +2,18 @@
 //!
 //! A row is the record of what was to be told, and what became of it. Which rows are told by one message is decided when they are claimed.
 
+mod answers;
 mod claim;
 mod messages;
 mod outcome;
 mod thread;
 mod updates;
 
+pub(crate) use answers::show_answers;
 pub use claim::{Claimed, Due, MAX_BUNDLE};
 pub use messages::{Message, MessageState};
 pub use updates::{ClaimedUpdate, Told};
-pub(crate) use updates::{put_update, withdraw};
+pub(crate) use updates::{put_updates, withdraw};
 
 use super::{Doing as _, Store, StoreError, corrupt, database_now, from_unix_ms, to_unix_ms};
 use crate::{findings::FindingId, reconcile::EventId};
@@ -56,6 +58,8 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// Name of the Slack channel in the outbox.
+pub const SLACK: &str = "slack";
 const PENDING: &str = "pending";
 const SENT: &str = "sent";
 const FAILED: &str = "failed";
@@ -95,7 +99,7 @@ pub(crate) async fn answered_by_later(
     Ok(first.map(|row| EventId(row.event_id)))
 }
 
-/// Whether people were told of a plan for this finding since then: by a message of its own, or by that of the opening.
+/// Whether people were told of a plan for this finding since then that is not over: by a message of its own, or by that of the opening.
 pub(crate) async fn told_a_plan(
     transaction: &impl ConnectionTrait,
     finding: &FindingId,
@@ -103,18 +107,33 @@ pub(crate) async fn told_a_plan(
 ) -> Result<bool, StoreError> {
     let rows = row::Entity::find()
         .filter(of_finding(finding))
+        .filter(row::Column::Updates.is_null())
         .filter(row::Column::CreatedUnixMs.gte(to_unix_ms(since)))
         .all(transaction)
         .await
         .doing("look what was said of a finding")?;
     let notices = rows.iter().map(notice).collect::<Result<Vec<_>, _>>()?;
-    Ok(notices.iter().any(|notice| notice.plan_summary.is_some()))
+    let asked = notices.iter().filter_map(|notice| notice.ask.as_ref().map(|ask| ask.plan.clone()));
+    let over = super::actions::over(transaction, &asked.collect::<Vec<_>>()).await?;
+    // Whoever approved one that came to nothing may approve the next.
+    let holds = |notice: &FindingNotice| notice.ask.as_ref().is_none_or(|ask| !over.contains(&ask.plan));
+    Ok(notices.iter().any(|notice| notice.plan_summary.is_some() && holds(notice)))
 }
 
 fn of_finding(finding: &FindingId) -> Condition {
     Condition::any()
         .add(row::Column::EventId.eq(&finding.0))
         .add(row::Column::EventId.starts_with(format!("{finding}/")))
+}
+
+/// The messages about a finding on a channel, in no order.
+async fn find_all(
+    connection: &impl ConnectionTrait,
+    finding: &FindingId,
+    channel: &str,
+) -> Result<Vec<row::Model>, StoreError> {
+    let rows = row::Entity::find().filter(of_finding(finding)).filter(row::Column::Channel.eq(channel));
+    rows.all(connection).await.doing("look up what is said of a finding")
 }
 
 fn notice(row: &row::Model) -> Result<FindingNotice, StoreError> {

@@ -224,7 +224,7 @@ async fn end(
     how: Ending,
 ) -> Result<(), SweepError> {
     outbox::withdraw(transaction, &finding.id).await?;
-    let (notice, opening) = (end_notice(finding, how), EventId(finding.id.0.clone()));
+    let notice = end_notice(finding, how);
     for channel in context.channels.iter().copied().filter(|channel| can_update(channel)) {
         let message = outbox::NewMessage {
             event: &event.id,
@@ -235,7 +235,7 @@ async fn end(
             created_at: event.at,
             gather: context.config.outbox.gather,
         };
-        outbox::put_update(transaction, &opening, message).await?;
+        outbox::put_updates(transaction, &finding.id, message).await?;
     }
     Ok(())
 }

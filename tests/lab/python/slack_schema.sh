@@ -8,19 +8,32 @@ trap 'rm -r "$work"' EXIT
 cd "$work"
 npm install --silent --no-audit --no-fund @slack/types@3.2.0 ts-json-schema-generator@2.4.0
 cat > message.ts <<'TS'
-import type { ContextBlock, DividerBlock, HeaderBlock, MessageMetadata, RichTextBlock, SectionBlock } from '@slack/types';
+import type { ActionsBlock, Button, ContextBlock, DividerBlock, HeaderBlock, MessageMetadata, RichTextBlock, SectionBlock } from '@slack/types';
+interface Buttons extends Omit<ActionsBlock, 'elements'> {
+  elements: Button[];
+}
 export interface SweeperMessage {
   channel: string;
   text: string;
-  blocks: (HeaderBlock | Omit<SectionBlock, 'accessory'> | RichTextBlock | ContextBlock | DividerBlock)[];
+  blocks: (HeaderBlock | Omit<SectionBlock, 'accessory'> | RichTextBlock | ContextBlock | DividerBlock | Buttons)[];
   metadata: MessageMetadata;
   reply_broadcast?: boolean;
   thread_ts?: string;
   unfurl_links?: boolean;
   unfurl_media?: boolean;
 }
+export interface SweeperEphemeral {
+  channel: string;
+  user: string;
+  text: string;
+  thread_ts?: string;
+}
+export interface Sent {
+  message: SweeperMessage;
+  ephemeral: SweeperEphemeral;
+}
 TS
-npx ts-json-schema-generator --path message.ts --type SweeperMessage --no-type-check --jsDoc none --out raw.json
+npx ts-json-schema-generator --path message.ts --type Sent --no-type-check --jsDoc none --out raw.json
 cp node_modules/@slack/types/LICENSE "$here/slack_message.schema.LICENSE"
 node -e '
 const { readFileSync, writeFileSync } = require("fs");

@@ -1,4 +1,4 @@
-"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update` and nothing else.
+"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `users.info` and nothing else.
 
 Usage: slack_server.py PORT FOLDER http|https
 
@@ -10,6 +10,8 @@ With `https`, the root certificate to trust lies in FOLDER/ca.pem.
 
 FOLDER/messages.jsonl  accepted messages, one JSON object a line
 FOLDER/updates.jsonl   accepted updates, likewise, with the `ts` of the message that each changes
+FOLDER/whispers.jsonl  accepted messages to one person
+FOLDER/users.json      what differs from a full member, by the id of the user
 FOLDER/requests.jsonl  every request, with what it was answered
 FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
                        {"status": 429, "retry_after": 1} | {"error": "not_in_channel"} | {"stall_s": 8}
@@ -19,6 +21,7 @@ import json
 import sys
 import threading
 import time
+import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -33,7 +36,15 @@ CHANNEL_NAME = "#waste"
 NOT_IN_UPDATES = {"thread_ts", "unfurl_links", "unfurl_media"}
 
 PORT, FOLDER = int(sys.argv[1]), Path(sys.argv[2])
-SCHEMA = jsonschema.Draft7Validator(json.loads(Path(__file__).with_name("slack_message.schema.json").read_text()))
+TYPES = json.loads(Path(__file__).with_name("slack_message.schema.json").read_text())
+
+
+def schema(name):
+    """The type of that name."""
+    return jsonschema.Draft7Validator({**TYPES, "$ref": f"#/definitions/{name}"})
+
+
+SCHEMA, EPHEMERAL = schema("SweeperMessage"), schema("SweeperEphemeral")
 LOCK = threading.Lock()
 
 
@@ -114,7 +125,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):  # noqa: N802: the name is http.server's
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        status, answer, headers = self.answer(body)
+        self.send(*self.answer(body))
+
+    def send(self, status, answer, headers):
+        """Answers, and keeps what was answered."""
         append("requests.jsonl", {"at": time.time(), "path": self.path, "status": status, "answer": answer})
         data = json.dumps(answer).encode()
         self.send_response(status)
@@ -122,6 +136,36 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(data)
+
+    def do_GET(self):  # noqa: N802: the name is http.server's
+        path, _, query = self.path.partition("?")
+        if self.headers.get("authorization") != f"Bearer {TOKEN}":
+            answer = {"ok": False, "error": "invalid_auth"}
+        elif path != "/api/users.info":
+            answer = {"ok": False, "error": "unknown_method"}
+        else:
+            answer = self.user(urllib.parse.parse_qs(query).get("user", [""])[0])
+        self.send(200, answer, {})
+
+    def user(self, name):
+        """https://docs.slack.dev/reference/methods/users.info"""
+        path = FOLDER / "users.json"
+        changes = json.loads(path.read_text()) if path.exists() else {}
+        if changes.get(name) == "error":
+            return {"ok": False, "error": "user_not_found"}
+        member = {"id": name, "team_id": "T0LAB1", "name": name.lower(), "deleted": False, "is_admin": False, "is_owner": False}
+        member |= {"is_primary_owner": False, "is_restricted": False, "is_ultra_restricted": False, "is_bot": False, "is_app_user": False}
+        return {"ok": True, "user": member | changes.get(name, {})}
+
+    def whisper(self, message):
+        """https://docs.slack.dev/reference/methods/chat.postEphemeral"""
+        if message.get("channel") != CHANNEL:
+            return 200, {"ok": False, "error": "channel_not_found"}, {}
+        fault = next(EPHEMERAL.iter_errors(message), None)
+        if fault or len(message["text"]) > 4000:
+            return 200, {"ok": False, "error": "invalid_arguments"}, {}
+        append("whispers.jsonl", message)
+        return 200, {"ok": True, "message_ts": f"{time.time():.6f}"}, {}
 
     def answer(self, body):
         fault = next_fault()
@@ -133,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
             return fault["status"], {"ok": False, "error": "internal_error"}, {}
         if fault.get("error"):
             return 200, {"ok": False, "error": fault["error"]}, {}
-        if self.path not in ("/api/chat.postMessage", "/api/chat.update"):
+        if self.path not in ("/api/chat.postMessage", "/api/chat.update", "/api/chat.postEphemeral"):
             return 200, {"ok": False, "error": "unknown_method"}, {}
         authorization = self.headers.get("authorization")
         if not authorization:
@@ -145,6 +189,8 @@ class Handler(BaseHTTPRequestHandler):
         message = json.loads(body)
         if self.path == "/api/chat.update":
             return self.update(message)
+        if self.path == "/api/chat.postEphemeral":
+            return self.whisper(message)
         if message.get("channel") not in (CHANNEL, CHANNEL_NAME):
             return 200, {"ok": False, "error": "channel_not_found"}, {}
         fault = judge(message)

@@ -5,6 +5,7 @@
 mod crashes;
 mod policies;
 mod site;
+mod slack;
 mod told;
 
 use lab::{

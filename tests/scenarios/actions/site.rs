@@ -106,9 +106,10 @@ impl Site {
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
              [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n\
-             [slack]\ntoken = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n",
+             [slack]\ntoken = \"{}\"\nsigning_secret = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n",
             folder.path().join("policy.toml"),
             Slack::TOKEN,
+            Slack::SECRET,
             Slack::CHANNEL,
             slack.api_url()
         );

@@ -205,10 +205,16 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
         moto.change_in(ACCOUNT, REGION, id, &terminated).await;
     }
     stage.sweep().await;
-    let updates = wait::until("two updates", Duration::from_secs(60), || async {
-        Some(stage.slack.updates()).filter(|updates| updates.len() == 2)
+    // Of the openings, and of what told the plans.
+    let updates = wait::until("four updates", Duration::from_secs(60), || async {
+        Some(stage.slack.updates()).filter(|updates| updates.len() == 4)
     })
     .await;
+    let of_plans: Vec<_> = updates.iter().filter(|update| update["ts"] == plans["ts"]).collect();
+    let [of_plans] = of_plans.as_slice() else { panic!("one update of the plans: {of_plans:?}") };
+    assert!(says(of_plans, "plans would end the waste on 2 machines of ada"), "{of_plans}");
+    let over: Vec<_> = of_plans.to_string().split("\"strike\":true").map(str::to_owned).collect();
+    assert!(over.len() > 1, "ada-1 is struck through: {of_plans}");
     for said in ["bob-1 is no longer idle: it was idle for 1 h", "1 of 2 idle machines of ada is left"] {
         assert!(updates.iter().any(|update| says(update, said)), "`{said}` is not in {updates:?}");
     }

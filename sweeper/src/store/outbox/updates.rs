@@ -1,12 +1,14 @@
-//! Updates: that a finding has ended, shown in the message that told its opening.
+//! Updates: that a finding has ended, shown in the messages that told its opening or a plan; and what people said of a plan.
 //!
 //! An update is a row of the end's event. It waits until the opening has been sent, and is withdrawn if that never was. Of updates of one message all that are
 //! due are made by one call, which shows everything that has ended, and one sweeper at a time makes them: an older state never comes after a newer one.
 
 use super::{
-    Claimed, Due, FAILED, NewMessage, PENDING, SENT, claim,
+    Claimed, Due, FAILED, NewMessage, PENDING, SENT,
+    answers::of,
+    claim,
     claim::{Found, due},
-    find, insert, notice, of_finding, row, updates_of,
+    find, find_all, insert, notice, of_finding, row, updates_of,
 };
 use crate::{
     findings::FindingId,
@@ -37,7 +39,9 @@ pub struct ClaimedUpdate {
     pub posted: String,
     /// The key under which it was sent.
     pub key: String,
-    /// The openings that the message tells, at least one.
+    /// Whether it told that something was found; else that there are plans.
+    pub is_opening: bool,
+    /// What the message tells, at least one.
     pub told: Vec<Told>,
 }
 
@@ -46,7 +50,7 @@ pub struct ClaimedUpdate {
 pub struct Told {
     /// Its opening.
     pub opening: FindingNotice,
-    /// Its end, if it has ended.
+    /// What is to be shown of it now: its end, or what people said of its plan.
     pub end: Option<FindingNotice>,
 }
 
@@ -68,17 +72,22 @@ pub(crate) async fn withdraw(transaction: &impl ConnectionTrait, finding: &Findi
     Ok(())
 }
 
-/// Puts an update of the message that told this opening on the channel into the outbox, if there is one or may be one soon.
-pub(crate) async fn put_update(
+/// Puts updates of the messages of a channel that told the opening of a finding, or a plan, into the outbox, as far as there are or may be any soon.
+pub(crate) async fn put_updates(
     transaction: &impl ConnectionTrait,
-    opening: &EventId,
+    finding: &FindingId,
     end: NewMessage<'_>,
 ) -> Result<(), StoreError> {
-    let told = find(transaction, opening, end.channel).await?;
-    let may_be_there = |row: &row::Model| row.state == PENDING || (row.state == SENT && row.receipt.is_some());
-    if told.as_ref().is_some_and(may_be_there) {
-        let channel = updates_of(end.channel);
-        insert(transaction, NewMessage { channel: &channel, ..end }, Some(opening)).await?;
+    let channel = updates_of(end.channel);
+    for told in find_all(transaction, finding, end.channel).await? {
+        let may_be_there = told.state == PENDING || (told.state == SENT && told.receipt.is_some());
+        let is_opening = told.event_id == finding.0;
+        if !may_be_there || !(is_opening || notice(&told).is_ok_and(|notice| notice.ask.is_some())) {
+            continue;
+        }
+        let event = if is_opening { end.event.clone() } else { EventId(format!("{}/{}", end.event, of(&told))) };
+        let message = NewMessage { event: &event, channel: &channel, answers: None, audience: None, ..end };
+        insert(transaction, message, Some(&EventId(told.event_id.clone()))).await?;
     }
     Ok(())
 }
@@ -150,6 +159,8 @@ async fn claim_first(
     let ends = row::Entity::find()
         .filter(row::Column::Channel.eq(&updates))
         .filter(of_these.clone())
+        .order_by_asc(row::Column::CreatedUnixMs)
+        .order_by_asc(row::Column::EventId)
         .all(transaction)
         .await
         .doing("look which findings of a message have ended")?;
@@ -173,16 +184,22 @@ async fn claim_first(
         .exec(transaction)
         .await
         .doing("claim updates")?;
-    let ends = ends.iter().filter_map(|end| Some((end.updates.clone()?, notice(end))));
-    let mut ends: HashMap<String, Result<FindingNotice, StoreError>> = ends.collect();
-    let told = openings
-        .iter()
-        .map(|opening| Ok(Told { opening: notice(opening)?, end: ends.remove(&opening.event_id).transpose()? }));
+    let mut shown: HashMap<String, FindingNotice> = HashMap::new();
+    for end in &ends {
+        let (Some(of), notice) = (end.updates.clone(), notice(end)?) else { continue };
+        // The newest, but nothing comes after an end.
+        if shown.get(&of).is_none_or(|before| before.ended.is_none()) {
+            shown.insert(of, notice);
+        }
+    }
+    let told =
+        openings.iter().map(|opening| Ok(Told { opening: notice(opening)?, end: shown.remove(&opening.event_id) }));
     let key = format!("{}/{channel}", opening.bundle.as_ref().unwrap_or(&opening.event_id));
     let told = told.collect::<Result<_, StoreError>>()?;
     let messages = due.into_iter().map(Due::of).collect::<Result<_, _>>()?;
     let claimed = Claimed { channel: updates, messages, bundle: None, thread: None };
-    Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, told }))
+    let is_opening = EventId(opening.event_id).is_opening();
+    Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, is_opening, told }))
 }
 
 /// The openings that a message told: this one, and those of its bundle. What a sweeper of the version before told of a bundle has a message of its own.

@@ -1,0 +1,134 @@
+//! What is asked of Slack about a person, and said to them alone.
+
+use slack_morphism::errors::SlackClientError;
+use slack_morphism::prelude::{
+    SlackApiChatPostEphemeralRequest, SlackApiUsersInfoRequest, SlackMessageContent, SlackUser,
+};
+
+use super::{Slack, service::judge};
+use crate::{SendError, text::mrkdwn};
+use std::time::Duration;
+
+/// Slack waits three seconds for the answer to a button; this leaves two for everything else.
+const ASKED_WITHIN: Duration = Duration::from_secs(1);
+/// Longest text to one person.
+const TEXT_LIMIT: usize = 1_000;
+
+/// Why nobody may decide by an account, whoever it was linked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAPerson {
+    /// It is deactivated.
+    #[error("the account is deactivated")]
+    Deleted,
+    /// It is a program's.
+    #[error("the account is a program's")]
+    Bot,
+    /// It is a guest's.
+    #[error("guests decide about nothing")]
+    Guest,
+    /// It is of another workspace.
+    #[error("people of another workspace decide about nothing here")]
+    Stranger,
+    /// Slack names another one, or does not say of all of this whether it is so.
+    #[error("Slack does not say who that is")]
+    Unknown,
+}
+
+impl Slack {
+    /// Whether an account is a full member's of the workspace; asks Slack now, and at each time again.
+    ///
+    /// # Errors
+    /// If Slack does not answer within a second.
+    pub async fn membership(&self, user: &str) -> Result<Result<(), NotAPerson>, SendError> {
+        let request = SlackApiUsersInfoRequest::new(user.into());
+        let session = self.client.open_session(&self.token);
+        match tokio::time::timeout(ASKED_WITHIN, session.users_info(&request)).await {
+            Ok(Ok(answer)) => Ok(of(&answer.user, user)),
+            Ok(Err(SlackClientError::ApiError(api))) if api.code == "missing_scope" => {
+                let why = "Slack does not tell this app who people are. Give it the bot scope `users:read`, then reinstall it";
+                Err(SendError::Permanent { why: why.to_owned() })
+            }
+            Ok(Err(error)) => Err(judge(&error, user)),
+            Err(_) => Err(SendError::retry(format!("Slack did not answer within {ASKED_WITHIN:?}"))),
+        }
+    }
+
+    /// Says something to one person of a channel, below a message; nobody else sees it.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn whisper(&self, channel: &str, user: &str, text: &str) -> Result<(), SendError> {
+        let content = SlackMessageContent::new().with_text(mrkdwn(text, TEXT_LIMIT));
+        let request = SlackApiChatPostEphemeralRequest::new(channel.into(), user.into(), content);
+        let session = self.client.open_session(&self.token);
+        match tokio::time::timeout(self.timeout, session.chat_post_ephemeral(&request)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(judge(&error, channel)),
+            Err(_) => Err(SendError::retry(format!("Slack did not answer within {:?}", self.timeout))),
+        }
+    }
+}
+
+/// Only who is known to be none of these is a member: <https://docs.slack.dev/reference/objects/user-object>.
+fn of(user: &SlackUser, asked: &str) -> Result<(), NotAPerson> {
+    if user.id.0 != asked {
+        return Err(NotAPerson::Unknown);
+    }
+    // Of a deactivated account Slack leaves the others out.
+    if user.deleted == Some(true) {
+        return Err(NotAPerson::Deleted);
+    }
+    let flags = &user.flags;
+    for (flag, why) in [
+        (user.deleted, NotAPerson::Deleted),
+        (flags.is_bot, NotAPerson::Bot),
+        (flags.is_restricted, NotAPerson::Guest),
+        (flags.is_ultra_restricted, NotAPerson::Guest),
+    ] {
+        match flag {
+            Some(false) => {}
+            Some(true) => return Err(why),
+            None => return Err(NotAPerson::Unknown),
+        }
+    }
+    // Said of those alone who are.
+    if flags.is_stranger == Some(true) {
+        return Err(NotAPerson::Stranger);
+    }
+    if flags.is_invited_user == Some(true) {
+        return Err(NotAPerson::Guest);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn only_a_full_member_decides() {
+        let member = json!({ "id": "U0ADA", "team_id": "T0LAB", "deleted": false, "is_bot": false, "is_restricted": false, "is_ultra_restricted": false });
+        let of = |change: Value| {
+            let mut user = member.clone();
+            user.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            of(&serde_json::from_value(user).unwrap(), "U0ADA")
+        };
+        assert_eq!(of(json!({})), Ok(()));
+        for (change, why) in [
+            (json!({ "deleted": true }), NotAPerson::Deleted),
+            (json!({ "is_bot": true }), NotAPerson::Bot),
+            (json!({ "is_restricted": true }), NotAPerson::Guest),
+            (json!({ "is_ultra_restricted": true }), NotAPerson::Guest),
+            (json!({ "is_stranger": true }), NotAPerson::Stranger),
+            (json!({ "is_invited_user": true }), NotAPerson::Guest),
+            (json!({ "is_bot": null }), NotAPerson::Unknown),
+            (json!({ "is_restricted": null }), NotAPerson::Unknown),
+            (json!({ "deleted": null }), NotAPerson::Unknown),
+            (json!({ "id": "U0EVE" }), NotAPerson::Unknown),
+        ] {
+            assert_eq!(of(change.clone()), Err(why), "{change}");
+        }
+    }
+}

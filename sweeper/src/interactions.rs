@@ -1,0 +1,153 @@
+//! Answers that people give by Slack's buttons.
+//!
+//! A button carries no right. Slack says who pressed it; whose account that is an administrator has said (`sweeper approvers link`); whether it is a full member's Slack is asked at each press, and whoever it does
+//! not vouch for decides about nothing; what they may the policy says, as it does in the shell. What counts is written before Slack is answered, so that a button that
+//! seems to have worked has; a press that comes twice counts once. Why one does not count is told to whoever pressed, and to nobody else.
+
+use crate::{
+    approvals::{Answer, NotAnswered, Tally},
+    config::{ActConfig, ApprovalsConfig, Config},
+    outbox,
+    store::{Doer, Store, StoreError},
+};
+use model::plan::ContentHash;
+use notifier::{
+    SendError,
+    slack::{Button, ConfigError, NotAPerson, NotSlacks, Pressed, Signing, Slack},
+};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Takes what people press.
+#[derive(Debug)]
+pub struct Interactions {
+    store: Store,
+    approvals: ApprovalsConfig,
+    act: ActConfig,
+    slack: Arc<Slack>,
+    signing: Signing,
+    places: Semaphore,
+}
+
+/// Requests that are read at once: strangers who send slowly take these places, and none of heartbeats.
+const AT_ONCE: usize = 16;
+
+/// Why a press does not count.
+#[derive(Debug, thiserror::Error)]
+enum NotCounted {
+    #[error(
+        "nobody has said whose account {account} is; an administrator does that by `sweeper approvers link NAME {account}`"
+    )]
+    NotLinked { account: String },
+    #[error(transparent)]
+    NotAPerson(#[from] NotAPerson),
+    #[error(
+        "Slack did not say whether you are a member of this workspace, and the sweeper's log says why; press again in a moment"
+    )]
+    SlackSilent,
+    #[error("the policy cannot be read, so nobody may approve anything; the sweeper's log says why")]
+    NoPolicy,
+    #[error("there is no such plan")]
+    NoPlan,
+    #[error(transparent)]
+    NotAnswered(#[from] NotAnswered),
+}
+
+impl Interactions {
+    /// Those of the configuration; none if there is no signing secret, by which Slack's requests are known.
+    ///
+    /// # Errors
+    /// If they are on and cannot be used.
+    pub fn new(store: Store, config: &Config) -> Result<Option<Self>, ConfigError> {
+        let (Some(secret), Some(slack)) = (&config.slack.signing_secret, outbox::slack(&config.slack)) else {
+            return Ok(None);
+        };
+        let (signing, slack) = (Signing::new(secret)?, Arc::new(Slack::new(slack)?));
+        let (approvals, act) = (config.approvals.clone(), config.act.clone());
+        Ok(Some(Self { store, approvals, act, slack, signing, places: Semaphore::new(AT_ONCE) }))
+    }
+
+    /// A place for a request that is to be read; none if all are taken.
+    pub(crate) fn place(&self) -> Option<SemaphorePermit<'_>> {
+        self.places.try_acquire().ok()
+    }
+
+    /// The button that a request tells of.
+    pub(crate) fn pressed(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Pressed>, NotSlacks> {
+        self.signing.pressed(signature, timestamp, body)
+    }
+
+    /// Counts an answer, or says to whoever gave it why it does not count.
+    pub(crate) async fn answer(&self, pressed: Pressed) -> Result<(), StoreError> {
+        let said = match self.count(&pressed).await? {
+            Ok(said) => said,
+            Err(why) => {
+                tracing::warn!(account = pressed.account, plan = pressed.plan, %why, "an answer in Slack does not count");
+                format!("That does not count: {why}.")
+            }
+        };
+        let slack = Arc::clone(&self.slack);
+        // What counts is written; Slack waits for its answer meanwhile.
+        tokio::spawn(async move {
+            if let Err(SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why }) =
+                slack.whisper(&pressed.channel, &pressed.user, &said).await
+            {
+                tracing::warn!(account = pressed.account, why, "what came of an answer could not be told in Slack");
+            }
+        });
+        Ok(())
+    }
+
+    /// What to say of an answer that counts.
+    async fn count(&self, pressed: &Pressed) -> Result<Result<String, NotCounted>, StoreError> {
+        if pressed.is_guest_from_elsewhere {
+            return Ok(Err(NotAPerson::Stranger.into()));
+        }
+        let Some(who) = self.store.approver_by_account(&pressed.account).await? else {
+            return Ok(Err(NotCounted::NotLinked { account: pressed.account.clone() }));
+        };
+        match self.slack.membership(&pressed.user).await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => return Ok(Err(why.into())),
+            Err(error) => {
+                tracing::warn!(account = pressed.account, %error, "Slack did not say who pressed a button");
+                return Ok(Err(NotCounted::SlackSilent));
+            }
+        }
+        let Ok(plan) = ContentHash::try_from(pressed.plan.clone()) else { return Ok(Err(NotCounted::NoPlan)) };
+        let (policy, policy_sha256) = match self.approvals.policy() {
+            Ok(policy) => policy,
+            Err(error) => {
+                tracing::error!(error = %crate::chain(&error), "an answer does not count, because the policy cannot be read");
+                return Ok(Err(NotCounted::NoPolicy));
+            }
+        };
+        let answer = match pressed.button {
+            Button::Approve => Answer::Approve,
+            Button::Deny => Answer::Deny,
+        };
+        let by = Doer { who, way: "slack" };
+        let tally = match self.store.answer(&plan, answer, None, &by, (&policy, &policy_sha256)).await? {
+            Ok(tally) => tally,
+            Err(why) => return Ok(Err(why.into())),
+        };
+        let is_switched_on = match self.store.sealed_plan(&plan).await? {
+            Some(plan) => self.act.is_switched_on(&plan.content().resource.account, &plan.content().resource.location),
+            None => false,
+        };
+        Ok(Ok(told(answer, &tally, is_switched_on).to_owned()))
+    }
+}
+
+fn told(answer: Answer, tally: &Tally, is_switched_on: bool) -> &'static str {
+    match (answer, tally.is_approved(), is_switched_on) {
+        (Answer::Deny, ..) => "You said no. Nobody can approve this plan any more.",
+        (Answer::Approve, false, _) => "You said yes. More people must before anything is done.",
+        (Answer::Approve, true, true) => {
+            "You said yes. It is looked at once more, and done if nothing speaks against it; what came of it is told here."
+        }
+        (Answer::Approve, true, false) => {
+            "You said yes. A dry run is all that is done, because acting is not switched on there (`act.scopes`); what would have come of it is told here."
+        }
+    }
+}
