@@ -18,6 +18,7 @@ pub mod pricing;
 pub mod reconcile;
 pub mod rollup;
 pub mod rules;
+pub mod savings;
 pub mod snapshot;
 pub mod store;
 pub mod sweep;

@@ -16,6 +16,7 @@ mod policy;
 mod progress;
 mod replay;
 mod rules;
+mod savings;
 mod scopes;
 mod screen;
 mod serve;
@@ -250,6 +251,9 @@ Examples:
     /// Look at who may approve what (docs/approvals.md)
     #[command(subcommand, after_help = "Example:\n  sweeper policy test --as ada --plan 5d0f66e03c15")]
     Policy(policy::Command),
+    /// Show what was saved by what people approved, and how often a plan was wrong
+    #[command(after_help = "Examples:\n  sweeper savings\n  sweeper savings --output json | jq .saved")]
+    Savings(Printed),
     /// List who enrolled whom and who said what of which plan; check that the log is whole
     #[command(after_help = "\
 Examples:
@@ -307,6 +311,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Deny(said) => plans::deny(&config, &said).await,
         Command::Actions(question) => actions::run(&config, question).await,
         Command::Undo(undone) => plans::undo(&config, &undone).await,
+        Command::Savings(printed) => savings::show(&config, printed.output).await,
         Command::KillSwitch(switching) => actions::kill_switch(&config, switching).await,
         Command::Approvers(question) => approvers::run(&config, question).await,
         Command::Policy(command) => policy::run(&config, &command).await,

@@ -17,7 +17,7 @@ use guards::{
 use model::plan::{ContentHash, Plan};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
-    sea_query::OnConflict,
+    QuerySelect as _, sea_query::OnConflict,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -123,6 +123,20 @@ impl Store {
         super::outbox::show_answers(&transaction, &finding, hash, &said, is_asked_still, now).await?;
         transaction.commit().await.doing("commit an answer")?;
         Ok(Ok(tally))
+    }
+
+    /// How many plans anybody has approved, and how many somebody has denied.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn answered_plans(&self) -> Result<[u64; 2], StoreError> {
+        let count = async |answer: Answer| {
+            let plans = row::Entity::find().select_only().column(row::Column::PlanHash).distinct();
+            let plans = plans.filter(row::Column::Answer.eq(answer.as_str())).into_tuple::<String>();
+            let plans = plans.all(self.connection()).await.doing("count what was said of plans")?;
+            Ok::<_, StoreError>(u64::try_from(plans.len()).unwrap_or(u64::MAX))
+        };
+        Ok([count(Answer::Approve).await?, count(Answer::Deny).await?])
     }
 
     /// What was said of these plans, by their hashes, the first answer first.

@@ -1,6 +1,7 @@
 //! People hear what became of what they approved, where they heard of the finding.
 
 use crate::site::Site;
+use serde_json::json;
 
 lab::on_both_databases! {
     people_hear_what_was_done_and_what_was_not,
@@ -28,11 +29,27 @@ async fn people_hear_what_was_done_and_what_was_not(url: String) {
     let (text, undo) = (told.to_string(), format!("sweeper undo {}", &plan[..12]));
     assert!(text.contains(&undo) && !text.contains("Nothing has been changed"), "{text}");
 
+    // What was saved counts from the first sweep on that sees the machine stopped.
+    let saves = async || site.sweeper.json(&["savings"]).await;
+    assert_eq!(saves().await["actions"][0]["ending"], "not_seen");
+    site.sweeper.sweep().await;
+    let savings = saves().await;
+    let one = &savings["actions"][0];
+    assert_eq!([&one["plan"], &one["ending"], &one["approved_by"]], [&json!(plan), &json!("lasts"), &json!(["ada"])]);
+    assert!(one["until"].as_str() > one["since"].as_str(), "{savings:#}");
+    assert_eq!(savings["saved"]["unknown"], i32::from(one["per_hour"].is_null()), "{savings:#}");
+
     // As the message says it.
     let undone = site.run(&["undo", &plan[..12], "--token-file", ada.to_str().unwrap(), "--wait"]).await;
     assert_eq!(undone.code, 0, "{undone:?}");
     let told = site.hears("align-7 was started again, as ada wanted").await;
     assert!(told["thread_ts"] == opening["ts"] && !told.to_string().contains("sweeper undo"), "{told:#}");
+    let savings = saves().await;
+    assert_eq!(savings["actions"][0]["ending"], "undone", "{savings:#}");
+    let plans = json!({ "approved": 2, "denied": 0, "done": 1, "voided": 1, "failed": 0, "undone": 1 });
+    assert_eq!(savings["plans"], plans, "{savings:#}");
+    let said = site.run(&["savings"]).await.said;
+    assert!(said.contains(": undone") && said.contains("1 voided at the last moment"), "{said}");
     let acted = site.slack.messages().into_iter().filter(|message| message.to_string().contains("What came of it"));
     assert_eq!(acted.count(), 3, "each is told once");
 }
@@ -46,7 +63,7 @@ async fn what_was_done_is_told_after_an_outage_though_its_finding_is_over(url: S
     assert_eq!(site.ended(&plan).await["state"], "done");
     // What it found is over: nobody needs to learn of that any more.
     site.sweeper.sweep().await;
-    assert_eq!(site.sweeper.json(&["findings"]).await, serde_json::json!([]));
+    assert_eq!(site.sweeper.json(&["findings"]).await, json!([]));
     site.slack.start_again().await;
     let told = site.hears("align-7 was stopped, as ada approved").await;
     assert!(told.to_string().contains("The machine is stopped"), "{told:#}");

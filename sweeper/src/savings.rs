@@ -1,0 +1,195 @@
+//! What was saved: of each action that was carried out for how long the machine stayed stopped since, as the inventory saw it, at the rate of the plan that people approved. Pure.
+//!
+//! Time counts from when the machine was seen to be stopped, up to when it was undone or first seen otherwise, or else up to the last listing that shows it stopped: where nobody has looked since, nothing is saved yet.
+//! An amount that is not known is counted as that, and never as zero.
+
+use crate::{findings::FindingId, inventory::InstanceState, store::Version};
+use jiff::Timestamp;
+use model::{
+    HourlyRate, ResourceKey, Usd,
+    plan::{ContentHash, Plan, Saving},
+};
+use serde::{Deserialize as _, Serialize};
+
+/// Why the time that counts has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It has not: the last listing shows the machine stopped.
+    Lasts,
+    /// No complete listing has shown it stopped yet.
+    NotSeen,
+    /// Somebody wanted it undone.
+    Undone,
+    /// Somebody has started it by another way.
+    Restarted,
+    /// It is there no more; what that saves is nobody's merit here.
+    Gone,
+}
+
+/// For how long a machine stayed stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Stopped {
+    /// When it was seen to be stopped.
+    pub since: Timestamp,
+    /// Up to when that counts.
+    pub until: Timestamp,
+    /// What ended it.
+    pub ending: Ending,
+}
+
+/// What one action has saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Saved {
+    /// The plan that was carried out.
+    pub plan: ContentHash,
+    /// The finding that it ended.
+    pub finding: FindingId,
+    /// On what.
+    pub resource: ResourceKey,
+    /// What was done.
+    pub title: String,
+    /// Who approved it.
+    pub approved_by: Vec<String>,
+    /// For how long.
+    #[serde(flatten)]
+    pub stopped: Stopped,
+    /// What an hour saves, as the plan says; none if that is not known.
+    pub per_hour: Option<HourlyRate>,
+    /// What was saved so far; none if that is not known.
+    pub saved: Option<Usd>,
+}
+
+impl Saved {
+    /// Of a plan that was carried out.
+    #[must_use]
+    pub fn of(plan: &Plan, approved_by: Vec<String>, stopped: Stopped) -> Self {
+        let content = plan.content();
+        let per_hour = match &content.net_saving {
+            Saving::Known { per_hour, .. } => Some(*per_hour),
+            Saving::Unknown { .. } => None,
+        };
+        Self {
+            plan: plan.content_hash().clone(),
+            finding: FindingId(content.finding.clone()),
+            resource: content.resource.clone(),
+            title: content.title.clone(),
+            approved_by,
+            stopped,
+            per_hour,
+            saved: per_hour.map(|rate| rate.over(stopped.until.duration_since(stopped.since))),
+        }
+    }
+}
+
+/// Amounts, and how many there are that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// Of those that are known.
+    pub known: Usd,
+    /// So many are not.
+    pub unknown: usize,
+}
+
+impl Sum {
+    /// Of these.
+    #[must_use]
+    pub fn of(amounts: impl Iterator<Item = Option<Usd>>) -> Self {
+        amounts.fold(Self { known: Usd::from_micros(0), unknown: 0 }, |sum, amount| match amount {
+            Some(amount) => Self { known: sum.known.saturating_add(amount), ..sum },
+            None => Self { unknown: sum.unknown + 1, ..sum },
+        })
+    }
+}
+
+/// For how long a machine stayed stopped that was seen to be stopped at `since`: by what it has been, oldest first, and until when listings of its kind went well.
+#[must_use]
+pub fn stopped(
+    since: Timestamp,
+    undone_at: Option<Timestamp>,
+    versions: &[Version],
+    listed_until: Option<Timestamp>,
+) -> Stopped {
+    let later: Vec<&Version> = versions.iter().filter(|version| version.from > since).collect();
+    // What it was before lasts until a listing shows it otherwise.
+    let seen_so = later.first().is_some_and(|version| is_stopped(version))
+        || (later.is_empty() && versions.last().is_some_and(|version| version.until.is_none() && is_stopped(version)));
+    let otherwise = later.iter().find(|version| !is_stopped(version));
+    let gone_at = versions.last().and_then(|version| version.until).filter(|until| *until > since);
+    let (until, ending) = match (otherwise, gone_at, listed_until) {
+        (Some(version), ..) if is_gone(version) => (version.from, Ending::Gone),
+        (Some(version), ..) => (version.from, Ending::Restarted),
+        (None, Some(gone_at), _) => (gone_at, Ending::Gone),
+        (None, None, Some(listed)) if seen_so && listed > since => (listed, Ending::Lasts),
+        (None, None, _) => (since, Ending::NotSeen),
+    };
+    match undone_at {
+        Some(undone_at) if undone_at < until || matches!(ending, Ending::Lasts | Ending::NotSeen) => {
+            Stopped { since, until: undone_at.max(since), ending: Ending::Undone }
+        }
+        _ => Stopped { since, until, ending },
+    }
+}
+
+fn state(version: &Version) -> Option<InstanceState> {
+    InstanceState::deserialize(version.record.get("state")?).ok()
+}
+
+fn is_stopped(version: &Version) -> bool {
+    matches!(state(version), Some(InstanceState::Stopping | InstanceState::Stopped))
+}
+
+fn is_gone(version: &Version) -> bool {
+    matches!(state(version), Some(InstanceState::ShuttingDown | InstanceState::Terminated))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_mins(minute)
+    }
+
+    fn was(state: &str, from: i64, until: Option<i64>) -> Version {
+        let record = json!({ "state": state });
+        Version { kind: "instance".into(), resource: "i-1".into(), from: at(from), until: until.map(at), record }
+    }
+
+    #[test]
+    fn time_counts_as_far_as_somebody_has_seen_the_machine_stopped() {
+        let running = was("running", 0, Some(12));
+        let of = |undone: Option<i64>, versions: &[Version], listed: i64| {
+            let stopped = stopped(at(10), undone.map(at), versions, Some(at(listed)));
+            (stopped.until.duration_since(at(0)).as_mins(), stopped.ending)
+        };
+        let still = [running.clone(), was("stopped", 12, None)];
+        assert_eq!(of(None, &still, 60), (60, Ending::Lasts));
+        assert_eq!(of(None, &still, 9), (10, Ending::NotSeen), "the listing is older");
+        assert_eq!(of(Some(40), &still, 60), (40, Ending::Undone));
+        // Nobody has looked since, or whoever did saw it run.
+        assert_eq!(of(None, &[was("running", 0, None)], 9), (10, Ending::NotSeen));
+        assert_eq!(of(None, &[was("running", 0, None)], 60), (10, Ending::NotSeen));
+        assert_eq!(of(None, &[], 60), (10, Ending::NotSeen));
+        let restarted =
+            [running.clone(), was("stopping", 12, Some(15)), was("stopped", 15, Some(30)), was("running", 30, None)];
+        assert_eq!(of(None, &restarted, 60), (30, Ending::Restarted));
+        assert_eq!(of(Some(29), &restarted, 60), (29, Ending::Undone), "who undid it is seen to run a while later");
+        let terminated = [running.clone(), was("stopped", 12, Some(30)), was("terminated", 30, None)];
+        assert_eq!(of(None, &terminated, 60), (30, Ending::Gone));
+        assert_eq!(of(None, &[running, was("stopped", 12, Some(45))], 60), (45, Ending::Gone), "it is listed no more");
+        assert_eq!(of(None, &[was("stopped", 0, None)], 60), (60, Ending::Lasts), "a listing was there first");
+        assert_eq!(
+            of(None, &[was("a new word", 12, None)], 60),
+            (12, Ending::Restarted),
+            "what is not known saves nothing"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_counted_and_not_summed() {
+        let sum = Sum::of([Some(Usd::from_micros(5)), None, Some(Usd::from_micros(7)), None].into_iter());
+        assert_eq!(sum, Sum { known: Usd::from_micros(12), unknown: 2 });
+    }
+}
