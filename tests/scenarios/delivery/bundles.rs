@@ -61,7 +61,7 @@ async fn a_bundle_that_was_sent_and_not_noted_is_sent_again_as_the_same(url: Str
         .await;
         fleet.execute("ALTER TABLE outbox RENAME TO elsewhere").await;
     };
-    fleet.store().end_gathering(Duration::from_secs(60)).await.unwrap();
+    fleet.store().end_gathering(fleet.context.config.outbox.gather).await.unwrap();
     let (delivered, ()) = tokio::join!(fleet.deliver_due(), dies);
     delivered.unwrap_err();
     assert_eq!(fleet.slack.messages().len(), 1, "it was sent");
@@ -129,7 +129,7 @@ async fn what_a_paused_channel_kept_waiting_is_told_by_one_message(url: String) 
 async fn two_replicas_that_deliver_at_once_tell_nothing_twice(url: String) {
     let mut fleet = Fleet::new(&url, 30).await;
     fleet.sweep().await;
-    fleet.store().end_gathering(Duration::from_secs(60)).await.unwrap();
+    fleet.store().end_gathering(fleet.context.config.outbox.gather).await.unwrap();
     let (one, two, three) = tokio::join!(fleet.deliver_due(), fleet.deliver_as_another(), fleet.deliver_as_another());
     assert_eq!(one.unwrap().sent + two.sent + three.sent, 60);
     assert_eq!((fleet.slack.messages().len(), fleet.smtp.delivered().len()), (1, 1));

@@ -37,6 +37,8 @@ impl Fleet {
         config.pricing.source = PricingSource::None;
         config.verdict.idle_after = Duration::from_secs(300);
         config.outbox.base_delay = Duration::ZERO;
+        // Longer than any sweep takes on a busy host: what waits for company is told when a scenario says so.
+        config.outbox.gather = Duration::from_secs(3_600);
         config.slack.token = Some(SecretString::from(Slack::TOKEN));
         config.slack.channel = Some(Slack::CHANNEL.to_owned());
         config.slack.api_url = slack.api_url();
