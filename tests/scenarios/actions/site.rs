@@ -103,10 +103,11 @@ impl Site {
         // Started long before, so that the hour of heartbeats is of this boot.
         machine.launched_at = Some(Timestamp::now() - SignedDuration::from_hours(30));
         let machine = moto.run(REGION, &[machine]).await.remove(0);
+        // What comes last is what scenarios add to.
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
-             [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n\
-             [slack]\ntoken = \"{}\"\nsigning_secret = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n",
+             [slack]\ntoken = \"{}\"\nsigning_secret = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n\
+             [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n",
             folder.path().join("policy.toml"),
             Slack::TOKEN,
             Slack::SECRET,
