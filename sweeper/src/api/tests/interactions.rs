@@ -3,6 +3,7 @@
 use super::*;
 use axum::body::Bytes;
 use std::convert::Infallible;
+use tokio::task::JoinSet;
 
 const PATH: &str = "/v1/slack/interactions";
 
@@ -30,17 +31,18 @@ async fn what_slack_has_not_signed_is_refused_whatever_it_is() {
 async fn strangers_who_dribble_in_slacks_name_keep_no_heartbeat_waiting() {
     let app = TestApp::new().await;
     let joined = app.join(NODE).await;
-    let dribble = || {
+    let mut dribbling = JoinSet::new();
+    for _ in 0..300 {
         let (router, never) = (app.router.clone(), futures::stream::pending::<Result<Bytes, Infallible>>());
-        tokio::spawn(async move { router.oneshot(press(Body::from_stream(never))).await })
-    };
-    let dribbling: Vec<_> = (0..300).map(|_| dribble()).collect();
-    // Each has been begun once those that found no place are answered.
-    while dribbling.iter().filter(|one| one.is_finished()).count() < 284 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        dribbling.spawn(async move { router.oneshot(press(Body::from_stream(never))).await });
+    }
+    // Each has been begun once those that found no place are answered; the others end with the set.
+    for _ in 0..284 {
+        let refused = dribbling.join_next().await.unwrap().unwrap().unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
     assert_eq!(app.refused(press(Body::empty())).await.kind, "overloaded");
     app.send(&joined.node_token, &envelope(NODE, &[1])).await;
     assert_eq!(app.stored(NODE).await, 1);
-    dribbling.iter().for_each(tokio::task::JoinHandle::abort);
+    assert_eq!(dribbling.len(), 16);
 }
