@@ -11,7 +11,7 @@ mod resource;
 mod unit_price;
 mod verdict;
 
-pub use money::{HOURS_PER_MONTH, HourlyRate, Usd};
+pub use money::{HOURS_PER_MONTH, HourlyRate, Sum, Usd};
 pub use provider::Provider;
 pub use resource::{NotAKey, ResourceKey, ResourceKind};
 pub use unit_price::{Quantity, UnitPrice};

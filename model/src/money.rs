@@ -140,6 +140,29 @@ impl HourlyRate {
     }
 }
 
+/// Amounts in sum, and how many there are that nobody knows: these are counted, and never taken for zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// Of those that are known.
+    pub known: Usd,
+    /// So many are.
+    pub count: usize,
+    /// So many are not.
+    pub unknown: usize,
+}
+
+impl Sum {
+    /// Of these.
+    #[must_use]
+    pub fn of(amounts: impl Iterator<Item = Option<Usd>>) -> Self {
+        let none = Self { known: Usd::from_micros(0), count: 0, unknown: 0 };
+        amounts.fold(none, |sum, amount| match amount {
+            Some(amount) => Self { known: sum.known.saturating_add(amount), count: sum.count + 1, ..sum },
+            None => Self { unknown: sum.unknown + 1, ..sum },
+        })
+    }
+}
+
 /// `$0.096/h`.
 impl fmt::Display for HourlyRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,6 +182,12 @@ impl FromStr for HourlyRate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_not_known_is_counted_and_not_summed() {
+        let sum = Sum::of([Some(Usd::from_micros(5)), None, Some(Usd::from_micros(7)), None].into_iter());
+        assert_eq!(sum, Sum { known: Usd::from_micros(12), count: 2, unknown: 2 });
+    }
 
     #[test]
     fn sums_are_shown_to_the_cent() {

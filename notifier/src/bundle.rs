@@ -3,7 +3,7 @@
 //! The dearest are shown, a line each; the rest is counted, and one command away. A price that is not known is counted as
 //! that: a sum never takes it for zero. Every text is one clean line of bounded length, as in [`crate::message`].
 
-use model::{HourlyRate, Usd};
+use model::{HourlyRate, Sum, Usd};
 
 use crate::{
     message::{FindingNotice, how_long},
@@ -146,7 +146,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
     match (bundle.news, left.len()) {
         (News::Planned, _) => {
             let savings = Sum::of(left.iter().map(|notice| notice.saving.map(HourlyRate::per_hour)));
-            format!("Plans would end the waste on {count} {what}{whose}: {}", savings.as_saving())
+            format!("Plans would end the waste on {count} {what}{whose}: {}", as_saving(savings))
         }
         (News::Opened, 0) => format!("None of {count} {each} is left"),
         (News::Opened, open) => {
@@ -162,7 +162,7 @@ fn headline(bundle: &Bundle, left: &[&FindingNotice], first: Option<&FindingNoti
 
 /// What these cost together.
 fn together(notices: &[&FindingNotice]) -> String {
-    Sum::of(notices.iter().map(|notice| notice.rate.map(HourlyRate::per_hour))).as_cost("/h")
+    as_cost(Sum::of(notices.iter().map(|notice| notice.rate.map(HourlyRate::per_hour))), "/h")
 }
 
 fn whose(first: Option<&FindingNotice>) -> String {
@@ -178,52 +178,30 @@ fn whose(first: Option<&FindingNotice>) -> String {
 /// What the headline does not say.
 fn facts(bundle: &Bundle, left: &[&FindingNotice]) -> Vec<(&'static str, String)> {
     let latest = |member: &Member| member.end.as_ref().map_or(member.notice.spent, |end| end.spent);
-    let spent = Sum::of(bundle.members.iter().map(latest)).as_cost("");
+    let spent = as_cost(Sum::of(bundle.members.iter().map(latest)), "");
     match bundle.news {
         News::Opened => vec![("Spent so far", spent)],
         News::Planned => vec![("Cost together", together(left)), ("Spent so far", spent)],
     }
 }
 
-/// Amounts, and how many there are that nobody knows.
-struct Sum {
-    known: Usd,
-    count: usize,
-    unknown: usize,
+/// `$4.61/h, and 2 without a known price`.
+fn as_cost(sum: Sum, unit: &str) -> String {
+    let known = sum.known.in_cents();
+    match (sum.count, sum.unknown) {
+        (0, _) => "no price is known".to_owned(),
+        (_, 0) => format!("{known}{unit}"),
+        (_, unknown) => format!("{known}{unit}, and {unknown} without a known price"),
+    }
 }
 
-impl Sum {
-    fn of(amounts: impl Iterator<Item = Option<Usd>>) -> Self {
-        let mut sum = Self { known: Usd::from_micros(0), count: 0, unknown: 0 };
-        for amount in amounts {
-            match amount {
-                Some(amount) => {
-                    sum.known = sum.known.saturating_add(amount);
-                    sum.count += 1;
-                }
-                None => sum.unknown += 1,
-            }
-        }
-        sum
-    }
-
-    /// `$4.61/h, and 2 without a known price`.
-    fn as_cost(&self, unit: &str) -> String {
-        match (self.count, self.unknown) {
-            (0, _) => "no price is known".to_owned(),
-            (_, 0) => format!("{}{unit}", self.known.in_cents()),
-            (_, unknown) => format!("{}{unit}, and {unknown} without a known price", self.known.in_cents()),
-        }
-    }
-
-    /// `they would save $4.10/h, and 2 an unknown amount`.
-    fn as_saving(&self) -> String {
-        let known = self.known.in_cents();
-        match (self.count, self.unknown) {
-            (0, _) => "what they would save is not known".to_owned(),
-            (_, 0) => format!("they would save {known}/h"),
-            (_, unknown) => format!("they would save {known}/h, and {unknown} an unknown amount"),
-        }
+/// `they would save $4.10/h, and 2 an unknown amount`.
+fn as_saving(sum: Sum) -> String {
+    let known = sum.known.in_cents();
+    match (sum.count, sum.unknown) {
+        (0, _) => "what they would save is not known".to_owned(),
+        (_, 0) => format!("they would save {known}/h"),
+        (_, unknown) => format!("they would save {known}/h, and {unknown} an unknown amount"),
     }
 }
 

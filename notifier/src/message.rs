@@ -5,7 +5,7 @@
 //! lay out is made of it in `view`.
 
 use jiff::Timestamp;
-use model::{HourlyRate, Usd};
+use model::{HourlyRate, Usd, plan::ContentHash};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -39,8 +39,8 @@ pub struct Ended {
 /// What people are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The plan, by its content hash.
-    pub plan: String,
+    /// The plan.
+    pub plan: ContentHash,
     /// What a yes would do, in a word or two: `Stop it`.
     pub label: String,
 }

@@ -1,7 +1,7 @@
 //! Notices for tests: one with everything, one with nothing known, one meant to do harm; and bundles of these.
 
 use jiff::Timestamp;
-use model::{HourlyRate, Usd};
+use model::{HourlyRate, Usd, plan::ContentHash};
 use proptest::prelude::*;
 
 use crate::{
@@ -63,7 +63,7 @@ pub(crate) fn ended() -> FindingNotice {
 /// What is asked of a plan that one of two has approved.
 pub(crate) fn asked() -> FindingNotice {
     let mut notice = idle();
-    notice.ask = Some(Ask { plan: "5d".repeat(32), label: "Stop it".into() });
+    notice.ask = Some(Ask { plan: hash(), label: "Stop it".into() });
     notice.answers = vec!["ada said yes, 2026-03-02 02:53 UTC; one more must".into()];
     notice
 }
@@ -209,7 +209,7 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
             ) = money;
             (notice.evidence, notice.keeps_billing, notice.answers) = lines;
             let (label, because, undo, asked_by, is_asked, was_acted) = said;
-            notice.ask = is_asked.then(|| Ask { plan: "5d".repeat(32), label });
+            notice.ask = is_asked.then(|| Ask { plan: hash(), label });
             let acted = Acted { at: as_of, outcome: Outcome::Done, because, asked_by, undo: Some(undo) };
             notice.acted = was_acted.then_some(acted);
             notice
@@ -231,6 +231,10 @@ pub(crate) fn any_bundle() -> impl Strategy<Value = Bundle> {
         Member { notice, end }
     });
     (news, proptest::collection::vec(member, 0..30)).prop_map(|(news, members)| Bundle { news, members })
+}
+
+fn hash() -> ContentHash {
+    ContentHash::try_from("5d".repeat(32)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn second(second: i64) -> Timestamp {

@@ -180,12 +180,11 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     }
 }
 
-/// What is asked: nothing once it is over, and nothing that names no plan.
+/// What is asked: nothing once it is over.
 fn ask(notice: &FindingNotice) -> Option<Ask> {
     let ask = notice.ask.as_ref().filter(|_| notice.ended.is_none() && notice.acted.is_none())?;
-    let is_hash = ask.plan.len() == 64 && ask.plan.bytes().all(|byte| byte.is_ascii_hexdigit());
     let label = fit(&clean(&ask.label), LABEL_LIMIT);
-    (is_hash && !label.is_empty()).then(|| Ask { plan: ask.plan.clone(), label })
+    (!label.is_empty()).then(|| Ask { plan: ask.plan.clone(), label })
 }
 
 /// The given headline, or one made from what is there: a message is never without.

@@ -1,7 +1,6 @@
 //! What was saved: of each action that was carried out for how long the machine stayed stopped since, as the inventory saw it, at the rate of the plan that people approved. Pure.
 //!
 //! Time counts from when the machine was seen to be stopped, up to when it was undone or first seen otherwise, or else up to the last listing that shows it stopped: where nobody has looked since, nothing is saved yet.
-//! An amount that is not known is counted as that, and never as zero.
 
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
 use jiff::Timestamp;
@@ -79,26 +78,6 @@ impl Saved {
             per_hour,
             saved: per_hour.map(|rate| rate.over(stopped.until.duration_since(stopped.since))),
         }
-    }
-}
-
-/// Amounts, and how many there are that nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Sum {
-    /// Of those that are known.
-    pub known: Usd,
-    /// So many are not.
-    pub unknown: usize,
-}
-
-impl Sum {
-    /// Of these.
-    #[must_use]
-    pub fn of(amounts: impl Iterator<Item = Option<Usd>>) -> Self {
-        amounts.fold(Self { known: Usd::from_micros(0), unknown: 0 }, |sum, amount| match amount {
-            Some(amount) => Self { known: sum.known.saturating_add(amount), ..sum },
-            None => Self { unknown: sum.unknown + 1, ..sum },
-        })
     }
 }
 
@@ -185,11 +164,5 @@ mod tests {
             (12, Ending::Restarted),
             "what is not known saves nothing"
         );
-    }
-
-    #[test]
-    fn what_is_not_known_is_counted_and_not_summed() {
-        let sum = Sum::of([Some(Usd::from_micros(5)), None, Some(Usd::from_micros(7)), None].into_iter());
-        assert_eq!(sum, Sum { known: Usd::from_micros(12), unknown: 2 });
     }
 }

@@ -7,6 +7,8 @@ use slack_morphism::prelude::{
     SlackBlockPlainTextOnly,
 };
 
+use model::plan::ContentHash;
+
 use super::pressed::{APPROVE, DENY};
 use crate::{message::Ask, text::fit};
 
@@ -27,8 +29,8 @@ pub(super) fn of(ask: &Ask, summary: &str) -> SlackActionsBlock {
     SlackActionsBlock::new(vec![SlackActionBlockElement::from(yes), SlackActionBlockElement::from(no)])
 }
 
-fn button(action: &str, label: &str, plan: &str) -> SlackBlockButtonElement {
-    SlackBlockButtonElement::new(plain(label)).with_action_id(action.into()).with_value(plan.to_owned())
+fn button(action: &str, label: &str, plan: &ContentHash) -> SlackBlockButtonElement {
+    SlackBlockButtonElement::new(plain(label)).with_action_id(action.into()).with_value(plan.to_string())
 }
 
 fn confirm(title: &str, text: &str, label: &str) -> SlackBlockConfirmItem {

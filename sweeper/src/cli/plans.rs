@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use model::{
     ResourceKey,
-    plan::{Plan, Saving},
+    plan::{ContentHash, Plan, Saving},
 };
 use serde::Serialize;
 use std::{
@@ -25,8 +25,6 @@ use std::{
 
 /// Fewer digits of a hash name nothing.
 const LEAST_DIGITS: usize = 4;
-/// So many digits of a hash are shown.
-const SHOWN_DIGITS: usize = 12;
 /// Holds an approver's token.
 const TOKEN: &str = "SWEEPER_APPROVER_TOKEN";
 
@@ -71,7 +69,7 @@ pub(super) struct Undone {
 /// One line of the list.
 #[derive(Serialize)]
 struct Line {
-    plan: String,
+    plan: ContentHash,
     finding: String,
     title: String,
     saving: Option<String>,
@@ -90,7 +88,7 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
         saving: saving(plan),
         valid_until: plan.valid_until(),
         answers: answers.remove(&hash).unwrap_or_default(),
-        plan: hash,
+        plan: plan.content_hash().clone(),
     };
     let lines: Vec<Line> = plans.iter().zip(hashes).map(line).collect();
     match output {
@@ -100,7 +98,7 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
             let mut table = bare_table(["PLAN", "FINDING", "WHAT", "SAVES", "VALID UNTIL", "ANSWERS"]);
             for line in &lines {
                 table.add_row([
-                    line.plan[..SHOWN_DIGITS].to_owned(),
+                    line.plan.short().to_owned(),
                     line.finding.clone(),
                     screen::plain(&line.title),
                     line.saving.clone().unwrap_or_else(|| "not known".to_owned()),

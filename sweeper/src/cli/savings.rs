@@ -6,13 +6,14 @@ use super::{
 };
 use crate::{
     config::Config,
-    savings::{Ending, Saved, Stopped, Sum, stopped},
+    savings::{Ending, Saved, Stopped, stopped},
     store::{Action, Direction, Span, Store},
     verdict::words,
 };
+use anyhow::Context as _;
 use guards::action::State;
 use jiff::Timestamp;
-use model::{HourlyRate, ResourceKey};
+use model::{HourlyRate, ResourceKey, Sum};
 use serde::Serialize;
 use std::{collections::HashMap, process::ExitCode};
 
@@ -67,7 +68,9 @@ async fn savings(store: &Store) -> anyhow::Result<Savings> {
         .collect();
     let mut saved = Vec::new();
     for action in actions.iter().filter(|action| is(action, State::Done)) {
-        let Some(plan) = store.sealed_plan(&action.plan).await? else { continue };
+        // Plans are never deleted: what was done by one that is gone is no saving of zero.
+        let plan = store.sealed_plan(&action.plan).await?;
+        let plan = plan.with_context(|| format!("the plan {} is not in the database any more", action.plan.short()))?;
         let versions = store.resource_history(&action.resource.to_string()).await?;
         let listed = listed_until(&listings, &action.resource);
         let stopped = stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed);
@@ -137,9 +140,10 @@ fn until(Stopped { until, ending, .. }: Stopped) -> String {
 }
 
 fn sums(savings: &Savings) -> String {
-    let sum = |sum: &Sum, unit: &str| match sum.unknown {
-        0 => format!("{}{unit}", sum.known.in_cents()),
-        unknown => format!("{}{unit}, and {unknown} an unknown amount", sum.known.in_cents()),
+    let sum = |sum: &Sum, unit: &str| match (sum.count, sum.unknown) {
+        (_, 0) => format!("{}{unit}", sum.known.in_cents()),
+        (0, _) => "an amount that is not known".to_owned(),
+        (_, unknown) => format!("{}{unit}, and {unknown} an unknown amount", sum.known.in_cents()),
     };
     format!(
         "Saved so far, at the rates of the plans: {}. What is stopped still saves {}.",

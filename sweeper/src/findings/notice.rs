@@ -62,7 +62,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
         [Action::StopInstance] => "Stop it",
         _ => return None,
     };
-    Some(Ask { plan: plan.content_hash().to_string(), label: label.to_owned() })
+    Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned() })
 }
 
 /// The same with a plan as the news.

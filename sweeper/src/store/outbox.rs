@@ -113,10 +113,10 @@ pub(crate) async fn told_a_plan(
         .await
         .doing("look what was said of a finding")?;
     let notices = rows.iter().map(notice).collect::<Result<Vec<_>, _>>()?;
-    let asked = notices.iter().filter_map(|notice| notice.ask.as_ref().map(|ask| ask.plan.clone()));
+    let asked = notices.iter().filter_map(|notice| notice.ask.as_ref().map(|ask| ask.plan.to_string()));
     let over = super::actions::over(transaction, &asked.collect::<Vec<_>>()).await?;
     // Whoever approved one that came to nothing may approve the next.
-    let holds = |notice: &FindingNotice| notice.ask.as_ref().is_none_or(|ask| !over.contains(&ask.plan));
+    let holds = |notice: &FindingNotice| notice.ask.as_ref().is_none_or(|ask| !over.contains(ask.plan.as_str()));
     Ok(notices.iter().any(|notice| notice.plan_summary.is_some() && holds(notice)))
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn show_answers(
     for row in find_all(transaction, finding, SLACK).await? {
         // What cannot be read is shown as it was: nobody's answer fails because of it.
         let Ok(mut notice) = notice(&row) else { continue };
-        let asks = notice.ask.as_ref().is_some_and(|ask| ask.plan == plan.as_str());
+        let asks = notice.ask.as_ref().is_some_and(|ask| ask.plan == *plan);
         // Of several findings a message asks nothing.
         if !asks || row.bundle.is_some() {
             continue;
