@@ -106,7 +106,8 @@ impl Sampler {
         self.rights = Some(privileges::drop_rights(keep, why, || task_counters.is_usable()));
         // What needed them is looked at once more: who asks for the capabilities is to hear what holds from here on.
         let mut capabilities = Capabilities::default();
-        let _ = counters::read(self.hidden_host.as_deref(), &mut capabilities);
+        let traffic = counters::traffic(self.hidden_host.as_deref(), &mut capabilities);
+        let _ = counters::read(traffic, &mut capabilities);
         let _ = self.read_signals(Moment::now(), &mut capabilities);
         self.signals.begin();
         self.state(&mut capabilities, None);

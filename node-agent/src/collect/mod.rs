@@ -140,7 +140,8 @@ impl Sampler {
             object.know_helper(helper)?;
         }
         let mut capabilities = Capabilities::default();
-        let _ = counters::read(sampler.hidden_host.as_deref(), &mut capabilities);
+        let traffic = counters::traffic(sampler.hidden_host.as_deref(), &mut capabilities);
+        let _ = counters::read(traffic, &mut capabilities);
         let _ = sampler.read_signals(sampler.counters_since, &mut capabilities);
         sampler.state(&mut capabilities, None);
         sampler.capabilities = capabilities;
@@ -171,11 +172,12 @@ impl Sampler {
         let mut capabilities = Capabilities::default();
         let next_rules = self.rules_store.rules();
         let (cpu_samples, sampled_at) = (self.lost_cpu.sample(), Instant::now());
+        let traffic = counters::traffic(self.hidden_host.as_deref(), &mut capabilities);
         let deltas = match &mut self.task_counters {
             TaskCounters::Ebpf(object) => object.read().map_err(|error| error.to_string()),
             TaskCounters::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be read: {error}")),
         };
-        // The moment belongs to the tasks' counters, which matter most; the host's follow within a millisecond.
+        // The moment belongs to the tasks' counters, which matter most; the host's come within a millisecond of them.
         let taken = Moment::now();
         let failure = match deltas {
             Ok(deltas) => {
@@ -192,7 +194,7 @@ impl Sampler {
             }
         };
         let was_read = failure.is_none();
-        let host = counters::read(self.hidden_host.as_deref(), &mut capabilities);
+        let host = counters::read(traffic, &mut capabilities);
         let signals = self.read_signals(taken, &mut capabilities);
         if was_read {
             // May wait for ends under way: after all that belongs to this moment.

@@ -3,7 +3,8 @@
 //! Exact is the eBPF source whose capability `network` is ok at both ends of a span: then the bytes of workload rows are the
 //! signal, and a scraped exporter, whose row is housekeeping, is no work. Below it lies a net: what the host's interfaces moved
 //! beyond the bytes of workloads, of housekeeping and of the agent. What kernel threads send explains nothing, since they may
-//! serve somebody elsewhere.
+//! serve somebody elsewhere. A row has its bytes when a task hands them to the kernel, and an interface when they leave: what rows have beyond the
+//! interfaces' explains those of the next interval, and of no later one. The other way round, what moved before a task had it, is nobody's.
 //!
 //! RDMA bytes pass the sockets by, so no process's own count holds them: they count as a workload's.
 
@@ -43,6 +44,8 @@ pub(super) struct Moved {
     pub(super) bytes: Option<u64>,
     /// What the host's interfaces moved and no row explains.
     pub(super) unattributed_bytes: Option<u64>,
+    /// What rows explain beyond what the host's interfaces moved: as far as it was on its way at the end, they move it in the next span.
+    pub(super) ahead_bytes: u64,
     /// Whether the signal is that of the workloads' rows, so that the net below must have been measured too.
     pub(super) is_exact: bool,
 }
@@ -96,7 +99,7 @@ impl Network {
         });
         let (Some(now), Some(then)) = (&self.rows, &earlier.rows) else {
             let bytes = host.map(|host| host.saturating_sub(own));
-            return Moved { bytes: add(bytes, rdma), unattributed_bytes: None, is_exact: false };
+            return Moved { bytes: add(bytes, rdma), ..Moved::default() };
         };
         let workloads = delta(now.workloads, then.workloads);
         let explained = || {
@@ -104,9 +107,11 @@ impl Network {
             // The agent's own count has headers in it and misses what is not TCP; its row has neither.
             Some(with_headers(payload).saturating_add(own.max(with_headers(delta(now.own, then.own)?))))
         };
+        let both = host.zip(explained());
         Moved {
             bytes: add(workloads, rdma),
-            unattributed_bytes: host.and_then(|host| Some(host.saturating_sub(explained()?))),
+            unattributed_bytes: both.map(|(host, explained)| host.saturating_sub(explained)),
+            ahead_bytes: both.map_or(0, |(host, explained)| explained.saturating_sub(host)),
             is_exact: true,
         }
     }

@@ -191,10 +191,19 @@ impl Counters {
         }
     }
 
-    /// What happened since `earlier`, or `None` if the two cannot be subtracted. `restart_gap_ms` is the longest time without an agent that
-    /// the host's own counters may vouch for.
+    /// Network bytes that rows had and no interface had moved yet when this heartbeat ended, `earlier` being the one before: what the next observation is told.
     #[must_use]
-    pub fn since(&self, earlier: &Self, restart_gap_ms: i64) -> Option<Observation> {
+    pub fn ahead_bytes(&self, earlier: &Self) -> u64 {
+        let is_of_one_agent = self.boot_id == earlier.boot_id
+            && self.source == earlier.source
+            && self.counters_since_boottime_ns == earlier.counters_since_boottime_ns;
+        if is_of_one_agent { self.network.since(&earlier.network).ahead_bytes } else { 0 }
+    }
+
+    /// What happened since `earlier`, or `None` if the two cannot be subtracted. `ahead_bytes` were on their way at the end of `earlier`, and
+    /// `restart_gap_ms` is the longest time without an agent that the host's own counters may vouch for.
+    #[must_use]
+    pub fn since(&self, earlier: &Self, ahead_bytes: u64, restart_gap_ms: i64) -> Option<Observation> {
         if self.boot_id != earlier.boot_id
             || self.source != earlier.source
             || self.end_boottime_ns <= earlier.end_boottime_ns
@@ -202,7 +211,7 @@ impl Counters {
             return None;
         }
         if self.counters_since_boottime_ns == earlier.counters_since_boottime_ns {
-            return self.difference(earlier);
+            return self.difference(earlier, ahead_bytes);
         }
         // Elsewhere all CPU time without an owner is taken for work, and to start the agent takes some.
         if self.source != Source::Ebpf {
@@ -217,11 +226,11 @@ impl Counters {
         if gap_ms > restart_gap_ms || self.rules != earlier.rules || self.rules.iter().any(String::is_empty) {
             return None;
         }
-        let difference = self.difference(&earlier.begun_anew())?;
+        let difference = self.difference(&earlier.begun_anew(), 0)?;
         Some(Observation { restart_gap_ms: Some(gap_ms), ..difference })
     }
 
-    fn difference(&self, earlier: &Self) -> Option<Observation> {
+    fn difference(&self, earlier: &Self, ahead_bytes: u64) -> Option<Observation> {
         // A cumulative counter that runs backwards contradicts itself: not measured.
         let delta = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let mut workload_cpu_ns = delta(self.workload_cpu_ns, earlier.workload_cpu_ns);
@@ -291,7 +300,7 @@ impl Counters {
             unattributed_cpu_ns,
             kernel_cpu_ns,
             unattributed_disk_bytes,
-            unattributed_network_bytes: network.unattributed_bytes,
+            unattributed_network_bytes: network.unattributed_bytes.map(|bytes| bytes.saturating_sub(ahead_bytes)),
             housekeeping_cpu_ns,
             busiest_housekeeping: self.housekeeping.busiest(&earlier.housekeeping, span_ms),
             unchecked: unchecked.into_iter().filter_map(|(what, missing)| missing.then_some(what)).collect(),

@@ -28,7 +28,7 @@ pub struct StatePolicy {
 /// Ends and begins are rounded, and a clock is slewed: twice what still counts as no gap.
 const SLACK_MS: i64 = 1_000;
 /// Raised whenever the same heartbeats come to another state than before.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 impl StatePolicy {
     /// By this policy.
@@ -82,6 +82,9 @@ pub struct NodeState {
     /// The newest heartbeat's.
     node: NodeFacts,
     counters: Counters,
+    /// Network bytes that were on their way at its end ([`Counters::ahead_bytes`]).
+    #[serde(default)]
+    ahead_bytes: u64,
     /// Where the heartbeats begin that it was made from, if that is within the horizon.
     begins_unix_ms: Option<i64>,
     /// The last work, if it ended within the horizon.
@@ -112,6 +115,7 @@ impl NodeState {
             begins_unix_ms: Some(sample.node.last_heartbeat_unix_ms),
             node: sample.node,
             counters: sample.counters,
+            ahead_bytes: 0,
             last_work: None,
             quiet_since_unix_ms: None,
             ended_by: None,
@@ -179,7 +183,8 @@ impl NodeState {
             return Added::Newest;
         }
         let interval_ms = sample.node.interval_ms;
-        let observation = sample.counters.since(&self.counters, sample.node.restart_gap_ms());
+        let observation = sample.counters.since(&self.counters, self.ahead_bytes, sample.node.restart_gap_ms());
+        self.ahead_bytes = sample.counters.ahead_bytes(&self.counters);
         (self.node, self.counters) = (sample.node, sample.counters);
         match observation
             .filter(|observation| newest.saturating_sub(observation.start_unix_ms) <= state_policy.horizon_ms)

@@ -247,9 +247,11 @@ impl Case {
             .collect();
         let interval_ms = node.as_ref().map_or(1, |node| node.interval_ms);
         let restart_gap_ms = node.as_ref().map_or(0, NodeFacts::restart_gap_ms);
+        let mut ahead_bytes = 0;
         let observations = counters.windows(2).filter_map(|pair| {
             let [(earlier, before), (later, after)] = pair else { return None };
-            let mut observation = later.since(earlier, restart_gap_ms)?;
+            let were_ahead_bytes = std::mem::replace(&mut ahead_bytes, later.ahead_bytes(earlier));
+            let mut observation = later.since(earlier, were_ahead_bytes, restart_gap_ms)?;
             // Only what can decide is looked for: quiet windows are kept as evidence, and need no names.
             let strongest = observation.active(&policy, interval_ms).first().copied();
             // A row of a restarted agent began at zero.

@@ -130,6 +130,50 @@ fn traffic_of_the_host_that_nobody_accounts_for_contradicts() {
     }
 }
 
+/// A scrape that a row has in one interval and the interface in the next one.
+#[test]
+fn what_was_on_its_way_at_a_heartbeat_is_accounted_for_in_the_next_interval_alone() {
+    const BYTES: u64 = 200_000;
+    const FRAMES: u64 = 214_000;
+    type Pass = fn(&mut Node);
+    let hand_over: Pass = |n| bump(&mut n.housekeeping.network_sent_bytes, BYTES);
+    let move_on: Pass = |n| bump(&mut n.counters.network_sent_bytes, FRAMES);
+    let nothing: Pass = |_| {};
+    let cases: [(&str, Vec<Pass>, bool); 7] = [
+        ("in the next interval", vec![hand_over, move_on], false),
+        ("each time", vec![hand_over, move_on, hand_over, move_on], false),
+        (
+            "half of it at once",
+            vec![
+                |n| {
+                    bump(&mut n.housekeeping.network_sent_bytes, BYTES);
+                    bump(&mut n.counters.network_sent_bytes, FRAMES / 2);
+                },
+                |n| bump(&mut n.counters.network_sent_bytes, FRAMES / 2),
+            ],
+            false,
+        ),
+        ("before anybody had handed it over", vec![move_on, hand_over], true),
+        ("an interval later", vec![hand_over, nothing, move_on], true),
+        ("once for what was handed over, and once more", vec![hand_over, move_on, move_on], true),
+        ("with somebody else's", vec![hand_over, |n| bump(&mut n.counters.network_sent_bytes, FRAMES + 140_000)], true),
+    ];
+    for (what, passes, contradicts) in cases {
+        let mut node = exact();
+        node.quiet(80);
+        for pass in passes {
+            node.pass(pass);
+        }
+        let judgement = node.quiet(5).judge();
+        if contradicts {
+            let by = vec![Contradiction::UnattributedNetwork];
+            assert_eq!(why(judgement), Unknown::Contradictory { by, busiest: None }, "{what}");
+        } else {
+            assert_eq!(judgement.verdict, Verdict::Idle, "{what}: {judgement:?}");
+        }
+    }
+}
+
 #[test]
 fn the_net_below_must_have_been_measured_and_so_must_every_row() {
     type Hide = fn(&mut Node);

@@ -30,7 +30,7 @@ pub(super) fn samples(heartbeats: &[(BootId, wire::Heartbeat)], from_ns: u64, to
         if begin < from_ns || end > to_ns {
             return None;
         }
-        let observation = Counters::of(*boot, after)?.since(&Counters::of(*boot, before)?, 0)?;
+        let observation = Counters::of(*boot, after)?.since(&Counters::of(*boot, before)?, 0, 0)?;
         let delta = |counter: fn(&wire::HostCounters) -> Option<u64>| {
             Some(counter(after.counters.as_ref()?)?.saturating_sub(counter(before.counters.as_ref()?)?))
         };
