@@ -13,9 +13,15 @@ use crate::{
 use model::plan::ContentHash;
 use notifier::{
     SendError,
-    slack::{Button, ConfigError, NotAPerson, NotSlacks, Pressed, Signing, Slack},
+    slack::{Button, ConfigError, NotAPerson, NotSlacks, Pressed, Signing, Slack, Socket},
 };
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Takes what people press.
@@ -25,12 +31,20 @@ pub struct Interactions {
     approvals: ApprovalsConfig,
     act: ActConfig,
     slack: Arc<Slack>,
-    signing: Signing,
+    /// By which requests of Slack's are known; none if it sends none.
+    signing: Option<Signing>,
+    /// Over which Slack says what is pressed, where it sends no requests.
+    socket: Option<Socket>,
     places: Semaphore,
 }
 
 /// Requests that are read at once: strangers who send slowly take these places, and none of heartbeats.
 const AT_ONCE: usize = 16;
+/// Slack replaces each connection every few hours; the other one hears meanwhile.
+const SOCKETS: usize = 2;
+/// From one attempt to connect to the next: doubled from the first to the last. Slack allows about one a minute for long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT: Duration = Duration::from_secs(60);
 
 /// Why a press does not count.
 #[derive(Debug, thiserror::Error)]
@@ -54,17 +68,64 @@ enum NotCounted {
 }
 
 impl Interactions {
-    /// Those of the configuration; none if there is no signing secret, by which Slack's requests are known.
+    /// Those of the configuration; none if there is neither a signing secret, by which Slack's requests are known, nor an app-level token, by which sockets are opened.
     ///
     /// # Errors
     /// If they are on and cannot be used.
     pub fn new(store: Store, config: &Config) -> Result<Option<Self>, ConfigError> {
-        let (Some(secret), Some(slack)) = (&config.slack.signing_secret, outbox::slack(&config.slack)) else {
-            return Ok(None);
-        };
-        let (signing, slack) = (Signing::new(secret)?, Arc::new(Slack::new(slack)?));
+        let Some(slack) = outbox::slack(&config.slack).filter(|slack| slack.buttons) else { return Ok(None) };
+        let signing = config.slack.signing_secret.as_ref().map(Signing::new).transpose()?;
+        let socket = config.slack.app_token.as_ref().map(|token| Socket::new(&slack, token)).transpose()?;
+        let slack = Arc::new(Slack::new(slack)?);
         let (approvals, act) = (config.approvals.clone(), config.act.clone());
-        Ok(Some(Self { store, approvals, act, slack, signing, places: Semaphore::new(AT_ONCE) }))
+        Ok(Some(Self { store, approvals, act, slack, signing, socket, places: Semaphore::new(AT_ONCE) }))
+    }
+
+    /// Whether Slack sends requests: otherwise there is nothing where they would come.
+    pub(crate) fn takes_requests(&self) -> bool {
+        self.signing.is_some()
+    }
+
+    /// Hears over sockets what is pressed, for as long as this is awaited.
+    pub async fn hear(&self) {
+        let Some(socket) = &self.socket else { return std::future::pending().await };
+        futures::future::join_all((0..SOCKETS).map(|_| self.hear_over(socket))).await;
+    }
+
+    async fn hear_over(&self, socket: &Socket) {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let is_heard = AtomicBool::new(false);
+            let greeted = || {
+                is_heard.store(true, Ordering::Relaxed);
+                tracing::info!("Slack says over a socket what is pressed");
+            };
+            let take = async |pressed| match self.answer(pressed).await {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::error!(error = %crate::chain(&error), "an answer in Slack was not written, and Slack is not told that it was");
+                    false
+                }
+            };
+            let ended = socket.hear(greeted, take).await;
+            if is_heard.into_inner() {
+                wait = FIRST_WAIT;
+            }
+            let after = match ended {
+                Ok(()) => {
+                    tracing::info!("Slack asks for another socket");
+                    FIRST_WAIT
+                }
+                Err(error) => {
+                    let asked = if let SendError::Retry { after, .. } = &error { *after } else { Some(LAST_WAIT) };
+                    let after = asked.unwrap_or(wait).max(wait);
+                    tracing::warn!(%error, ?after, "nothing that is pressed in Slack is heard over this socket; it is opened again");
+                    wait = wait.saturating_mul(2).min(LAST_WAIT);
+                    after
+                }
+            };
+            tokio::time::sleep(after).await;
+        }
     }
 
     /// A place for a request that is to be read; none if all are taken.
@@ -74,7 +135,8 @@ impl Interactions {
 
     /// The button that a request tells of.
     pub(crate) fn pressed(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Pressed>, NotSlacks> {
-        self.signing.pressed(signature, timestamp, body)
+        let signing = self.signing.as_ref().ok_or(NotSlacks::Signature)?;
+        signing.pressed(signature, timestamp, body)
     }
 
     /// Counts an answer, or says to whoever gave it why it does not count.

@@ -1,6 +1,6 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel and four methods. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, one channel and five methods, and Socket Mode. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
@@ -30,6 +30,15 @@ pub enum Fault {
     Stall(Duration),
 }
 
+/// How a sweeper hears of what is pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hears {
+    /// By requests that Slack sends and signs.
+    Requests,
+    /// Over sockets that the sweeper opens.
+    Sockets,
+}
+
 /// Slack's Web API; it ends with this value, and its messages with it.
 #[derive(Debug)]
 pub struct Slack {
@@ -42,6 +51,8 @@ pub struct Slack {
 impl Slack {
     /// The one token that may post.
     pub const TOKEN: &str = "xoxb-lab-1-secret";
+    /// The app's own token, by which sockets are opened.
+    pub const APP_TOKEN: &str = "xapp-1-A0LAB-1-secret";
     /// The app's signing secret.
     pub const SECRET: &str = "8f742231b10e8888abcd99aaabbb85a5";
     /// The workspace.
@@ -107,6 +118,17 @@ impl Slack {
     #[must_use]
     pub fn api_url(&self) -> String {
         format!("{}://127.0.0.1:{}/api", self.scheme, self.port)
+    }
+
+    /// The section of a sweeper's configuration by which it posts here.
+    #[must_use]
+    pub fn config(&self, hears: Hears) -> String {
+        let hears = match hears {
+            Hears::Requests => format!("signing_secret = \"{}\"", Self::SECRET),
+            Hears::Sockets => format!("app_token = \"{}\"", Self::APP_TOKEN),
+        };
+        let (token, channel, url) = (Self::TOKEN, Self::CHANNEL, self.api_url());
+        format!("[slack]\ntoken = \"{token}\"\n{hears}\nchannel = \"{channel}\"\napi_url = \"{url}\"\n")
     }
 
     /// The root certificate to trust, in PEM form, if it speaks HTTPS.
@@ -176,6 +198,36 @@ impl Slack {
         let output = process.wait_with_output().await.expect("it ends");
         let said = String::from_utf8_lossy(&output.stdout);
         said.trim().parse().unwrap_or_else(|_| panic!("no answer: {said}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Presses a button, as Slack tells of it over a socket: whether it was acknowledged in time; none if no socket is open.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such button, or the stand-in does not answer.
+    pub async fn press_over_a_socket(&self, press: &Value) -> Option<bool> {
+        self.lab("press", press.to_string()).await.as_bool()
+    }
+
+    /// Ends the sockets that are open: as Slack does to replace them, or without a word. Returns how many.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in does not answer.
+    pub async fn drop_sockets(&self, is_asked: bool) -> u64 {
+        let how = if is_asked { "asked" } else { "broken" };
+        self.lab("drop", how.to_owned()).await.as_u64().expect("a number")
+    }
+
+    async fn lab(&self, what: &str, body: String) -> Value {
+        let mut client = reqwest::Client::builder();
+        if let Ok(root) = fs::read(self.ca_file()) {
+            client = client.add_root_certificate(reqwest::Certificate::from_pem(&root).expect("a certificate"));
+        }
+        let client = client.build().expect("a client");
+        let url = format!("{}://127.0.0.1:{}/lab/{what}", self.scheme, self.port);
+        let answer = client.post(url).body(body).send().await.expect("the stand-in answers");
+        answer.json().await.expect("JSON")
     }
 
     /// The updates of messages so far, as they were sent, each with the `ts` of the message that it changes.

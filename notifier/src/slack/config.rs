@@ -47,6 +47,9 @@ pub enum ConfigError {
         "the Slack token is {0}; it must be a bot token, which starts with `xoxb-` (Slack app, OAuth & Permissions)"
     )]
     Token(&'static str),
+    /// The app-level token is none.
+    #[error("the Slack app-level token is not one: it starts with `xapp-` (Slack app, Basic Information)")]
+    AppToken,
     /// No channel was named.
     #[error("no Slack channel is set; name one by its id (`C…`) or as `#name`")]
     Channel,
@@ -87,7 +90,7 @@ pub(super) fn api_url(address: &str) -> Result<Url, ConfigError> {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
@@ -115,9 +118,16 @@ pub(super) fn token(token: &SecretString) -> Result<(), ConfigError> {
     Err(ConfigError::Token(kind))
 }
 
+/// Likewise, of an app-level token.
+pub(super) fn app_token(token: &SecretString) -> Result<(), ConfigError> {
+    let text = token.expose_secret();
+    let is_one = text.starts_with("xapp-") && text.chars().all(|c| c.is_ascii_graphic());
+    if is_one { Ok(()) } else { Err(ConfigError::AppToken) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{api_url, token};
+    use super::{api_url, app_token, token};
     use secrecy::SecretString;
 
     #[test]
@@ -151,5 +161,10 @@ mod tests {
         let shown = token(&SecretString::from("8f742231b10e8888")).map_err(|e| format!("{e} {e:?}"));
         assert!(shown.as_ref().is_err_and(|e| !e.contains("8f74")), "{shown:?}");
         assert!(token(&SecretString::from("xoxb-1-2-abc")).is_ok());
+        for bad in ["xoxb-1-2-abc", "", "xapp-1 2"] {
+            let shown = app_token(&SecretString::from(bad)).map_err(|e| format!("{e} {e:?}"));
+            assert!(shown.as_ref().is_err_and(|e| bad.is_empty() || !e.contains(bad)), "{shown:?}");
+        }
+        assert!(app_token(&SecretString::from("xapp-1-A0-2-abc")).is_ok());
     }
 }

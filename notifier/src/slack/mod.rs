@@ -1,5 +1,6 @@
 //! Slack: a message per finding or bundle, through the Web API's `chat.postMessage`; what has ended, and what people said of a plan, is shown in it by
-//! `chat.update`. Whoever serves Slack's interactions may have buttons in messages that tell of one plan, and finds out by [`Signing`] what was pressed.
+//! `chat.update`. Whoever serves Slack's interactions may have buttons in messages that tell of one plan, and finds out by [`Signing`] what was pressed; where Slack reaches nothing of ours,
+//! by a [`Socket`].
 //!
 //! Refused: incoming webhooks (they cannot say whether a message is a repetition), and rate control of its own: a refusal is
 //! handed to the caller with Slack's `Retry-After`. One connection pool per [`Slack`]; a message is
@@ -11,6 +12,7 @@ mod message;
 mod people;
 mod pressed;
 mod service;
+mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -18,3 +20,4 @@ pub use config::{API_URL, ConfigError, SlackConfig};
 pub use people::NotAPerson;
 pub use pressed::{Button, NotSlacks, Pressed, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
 pub use service::{Slack, Updated};
+pub use socket::Socket;

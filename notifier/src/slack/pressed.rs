@@ -104,7 +104,7 @@ impl Signing {
     }
 }
 
-fn pressed(event: SlackInteractionBlockActionsEvent) -> Option<Pressed> {
+pub(super) fn pressed(event: SlackInteractionBlockActionsEvent) -> Option<Pressed> {
     let SlackBasicUserInfo { id: user, team_id, .. } = event.user?;
     let SlackInteractionActionContainer::Message(message) = event.container else { return None };
     // More than one is never sent for buttons; which of two was meant nobody could tell.

@@ -12,6 +12,7 @@ use slack_morphism::{
         SlackClientHyperConnector, SlackHyperClient, SlackMessageContent,
     },
 };
+use url::Url;
 
 use super::{
     config::{self, ConfigError, SlackConfig},
@@ -44,16 +45,8 @@ impl Slack {
         if channel.is_empty() {
             return Err(ConfigError::Channel);
         }
-        let url = config::api_url(&config.api_url)?;
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls(url.scheme() == "https")?);
-        let connector = match url.scheme() {
-            "https" => https.https_only().enable_all_versions().build(),
-            _ => https.https_or_http().enable_http1().build(),
-        };
-        let connector =
-            SlackClientHyperConnector::with_connector(connector).with_slack_api_url(url.as_str().trim_end_matches('/'));
         Ok(Self {
-            client: SlackClient::new(connector),
+            client: client(&config::api_url(&config.api_url)?)?,
             token: SlackApiToken::new(SlackApiTokenValue(config.token.expose_secret().to_owned())),
             channel,
             timeout: config.timeout,
@@ -209,8 +202,19 @@ impl std::fmt::Debug for Slack {
     }
 }
 
+/// A client of the Web API at this address.
+pub(super) fn client(url: &Url) -> Result<SlackHyperClient, ConfigError> {
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls(url.scheme() == "https")?);
+    let connector = match url.scheme() {
+        "https" => https.https_only().enable_all_versions().build(),
+        _ => https.https_or_http().enable_http1().build(),
+    };
+    let connector = SlackClientHyperConnector::with_connector(connector);
+    Ok(SlackClient::new(connector.with_slack_api_url(url.as_str().trim_end_matches('/'))))
+}
+
 /// The system's root certificates, or none where only plain http will be spoken.
-fn tls(with_roots: bool) -> Result<ClientConfig, ConfigError> {
+pub(super) fn tls(with_roots: bool) -> Result<ClientConfig, ConfigError> {
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(ConfigError::Tls)?;
@@ -318,7 +322,7 @@ fn plain(text: &str) -> String {
 }
 
 /// An error and its sources, each said once.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

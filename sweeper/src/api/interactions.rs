@@ -19,7 +19,7 @@ pub(super) async fn receive(
     headers: HeaderMap,
     sent: Body,
 ) -> Result<StatusCode, Refusal> {
-    let Some(interactions) = state.interactions() else {
+    let Some(interactions) = state.interactions().filter(|interactions| interactions.takes_requests()) else {
         return Err(Refusal::new(Reason::NotFound, "No signing secret of a Slack app is configured."));
     };
     let Some(_place) = interactions.place() else {

@@ -67,7 +67,7 @@ struct Inner {
     bodies: Arc<Semaphore>,
     strangers: Limits,
     questions: Arc<Questions>,
-    interactions: Option<Interactions>,
+    interactions: Option<Arc<Interactions>>,
 }
 
 impl AppState {
@@ -81,7 +81,7 @@ impl AppState {
         timetable: Arc<Timetable>,
         identity: IdentityConfig,
         verifier: Verifier,
-        interactions: Option<Interactions>,
+        interactions: Option<Arc<Interactions>>,
     ) -> Self {
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
         let (strangers, questions) = (Limits::default(), Arc::default());
@@ -113,7 +113,7 @@ impl AppState {
     }
 
     fn interactions(&self) -> Option<&Interactions> {
-        self.0.interactions.as_ref()
+        self.0.interactions.as_deref()
     }
 
     fn ingest(&self) -> &Ingest {

@@ -73,7 +73,7 @@ impl TestApp {
         let verifier = Verifier::new(identity.verifier()).unwrap();
         let ingest = Ingest::new(store.clone(), Duration::from_secs(300), StatePolicy::new(Policy::default()));
         let slack = "[slack]\ntoken = \"xoxb-1-2-abc\"\nchannel = \"C1\"\nsigning_secret = \"8f742231b10e8888abcd99aaabbb85a5\"";
-        let interactions = Interactions::new(store.clone(), &toml::from_str(slack).unwrap()).unwrap();
+        let interactions = Interactions::new(store.clone(), &toml::from_str(slack).unwrap()).unwrap().map(Arc::new);
         let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
         let app = Self { router: router(state.clone()), state, store, directory };
         establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();

@@ -47,7 +47,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let acts_by = context.clone();
     let replica = Replica::new(context);
     let holder = replica.owner().to_owned();
-    let interactions = Interactions::new(store.clone(), &config).context("`slack.signing_secret` cannot be used")?;
+    let interactions = Interactions::new(store.clone(), &config).context("buttons in Slack cannot be used")?;
+    let interactions = interactions.map(Arc::new);
     tracing::info!(
         listen = %listener.local_addr()?,
         replica = replica.owner(),
@@ -79,6 +80,9 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
     let identity = config.identity;
+    if let Some(interactions) = interactions.clone() {
+        tasks.spawn(hearing(interactions, stop.clone()));
+    }
     let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
@@ -135,6 +139,15 @@ async fn served(
 
 async fn asking(questions: Arc<api::Questions>, store: Store, stop: CancellationToken) -> anyhow::Result<()> {
     questions.run(&store, stop).await;
+    Ok(())
+}
+
+async fn hearing(interactions: Arc<Interactions>, stop: CancellationToken) -> anyhow::Result<()> {
+    // An answer that is cut off was not written, and Slack is not told that it was.
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = interactions.hear() => {}
+    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(super) fn secrets(config: &mut Config, origins: &Origins) -> Result<(), Conf
     slack.token = secret("slack.token", slack.token.take(), slack.token_file.as_ref(), origins)?;
     let (given, file) = (slack.signing_secret.take(), slack.signing_secret_file.as_ref());
     slack.signing_secret = secret("slack.signing_secret", given, file, origins)?;
+    slack.app_token = secret("slack.app_token", slack.app_token.take(), slack.app_token_file.as_ref(), origins)?;
     let email = &mut config.email;
     email.password = secret("email.password", email.password.take(), email.password_file.as_ref(), origins)?;
     Ok(())
@@ -198,9 +199,9 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "is needed, because `slack.token` is set",
     )?;
     require(
-        slack.token.is_some() || slack.signing_secret.is_none(),
+        slack.token.is_some() || !slack.hears(),
         "slack.token",
-        "is needed, because `slack.signing_secret` is set",
+        "is needed, because `slack.signing_secret` or `slack.app_token` is set",
     )?;
     if email.host.is_some() {
         require(email.from.is_some(), "email.from", "is needed, because `email.host` is set")?;

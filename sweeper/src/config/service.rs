@@ -100,10 +100,24 @@ pub struct SlackConfig {
     pub signing_secret: Option<SecretString>,
     /// File that holds the signing secret.
     pub signing_secret_file: Option<PathBuf>,
+    /// The app's own token (`xapp-…`) with `connections:write`: by it the sweeper hears over a connection of its own (Socket Mode) what is pressed, and Slack needs to reach nothing.
+    /// It puts buttons into messages, too. After loading it also holds what `app_token_file` held.
+    #[serde(serialize_with = "secret::hidden")]
+    pub app_token: Option<SecretString>,
+    /// File that holds the app's own token.
+    pub app_token_file: Option<PathBuf>,
     /// Channel name or id.
     pub channel: Option<String>,
     /// Base of Slack's Web API.
     pub api_url: String,
+}
+
+impl SlackConfig {
+    /// Whether anybody hears what is pressed, so that messages may have buttons.
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        self.signing_secret.is_some() || self.app_token.is_some()
+    }
 }
 
 impl Default for SlackConfig {
@@ -113,6 +127,8 @@ impl Default for SlackConfig {
             token_file: None,
             signing_secret: None,
             signing_secret_file: None,
+            app_token: None,
+            app_token_file: None,
             channel: None,
             api_url: "https://slack.com/api".to_owned(),
         }

@@ -55,7 +55,11 @@ fn commented_out_keys_of_the_example_are_of_the_right_type() {
     // A secret and the file that holds it exclude each other.
     let direct: Vec<&str> = complete
         .lines()
-        .filter(|line| !["token_file", "signing_secret_file", "password_file"].iter().any(|key| line.starts_with(key)))
+        .filter(|line| {
+            !["token_file", "signing_secret_file", "app_token_file", "password_file"]
+                .iter()
+                .any(|key| line.starts_with(key))
+        })
         .collect();
     // Mail needs a recipient, and the default has none.
     let config = load(&direct.join("\n").replace("to = []", "to = [\"ops@example.com\"]"), &[]).unwrap();
@@ -183,6 +187,7 @@ fn settings_that_cannot_work_together_are_refused() {
         ("[[sweep.schedules]]\nprovider = \"onprem\"\nschedule = \"0 0 * * * *\"", "sweep.schedules[0].provider"),
         ("[slack]\nchannel = \"c\"", "slack.token"),
         ("[slack]\nsigning_secret = \"8f742231b10e8888\"", "slack.token"),
+        ("[slack]\napp_token = \"xapp-1-A0-2-abc\"", "slack.token"),
         ("[email]\nhost = \"h\"", "email.from"),
         ("[email]\nusername = \"u\"", "email.password"),
         ("[verdict]\nidle_after = \"5h\"", "verdict.idle_after"),

@@ -114,7 +114,7 @@ pub(crate) fn slack(config: &config::SlackConfig) -> Option<SlackConfig> {
     let mut slack = SlackConfig::new(config.token.clone()?, config.channel.clone()?);
     slack.api_url.clone_from(&config.api_url);
     slack.timeout = SLACK_TIMEOUT;
-    slack.buttons = config.signing_secret.is_some();
+    slack.buttons = config.hears();
     Some(slack)
 }
 

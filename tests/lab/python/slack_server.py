@@ -1,4 +1,4 @@
-"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `users.info` and nothing else.
+"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `users.info`, `apps.connections.open` and nothing else.
 
 Usage: slack_server.py PORT FOLDER http|https
 
@@ -15,6 +15,8 @@ FOLDER/users.json      what differs from a full member, by the id of the user
 FOLDER/requests.jsonl  every request, with what it was answered
 FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
                        {"status": 429, "retry_after": 1} | {"error": "not_in_channel"} | {"stall_s": 8}
+
+Whoever tests asks POST /lab/press (as slack_payload.py says; over a socket: whether it was acknowledged) and POST /lab/drop (`asked` or `broken`; how many sockets).
 """
 
 import json
@@ -27,9 +29,11 @@ from pathlib import Path
 
 import jsonschema
 from certificates import tls_context
+from slack_payload import payload
 from slack_sdk.models.blocks import Block
+from slack_socket import Sockets
 
-TOKEN = "xoxb-lab-1-secret"
+TOKEN, APP_TOKEN = "xoxb-lab-1-secret", "xapp-1-A0LAB-1-secret"
 CHANNEL = "C0LABWASTE"
 CHANNEL_NAME = "#waste"
 # What chat.postMessage takes and chat.update does not: https://docs.slack.dev/reference/methods/chat.update#arguments
@@ -125,7 +129,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):  # noqa: N802: the name is http.server's
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        self.send(*self.answer(body))
+        if self.path == "/lab/press":
+            self.send(200, SOCKETS.press(payload(json.loads(body))), {})
+        elif self.path == "/lab/drop":
+            self.send(200, SOCKETS.drop(body.decode()), {})
+        else:
+            self.send(*self.answer(body))
 
     def send(self, status, answer, headers):
         """Answers, and keeps what was answered."""
@@ -177,6 +186,9 @@ class Handler(BaseHTTPRequestHandler):
             return fault["status"], {"ok": False, "error": "internal_error"}, {}
         if fault.get("error"):
             return 200, {"ok": False, "error": fault["error"]}, {}
+        if self.path == "/api/apps.connections.open":
+            known = self.headers.get("authorization") == f"Bearer {APP_TOKEN}"
+            return 200, {"ok": True, "url": SOCKETS.address()} if known else {"ok": False, "error": "invalid_auth"}, {}
         if self.path not in ("/api/chat.postMessage", "/api/chat.update", "/api/chat.postEphemeral"):
             return 200, {"ok": False, "error": "unknown_method"}, {}
         authorization = self.headers.get("authorization")
@@ -223,8 +235,10 @@ class Handler(BaseHTTPRequestHandler):
 
 
 SERVER = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)
-if sys.argv[3] == "https":
+CONTEXT = tls_context(FOLDER) if sys.argv[3] == "https" else None
+SOCKETS = Sockets(CONTEXT)
+if CONTEXT:
     # Not in accept(), where a client that never speaks would keep all others waiting.
-    SERVER.socket = tls_context(FOLDER).wrap_socket(SERVER.socket, server_side=True, do_handshake_on_connect=False)
+    SERVER.socket = CONTEXT.wrap_socket(SERVER.socket, server_side=True, do_handshake_on_connect=False)
 print("listening", flush=True)
 SERVER.serve_forever()

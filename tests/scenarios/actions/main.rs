@@ -6,6 +6,7 @@ mod crashes;
 mod policies;
 mod site;
 mod slack;
+mod socket;
 mod told;
 
 use lab::{

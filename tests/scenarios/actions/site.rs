@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Call, Instance, Moto, Role},
     sample,
-    slack::Slack,
+    slack::{Hears, Slack},
     sweeper::Sweeper,
     wait,
 };
@@ -94,9 +94,19 @@ impl Site {
     }
 
     pub(crate) async fn start_with(url: &str, policy: &str, act: &str) -> Self {
+        Self::start_hearing(url, policy, act, Hears::Requests).await
+    }
+
+    pub(crate) async fn start_hearing(url: &str, policy: &str, act: &str, hears: Hears) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
-        let (moto, slack) = tokio::join!(async { Moto::start(&folder.path().join("aws")).await }, Slack::start());
+        let slack = async {
+            match hears {
+                Hears::Requests => Slack::start().await,
+                Hears::Sockets => Slack::start_https().await,
+            }
+        };
+        let (moto, slack) = tokio::join!(async { Moto::start(&folder.path().join("aws")).await }, slack);
         moto.roles(&[Role { arn: ACTS.to_owned(), external_id: Some(EXTERNAL_ID.to_owned()), account: None }]).await;
         let mut machine = Instance::named("m5.large", "align-7");
         machine.tags.insert("owner".to_owned(), "ada".to_owned());
@@ -106,15 +116,15 @@ impl Site {
         // What comes last is what scenarios add to.
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
-             [slack]\ntoken = \"{}\"\nsigning_secret = \"{}\"\nchannel = \"{}\"\napi_url = \"{}\"\n[outbox]\ngather = \"0s\"\n\
+             {}[outbox]\ngather = \"0s\"\n\
              [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n",
             folder.path().join("policy.toml"),
-            Slack::TOKEN,
-            Slack::SECRET,
-            Slack::CHANNEL,
-            slack.api_url()
+            slack.config(hears),
         );
-        let environment = moto.environment();
+        let mut environment = moto.environment();
+        if hears == Hears::Sockets {
+            environment.push(("SSL_CERT_FILE".to_owned(), slack.ca_file().display().to_string()));
+        }
         let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let mut sweeper = Sweeper::prepare(&folder.path().join("sweeper"), &config, &environment);
         sweeper.sweep().await;

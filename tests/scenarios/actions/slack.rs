@@ -11,17 +11,17 @@ lab::on_both_databases! {
     a_no_ends_the_plan,
 }
 
-const ADA: &str = "U0ADA1";
-const GRACE: &str = "U0GRACE1";
+pub(crate) const ADA: &str = "U0ADA1";
+pub(crate) const GRACE: &str = "U0GRACE1";
 
 impl Site {
     /// The message that asks about the plan.
-    async fn asks(&self) -> Value {
+    pub(crate) async fn asks(&self) -> Value {
         self.hears("\"action_id\":\"approve\"").await
     }
 
     /// Enrols somebody, with an account of Slack.
-    async fn links(&self, name: &str, user: &str) -> std::path::PathBuf {
+    pub(crate) async fn links(&self, name: &str, user: &str) -> std::path::PathBuf {
         let token = self.enrol(name).await;
         let linked = self.run(&["approvers", "link", name, &format!("{}/{user}", Slack::TEAM)]).await;
         assert_eq!(linked.code, 0, "{linked:?}");
@@ -36,7 +36,7 @@ impl Site {
     }
 
     /// What was said to somebody alone, once it is so much.
-    async fn whispered(&self, count: usize) -> Value {
+    pub(crate) async fn whispered(&self, count: usize) -> Value {
         let all = wait::until(&format!("{count} whispers"), TIMEOUT, || async {
             let all = self.slack.whispers();
             (all.len() >= count).then_some(all)
@@ -47,7 +47,7 @@ impl Site {
     }
 
     /// A message as it was last updated, once that shows this text.
-    async fn shows(&self, message: &Value, text: &str) -> Value {
+    pub(crate) async fn shows(&self, message: &Value, text: &str) -> Value {
         wait::until(&format!("an update that shows: {text}"), TIMEOUT, || async {
             let updates = self.slack.updates();
             let last = updates.into_iter().rev().find(|update| update["ts"] == message["ts"])?;
