@@ -17,6 +17,8 @@ use crate::{binaries, initramfs::Initramfs, kernels::Kernel, process::Running};
 use std::{
     fmt::Write as _,
     fs,
+    io::Write as _,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -24,6 +26,9 @@ use std::{
 
 /// Address under which a guest reaches the loopback interface of this host.
 pub const HOST: &str = "10.0.2.2";
+
+/// The serial line into a guest that listens.
+pub const TOLD: &str = "/dev/ttyS2";
 
 /// Modules that bring up the network, where they are not built into the kernel.
 const NETWORK: [&str; 2] = ["virtio_pci", "virtio_net"];
@@ -39,6 +44,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 stty -F /dev/ttyS1 raw
+stty -F /dev/ttyS2 raw -echo 2>/dev/null
 modprobe -q virtio_pci
 modprobe virtio_net
 ip link set lo up
@@ -64,6 +70,7 @@ pub struct Guest {
     texts: Vec<(String, String)>,
     script: String,
     more_cpus: u32,
+    listens: bool,
 }
 
 impl Guest {
@@ -83,6 +90,12 @@ impl Guest {
     #[must_use]
     pub fn with_more_cpus(self, more_cpus: u32) -> Self {
         Self { more_cpus, ..self }
+    }
+
+    /// The same guest with a serial line into it, [`TOLD`], on which it hears what [`MicroVm::tell`] says.
+    #[must_use]
+    pub fn that_listens(self) -> Self {
+        Self { listens: true, ..self }
     }
 
     /// Adds a static binary of this host as /bin/`name`.
@@ -150,6 +163,7 @@ pub struct MicroVm {
     process: Running,
     console: PathBuf,
     said: PathBuf,
+    told: PathBuf,
 }
 
 impl MicroVm {
@@ -178,7 +192,21 @@ impl MicroVm {
             fs::write(line, "").expect("the serial line's file can be made");
             command.arg("-serial").arg(format!("file:{}", line.display()));
         }
-        Self { process: Running::start("micro-vm", &mut command, folder), console, said }
+        let told = folder.join("told");
+        if guest.listens {
+            command.arg("-serial").arg(format!("unix:{},server=on,wait=off", told.display()));
+        }
+        Self { process: Running::start("micro-vm", &mut command, folder), console, said, told }
+    }
+
+    /// Says something to the guest, over the line into it.
+    ///
+    /// # Panics
+    ///
+    /// When it has none.
+    pub fn tell(&self, words: &str) {
+        let mut line = UnixStream::connect(&self.told).expect("the guest listens");
+        line.write_all(words.as_bytes()).expect("the emulator takes what is said");
     }
 
     /// Waits until the guest's script has said a line that begins with `words`; returns the whole line.

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 # Each emulates a CPU.
 machines="real_machine labelled kernels"
 # Each waits for most of its time: for leases that end, for intervals, for containers.
-waiting="actions replicas idle_machine identity outage live_sample engines containers gpu_host"
+waiting="actions saturday replicas idle_machine identity outage live_sample engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.
 others=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '

@@ -6,12 +6,14 @@
  *   work fetch ADDRESS PORT   takes in what comes over the network
  *   work serve PORT           answers each message of one peer with as many bytes
  *   work pause                does nothing, as the process that holds a pod's namespaces does
+ *   work obey DEVICE          burns from a `b` on and rests from an `r` on, as whoever is at the other end of a serial line says; it rests at first
  *
  * Static, and without libraries but libc, so that it runs in a container without files, too. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +42,14 @@ static long long cpu_ns(void) {
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static void burn(void) {
-    for (;;) {
-        for (long long begin = cpu_ns(); cpu_ns() - begin < 20 * 1000000LL;) {
-        }
-        pause_ms(180);
+static void burn_once(void) {
+    for (long long begin = cpu_ns(); cpu_ns() - begin < 20 * 1000000LL;) {
     }
+    pause_ms(180);
+}
+
+static void burn(void) {
+    for (;;) burn_once();
 }
 
 static void scan(const char *path) {
@@ -94,6 +98,20 @@ static void serve(const char *port) {
     }
 }
 
+static void obey(const char *device) {
+    int line = open(device, O_RDONLY | O_NOCTTY);
+    if (line < 0) fail(device);
+    for (char said = 'r';;) {
+        struct pollfd more = { line, POLLIN, 0 };
+        if (said == 'b' && !poll(&more, 1, 0)) {
+            burn_once();
+            continue;
+        }
+        // While it rests nothing wakes it but that line.
+        if (read(line, &said, 1) != 1) fail("what is said");
+    }
+}
+
 int main(int count, char **words) {
     const char *kind = count > 1 ? words[1] : "";
     if (!strcmp(kind, "burn")) burn();
@@ -104,6 +122,7 @@ int main(int count, char **words) {
     if (!strcmp(kind, "scan") && count == 3) scan(words[2]);
     if (!strcmp(kind, "fetch") && count == 4) fetch(words[2], words[3]);
     while (!strcmp(kind, "pause")) pause();
+    if (!strcmp(kind, "obey") && count == 3) obey(words[2]);
     if (!strcmp(kind, "serve") && count == 3) serve(words[2]);
     return 1;
 }
