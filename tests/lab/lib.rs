@@ -15,6 +15,7 @@ pub mod enclosure;
 pub mod gce;
 pub mod gcp;
 pub mod hostile;
+pub mod iam;
 pub mod image;
 pub mod imds;
 pub mod initramfs;

@@ -57,6 +57,9 @@ missing_packages() {
     has debootstrap || echo debootstrap
     has mke2fs || echo e2fsprogs
     has ssh || echo openssh-client
+    # An evaluator of IAM policies is written in JavaScript.
+    has node || echo nodejs
+    has npm || echo npm
 }
 
 # busybox-static replaces busybox: the program is in the same place, but needs no library.
@@ -141,6 +144,18 @@ python_environment() {
     ".setup/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "tests/lab/$2"
     # Last, so that an interrupted run is taken up again.
     { echo "# $PWD" && cat "tests/lab/$2"; } >".setup/$1/made-of"
+}
+
+# What tests/lab/node/package-lock.json pins, without any script of a package's own being run.
+node_packages() {
+    cmp -s tests/lab/node/package-lock.json .setup/node/made-of && return 0
+    say "JavaScript packages of tests/lab/node into .setup/node"
+    rm -rf .setup/node
+    mkdir -p .setup/node
+    cp tests/lab/node/package.json tests/lab/node/package-lock.json .setup/node/
+    npm ci --prefix .setup/node --ignore-scripts --no-audit --no-fund --silent
+    # Last, so that an interrupted run is taken up again.
+    cp tests/lab/node/package-lock.json .setup/node/made-of
 }
 
 # What AWS and Google once answered, and Google's description of its APIs. botocore keeps answers in its source package only; libcloud
@@ -270,6 +285,7 @@ fi
 if [ $what = test ]; then
     python_environment venv requirements.txt
     python_environment engines engines.txt
+    node_packages
     recorded_answers
     cloud_kernel 5.10 bullseye
     cloud_kernel 6.1 bookworm

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crashes;
+mod iam;
 mod policies;
 mod site;
 mod slack;
