@@ -16,7 +16,12 @@ const NAMED: usize = 3;
 
 impl Executor {
     /// Writes a message on each channel, as an answer to that of the finding's opening.
-    pub(super) async fn announce(&self, transaction: &DatabaseTransaction, action: &Action) -> Result<(), ActError> {
+    pub(super) async fn announce(
+        &self,
+        transaction: &DatabaseTransaction,
+        action: &Action,
+        has_run: bool,
+    ) -> Result<(), ActError> {
         let finding = match findings::by_id(transaction, &action.finding).await {
             Ok(Some(finding)) => finding,
             Ok(None) => return Ok(()),
@@ -27,7 +32,7 @@ impl Executor {
             }
             Err(error) => return Err(error.into()),
         };
-        let Some(notice) = acted_notice(&finding, action) else { return Ok(()) };
+        let Some(notice) = acted_notice(&finding, action, has_run) else { return Ok(()) };
         let event = EventId::of_action(&action.finding, &action.plan, action.direction.as_str(), action.attempt);
         let opening = EventId(action.finding.0.clone());
         for channel in &self.channels {
@@ -47,7 +52,7 @@ impl Executor {
 }
 
 /// What there is to say of an action that is over.
-fn acted_notice(finding: &Finding, action: &Action) -> Option<FindingNotice> {
+fn acted_notice(finding: &Finding, action: &Action, has_run: bool) -> Option<FindingNotice> {
     let outcome = match action.state {
         State::Done => Outcome::Done,
         State::Voided => Outcome::Voided,
@@ -57,6 +62,9 @@ fn acted_notice(finding: &Finding, action: &Action) -> Option<FindingNotice> {
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
     notice.headline = headline(what, action.direction, outcome, &action.asked_by);
+    if has_run {
+        notice.headline.push_str(", and something ran on it until it was off");
+    }
     (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = action.outcome.clone().unwrap_or_else(|| "nobody wrote down why".to_owned());
     let undo = outcome == Outcome::Done && action.direction == Direction::Do;

@@ -277,7 +277,7 @@ impl Executor {
             return Err(ActError::TakenOver);
         }
         if action.state.is_final() {
-            self.announce(&transaction, action).await?;
+            self.announce(&transaction, action, told.has_run).await?;
         }
         transaction.commit().await.map_err(|source| crate::store::StoreError::Database {
             doing: "commit what happened to an action",

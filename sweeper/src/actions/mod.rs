@@ -7,6 +7,7 @@
 //!
 //! Where acting is not switched on, all of it is gone through but the call: a dry run.
 
+mod after;
 mod announce;
 mod carry;
 mod deadline;

@@ -1,7 +1,7 @@
 //! Looks whether what was called has come about.
 
 use super::{ActError, Executor};
-use crate::store::{Action, actions::Told};
+use crate::store::{Action, Direction, actions::Told};
 use guards::action::{Event, State};
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -35,9 +35,8 @@ impl Executor {
             match state {
                 Ok(Some(state)) if state == wanted => {
                     let whether = if is_lost { "; whether by this call, nobody knows" } else { "" };
-                    return self
-                        .tell(action, Event::Ended, Told::that(format!("the machine is {wanted}{whether}")))
-                        .await;
+                    let outcome = format!("the machine is {wanted}{whether}");
+                    return self.tell(action, Event::Ended, self.with_what_ran(action, outcome).await).await;
                 }
                 Ok(None) => {
                     return self
@@ -57,6 +56,28 @@ impl Executor {
                 Err(why) => tracing::warn!(plan = %action.plan, why, "whether an action has ended cannot be seen"),
             }
             self.wait(action, WATCH).await?;
+        }
+    }
+}
+
+impl Executor {
+    /// How an action ended, with what ran on a machine that was stopped until it was off.
+    async fn with_what_ran(&self, action: &Action, outcome: String) -> Told {
+        if action.direction == Direction::Undo {
+            return Told::that(outcome);
+        }
+        match self.ran_after(action).await {
+            Ok(None) => Told::that(outcome),
+            Ok(Some(ran)) => {
+                let outcome = format!(
+                    "{outcome}. After its agent had answered that nothing ran, and before it was off: {ran}. If that was more than its own shutdown, start it again"
+                );
+                Told { has_run: true, ..Told::that(outcome) }
+            }
+            Err(error) => {
+                tracing::warn!(plan = %action.plan, error = %crate::chain(&error), "what ran on a machine until it was off cannot be read");
+                Told::that(format!("{outcome}; what ran on it until it was off cannot be read"))
+            }
         }
     }
 }

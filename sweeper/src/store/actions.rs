@@ -130,6 +130,8 @@ pub(crate) struct Told {
     pub(crate) request_id: Option<String>,
     /// As JSON.
     pub(crate) rests_on: Option<String>,
+    /// Something ran on the machine after it was asked, and before it was off.
+    pub(crate) has_run: bool,
 }
 
 impl Told {

@@ -1,11 +1,13 @@
 //! People hear what became of what they approved, where they heard of the finding.
 
-use crate::site::Site;
+use crate::site::{REGION, Says, Site};
+use lab::aws::{ACCOUNT, Fault};
 use serde_json::json;
 
 lab::on_both_databases! {
     people_hear_what_was_done_and_what_was_not,
     what_was_done_is_told_after_an_outage_though_its_finding_is_over,
+    what_ran_on_a_machine_while_it_was_stopped_is_told,
 }
 
 async fn people_hear_what_was_done_and_what_was_not(url: String) {
@@ -67,4 +69,35 @@ async fn what_was_done_is_told_after_an_outage_though_its_finding_is_over(url: S
     site.slack.start_again().await;
     let told = site.hears("align-7 was stopped, as ada approved").await;
     assert!(told.to_string().contains("The machine is stopped"), "{told:#}");
+}
+
+async fn what_ran_on_a_machine_while_it_was_stopped_is_told(url: String) {
+    let site = Site::start(&url).await;
+    let opening = site.hears("align-7 has been idle").await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    // Two dry runs pass; the call itself is answered late.
+    let late = Fault {
+        service: Some("ec2".to_owned()),
+        action: Some("StopInstances".to_owned()),
+        delay_s: Some(8),
+        after: Some(2),
+        times: Some(1),
+        ..Fault::default()
+    };
+    site.moto.fail(&[late]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["calling"]).await;
+    site.node_says(Says::Works);
+    let node = format!("aws:{ACCOUNT}:{REGION}:{}", site.machine);
+    assert_eq!(site.run(&["nodes", &node, "--now"]).await.code, 0);
+    let ended = site.ended(&plan).await;
+    let outcome = ended["outcome"].as_str().unwrap();
+    assert_eq!(ended["state"], "done", "{ended:#}");
+    assert!(outcome.contains("After its agent had answered") && outcome.contains("above its threshold"), "{outcome}");
+    let told = site.hears("align-7 was stopped, as ada approved, and something ran on it until it was off").await;
+    assert_eq!(told["thread_ts"], opening["ts"], "{told:#}");
+    let (text, undo) = (told.to_string(), format!("sweeper undo {}", &plan[..12]));
+    assert!(text.contains(&undo) && text.contains("above its threshold"), "{text}");
+    let undone = site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap(), "--wait"]).await;
+    assert!(undone.code == 0 && undone.said.contains("done: the machine is running"), "{undone:?}");
 }
