@@ -29,6 +29,8 @@ pub enum Deed {
     Denied,
     /// Wants an action undone.
     UndoAsked,
+    /// Saw that somebody else has undone an action.
+    Relapsed,
     /// Looked at what came undone in an account.
     Reviewed,
     /// Set the kill switch, so that nothing is carried out.
@@ -63,6 +65,7 @@ impl Deed {
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::UndoAsked => "wants to undo",
+            Self::Relapsed => "saw somebody undo",
             Self::Reviewed => "looked at what came undone in",
             Self::SwitchedOn => "switched on the",
             Self::SwitchedOff => "switched off the",

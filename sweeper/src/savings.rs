@@ -110,6 +110,15 @@ pub fn stopped(
     }
 }
 
+/// When a machine was first seen to run again that had been called to stop at `called_at`: by what it has been since, oldest first. None before it was seen to be stopped: what
+/// a listing saw that began before the call is no relapse.
+#[must_use]
+pub fn started_again(called_at: Timestamp, versions: &[Version]) -> Option<Timestamp> {
+    let since = versions.iter().filter(|version| version.from >= called_at);
+    let is_on = |version: &&Version| matches!(state(version), Some(InstanceState::Pending | InstanceState::Running));
+    since.skip_while(|version| !is_stopped(version)).find(is_on).map(|version| version.from)
+}
+
 fn state(version: &Version) -> Option<InstanceState> {
     InstanceState::deserialize(version.record.get("state")?).ok()
 }
@@ -163,6 +172,25 @@ mod tests {
             of(None, &[was("a new word", 12, None)], 60),
             (12, Ending::Restarted),
             "what is not known saves nothing"
+        );
+    }
+
+    #[test]
+    fn what_was_started_again_is_what_runs_after_it_was_seen_stopped() {
+        let of = |versions: &[Version]| started_again(at(10), versions).map(|at| at.as_millisecond());
+        let ms = |minute: i64| Some(at(minute).as_millisecond());
+        let (running, stopped) = (was("running", 5, Some(12)), was("stopped", 12, Some(20)));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[running.clone(), was("stopped", 12, None)]), None);
+        assert_eq!(of(&[running.clone(), stopped.clone(), was("running", 20, None)]), ms(20));
+        assert_eq!(of(&[running, was("stopping", 12, Some(13)), stopped, was("pending", 20, None)]), ms(20));
+        // A listing that began before the call.
+        assert_eq!(of(&[was("running", 11, Some(12)), was("stopped", 12, None)]), None);
+        // It was stopped by somebody else before, or is gone.
+        assert_eq!(of(&[was("stopped", 5, Some(11)), was("running", 11, None)]), None);
+        assert_eq!(
+            of(&[was("stopped", 12, Some(20)), was("shutting_down", 20, Some(21)), was("terminated", 21, None)]),
+            None
         );
     }
 }

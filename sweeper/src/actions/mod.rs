@@ -14,6 +14,7 @@ mod deadline;
 mod ec2;
 mod facts;
 mod own;
+mod relapse;
 mod sessions;
 mod undo;
 mod watch;
@@ -107,6 +108,9 @@ impl Executor {
                     Err(error) => {
                         tracing::error!(error = %crate::chain(&error), "whether the database was restored is not known; nothing is carried out");
                     }
+                }
+                if let Err(error) = executor.look_for_relapses().await {
+                    tracing::error!(error = %crate::chain(&error), "whether somebody has started again what was stopped is not known");
                 }
             }
             while under_way.try_join_next().is_some() {}

@@ -1,7 +1,8 @@
 //! Actions as rows: claimed once, held by an epoch, and carried on by whoever finds one that nobody was heard of for too long (`claim`); each change of
-//! state with its entry in the audit log (`tell`); undone in somebody's name (`undo`).
+//! state with its entry in the audit log (`tell`); undone in somebody's name (`undo`), or by somebody else's hand (`relapse`).
 
 mod claim;
+mod relapse;
 mod tell;
 mod undo;
 

@@ -1,6 +1,6 @@
 //! People hear what became of what they approved, where they heard of the finding.
 
-use crate::site::{REGION, Says, Site};
+use crate::site::{REGION, Says, Site, TIMEOUT};
 use lab::aws::{ACCOUNT, Fault};
 use serde_json::json;
 
@@ -8,6 +8,7 @@ lab::on_both_databases! {
     people_hear_what_was_done_and_what_was_not,
     what_was_done_is_told_after_an_outage_though_its_finding_is_over,
     what_ran_on_a_machine_while_it_was_stopped_is_told,
+    what_somebody_else_starts_again_is_a_relapse,
 }
 
 async fn people_hear_what_was_done_and_what_was_not(url: String) {
@@ -100,4 +101,27 @@ async fn what_ran_on_a_machine_while_it_was_stopped_is_told(url: String) {
     assert!(text.contains(&undo) && text.contains("above its threshold"), "{text}");
     let undone = site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap(), "--wait"]).await;
     assert!(undone.code == 0 && undone.said.contains("done: the machine is running"), "{undone:?}");
+}
+
+async fn what_somebody_else_starts_again_is_a_relapse(url: String) {
+    let site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.approve(&plan, &ada).await;
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    site.sweeper.sweep().await;
+    let start = [("Action", "StartInstances"), ("Version", "2016-11-15"), ("InstanceId.1", site.machine.as_str())];
+    site.moto.query("ec2", REGION, &start).await;
+    site.sweeper.sweep().await;
+    // It is looked for twice a minute.
+    lab::wait::until("the relapse to be noted", TIMEOUT, || async {
+        let listed = site.run(&["actions"]).await.said;
+        listed.contains("started again by somebody else: nothing more is done in 123456789012 until").then_some(())
+    })
+    .await;
+    let log = site.sweeper.json(&["audit"]).await;
+    let noted = log.as_array().unwrap().iter().filter(|entry| entry["did"] == "relapsed").count();
+    assert_eq!(noted, 1, "{log:#}");
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+    assert_eq!(site.sweeper.json(&["savings"]).await["actions"][0]["ending"], "restarted");
+    assert_eq!(site.run(&["actions", "review", ACCOUNT]).await.code, 0);
 }

@@ -1,6 +1,6 @@
 //! What undoes an action, and what stands still until somebody has looked at that.
 
-use super::{Action, Direction, NewAction, new_row, of_row, on, row};
+use super::{Action, Direction, NewAction, new_row, of_row, on, relapse::relapse, row};
 use crate::{
     audit::Deed,
     store::{
@@ -10,11 +10,8 @@ use crate::{
     },
 };
 use guards::action::State;
-use jiff::Timestamp;
-use model::plan::{ContentHash, Plan};
-use sea_orm::{
-    ActiveModelTrait as _, ColumnTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _, sea_query::Expr,
-};
+use model::plan::Plan;
+use sea_orm::{ActiveModelTrait as _, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 use std::{collections::BTreeMap, time::Duration};
 
 impl Store {
@@ -108,23 +105,4 @@ pub enum NotUndone {
         /// How far it is.
         state: &'static str,
     },
-}
-
-/// Notes that what was done has come undone, if it was not noted before.
-async fn relapse(
-    transaction: &DatabaseTransaction,
-    plan: &ContentHash,
-    now: Timestamp,
-    because: &str,
-) -> Result<(), StoreError> {
-    row::Entity::update_many()
-        .col_expr(row::Column::RelapsedUnixMs, Expr::value(to_unix_ms(now)))
-        .col_expr(row::Column::RelapsedBecause, Expr::value(because))
-        .filter(row::Column::PlanHash.eq(plan.as_str()))
-        .filter(row::Column::Direction.eq(Direction::Do.as_str()))
-        .filter(row::Column::RelapsedUnixMs.is_null())
-        .exec(transaction)
-        .await
-        .doing("note a relapse")?;
-    Ok(())
 }
