@@ -4,6 +4,7 @@ use super::{
     REGION, Stage,
     fleet::{Fleet, heading},
 };
+use jiff::SignedDuration;
 use lab::{
     aws::{ACCOUNT, Instance, Moto},
     quiet, slack, smtp, wait,
@@ -13,6 +14,7 @@ use std::{collections::BTreeSet, time::Duration};
 use sweeper::store::{MAX_BUNDLE, MessageState};
 
 lab::on_both_databases! {
+    what_answers_a_message_under_way_waits_for_seconds,
     three_hundred_openings_make_a_handful_of_messages,
     a_bundle_that_was_sent_and_not_noted_is_sent_again_as_the_same,
     a_bundle_that_is_not_taken_as_such_is_told_one_by_one,
@@ -224,4 +226,27 @@ async fn machines_of_one_owner_are_told_together_and_so_are_their_plans() {
     for part in [" in bundle b-", "updated at ", "bob-1 is no longer idle"] {
         assert!(table.contains(part), "`{part}` is not in:\n{table}");
     }
+}
+
+async fn what_answers_a_message_under_way_waits_for_seconds(url: String) {
+    let mut fleet = Fleet::new(&url, 2).await;
+    fleet.sweep().await;
+    let store = fleet.store();
+    store.end_gathering(fleet.context.config.outbox.gather).await.unwrap();
+    fleet.execute("UPDATE outbox SET audience = NULL").await;
+    // Another replica sends one of them; its claim holds for longer than that takes.
+    let now = store.now().await.unwrap();
+    let until = now + SignedDuration::from_mins(10);
+    let claimed = store.claim_message("slack", now, until).await.unwrap().unwrap();
+    let under_way = &claimed.messages[0].event_id.0;
+    let answers = format!("UPDATE outbox SET answers = '{under_way}' WHERE finding_id <> '{under_way}'");
+    assert_eq!(fleet.execute(&answers).await, 2);
+    assert_eq!(store.claim_message("slack", now, until).await.unwrap(), None, "what it answers is said first");
+    let sent = format!(
+        "UPDATE outbox SET state = 'sent', claimed_until_unix_ms = 0 WHERE finding_id = '{under_way}' AND channel = 'slack'"
+    );
+    assert_eq!(fleet.execute(&sent).await, 1);
+    let later = now + SignedDuration::from_secs(6);
+    let reply = store.claim_message("slack", later, until).await.unwrap().unwrap();
+    assert_ne!(&reply.messages[0].event_id.0, under_way);
 }

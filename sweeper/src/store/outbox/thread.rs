@@ -49,7 +49,8 @@ pub(super) async fn answered(
 fn of_one(rows: &HashMap<String, row::Model>, event: &str) -> Result<Answered, StoreError> {
     let Some(mut row) = rows.get(event) else { return Ok(Answered::Unnamed) };
     if row.state == PENDING {
-        return Ok(Answered::Waits(from_unix_ms(row.next_attempt_unix_ms.max(row.claimed_until_unix_ms))?));
+        // Not until a claim on it ends, if there is one: what is claimed is being sent, and that takes a second.
+        return Ok(Answered::Waits(from_unix_ms(row.next_attempt_unix_ms)?));
     }
     // Up to the message that began the thread: each link was in it when it was sent. A finding that comes and goes for a day makes a few.
     for _ in 0..MAX_THREAD {
