@@ -80,7 +80,19 @@ impl Truth {
             let counter = self.counter(&format!("{group}_{counter}"));
             assert!(counter > 0, "nothing happened: {group} {column}");
             let elsewhere = if column == "cpu_ns" { taken_up_ns(&self.heartbeat) } else { 0 };
-            agrees(&format!("{group} {column}"), number(self.row(group), column), elsewhere, counter, 1);
+            // Where a part is missing, it is in another row, or in none: all that have any say which.
+            let rows = self.heartbeat["workloads"].as_array().expect("rows");
+            let others = rows
+                .iter()
+                .filter(|row| row[column].as_u64() > Some(0))
+                .map(|row| (&row["key"], &row["class"], &row[column]));
+            let what = format!(
+                "{group} {column} of {}, where {:?}, drops {}",
+                self.row(group),
+                others.collect::<Vec<_>>(),
+                self.heartbeat["coverage"]["drops"]
+            );
+            agrees(&what, number(self.row(group), column), elsewhere, counter, 1);
         }
     }
 
