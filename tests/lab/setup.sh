@@ -153,7 +153,7 @@ node_packages() {
     rm -rf .setup/node
     mkdir -p .setup/node
     cp tests/lab/node/package.json tests/lab/node/package-lock.json .setup/node/
-    npm ci --prefix .setup/node --ignore-scripts --no-audit --no-fund --loglevel=error
+    npm ci --prefix .setup/node --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
     # Last, so that an interrupted run is taken up again.
     cp tests/lab/node/package-lock.json .setup/node/made-of
 }
