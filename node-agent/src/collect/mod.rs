@@ -171,8 +171,9 @@ impl Sampler {
     pub fn read(&mut self) -> Sample {
         let mut capabilities = Capabilities::default();
         let next_rules = self.rules_store.rules();
-        let (cpu_samples, sampled_at) = (self.lost_cpu.sample(), Instant::now());
         let traffic = counters::traffic(self.hidden_host.as_deref(), &mut capabilities);
+        // Last before the tasks: what runs in between hides as much of what was lost.
+        let (cpu_samples, sampled_at) = (self.lost_cpu.sample(), Instant::now());
         let deltas = match &mut self.task_counters {
             TaskCounters::Ebpf(object) => object.read().map_err(|error| error.to_string()),
             TaskCounters::Proc(fallback) => fallback.read().map_err(|error| format!("/proc cannot be read: {error}")),

@@ -109,7 +109,7 @@ impl Executor {
                         tracing::error!(error = %crate::chain(&error), "whether the database was restored is not known; nothing is carried out");
                     }
                 }
-                if let Err(error) = executor.look_for_relapses().await {
+                if let Err(error) = executor.search_for_relapses().await {
                     tracing::error!(error = %crate::chain(&error), "whether somebody has started again what was stopped is not known");
                 }
             }

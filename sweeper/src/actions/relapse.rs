@@ -10,7 +10,7 @@ const WATCHED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 impl Executor {
     /// Notes what somebody has started again.
-    pub(super) async fn look_for_relapses(&self) -> Result<(), ActError> {
+    pub(super) async fn search_for_relapses(&self) -> Result<(), ActError> {
         let since = self.store.now().await?.checked_sub(WATCHED_FOR).unwrap_or(Timestamp::MIN);
         for action in self.store.done_since(since).await? {
             let Some(called_at) = action.called_at else { continue };

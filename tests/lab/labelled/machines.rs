@@ -31,9 +31,9 @@ enum Kind {
     Debian(Box<Debian>),
 }
 
-/// What the scripts of micro-VMs are written in: the agent; wait for so many more of its heartbeats; start a program and wait until it runs.
+/// What the scripts of micro-VMs are written in: the agent, whose last words are on the console if it fails; wait for so many more of its heartbeats; start a program and wait until it runs.
 const WORDS: &str = r#"
-agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml run 2>>/run/agent.log; }
+agent() { NODE_AGENT_LOG=node_agent=debug node-agent --config /etc/agent.toml run 2>>/run/agent.log || tail -n 5 /run/agent.log >/dev/console; }
 sent() { grep -c 'has stored heartbeats' /run/agent.log || :; }
 beats() { wanted=$(($(sent) + $1)); until [ "$(sent)" -ge "$wanted" ]; do usleep 200000; done; }
 begin() { "$@" & until grep -qx "$1" "/proc/$!/comm"; do usleep 50000; done; }
@@ -157,6 +157,13 @@ impl Started {
     /// Whether a finding is of the job on it.
     pub(super) fn is_of_its_job(&self, finding: &Value) -> bool {
         self.worker.as_ref().is_some_and(|worker| worker.has(finding))
+    }
+
+    pub(super) fn console(&self) -> String {
+        match &self.kind {
+            Kind::Micro(machine) => machine.console(),
+            Kind::Debian(machine) => machine.console(),
+        }
     }
 
     pub(super) fn is_running(&mut self) -> bool {

@@ -127,7 +127,9 @@ impl Measured {
 pub async fn measure(scenario: &Scenario, site: &Site, folder: &Path) -> Measured {
     let hostname = scenario.hostname();
     let mut machine = Started::boot(scenario, site, folder).await;
-    let node = site.joined(&hostname).await;
+    let Some(node) = site.joined(&hostname).await else {
+        panic!("{hostname} has not sent three heartbeats in time; its console:\n{}", machine.console());
+    };
     let key = key_of(&node);
     let mut partners = JoinSet::new();
     let (worked_ns, left_ns) = machine.leave(scenario, site, &node, &mut partners).await;

@@ -196,9 +196,9 @@ impl Site {
         format!("{}: {}", text("verdict"), text("why"))
     }
 
-    /// The node of that name, once it has three heartbeats.
-    pub(super) async fn joined(&self, hostname: &str) -> NodeId {
-        self.after_a_sweep(&format!("three heartbeats of {hostname}"), || async {
+    /// The node of that name, once it has three heartbeats; none if that takes too long.
+    pub(super) async fn joined(&self, hostname: &str) -> Option<NodeId> {
+        self.after_a_sweep(|| async {
             let nodes = self.store.nodes().await.expect("nodes");
             let node = nodes.into_iter().find(|node| node.hostname == hostname)?.node_id;
             (self.heartbeats(&node).await.len() >= 3).then_some(node)
@@ -209,14 +209,13 @@ impl Site {
     /// Waits until a node has sent so many heartbeats more.
     pub(super) async fn more_heartbeats(&self, node: &NodeId, count: usize) {
         let wanted = self.heartbeats(node).await.len() + count;
-        self.after_a_sweep(&format!("{count} heartbeats more"), || async {
-            (self.heartbeats(node).await.len() >= wanted).then_some(())
-        })
-        .await;
+        let more = || async { (self.heartbeats(node).await.len() >= wanted).then_some(()) };
+        let came = self.after_a_sweep(more).await;
+        came.unwrap_or_else(|| panic!("waited {HEARTBEATS_TIMEOUT:?} in vain for {count} heartbeats more of {node}"));
     }
 
-    /// Asks after each sweep, until there is an answer.
-    async fn after_a_sweep<T, F: Future<Output = Option<T>>>(&self, what: &str, mut ask: impl FnMut() -> F) -> T {
+    /// Asks after each sweep, until there is an answer; none if that takes too long.
+    async fn after_a_sweep<T, F: Future<Output = Option<T>>>(&self, mut ask: impl FnMut() -> F) -> Option<T> {
         let mut reports = self.reports();
         let answer = timeout(HEARTBEATS_TIMEOUT, async {
             loop {
@@ -226,6 +225,6 @@ impl Site {
                 reports.changed().await.expect("the sweeper goes on");
             }
         });
-        answer.await.unwrap_or_else(|_| panic!("waited {HEARTBEATS_TIMEOUT:?} in vain for {what}"))
+        answer.await.ok()
     }
 }

@@ -88,7 +88,7 @@ fn number(text: &str, name: &str) -> Option<u64> {
 /// Reads what the host's interfaces moved, and says how that went. `hidden_host` says why process 1 is not the host's, if it is not: the counters are
 /// found through it.
 ///
-/// To be read right before the tasks' counters: a task has its bytes when it hands them to the kernel, and an interface when they leave. What is sent at
+/// To be read before the tasks' counters, and shortly: a task has its bytes when it hands them to the kernel, and an interface when they leave. What is sent at
 /// that moment is then the task's in this interval and the interface's in the next one, in which the sweeper knows it for explained; the other
 /// way round nobody would account for it. On an emulated CPU, where a sample takes 15 times as long, a scrape of an exporter fell into that gap twice in twenty minutes.
 #[must_use]
