@@ -103,19 +103,20 @@ impl Executor {
         let mut noted: Option<Instant> = None;
         loop {
             if noted.is_none_or(|at| at.elapsed() >= NOTE) {
-                match executor.witness.check(&executor.store, &executor.holder).await {
-                    Ok(_) => noted = Some(Instant::now()),
+                noted = match executor.note().await {
+                    Ok(()) => Some(Instant::now()),
                     Err(error) => {
-                        tracing::error!(error = %crate::chain(&error), "whether the database was restored is not known; nothing is carried out");
+                        tracing::error!(error = %crate::chain(&error), "whether the database was restored, or somebody has started again what was stopped, is not known; nothing is carried out");
+                        None
                     }
-                }
-                if let Err(error) = executor.search_for_relapses().await {
-                    tracing::error!(error = %crate::chain(&error), "whether somebody has started again what was stopped is not known");
-                }
+                };
             }
             while under_way.try_join_next().is_some() {}
-            let mut wait = SEARCHED_EVERY;
-            for found in executor.find(AT_ONCE.saturating_sub(under_way.len())).await {
+            let (mut wait, places) = match noted {
+                Some(_) => (SEARCHED_EVERY, AT_ONCE.saturating_sub(under_way.len())),
+                None => (NOTE, 0),
+            };
+            for found in executor.find(places).await {
                 match found {
                     Ok(action) => {
                         let executor = Arc::clone(&executor);
@@ -133,6 +134,12 @@ impl Executor {
             }
         }
         while under_way.join_next().await.is_some() {}
+    }
+
+    /// Notes that a sweeper serves, and what speaks against carrying anything out.
+    async fn note(&self) -> Result<(), ActError> {
+        self.witness.check(&self.store, &self.holder).await?;
+        self.search_for_relapses().await
     }
 
     /// Claims what is approved, and takes over what nobody holds; so many at most.
