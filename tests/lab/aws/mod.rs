@@ -356,6 +356,34 @@ impl Moto {
         answer.json().await.expect("a list of calls")
     }
 
+    /// The calls of EC2 by this name that were not dry runs.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn called(&self, action: &str) -> Vec<Call> {
+        let mut calls = self.calls().await;
+        calls.retain(|call| call.service == "ec2" && call.action == action && call.parameters["DryRun"] != "true");
+        calls
+    }
+
+    /// The state of an instance, in EC2's words.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer, or knows no such instance.
+    pub async fn instance_state(&self, region: &str, instance: &str) -> String {
+        let call = [("Action", "DescribeInstances"), ("Version", "2016-11-15"), ("InstanceId.1", instance)];
+        let answer = self.query("ec2", region, &call).await;
+        let between = |text: &str, begin: &str, end: &str| {
+            let text = text.split_once(begin)?.1;
+            Some(text.split_once(end)?.0.to_owned())
+        };
+        let state = between(&answer, "<instanceState>", "</instanceState>")
+            .and_then(|state| between(&state, "<name>", "</name>"));
+        state.unwrap_or_else(|| panic!("no state of {instance}: {answer}"))
+    }
+
     async fn made(&self, what: &str, body: Value) -> Vec<String> {
         #[derive(Deserialize)]
         struct Made {

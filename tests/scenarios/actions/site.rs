@@ -204,9 +204,7 @@ impl Site {
 
     /// The calls of EC2 by this name that were not dry runs.
     pub(crate) async fn called(&self, action: &str) -> Vec<Call> {
-        let mut calls = self.moto.calls().await;
-        calls.retain(|call| call.service == "ec2" && call.action == action && call.parameters["DryRun"] != "true");
-        calls
+        self.moto.called(action).await
     }
 
     /// How many dry runs of a stop EC2 has seen.
@@ -234,11 +232,7 @@ impl Site {
 
     /// In EC2's words.
     pub(crate) async fn state(&self) -> String {
-        let call =
-            [("Action", "DescribeInstances"), ("Version", "2016-11-15"), ("InstanceId.1", self.machine.as_str())];
-        let answer = self.moto.query("ec2", REGION, &call).await;
-        let state = answer.split_once("<instanceState>").unwrap().1;
-        state.split_once("<name>").unwrap().1.split_once("</name>").unwrap().0.to_owned()
+        self.moto.instance_state(REGION, &self.machine).await
     }
 
     pub(crate) async fn tag(&self, action: &str, key: &str, value: &str) {

@@ -9,7 +9,6 @@ use lab::{
     wait,
 };
 use serde_json::{Value, json};
-use std::time::Duration;
 
 lab::on_both_databases! {
     two_people_press_over_sockets_and_one_that_is_replaced_or_breaks_costs_nothing,
@@ -73,7 +72,10 @@ async fn what_is_not_written_is_not_acknowledged(url: String) {
     let (plan, asked) = (site.plan().await, site.asks().await);
     site.change("ALTER TABLE approvals RENAME TO away").await;
     assert!(!site.press_over_a_socket(&asked, ADA).await, "Slack tells whoever pressed that it did not work");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait::until("the answer to be left", TIMEOUT, || async {
+        site.sweeper.log().contains("an answer in Slack was not written").then_some(())
+    })
+    .await;
     assert_eq!((site.slack.whispers(), site.called("StopInstances").await.len()), (Vec::new(), 0));
     site.change("ALTER TABLE away RENAME TO approvals").await;
     assert!(site.press_over_a_socket(&asked, ADA).await);

@@ -44,14 +44,6 @@ impl Drop for Machine {
     }
 }
 
-/// In EC2's words.
-pub(crate) async fn state(moto: &Moto, region: &str, instance: &str) -> String {
-    let call = [("Action", "DescribeInstances"), ("Version", "2016-11-15"), ("InstanceId.1", instance)];
-    let answer = moto.query("ec2", region, &call).await;
-    let state = answer.split_once("<instanceState>").unwrap().1;
-    state.split_once("<name>").unwrap().1.split_once("</name>").unwrap().0.to_owned()
-}
-
 impl Image {
     fn boot(&self, boots: usize, key: Option<&str>) -> MicroVm {
         let script = format!(
@@ -113,7 +105,7 @@ impl Machine {
 
 async fn follow(moto: Arc<Moto>, region: &str, instance: String, image: Image, power: Arc<Mutex<Power>>) {
     loop {
-        let is_to_run = ["pending", "running"].contains(&state(&moto, region, &instance).await.as_str());
+        let is_to_run = ["pending", "running"].contains(&moto.instance_state(region, &instance).await.as_str());
         {
             let mut power = power.lock().unwrap_or_else(PoisonError::into_inner);
             let told = power.machine.as_ref().and_then(|machine| machine.given("node-key"));
