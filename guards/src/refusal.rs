@@ -17,6 +17,20 @@ pub enum Refusal {
         /// The tag's name.
         tag: String,
     },
+    /// Somebody said never.
+    #[error("{by} wants it left alone for good")]
+    ExemptedBy {
+        /// Who.
+        by: String,
+    },
+    /// Somebody said not now.
+    #[error("{by} wants it left alone until {until}")]
+    SnoozedBy {
+        /// Who.
+        by: String,
+        /// Until then.
+        until: Timestamp,
+    },
     /// It is not its own master.
     #[error("it belongs to something larger, {owner}, which decides how many machines it keeps")]
     MemberOf {

@@ -32,6 +32,7 @@ mod m0025_plans;
 mod m0026_approvals;
 mod m0027_questions;
 mod m0028_actions;
+mod m0029_exemptions;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -72,6 +73,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0026_approvals::Migration),
             Box::new(m0027_questions::Migration),
             Box::new(m0028_actions::Migration),
+            Box::new(m0029_exemptions::Migration),
         ]
     }
 }

@@ -65,6 +65,12 @@ pub enum NotAnswered {
     /// There was never one of that hash.
     #[error("there is no such plan")]
     NoPlan,
+    /// Somebody wants what it is about left alone.
+    #[error("it is to be left alone: {said}")]
+    LeftAlone {
+        /// What they said.
+        said: String,
+    },
     /// Its finding has ended, or another plan has taken its place.
     #[error("the plan is not its finding's any more: that has ended, or another plan has taken its place")]
     Withdrawn,

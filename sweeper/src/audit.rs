@@ -27,6 +27,12 @@ pub enum Deed {
     Approved,
     /// Said no to a plan.
     Denied,
+    /// Wants something left alone until a time.
+    Snoozed,
+    /// Wants something left alone for good.
+    Exempted,
+    /// Ended that before its time.
+    Lifted,
     /// Wants an action undone.
     UndoAsked,
     /// Saw that somebody else has undone an action.
@@ -64,6 +70,9 @@ impl Deed {
             Self::Removed => "removed",
             Self::Approved => "approved",
             Self::Denied => "denied",
+            Self::Snoozed => "snoozed",
+            Self::Exempted => "exempted",
+            Self::Lifted => "lifted the exemption of",
             Self::UndoAsked => "wants to undo",
             Self::Relapsed => "saw somebody undo",
             Self::Reviewed => "looked at what came undone in",

@@ -10,6 +10,7 @@ mod caps;
 mod cohort;
 mod current;
 mod dependents;
+mod exempted;
 mod live;
 mod own;
 mod owner;
@@ -24,6 +25,7 @@ pub use approval::{Answer, Say};
 pub use caps::Caps;
 pub use cohort::Cohort;
 pub use dependents::Dependents;
+pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
 pub use switch::Switch;
 pub use undo::{Undoing, may_undo};
@@ -47,6 +49,8 @@ pub struct Moment<'a> {
     pub plan: &'a Plan,
     /// The plan that its finding has now; none if the finding has ended.
     pub current_plan: Option<&'a ContentHash>,
+    /// Who wants the machine left alone, for good or for now.
+    pub exempted: &'a [Exempted],
     /// How many sweeps in a row, up to the last one, confirmed the finding.
     pub confirmed_sweeps: u32,
     /// What people said of the plan.
@@ -87,10 +91,11 @@ pub struct Moment<'a> {
 type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
 
 /// The most fundamental first: the first one that refuses gives the reason. The live sample is looked at last of all: it is the freshest.
-const GUARDS: [Guard; 14] = [
+const GUARDS: [Guard; 15] = [
     switch::guard,
     scope::guard,
     restored::guard,
+    exempted::guard,
     current::guard,
     validity::guard,
     approval::guard,

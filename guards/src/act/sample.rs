@@ -8,7 +8,7 @@ use model::{
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
 };
 
-use super::{Answer, Caps, Cohort, Dependents, LiveSample, LiveVerdict, Moment, Say, Switch};
+use super::{Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, Say, Switch};
 use crate::sample::{LAUNCHED, facts};
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
@@ -19,6 +19,7 @@ pub(crate) struct Sample {
     pub(crate) now: Timestamp,
     pub(crate) plan: Plan,
     pub(crate) current_plan: Option<ContentHash>,
+    pub(crate) exempted: Vec<Exempted>,
     pub(crate) confirmed_sweeps: u32,
     pub(crate) says: Vec<Say>,
     pub(crate) needs: Option<u32>,
@@ -67,6 +68,7 @@ impl Default for Sample {
         Self {
             now: NOW,
             current_plan: Some(hash.clone()),
+            exempted: Vec::new(),
             confirmed_sweeps: 2,
             says: vec![Say {
                 approver: "ada".to_owned(),
@@ -107,6 +109,7 @@ impl Sample {
             now: self.now,
             plan: &self.plan,
             current_plan: self.current_plan.as_ref(),
+            exempted: &self.exempted,
             confirmed_sweeps: self.confirmed_sweeps,
             says: &self.says,
             needs: self.needs,

@@ -30,7 +30,7 @@ pub(super) struct Question {
     kind: Option<Kind>,
 }
 
-fn moment(text: &str) -> Result<Timestamp, String> {
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let day = || text.parse::<civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp());
     let moment = text.parse().ok().or_else(day);
     moment.ok_or_else(|| "neither a moment such as 2026-11-17T09:00:00Z nor a day such as 2026-11-17".to_owned())

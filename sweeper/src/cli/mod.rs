@@ -1,8 +1,10 @@
-//! The command line: reads arguments and configuration, calls one room, prints. No decisions are taken here.
+//! The command line: reads arguments and configuration, calls one module, prints. No decisions are taken here.
 
 mod actions;
 mod approvers;
 mod audit;
+mod database;
+mod exemptions;
 mod explain;
 mod findings;
 mod inventory;
@@ -26,16 +28,10 @@ mod verdicts;
 use crate::{
     config::{self, Config},
     outbox::Channels,
-    store::Store,
 };
-use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use secrecy::ExposeSecret as _;
-use std::{
-    io::IsTerminal as _,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use database::{make_data_dir, open, open_existing, open_to_change};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
 /// Used if it exists and no other file is named.
@@ -223,6 +219,29 @@ Who may approve what the policy says. Where `act.scopes` says so, `sweeper serve
         after_help = "Example:\n  sweeper deny 5d0f66e03c15 --because \"the benchmark of Monday needs it\" --token-file token"
     )]
     Deny(plans::Said),
+    /// Leave something alone for now, in your name: no plan, no message and no action until then
+    #[command(after_help = "\
+Examples:
+  sweeper snooze f-3f9a --for 3d --token-file token
+  sweeper snooze 5d0f66e03c15 --until 2026-11-30 --because \"the demo is on Friday\"
+
+Whoever is enrolled may; what was approved there is not carried out.")]
+    Snooze(exemptions::Snooze),
+    /// Leave something alone for good, in your name
+    #[command(after_help = "\
+Examples:
+  sweeper exempt f-3f9a --because \"the licence server\" --token-file token
+  sweeper exempt aws:123456789012:eu-central-1:i-0123456789abcdef0 --because \"a pet\"
+
+Of a finding nobody is told again; of a resource new findings are told, and nothing is planned. The tag `cloud-sweeper:exempt` does the latter, too.")]
+    Exempt(exemptions::Exempt),
+    /// List what people want left alone; lift it
+    #[command(after_help = "\
+Examples:
+  sweeper exemptions
+  sweeper exemptions --ended                   all that there ever were
+  sweeper exemptions lift x-5d0f66e03c15")]
+    Exemptions(exemptions::Question),
     /// List what was carried out, and how far each action is
     #[command(after_help = "\
 Examples:
@@ -309,6 +328,9 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Plans(printed) => plans::list(&config, printed.output).await,
         Command::Approve(said) => plans::approve(&config, &said).await,
         Command::Deny(said) => plans::deny(&config, &said).await,
+        Command::Snooze(word) => exemptions::snooze(&config, &word).await,
+        Command::Exempt(word) => exemptions::exempt(&config, &word).await,
+        Command::Exemptions(question) => exemptions::run(&config, question).await,
         Command::Actions(question) => actions::run(&config, question).await,
         Command::Undo(undone) => plans::undo(&config, &undone).await,
         Command::Savings(printed) => savings::show(&config, printed.output).await,
@@ -342,51 +364,6 @@ fn start_logging(service: bool) {
         // A line that cannot be written (a full disk) would be complained about by `eprintln!`, which then panics.
         .log_internal_errors(false)
         .init();
-}
-
-/// Opens the database that the configuration names.
-async fn open(config: &Config) -> anyhow::Result<Store> {
-    Ok(Store::connect(config.store_url().expose_secret()).await?)
-}
-
-/// Opens the database for commands that only read: one that does not exist yet is not made in passing, and one of an older version not brought up to
-/// date.
-async fn open_existing(config: &Config) -> anyhow::Result<Store> {
-    let store = open_if_there(config).await?;
-    let missing = store.missing_steps().await?;
-    if missing > 0 {
-        anyhow::bail!(
-            "the database is of an older version ({missing} steps of its schema are missing), and this command only reads; \
-             `sweeper serve` or `sweeper sweep` of this version brings it up to date"
-        );
-    }
-    Ok(store)
-}
-
-/// Opens the database for commands that write.
-async fn open_to_change(config: &Config) -> anyhow::Result<Store> {
-    let store = open_if_there(config).await?;
-    store.migrate().await?;
-    Ok(store)
-}
-
-async fn open_if_there(config: &Config) -> anyhow::Result<Store> {
-    let file = config.data_dir.join("sweeper.db");
-    if config.store.url.is_none() && !file.is_file() {
-        anyhow::bail!(
-            "there is no database at {} yet; run `sweeper serve` or `sweeper sweep`, or set SWEEPER_DATA_DIR to where one runs",
-            file.display()
-        );
-    }
-    open(config).await
-}
-
-/// Makes the data directory, readable by its owner alone.
-fn make_data_dir(path: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
-        format!("the data directory {} cannot be made; set SWEEPER_DATA_DIR to one that can", path.display())
-    })
 }
 
 fn channels(config: &Config) -> anyhow::Result<Channels> {

@@ -160,7 +160,7 @@ pub(super) async fn undo(config: &Config, undone: &Undone) -> anyhow::Result<Exi
 }
 
 /// Whoever has the token; none, with an error on the screen, if it is nobody's.
-async fn who(store: &Store, token_file: Option<&Path>) -> anyhow::Result<Option<Doer>> {
+pub(super) async fn who(store: &Store, token_file: Option<&Path>) -> anyhow::Result<Option<Doer>> {
     let token = token(token_file)?;
     let Some(who) = store.approver_by_token(&TokenHash::of(token.trim())).await? else {
         screen::error("the token is nobody's, or has expired; `sweeper approvers token NAME` makes one");

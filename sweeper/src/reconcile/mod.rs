@@ -38,7 +38,7 @@ pub struct Seen<'a> {
 /// How a class of waste comes to a plan.
 pub enum Planning<'a> {
     /// Never, for this reason.
-    Never(&'static str),
+    Never(&'a str),
     /// Once so many sweeps in a row have confirmed it.
     After {
         /// So many; at least one.

@@ -3,7 +3,7 @@
 use super::{
     Doing as _, Store, StoreError, approvers,
     audit::{self, Doer, NewEntry},
-    database_now, from_unix_ms, plans, to_unix_ms,
+    database_now, exemptions, from_unix_ms, outbox, plans, to_unix_ms,
 };
 use crate::{
     approvals::{Answer, Given, NotAnswered, Tally},
@@ -71,6 +71,10 @@ impl Store {
         };
         let Some(plan) = plans::by_hash(&transaction, hash).await? else { return Ok(Err(NotAnswered::NoPlan)) };
         let finding = FindingId(plan.content().finding.clone());
+        let left_alone = exemptions::of(&transaction, &plan.content().resource, now).await?;
+        if let (Answer::Approve, Some(exemption)) = (answer, left_alone.first()) {
+            return Ok(Err(NotAnswered::LeftAlone { said: exemption.line() }));
+        }
         if super::findings::current_plan(&transaction, &finding).await?.as_ref() != Some(hash) {
             return Ok(Err(NotAnswered::Withdrawn));
         }
@@ -120,7 +124,9 @@ impl Store {
         let tally = tally(&transaction, &plan, allowed.map(|allowed| allowed.needs)).await?;
         let is_asked_still = answer == Answer::Approve && !tally.is_approved();
         let said = given(&transaction, hash).await?;
-        super::outbox::show_answers(&transaction, &finding, hash, &said, is_asked_still, now).await?;
+        let lines = said.iter().map(crate::approvals::line).collect();
+        let shown = outbox::Shown { lines, is_asked_still, by: &said.len().to_string(), at: now };
+        outbox::show_answers(&transaction, &finding, hash, shown).await?;
         transaction.commit().await.doing("commit an answer")?;
         Ok(Ok(tally))
     }
@@ -164,7 +170,7 @@ async fn rows(connection: &impl ConnectionTrait, hashes: &[String]) -> Result<Ve
         .doing("read what was said of a plan")
 }
 
-async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
+pub(super) async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
     rows(connection, &[hash.to_string()]).await?.into_iter().map(of_row).collect()
 }
 

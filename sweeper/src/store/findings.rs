@@ -1,5 +1,9 @@
 //! Findings as rows.
 
+mod plan;
+
+pub(super) use plan::{current_plan, withdraw_plans};
+
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{
     detectors::Class,
@@ -9,10 +13,7 @@ use crate::{
     work_unit::WorkUnit,
 };
 use jiff::Timestamp;
-use model::{
-    HourlyRate, NotAKey, ResourceKey,
-    plan::{ContentHash, Plan},
-};
+use model::{HourlyRate, NotAKey, ResourceKey};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _,
     QueryOrder as _, QuerySelect as _, QueryTrait as _, sea_query::OnConflict,
@@ -191,6 +192,14 @@ impl Store {
 }
 
 impl Store {
+    /// The finding of this id, whether it is open or over.
+    ///
+    /// # Errors
+    /// As [`Self::open_findings`].
+    pub async fn finding(&self, id: &str) -> Result<Option<Finding>, StoreError> {
+        by_id(self.connection(), &FindingId(id.to_owned())).await
+    }
+
     /// The resources on which a finding of this class was opened since then, whether it holds still or not.
     ///
     /// # Errors
@@ -362,24 +371,6 @@ pub(super) async fn open_among(
         open.extend(found);
     }
     Ok(open)
-}
-
-/// The hash of the plan that a finding has now; none if it is not open, or has none.
-pub(super) async fn current_plan(
-    connection: &impl ConnectionTrait,
-    finding: &FindingId,
-) -> Result<Option<ContentHash>, StoreError> {
-    let plan = row::Entity::find_by_id(&finding.0)
-        .select_only()
-        .column(row::Column::Plan)
-        .filter(row::Column::OpenKey.is_not_null())
-        .into_tuple::<Option<String>>()
-        .one(connection)
-        .await
-        .doing("look up a finding's plan")?
-        .flatten();
-    let hash = |text: String| serde_json::from_str::<Plan>(&text).map(|plan| plan.content_hash().clone());
-    plan.map(hash).transpose().map_err(|error| corrupt(format!("the plan of {finding}"), error))
 }
 
 /// Since when a finding's waste lasts, and when it was opened; none if there is no such finding.

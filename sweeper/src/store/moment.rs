@@ -3,14 +3,14 @@
 use super::{
     Doing as _, Store, StoreError, actions, approvals, approvers, audit, database_now,
     entities::heartbeat as beat,
-    findings, history, nodes, plans,
+    exemptions, findings, history, nodes, plans,
     switch::{self, KillSwitch},
 };
 use crate::{
     findings::{Finding, FindingId, Status},
     identity::Node,
 };
-use guards::act::{Answer, Say, Switch};
+use guards::act::{Answer, Exempted, Say, Switch};
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use model::plan::{ContentHash, Plan};
@@ -32,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) plan: Option<Plan>,
     /// Its finding, while that is open.
     pub(crate) finding: Option<Finding>,
+    /// Who wants the resource left alone.
+    pub(crate) exempted: Vec<Exempted>,
     /// What people said of the plan.
     pub(crate) says: Vec<Say>,
     /// Of the resource, before its finding began.
@@ -96,6 +98,7 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     let mut known = Known {
         now,
         finding: None,
+        exempted: Vec::new(),
         says: approvals::says(connection, hash, &approvers::all_enrolled(connection).await?).await?,
         tags_before: None,
         switch,
@@ -110,6 +113,8 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     let resource = &plan.content().resource;
     let finding = FindingId(plan.content().finding.clone());
     known.finding = findings::by_id(connection, &finding).await?.filter(|finding| finding.status == Status::Open);
+    let left_alone = exemptions::of(connection, resource, now).await?.into_iter();
+    known.exempted = left_alone.map(|one| Exempted { by: one.approver, until: one.until }).collect();
     known.tags_before = history::tags_before(connection, &finding, resource).await?;
     if let Ok(node_id) = resource.to_string().parse::<NodeId>() {
         known.node = nodes::by_id(connection, &node_id).await?;

@@ -9,7 +9,7 @@ mod outcome;
 mod thread;
 mod updates;
 
-pub(crate) use answers::show_answers;
+pub(crate) use answers::{Shown, asked_about, show_answers};
 pub use claim::{Claimed, Due, MAX_BUNDLE};
 pub use messages::{Message, MessageState};
 pub use updates::{ClaimedUpdate, Told};

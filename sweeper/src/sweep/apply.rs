@@ -5,26 +5,26 @@
 //! opened a finding here, or a scope may have been found, since this one was read.
 
 mod never;
+mod tell;
 
 use super::{Context, Counts, FindingLine, MachineLine, Overview, Report, ScopeLine, SweepError, bills::Bills, report};
 use crate::{
     detectors::{Answer, Class, Detection, On, detect},
-    findings::{self, Finding, Status, audience, end_notice, notice, plan_notice},
+    exemptions::{Exemption, Exemptions},
+    findings::{self, Finding, Status},
     inventory::{Inventory, Listing, Outcome as Listed},
-    outbox::can_update,
-    reconcile::{Event, EventId, EventKind, Planned, Planning, Seen, Step, reconcile},
+    reconcile::{Planned, Planning, Seen, Step, reconcile},
     snapshot::{Coverage, Machine, Snapshot, Subject},
     store::{
-        self, Finished, FinishedSweep, Lease, StoreError, actions, events, evidence, history, outbox, plans, scopes,
-        sweeps,
+        self, Finished, FinishedSweep, Lease, StoreError, actions, events, evidence, exemptions, history, plans,
+        scopes, sweeps,
     },
     verdict::words,
     work_unit::WorkUnit,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::{Provider, ResourceKey, Verdict, machine, plan::Plan};
 use never::{NO_MACHINE, never};
-use notifier::message::Ending;
 use recommender::rules::stop;
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
@@ -67,13 +67,14 @@ pub(super) async fn apply(
     forget_plans_that_are_over(&transaction, &mut open).await?;
     let open = open.into_iter();
     let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
+    let left_alone = exemptions::holding(&transaction).await?;
     let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
     let overview = Overview::of(&snapshot, &bills);
     let Counted { counts, mut blind_spots, mut waiting, unknown } = Counted::of(&snapshot);
 
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
     // An end is written before what takes its place, and each step before the next is decided: thousands of them hold a whole window each.
-    for Step { finding, was_confirmed_at, record } in decide(context, &snapshot, &bills, open) {
+    for Step { finding, was_confirmed_at, record } in decide(context, &snapshot, &bills, &left_alone, open) {
         match was_confirmed_at {
             Some(at) if !store::findings::update(&transaction, &finding, at).await? => {
                 roll_back(transaction).await?;
@@ -93,7 +94,7 @@ pub(super) async fn apply(
                 plans::append(&transaction, plan, record.at).await?;
             }
             let event = record.event();
-            enqueue(context, &transaction, &finding, &event).await?;
+            tell::enqueue(context, &transaction, &finding, &event, &left_alone).await?;
             events::append(&transaction, &event).await?;
         }
     }
@@ -174,77 +175,12 @@ fn finished(tick: Timestamp, inventory: &Inventory, lines: &[ScopeLine]) -> Fini
     }
 }
 
-/// Whatever opens anew so soon continues the thread of before, and a plan that is made anew so soon is no news.
-const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
-
-/// Writes the messages that an event is told by, if it is told, or the updates by which messages show that a finding has ended.
-async fn enqueue(
-    context: &Context,
-    transaction: &DatabaseTransaction,
-    finding: &Finding,
-    event: &Event,
-) -> Result<(), SweepError> {
-    let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
-    let (notice, before) = match event.kind {
-        EventKind::Opened => (notice(finding), store::findings::closed_since(transaction, finding, recently).await?),
-        EventKind::Planned if !outbox::told_a_plan(transaction, &finding.id, recently).await? => {
-            (plan_notice(finding), Some(finding.id.clone()))
-        }
-        EventKind::Planned | EventKind::Changed => return Ok(()),
-        EventKind::Interrupted => return end(context, transaction, finding, event, Ending::Interrupted).await,
-        EventKind::Resolved => return end(context, transaction, finding, event, Ending::Resolved).await,
-        EventKind::Gone => return end(context, transaction, finding, event, Ending::Gone).await,
-    };
-    let audience = format!("{}|{}", event.kind.as_str(), audience(finding));
-    for channel in &context.channels {
-        let answers = match &before {
-            Some(finding) => outbox::answered_by_later(transaction, &EventId(finding.0.clone()), channel).await?,
-            None => None,
-        };
-        let message = outbox::NewMessage {
-            event: &event.id,
-            channel,
-            notice: &notice,
-            answers,
-            audience: Some(audience.clone()),
-            created_at: event.at,
-            gather: context.config.outbox.gather,
-        };
-        outbox::put(transaction, message).await?;
-    }
-    Ok(())
-}
-
-/// What was not told yet of a finding that has ended is not told any more; where its opening was, that is changed.
-async fn end(
-    context: &Context,
-    transaction: &DatabaseTransaction,
-    finding: &Finding,
-    event: &Event,
-    how: Ending,
-) -> Result<(), SweepError> {
-    outbox::withdraw(transaction, &finding.id).await?;
-    let notice = end_notice(finding, how);
-    for channel in context.channels.iter().copied().filter(|channel| can_update(channel)) {
-        let message = outbox::NewMessage {
-            event: &event.id,
-            channel,
-            notice: &notice,
-            answers: None,
-            audience: None,
-            created_at: event.at,
-            gather: context.config.outbox.gather,
-        };
-        outbox::put_updates(transaction, &finding.id, message).await?;
-    }
-    Ok(())
-}
-
 /// Decides what becomes of each finding: step by step, as they are asked for.
 fn decide(
     context: &Context,
     snapshot: &Snapshot,
     bills: &Bills<'_>,
+    left_alone: &Exemptions,
     mut open: HashMap<(Class, ResourceKey), Finding>,
 ) -> impl Iterator<Item = Step> {
     let sweeps = context.config.sweep.plan_after_sweeps.max(1);
@@ -263,9 +199,11 @@ fn decide(
             return reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning });
         };
         let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-        let planning = match never(class, id.kind) {
-            Some(why) => Planning::Never(why),
-            None => Planning::After { sweeps, plan: &plan },
+        let left_alone = left_alone.of(id).map(Exemption::line);
+        let planning = match (never(class, id.kind), &left_alone) {
+            (Some(why), _) => Planning::Never(why),
+            (None, Some(why)) => Planning::Never(why),
+            (None, None) => Planning::After { sweeps, plan: &plan },
         };
         let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
             launched_by: machine.provider.launched_by.clone(),

@@ -112,7 +112,7 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         let (machines, prices) = (vec![machine], UnitPrices::default());
         let snapshot = Snapshot { at: at(second), inventory, machines, leftovers, groups, batch, work, prices };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
-        let steps = decide(&context, &snapshot, &bills, open.clone()).collect();
+        let steps = decide(&context, &snapshot, &bills, &Exemptions::default(), open.clone()).collect();
         let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };
         for Step { finding, .. } in &outcome.steps {
             let key = (finding.class, finding.resource.clone());
@@ -322,7 +322,7 @@ async fn a_quiet_instance_is_found_by_provider_metrics_and_never_gets_a_plan() {
     let opened = outcomes[0].opened();
     let [found] = opened.as_slice() else { panic!("{opened:?}") };
     assert_eq!((found.since, found.confirmed_until), (at(0), at(0) + SignedDuration::from_hours(24 * 14)));
-    let told = notice(found);
+    let told = findings::notice(found);
     assert!(told.headline.contains("has looked unused from outside for 14 days"), "{}", told.headline);
     let words =
         "No agent reports from it; as seen from outside, CloudWatch: no hour above 1.0 % CPU and 100 B/s network";

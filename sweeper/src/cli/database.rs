@@ -1,0 +1,51 @@
+//! The database, as each command needs it.
+
+use crate::{config::Config, store::Store};
+use anyhow::Context as _;
+use secrecy::ExposeSecret as _;
+use std::path::Path;
+
+/// Opens the database that the configuration names.
+pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
+    Ok(Store::connect(config.store_url().expose_secret()).await?)
+}
+
+/// Opens the database for commands that only read: one that does not exist yet is not made in passing, and one of an older version not brought up to
+/// date.
+pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Store> {
+    let store = open_if_there(config).await?;
+    let missing = store.missing_steps().await?;
+    if missing > 0 {
+        anyhow::bail!(
+            "the database is of an older version ({missing} steps of its schema are missing), and this command only reads; \
+             `sweeper serve` or `sweeper sweep` of this version brings it up to date"
+        );
+    }
+    Ok(store)
+}
+
+/// Opens the database for commands that write.
+pub(super) async fn open_to_change(config: &Config) -> anyhow::Result<Store> {
+    let store = open_if_there(config).await?;
+    store.migrate().await?;
+    Ok(store)
+}
+
+async fn open_if_there(config: &Config) -> anyhow::Result<Store> {
+    let file = config.data_dir.join("sweeper.db");
+    if config.store.url.is_none() && !file.is_file() {
+        anyhow::bail!(
+            "there is no database at {} yet; run `sweeper serve` or `sweeper sweep`, or set SWEEPER_DATA_DIR to where one runs",
+            file.display()
+        );
+    }
+    open(config).await
+}
+
+/// Makes the data directory, readable by its owner alone.
+pub(super) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
+        format!("the data directory {} cannot be made; set SWEEPER_DATA_DIR to one that can", path.display())
+    })
+}

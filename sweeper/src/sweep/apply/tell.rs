@@ -1,0 +1,92 @@
+//! Writes the messages by which people are told of what a sweep changes, in its transaction.
+
+use super::{Context, SweepError};
+use crate::{
+    exemptions::Exemptions,
+    findings::{Finding, audience, end_notice, notice, plan_notice},
+    outbox::can_update,
+    reconcile::{Event, EventId, EventKind},
+    store::{self, StoreError, exemptions, outbox},
+};
+use jiff::{SignedDuration, Timestamp};
+use notifier::message::Ending;
+use sea_orm::DatabaseTransaction;
+
+/// Whatever opens anew so soon continues the thread of before, and a plan that is made anew so soon is no news.
+const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
+
+/// Writes the messages that an event is told by, if it is told, or the updates by which messages show that a finding has ended.
+pub(super) async fn enqueue(
+    context: &Context,
+    transaction: &DatabaseTransaction,
+    finding: &Finding,
+    event: &Event,
+    left_alone: &Exemptions,
+) -> Result<(), SweepError> {
+    let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
+    let is_silenced = left_alone.silences(finding.class, &finding.resource);
+    let (notice, before) = match event.kind {
+        EventKind::Opened | EventKind::Planned if is_silenced => return Ok(()),
+        EventKind::Opened => (notice(finding), store::findings::closed_since(transaction, finding, recently).await?),
+        EventKind::Planned if !told_a_plan(transaction, finding, recently).await? => {
+            (plan_notice(finding), Some(finding.id.clone()))
+        }
+        EventKind::Planned | EventKind::Changed => return Ok(()),
+        EventKind::Interrupted => return end(context, transaction, finding, event, Ending::Interrupted).await,
+        EventKind::Resolved => return end(context, transaction, finding, event, Ending::Resolved).await,
+        EventKind::Gone => return end(context, transaction, finding, event, Ending::Gone).await,
+    };
+    let audience = format!("{}|{}", event.kind.as_str(), audience(finding));
+    for channel in &context.channels {
+        let answers = match &before {
+            Some(finding) => outbox::answered_by_later(transaction, &EventId(finding.0.clone()), channel).await?,
+            None => None,
+        };
+        let message = outbox::NewMessage {
+            event: &event.id,
+            channel,
+            notice: &notice,
+            answers,
+            audience: Some(audience.clone()),
+            created_at: event.at,
+            gather: context.config.outbox.gather,
+        };
+        outbox::put(transaction, message).await?;
+    }
+    Ok(())
+}
+
+/// Whether people were told of a plan so lately that another one is no news. What they were told before they wanted it left alone is told again behind that.
+async fn told_a_plan(
+    transaction: &DatabaseTransaction,
+    finding: &Finding,
+    recently: Timestamp,
+) -> Result<bool, StoreError> {
+    let last_said = exemptions::last_said(transaction, finding).await?;
+    outbox::told_a_plan(transaction, &finding.id, last_said.map_or(recently, |said| said.max(recently))).await
+}
+
+/// What was not told yet of a finding that has ended is not told any more; where its opening was, that is changed.
+async fn end(
+    context: &Context,
+    transaction: &DatabaseTransaction,
+    finding: &Finding,
+    event: &Event,
+    how: Ending,
+) -> Result<(), SweepError> {
+    outbox::withdraw(transaction, &finding.id).await?;
+    let notice = end_notice(finding, how);
+    for channel in context.channels.iter().copied().filter(|channel| can_update(channel)) {
+        let message = outbox::NewMessage {
+            event: &event.id,
+            channel,
+            notice: &notice,
+            answers: None,
+            audience: None,
+            created_at: event.at,
+            gather: context.config.outbox.gather,
+        };
+        outbox::put_updates(transaction, &finding.id, message).await?;
+    }
+    Ok(())
+}
