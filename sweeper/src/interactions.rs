@@ -1,4 +1,4 @@
-//! Answers that people give by Slack's buttons.
+//! What people say by Slack's buttons and forms.
 //!
 //! A button carries no right. Slack says who pressed it; whose account that is an administrator has said (`sweeper approvers link`); whether it is a full member's Slack is asked at each press, and whoever it does
 //! not vouch for decides about nothing; what they may the policy says, as it does in the shell. What counts is written before Slack is answered, so that a button that
@@ -7,13 +7,15 @@
 use crate::{
     approvals::{Answer, NotAnswered, Tally},
     config::{ActConfig, ApprovalsConfig, Config},
+    exemptions::NotExempted,
     outbox,
-    store::{Doer, Store, StoreError},
+    store::{Alone, Doer, Store, StoreError},
 };
-use model::plan::ContentHash;
+use jiff::{Timestamp, tz::TimeZone};
+use model::plan::{ContentHash, Plan};
 use notifier::{
     SendError,
-    slack::{Button, ConfigError, NotAPerson, NotSlacks, Pressed, Signing, Slack, Socket},
+    slack::{ConfigError, Form, Member, NotAPerson, NotSlacks, Pressed, Said, Signing, Slack, Socket, Trigger},
 };
 use std::{
     sync::{
@@ -65,6 +67,16 @@ enum NotCounted {
     NoPlan,
     #[error(transparent)]
     NotAnswered(#[from] NotAnswered),
+    #[error(transparent)]
+    NotExempted(#[from] NotExempted),
+}
+
+/// What comes of what somebody said.
+enum Counted {
+    /// It counts, and they are told this.
+    Told(String),
+    /// They are asked more.
+    Asked(Form, Trigger),
 }
 
 impl Interactions {
@@ -133,50 +145,84 @@ impl Interactions {
         self.places.try_acquire().ok()
     }
 
-    /// The button that a request tells of.
+    /// What a request tells that somebody said.
     pub(crate) fn pressed(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Pressed>, NotSlacks> {
         let signing = self.signing.as_ref().ok_or(NotSlacks::Signature)?;
         signing.pressed(signature, timestamp, body)
     }
 
-    /// Counts an answer, or says to whoever gave it why it does not count.
+    /// Counts what somebody said, asks them more, or says to them why it does not count.
     pub(crate) async fn answer(&self, pressed: Pressed) -> Result<(), StoreError> {
-        let said = match self.count(&pressed).await? {
-            Ok(said) => said,
+        let counted = match self.count(&pressed).await? {
+            Ok(counted) => counted,
             Err(why) => {
-                tracing::warn!(account = pressed.account, plan = pressed.plan, %why, "an answer in Slack does not count");
-                format!("That does not count: {why}.")
+                tracing::warn!(account = pressed.account, plan = pressed.plan, %why, "what somebody said in Slack does not count");
+                Counted::Told(format!("That does not count: {why}."))
             }
         };
         let slack = Arc::clone(&self.slack);
         // What counts is written; Slack waits for its answer meanwhile.
         tokio::spawn(async move {
-            if let Err(SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why }) =
-                slack.whisper(&pressed.channel, &pressed.user, &said).await
-            {
-                tracing::warn!(account = pressed.account, why, "what came of an answer could not be told in Slack");
+            let Pressed { channel, user, plan, .. } = &pressed;
+            let done = match counted {
+                Counted::Told(said) => slack.whisper(channel, user, &said).await,
+                Counted::Asked(form, trigger) => slack.ask(form, trigger, plan, channel).await,
+            };
+            if let Err(SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why }) = done {
+                tracing::warn!(account = pressed.account, why, "what came of a press could not be shown in Slack");
             }
         });
         Ok(())
     }
 
-    /// What to say of an answer that counts.
-    async fn count(&self, pressed: &Pressed) -> Result<Result<String, NotCounted>, StoreError> {
+    /// What comes of what somebody said.
+    async fn count(&self, pressed: &Pressed) -> Result<Result<Counted, NotCounted>, StoreError> {
+        let (who, member) = match self.person(pressed).await? {
+            Ok(person) => person,
+            Err(why) => return Ok(Err(why)),
+        };
+        let by = Doer { who, way: "slack" };
+        let plan = match ContentHash::try_from(pressed.plan.clone()) {
+            Ok(hash) => self.store.sealed_plan(&hash).await?,
+            Err(_) => None,
+        };
+        let Some(plan) = plan else { return Ok(Err(NotCounted::NoPlan)) };
+        let told = match &pressed.said {
+            Said::Asks(form, trigger) => return Ok(Ok(Counted::Asked(*form, trigger.clone()))),
+            Said::Approve => self.answered(&plan, Answer::Approve, &by).await?,
+            Said::Deny => self.answered(&plan, Answer::Deny, &by).await?,
+            Said::Never { because } => self.left_alone(&plan, None, Some(because), &by, &member.zone).await?,
+            Said::Until(until) => self.left_alone(&plan, Some(*until), None, &by, &member.zone).await?,
+            Said::NotNow(delay) => {
+                let now = self.store.now().await?;
+                // There is none at the end of time alone, which is too far.
+                let until = delay.until(now, &member.zone).unwrap_or(Timestamp::MAX);
+                self.left_alone(&plan, Some(until), None, &by, &member.zone).await?
+            }
+        };
+        Ok(told.map(Counted::Told))
+    }
+
+    /// Who it was, if somebody has said whose account it is, and Slack vouches for it.
+    async fn person(&self, pressed: &Pressed) -> Result<Result<(String, Member), NotCounted>, StoreError> {
         if pressed.is_guest_from_elsewhere {
             return Ok(Err(NotAPerson::Stranger.into()));
         }
         let Some(who) = self.store.approver_by_account(&pressed.account).await? else {
             return Ok(Err(NotCounted::NotLinked { account: pressed.account.clone() }));
         };
-        match self.slack.membership(&pressed.user).await {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => return Ok(Err(why.into())),
+        Ok(match self.slack.membership(&pressed.user).await {
+            Ok(Ok(member)) => Ok((who, member)),
+            Ok(Err(why)) => Err(why.into()),
             Err(error) => {
                 tracing::warn!(account = pressed.account, %error, "Slack did not say who pressed a button");
-                return Ok(Err(NotCounted::SlackSilent));
+                Err(NotCounted::SlackSilent)
             }
-        }
-        let Ok(plan) = ContentHash::try_from(pressed.plan.clone()) else { return Ok(Err(NotCounted::NoPlan)) };
+        })
+    }
+
+    /// What to say of an answer to a plan.
+    async fn answered(&self, plan: &Plan, answer: Answer, by: &Doer) -> Result<Result<String, NotCounted>, StoreError> {
         let (policy, policy_sha256) = match self.approvals.policy() {
             Ok(policy) => policy,
             Err(error) => {
@@ -184,20 +230,37 @@ impl Interactions {
                 return Ok(Err(NotCounted::NoPolicy));
             }
         };
-        let answer = match pressed.button {
-            Button::Approve => Answer::Approve,
-            Button::Deny => Answer::Deny,
-        };
-        let by = Doer { who, way: "slack" };
-        let tally = match self.store.answer(&plan, answer, None, &by, (&policy, &policy_sha256)).await? {
+        let tally = match self.store.answer(plan.content_hash(), answer, None, by, (&policy, &policy_sha256)).await? {
             Ok(tally) => tally,
             Err(why) => return Ok(Err(why.into())),
         };
-        let is_switched_on = match self.store.sealed_plan(&plan).await? {
-            Some(plan) => self.act.is_switched_on(&plan.content().resource.account, &plan.content().resource.location),
-            None => false,
-        };
+        let resource = &plan.content().resource;
+        let is_switched_on = self.act.is_switched_on(&resource.account, &resource.location);
         Ok(Ok(told(answer, &tally, is_switched_on).to_owned()))
+    }
+
+    /// What to say of a word that what a plan is about is left alone.
+    async fn left_alone(
+        &self,
+        plan: &Plan,
+        until: Option<Timestamp>,
+        because: Option<&String>,
+        by: &Doer,
+        zone: &TimeZone,
+    ) -> Result<Result<String, NotCounted>, StoreError> {
+        let what = match self.store.finding(&plan.content().finding).await? {
+            Some(finding) => Alone::Finding(Box::new(finding)),
+            None => Alone::Resource(plan.content().resource.clone()),
+        };
+        let exemption = match self.store.exempt(&what, until, because.map(String::as_str), by).await? {
+            Ok(exemption) => exemption,
+            Err(why) => return Ok(Err(why.into())),
+        };
+        let until = match until {
+            Some(until) => until.to_zoned(zone.clone()).strftime("until %A, %-d %B %Y, %H:%M %Z").to_string(),
+            None => "for good".to_owned(),
+        };
+        Ok(Ok(format!("It is left alone {until}. `sweeper exemptions lift {}` ends that.", exemption.id)))
     }
 }
 

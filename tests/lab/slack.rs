@@ -1,6 +1,6 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel and five methods, and Socket Mode. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, one channel and six methods, and Socket Mode. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
@@ -171,6 +171,16 @@ impl Slack {
     #[must_use]
     pub fn whispers(&self) -> Vec<Value> {
         self.read("whispers.jsonl")
+    }
+
+    /// The forms that were opened so far, as they were sent, each with its `id`.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn views(&self) -> Vec<Value> {
+        self.read("views.jsonl")
     }
 
     /// Lets `users.info` say this of people, by their ids: an object with what differs from a full member, or the text `error`.

@@ -1,21 +1,24 @@
 //! What people are asked by buttons. Pure.
 //!
-//! Each asks once more before it counts, because a thumb slips. Limits kept: <https://docs.slack.dev/reference/block-kit/composition-objects/confirmation-dialog-object>.
+//! A yes asks once more before it counts, because a thumb slips; what leaves a machine alone needs no second question. Limits kept: <https://docs.slack.dev/reference/block-kit/composition-objects/confirmation-dialog-object>.
 
 use slack_morphism::prelude::{
-    SlackActionBlockElement, SlackActionsBlock, SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockConfirmItem,
-    SlackBlockPlainTextOnly,
+    SlackActionBlockElement, SlackActionsBlock, SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockChoiceItem,
+    SlackBlockConfirmItem, SlackBlockPlainTextOnly, SlackBlockStaticSelectElement,
 };
 
 use model::plan::ContentHash;
 
-use super::pressed::{APPROVE, DENY};
+use super::{
+    delay::Delay,
+    pressed::{APPROVE, NEVER, NOT_NOW, OTHER},
+};
 use crate::{message::Ask, text::fit};
 
 /// Longest text of the second question.
 const TEXT_LIMIT: usize = 300;
 
-/// Yes and no to a plan, which `summary` puts into words.
+/// Yes to a plan, which `summary` puts into words; not now, and never.
 pub(super) fn of(ask: &Ask, summary: &str) -> SlackActionsBlock {
     let again = "It is looked at once more before, and left alone if anybody works on it.";
     let text = fit(summary, TEXT_LIMIT - again.len() - 1);
@@ -24,9 +27,19 @@ pub(super) fn of(ask: &Ask, summary: &str) -> SlackActionsBlock {
         &format!("{text} {again}"),
         &ask.label,
     ));
-    let no = "Nobody can approve this plan any more. The finding stays.";
-    let no = button(DENY, "No", &ask.plan).with_confirm(confirm("Say no to this plan?", no, "Say no"));
-    SlackActionsBlock::new(vec![SlackActionBlockElement::from(yes), SlackActionBlockElement::from(no)])
+    let never = button(NEVER, "Never", &ask.plan);
+    let elements: [SlackActionBlockElement; 3] = [yes.into(), not_now(&ask.plan).into(), never.into()];
+    SlackActionsBlock::new(elements.into())
+}
+
+fn not_now(plan: &ContentHash) -> SlackBlockStaticSelectElement {
+    let delays = Delay::ALL.map(|delay| (delay.label(), delay.as_str())).into_iter();
+    let option = |(label, word)| SlackBlockChoiceItem::new(plain(label), format!("{word}:{plan}"));
+    let options = delays.chain([("Another time …", OTHER)]).map(option).collect();
+    SlackBlockStaticSelectElement::new()
+        .with_action_id(NOT_NOW.into())
+        .with_placeholder(plain("Not now"))
+        .with_options(options)
 }
 
 fn button(action: &str, label: &str, plan: &ContentHash) -> SlackBlockButtonElement {

@@ -8,16 +8,21 @@
 
 mod buttons;
 mod config;
+mod delay;
+mod forms;
 mod message;
 mod people;
 mod pressed;
+mod said;
 mod service;
 mod socket;
 #[cfg(test)]
 mod tests;
 
 pub use config::{API_URL, ConfigError, SlackConfig};
-pub use people::NotAPerson;
-pub use pressed::{Button, NotSlacks, Pressed, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
+pub use delay::Delay;
+pub use people::{Member, NotAPerson};
+pub use pressed::{NotSlacks, Pressed, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
+pub use said::{Form, Said, Trigger};
 pub use service::{Slack, Updated};
 pub use socket::Socket;

@@ -2,17 +2,31 @@
 
 use slack_morphism::errors::SlackClientError;
 use slack_morphism::prelude::{
-    SlackApiChatPostEphemeralRequest, SlackApiUsersInfoRequest, SlackMessageContent, SlackUser,
+    SlackApiChatPostEphemeralRequest, SlackApiUsersInfoRequest, SlackApiViewsOpenRequest, SlackMessageContent,
+    SlackUser,
 };
 
-use super::{Slack, service::judge};
+use super::{
+    Slack,
+    forms::{self, About},
+    said::{Form, Trigger},
+    service::judge,
+};
 use crate::{SendError, text::mrkdwn};
+use jiff::tz::TimeZone;
 use std::time::Duration;
 
 /// Slack waits three seconds for the answer to a button; this leaves two for everything else.
 const ASKED_WITHIN: Duration = Duration::from_secs(1);
 /// Longest text to one person.
 const TEXT_LIMIT: usize = 1_000;
+
+/// A full member of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// By whose clock they live, as they told Slack; UTC where they did not, or nobody here knows that zone.
+    pub zone: TimeZone,
+}
 
 /// Why nobody may decide by an account, whoever it was linked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,21 +49,36 @@ pub enum NotAPerson {
 }
 
 impl Slack {
-    /// Whether an account is a full member's of the workspace; asks Slack now, and at each time again.
+    /// The full member of the workspace whose account it is; asks Slack now, and at each time again.
     ///
     /// # Errors
     /// If Slack does not answer within a second.
-    pub async fn membership(&self, user: &str) -> Result<Result<(), NotAPerson>, SendError> {
+    pub async fn membership(&self, user: &str) -> Result<Result<Member, NotAPerson>, SendError> {
         let request = SlackApiUsersInfoRequest::new(user.into());
         let session = self.client.open_session(&self.token);
         match tokio::time::timeout(ASKED_WITHIN, session.users_info(&request)).await {
-            Ok(Ok(answer)) => Ok(of(&answer.user, user)),
+            Ok(Ok(answer)) => Ok(of(&answer.user, user).map(|()| Member { zone: zone(&answer.user) })),
             Ok(Err(SlackClientError::ApiError(api))) if api.code == "missing_scope" => {
                 let why = "Slack does not tell this app who people are. Give it the bot scope `users:read`, then reinstall it";
                 Err(SendError::Permanent { why: why.to_owned() })
             }
             Ok(Err(error)) => Err(judge(&error, user)),
             Err(_) => Err(SendError::retry(format!("Slack did not answer within {ASKED_WITHIN:?}"))),
+        }
+    }
+
+    /// Opens a form for whoever pressed, about a plan of which a message in this channel tells.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn ask(&self, form: Form, trigger: Trigger, plan: &str, channel: &str) -> Result<(), SendError> {
+        let about = About { plan: plan.to_owned(), channel: channel.to_owned() };
+        let request = SlackApiViewsOpenRequest::new(trigger.0, forms::render(form, &about));
+        let session = self.client.open_session(&self.token);
+        match tokio::time::timeout(self.timeout, session.views_open(&request)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(judge(&error, channel)),
+            Err(_) => Err(SendError::retry(format!("Slack did not answer within {:?}", self.timeout))),
         }
     }
 
@@ -67,6 +96,10 @@ impl Slack {
             Err(_) => Err(SendError::retry(format!("Slack did not answer within {:?}", self.timeout))),
         }
     }
+}
+
+fn zone(user: &SlackUser) -> TimeZone {
+    user.tz.as_deref().and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC)
 }
 
 /// Only who is known to be none of these is a member: <https://docs.slack.dev/reference/objects/user-object>.

@@ -1,22 +1,33 @@
-//! What comes back from Slack: a button that somebody pressed. Pure.
+//! What comes back from Slack: a button that somebody pressed, or a form that somebody filled in. Pure.
 //!
 //! A request is Slack's if it is signed with the app's signing secret and at most five minutes old; what it says of who pressed is then Slack's word. Who that is, and
 //! whether they may, is the caller's to find out: a button carries no right.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use slack_morphism::prelude::{
-    SlackBasicUserInfo, SlackInteractionActionContainer, SlackInteractionBlockActionsEvent, SlackInteractionEvent,
-    SlackSigningSecret,
+    SlackBasicTeamInfo, SlackBasicUserInfo, SlackInteractionActionContainer, SlackInteractionActionInfo,
+    SlackInteractionBlockActionsEvent, SlackInteractionEvent, SlackInteractionViewSubmissionEvent, SlackSigningSecret,
 };
 use slack_morphism::signature_verifier::SlackEventSignatureVerifier;
 use url::form_urlencoded;
 
-use super::ConfigError;
+use super::{
+    ConfigError,
+    delay::Delay,
+    forms::{self, About},
+    said::{Form, Said, Trigger},
+};
 
 /// The button that says yes to a plan.
 pub(super) const APPROVE: &str = "approve";
-/// The button that says no to it.
+/// The button that says no to it, in messages of a version before.
 pub(super) const DENY: &str = "deny";
+/// The list of when it may be asked about again.
+pub(super) const NOT_NOW: &str = "not_now";
+/// Of that list, what asks for another time. Each stands before the plan's content hash, and a colon.
+pub(super) const OTHER: &str = "other";
+/// The button that says never.
+pub(super) const NEVER: &str = "never";
 /// Slack's own secrets have 32 characters.
 const LEAST: usize = 16;
 
@@ -25,16 +36,7 @@ pub const SIGNATURE_HEADER: &str = SlackEventSignatureVerifier::SLACK_SIGNED_HAS
 /// Header with the second in which it was signed.
 pub const TIMESTAMP_HEADER: &str = SlackEventSignatureVerifier::SLACK_SIGNED_TIMESTAMP;
 
-/// What a person answers by a button.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Button {
-    /// Do it.
-    Approve,
-    /// Do not.
-    Deny,
-}
-
-/// A button that somebody pressed.
+/// What somebody said by a button or a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pressed {
     /// The account, `TEAM/USER` by ids: that of the person's own workspace.
@@ -45,11 +47,9 @@ pub struct Pressed {
     pub is_guest_from_elsewhere: bool,
     /// The channel of the message.
     pub channel: String,
-    /// The message.
-    pub message: String,
-    /// Which button.
-    pub button: Button,
-    /// The plan's content hash, as the button has it.
+    /// What they said.
+    pub said: Said,
+    /// The plan's content hash, as the button or the form has it.
     pub plan: String,
 }
 
@@ -88,7 +88,7 @@ impl Signing {
         Ok(Self(SlackEventSignatureVerifier::new(&SlackSigningSecret(secret.to_owned()))))
     }
 
-    /// The button that a request tells of; none if it tells of something else that needs no answer.
+    /// What a request tells that somebody said; none if it tells of something else that needs no answer.
     ///
     /// # Errors
     /// If it is not Slack's.
@@ -97,33 +97,63 @@ impl Signing {
         self.0.verify(signature, body, timestamp).map_err(|_| NotSlacks::Signature)?;
         let mut fields = form_urlencoded::parse(body.as_bytes());
         let payload = fields.find(|(name, _)| name == "payload").ok_or(NotSlacks::Malformed)?.1;
-        match serde_json::from_str(&payload).map_err(|_| NotSlacks::Malformed)? {
-            SlackInteractionEvent::BlockActions(event) => Ok(pressed(event)),
-            _ => Ok(None),
-        }
+        Ok(pressed(serde_json::from_str(&payload).map_err(|_| NotSlacks::Malformed)?))
     }
 }
 
-pub(super) fn pressed(event: SlackInteractionBlockActionsEvent) -> Option<Pressed> {
-    let SlackBasicUserInfo { id: user, team_id, .. } = event.user?;
+/// What somebody said; none if it is something else.
+pub(super) fn pressed(event: SlackInteractionEvent) -> Option<Pressed> {
+    match event {
+        SlackInteractionEvent::BlockActions(event) => by_a_button(event),
+        SlackInteractionEvent::ViewSubmission(event) => by_a_form(event),
+        _ => None,
+    }
+}
+
+fn by_a_button(event: SlackInteractionBlockActionsEvent) -> Option<Pressed> {
     let SlackInteractionActionContainer::Message(message) = event.container else { return None };
     // More than one is never sent for buttons; which of two was meant nobody could tell.
     let [action] = <[_; 1]>::try_from(event.actions?).ok()?;
-    let button = match action.action_id.0.as_str() {
-        APPROVE => Button::Approve,
-        DENY => Button::Deny,
+    let (said, plan) = said(action, Trigger(event.trigger_id))?;
+    let channel = message.channel_id.or(event.channel.map(|channel| channel.id))?.0;
+    Some(by(event.user?, &event.team, channel, said, plan))
+}
+
+fn said(action: SlackInteractionActionInfo, trigger: Trigger) -> Option<(Said, String)> {
+    let said = match action.action_id.0.as_str() {
+        APPROVE => Said::Approve,
+        DENY => Said::Deny,
+        NEVER => Said::Asks(Form::Never, trigger),
+        NOT_NOW => {
+            let chosen = action.selected_option?.value;
+            let (word, plan) = chosen.split_once(':')?;
+            let said = match word {
+                OTHER => Said::Asks(Form::Until, trigger),
+                word => Said::NotNow(Delay::from_word(word)?),
+            };
+            return Some((said, plan.to_owned()));
+        }
         _ => return None,
     };
-    let team = team_id.unwrap_or_else(|| event.team.id.clone());
-    Some(Pressed {
+    Some((said, action.value?))
+}
+
+fn by_a_form(event: SlackInteractionViewSubmissionEvent) -> Option<Pressed> {
+    let (About { plan, channel }, said) = forms::filled_in(&event.view.view, event.view.state_params.state.as_ref())?;
+    Some(by(event.user, &event.team, channel, said, plan))
+}
+
+fn by(user: SlackBasicUserInfo, app: &SlackBasicTeamInfo, channel: String, said: Said, plan: String) -> Pressed {
+    let SlackBasicUserInfo { id: user, team_id, .. } = user;
+    let team = team_id.unwrap_or_else(|| app.id.clone());
+    Pressed {
         account: format!("{}/{}", team.0, user.0),
-        is_guest_from_elsewhere: team != event.team.id,
+        is_guest_from_elsewhere: team != app.id,
         user: user.0,
-        channel: message.channel_id.or(event.channel.map(|channel| channel.id))?.0,
-        message: message.message_ts.0,
-        button,
-        plan: action.value?,
-    })
+        channel,
+        said,
+        plan,
+    }
 }
 
 #[cfg(test)]

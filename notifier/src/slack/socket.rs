@@ -10,9 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use slack_morphism::errors::SlackClientError;
-use slack_morphism::prelude::{
-    SlackApiAppsConnectionOpenRequest, SlackApiToken, SlackApiTokenValue, SlackHyperClient, SlackInteractionEvent,
-};
+use slack_morphism::prelude::{SlackApiAppsConnectionOpenRequest, SlackApiToken, SlackApiTokenValue, SlackHyperClient};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{
     net::TcpStream,
@@ -172,15 +170,12 @@ impl Socket {
     }
 }
 
-/// The button that an envelope tells of; none if it tells of something else.
+/// What an envelope tells that somebody said; none if it tells of something else.
 fn presses(envelope: &Envelope<'_>) -> Option<Pressed> {
     if envelope.kind != "interactive" {
         return None;
     }
-    match serde_json::from_str(envelope.payload?.get()).ok()? {
-        SlackInteractionEvent::BlockActions(event) => pressed(event),
-        _ => None,
-    }
+    pressed(serde_json::from_str(envelope.payload?.get()).ok()?)
 }
 
 fn broken(error: &tokio_tungstenite::tungstenite::Error) -> SendError {

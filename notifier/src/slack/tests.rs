@@ -140,19 +140,9 @@ fn assert_limits(message: &Value) {
                 assert!(block["elements"][0]["type"] != "rich_text_list" || sum <= 3_000, "{sum}");
             }
             "actions" => {
-                let buttons = block["elements"].as_array().unwrap();
-                assert!((1..=25).contains(&buttons.len()));
-                for button in buttons {
-                    let within = |text: &Value, most: usize| assert!((1..=most).contains(&units(text)), "{text}");
-                    let confirm = &button["confirm"];
-                    within(&button["text"]["text"], 75);
-                    within(&button["value"], 2_000);
-                    within(&button["action_id"], 255);
-                    within(&confirm["title"]["text"], 100);
-                    within(&confirm["text"]["text"], 300);
-                    within(&confirm["confirm"]["text"], 30);
-                    within(&confirm["deny"]["text"], 30);
-                }
+                let elements = block["elements"].as_array().unwrap();
+                assert!((1..=25).contains(&elements.len()));
+                elements.iter().for_each(assert_element_limits);
             }
             other => panic!("a {other} block, whose limits no test knows"),
         }
@@ -165,6 +155,31 @@ fn assert_limits(message: &Value) {
     });
     assert!(message.to_string().len() < 60_000);
     assert!(message["metadata"].to_string().len() < 8_000);
+}
+
+fn assert_element_limits(element: &Value) {
+    let within = |text: &Value, most: usize| {
+        assert!((1..=most).contains(&text.as_str().unwrap().encode_utf16().count()), "{text}");
+    };
+    within(&element["action_id"], 255);
+    if element["type"] == "static_select" {
+        within(&element["placeholder"]["text"], 150);
+        let options = element["options"].as_array().unwrap();
+        assert!((1..=100).contains(&options.len()));
+        for option in options {
+            within(&option["text"]["text"], 75);
+            within(&option["value"], 150);
+        }
+        return;
+    }
+    within(&element["text"]["text"], 75);
+    within(&element["value"], 2_000);
+    // What stops something asks once more.
+    let Some(confirm) = element.get("confirm") else { return assert_ne!(element["action_id"], "approve") };
+    within(&confirm["title"]["text"], 100);
+    within(&confirm["text"]["text"], 300);
+    within(&confirm["confirm"]["text"], 30);
+    within(&confirm["deny"]["text"], 30);
 }
 
 fn walk(value: &Value, visit: &mut impl FnMut(&serde_json::Map<String, Value>)) {

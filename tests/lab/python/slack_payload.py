@@ -1,10 +1,13 @@
-"""What Slack tells an app of a button that somebody pressed: https://docs.slack.dev/reference/interaction-payloads/block_actions-payload.
+"""What Slack tells an app of a button that somebody pressed, or a form that somebody filled in:
+https://docs.slack.dev/reference/interaction-payloads/block_actions-payload and https://docs.slack.dev/reference/interaction-payloads/view-interactions-payload.
 
 A press is a JSON object: `message` (as chat.postMessage was sent it, with its `ts`), `action_id`, `user`, and, where it differs from what is usual,
-`team` (the person's workspace) and `value` (in place of the button's).
+`team` (the person's workspace), `value` (in place of the button's), `option` (the label of what was chosen from a list) and `button` (one that the message does not have).
+A form that was filled in has `view` (as views.open was sent it, with its `id`) and `values` (of each block) in place of the message and the action.
 """
 
 import time
+import uuid
 
 APP, TEAM, CHANNEL = "A0LAB", "T0LAB1", "C0LABWASTE"
 
@@ -14,26 +17,51 @@ def buttons(message):
     return [element for block in message["blocks"] if block["type"] == "actions" for element in block["elements"]]
 
 
+def trigger():
+    """By which a form may be opened once, for three seconds: what is between the dots is the second of the press."""
+    return f"{uuid.uuid4().int % 10**12}.{time.time_ns()}.lab"
+
+
+def action_of(press):
+    """The button, or the list with what was chosen from it."""
+    element = press.get("button") or next(button for button in buttons(press["message"]) if button["action_id"] == press["action_id"])
+    action = {key: value for key, value in element.items() if key not in ("confirm", "options")}
+    action |= {"block_id": "b1", "action_ts": f"{time.time():.6f}"}
+    if element["type"] == "static_select":
+        return action | {"selected_option": next(option for option in element["options"] if option["text"]["text"] == press["option"])}
+    return action | {"value": press.get("value", element["value"])}
+
+
 def payload(press):
     """What Slack says of it."""
-    message = press["message"]
-    button = next(button for button in buttons(message) if button["action_id"] == press["action_id"])
-    action = {key: value for key, value in button.items() if key != "confirm"}
-    action |= {"block_id": "b1", "action_ts": f"{time.time():.6f}", "value": press.get("value", button["value"])}
     user = {"id": press["user"], "username": press["user"].lower(), "name": press["user"].lower(), "team_id": press.get("team", TEAM)}
-    return {
-        "type": "block_actions",
+    common = {
         "user": user,
         "api_app_id": APP,
         "token": "not-used-any-more",
-        "container": {"type": "message", "message_ts": message["ts"], "channel_id": CHANNEL, "is_ephemeral": False},
-        "trigger_id": "1.2.3",
+        "trigger_id": trigger(),
         "team": {"id": TEAM, "domain": "lab"},
         "enterprise": None,
         "is_enterprise_install": False,
+    }
+    if "view" in press:
+        return common | {"type": "view_submission", "view": filled_in(press["view"], press["values"]), "response_urls": []}
+    message = press["message"]
+    return common | {
+        "type": "block_actions",
+        "container": {"type": "message", "message_ts": message["ts"], "channel_id": CHANNEL, "is_ephemeral": False},
         "channel": {"id": CHANNEL, "name": "waste"},
         "message": {"type": "message", "bot_id": "B0LAB", "text": message["text"], "user": "U0LAB", "ts": message["ts"], "app_id": APP, "team": TEAM, "blocks": message["blocks"]},
         "state": {"values": {}},
         "response_url": "https://hooks.slack.com/actions/T0LAB1/1/x",
-        "actions": [action],
+        "actions": [action_of(press)],
     }
+
+
+def filled_in(view, values):
+    """A form as it comes back: what each block holds, below the names of the block and of what is in it."""
+    elements = {block["block_id"]: block["element"] for block in view["blocks"] if block["type"] == "input"}
+    state = {name: {element["action_id"]: {"type": element["type"], **values[name]}} for name, element in elements.items()}
+    common = {"team_id": TEAM, "app_id": APP, "app_installed_team_id": TEAM, "bot_id": "B0LAB", "previous_view_id": None, "root_view_id": view["id"]}
+    flags = {"clear_on_close": False, "notify_on_close": False, "external_id": "", "hash": f"{time.time():.6f}.lab"}
+    return {**view, **common, **flags, "state": {"values": state}}

@@ -8,9 +8,21 @@ trap 'rm -r "$work"' EXIT
 cd "$work"
 npm install --silent --no-audit --no-fund @slack/types@3.2.0 ts-json-schema-generator@2.4.0
 cat > message.ts <<'TS'
-import type { ActionsBlock, Button, ContextBlock, DividerBlock, HeaderBlock, MessageMetadata, RichTextBlock, SectionBlock } from '@slack/types';
+import type {
+  ActionsBlock, Button, ContextBlock, DateTimepicker, DividerBlock, HeaderBlock, InputBlock, MessageMetadata, ModalView, PlainTextInput, RichTextBlock, SectionBlock, StaticSelect
+} from '@slack/types';
 interface Buttons extends Omit<ActionsBlock, 'elements'> {
-  elements: Button[];
+  elements: (Button | StaticSelect)[];
+}
+interface Input extends Omit<InputBlock, 'element'> {
+  element: DateTimepicker | PlainTextInput;
+}
+interface Form extends Omit<ModalView, 'blocks'> {
+  blocks: (Omit<SectionBlock, 'accessory'> | Input)[];
+}
+export interface SweeperForm {
+  trigger_id: string;
+  view: Form;
 }
 export interface SweeperMessage {
   channel: string;
@@ -31,6 +43,7 @@ export interface SweeperEphemeral {
 export interface Sent {
   message: SweeperMessage;
   ephemeral: SweeperEphemeral;
+  form: SweeperForm;
 }
 TS
 npx ts-json-schema-generator --path message.ts --type Sent --no-type-check --jsDoc none --out raw.json

@@ -1,4 +1,4 @@
-"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `users.info`, `apps.connections.open` and nothing else.
+"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `views.open`, `users.info`, `apps.connections.open` and nothing else.
 
 Usage: slack_server.py PORT FOLDER http|https
 
@@ -11,6 +11,7 @@ With `https`, the root certificate to trust lies in FOLDER/ca.pem.
 FOLDER/messages.jsonl  accepted messages, one JSON object a line
 FOLDER/updates.jsonl   accepted updates, likewise, with the `ts` of the message that each changes
 FOLDER/whispers.jsonl  accepted messages to one person
+FOLDER/views.jsonl     forms that were opened, each with its `id`
 FOLDER/users.json      what differs from a full member, by the id of the user
 FOLDER/requests.jsonl  every request, with what it was answered
 FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
@@ -31,6 +32,7 @@ import jsonschema
 from certificates import tls_context
 from slack_payload import payload
 from slack_sdk.models.blocks import Block
+from slack_sdk.models.views import View
 from slack_socket import Sockets
 
 TOKEN, APP_TOKEN = "xoxb-lab-1-secret", "xapp-1-A0LAB-1-secret"
@@ -48,7 +50,10 @@ def schema(name):
     return jsonschema.Draft7Validator({**TYPES, "$ref": f"#/definitions/{name}"})
 
 
-SCHEMA, EPHEMERAL = schema("SweeperMessage"), schema("SweeperEphemeral")
+SCHEMA, EPHEMERAL, FORM = schema("SweeperMessage"), schema("SweeperEphemeral"), schema("SweeperForm")
+# For so long a press lets a form be opened: https://docs.slack.dev/surfaces/modals#opening
+TRIGGERED_S = 3
+TRIGGERS = set()
 LOCK = threading.Lock()
 
 
@@ -162,7 +167,7 @@ class Handler(BaseHTTPRequestHandler):
         changes = json.loads(path.read_text()) if path.exists() else {}
         if changes.get(name) == "error":
             return {"ok": False, "error": "user_not_found"}
-        member = {"id": name, "team_id": "T0LAB1", "name": name.lower(), "deleted": False, "is_admin": False, "is_owner": False}
+        member = {"id": name, "team_id": "T0LAB1", "name": name.lower(), "tz": "Europe/Berlin", "deleted": False, "is_admin": False, "is_owner": False}
         member |= {"is_primary_owner": False, "is_restricted": False, "is_ultra_restricted": False, "is_bot": False, "is_app_user": False}
         return {"ok": True, "user": member | changes.get(name, {})}
 
@@ -175,6 +180,29 @@ class Handler(BaseHTTPRequestHandler):
             return 200, {"ok": False, "error": "invalid_arguments"}, {}
         append("whispers.jsonl", message)
         return 200, {"ok": True, "message_ts": f"{time.time():.6f}"}, {}
+
+    def form(self, asked):
+        """https://docs.slack.dev/reference/methods/views.open"""
+        fault = next(FORM.iter_errors(asked), None)
+        if fault:
+            return 200, {"ok": False, "error": "invalid_arguments", "response_metadata": {"messages": [f"[ERROR] {fault.message[:200]}"]}}, {}
+        view, trigger = asked["view"], asked["trigger_id"]
+        try:
+            View(**view).validate_json()
+            for block in view["blocks"]:
+                Block.parse(block).validate_json()
+        except Exception as fault:  # noqa: BLE001: the SDK raises its own and the standard library's
+            return 200, {"ok": False, "error": "invalid_arguments", "response_metadata": {"messages": [f"[ERROR] {fault}"]}}, {}
+        if time.time_ns() - int(trigger.split(".")[1]) > TRIGGERED_S * 10**9:
+            return 200, {"ok": False, "error": "expired_trigger_id"}, {}
+        with LOCK:
+            used, _ = trigger in TRIGGERS, TRIGGERS.add(trigger)
+        if used:
+            return 200, {"ok": False, "error": "exchanged_trigger_id"}, {}
+        view = {"id": f"V0LAB{len(TRIGGERS)}", **view}
+        append("views.jsonl", view)
+        opened = {"team_id": "T0LAB1", "state": {"values": {}}, "hash": "1.lab", "previous_view_id": None, "root_view_id": view["id"]}
+        return 200, {"ok": True, "view": {**view, **opened}}, {}
 
     def answer(self, body):
         fault = next_fault()
@@ -189,7 +217,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/api/apps.connections.open":
             known = self.headers.get("authorization") == f"Bearer {APP_TOKEN}"
             return 200, {"ok": True, "url": SOCKETS.address()} if known else {"ok": False, "error": "invalid_auth"}, {}
-        if self.path not in ("/api/chat.postMessage", "/api/chat.update", "/api/chat.postEphemeral"):
+        if self.path not in ("/api/chat.postMessage", "/api/chat.update", "/api/chat.postEphemeral", "/api/views.open"):
             return 200, {"ok": False, "error": "unknown_method"}, {}
         authorization = self.headers.get("authorization")
         if not authorization:
@@ -203,6 +231,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.update(message)
         if self.path == "/api/chat.postEphemeral":
             return self.whisper(message)
+        if self.path == "/api/views.open":
+            return self.form(message)
         if message.get("channel") not in (CHANNEL, CHANNEL_NAME):
             return 200, {"ok": False, "error": "channel_not_found"}, {}
         fault = judge(message)

@@ -8,7 +8,7 @@ lab::on_both_databases! {
     a_tap_stops_the_machine_and_the_message_is_the_record,
     whoever_may_not_hears_so_alone_and_nothing_is_done,
     two_people_must_and_two_ways_are_not_two_people,
-    a_no_ends_the_plan,
+    a_no_by_the_button_of_a_version_before_ends_the_plan,
 }
 
 pub(crate) const ADA: &str = "U0ADA1";
@@ -29,7 +29,7 @@ impl Site {
     }
 
     /// Presses a button as `user`; `how` is what is not as usual. Returns the answer's status.
-    async fn press(&self, message: &Value, button: &str, user: &str, how: Value) -> u16 {
+    pub(crate) async fn press(&self, message: &Value, button: &str, user: &str, how: Value) -> u16 {
         let mut press = json!({ "secret": Slack::SECRET, "message": message, "action_id": button, "user": user });
         press.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
         Slack::press(&format!("{}/v1/slack/interactions", self.sweeper.url()), &press).await
@@ -57,7 +57,7 @@ impl Site {
     }
 }
 
-fn has_buttons(message: &Value) -> bool {
+pub(crate) fn has_buttons(message: &Value) -> bool {
     message["blocks"].as_array().unwrap().iter().any(|block| block["type"] == "actions")
 }
 
@@ -149,11 +149,13 @@ async fn two_people_must_and_two_ways_are_not_two_people(url: String) {
     site.hears("align-7 was stopped, as ada and grace approved").await;
 }
 
-async fn a_no_ends_the_plan(url: String) {
+async fn a_no_by_the_button_of_a_version_before_ends_the_plan(url: String) {
     let site = Site::start(&url).await;
     let token = site.links("ada", ADA).await;
     let (plan, asked) = (site.plan().await, site.asks().await);
-    assert_eq!(site.press(&asked, "deny", ADA, json!({})).await, 200);
+    let button =
+        json!({ "type": "button", "action_id": "deny", "text": { "type": "plain_text", "text": "No" }, "value": plan });
+    assert_eq!(site.press(&asked, "deny", ADA, json!({ "button": button })).await, 200);
     assert!(!has_buttons(&site.shows(&asked, "ada said no").await));
     let refused = site.run(&["approve", &plan, "--token-file", token.to_str().unwrap()]).await;
     assert!(refused.code == 1 && refused.error.contains("ada has said no to it"), "{refused:?}");
