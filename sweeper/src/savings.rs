@@ -2,6 +2,10 @@
 //!
 //! Time counts from when the machine was seen to be stopped, up to when it was undone or first seen otherwise, or else up to the last listing that shows it stopped: where nobody has looked since, nothing is saved yet.
 
+mod shadow;
+
+pub use shadow::Shadow;
+
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
 use jiff::Timestamp;
 use model::{

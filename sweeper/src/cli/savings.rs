@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     config::Config,
-    savings::{Ending, Saved, Stopped, stopped},
+    savings::{Ending, Saved, Shadow, Stopped, stopped},
     store::{Action, Direction, Span, Store},
     verdict::words,
 };
@@ -29,6 +29,8 @@ struct Plans {
     voided: usize,
     failed: usize,
     undone: usize,
+    /// Of those that nobody approved.
+    shadow: Shadow,
 }
 
 #[derive(Serialize)]
@@ -85,6 +87,7 @@ async fn savings(store: &Store) -> anyhow::Result<Savings> {
         voided: count(State::Voided),
         failed: count(State::Failed),
         undone: undone.len(),
+        shadow: Shadow::of(&store.unapproved().await?, store.now().await?),
     };
     let lasting = saved.iter().filter(|one| one.stopped.ending == Ending::Lasts);
     Ok(Savings {
@@ -153,8 +156,20 @@ fn sums(savings: &Savings) -> String {
 }
 
 fn plans(plans: &Plans) -> String {
-    let Plans { approved, denied, done, voided, failed, undone } = plans;
-    format!(
+    let Plans { approved, denied, done, voided, failed, undone, shadow } = plans;
+    let people = format!(
         "Of all plans {approved} were approved and {denied} denied; {done} were carried out, {voided} voided at the last moment, {failed} failed; {undone} were undone."
-    )
+    );
+    format!("{people}\n{}", unapproved(*shadow))
+}
+
+fn unapproved(Shadow { worked, rested, too_early, not_known }: Shadow) -> String {
+    let all = worked + rested + too_early + not_known;
+    let machines = if all == 1 { "machine" } else { "machines" };
+    let mut told = vec![format!(
+        "Of {all} {machines} with a plan that nobody approved, {worked} worked again within a day, so that stopping would have been wrong; {rested} did not"
+    )];
+    told.extend((too_early > 0).then(|| format!("of {too_early} it is too early to say")));
+    told.extend((not_known > 0).then(|| format!("of {not_known} nothing was heard any more")));
+    format!("{}.", told.join("; "))
 }

@@ -19,7 +19,7 @@ use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     QuerySelect as _, sea_query::OnConflict,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// SQLite takes 32,766 parameters.
 const AT_ONCE: usize = 1_000;
@@ -158,6 +158,19 @@ impl Store {
         }
         Ok(all)
     }
+}
+
+/// The hashes of all plans that anybody has approved.
+pub(super) async fn approved(connection: &impl ConnectionTrait) -> Result<HashSet<String>, StoreError> {
+    let hashes: Vec<String> = row::Entity::find()
+        .select_only()
+        .column(row::Column::PlanHash)
+        .filter(row::Column::Answer.eq(Answer::Approve.as_str()))
+        .into_tuple()
+        .all(connection)
+        .await
+        .doing("read which plans were approved")?;
+    Ok(hashes.into_iter().collect())
 }
 
 async fn rows(connection: &impl ConnectionTrait, hashes: &[String]) -> Result<Vec<row::Model>, StoreError> {

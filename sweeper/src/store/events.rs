@@ -1,8 +1,10 @@
 //! Events as rows: appended, never changed.
 
-use super::{Doing as _, StoreError, to_unix_ms};
-use crate::reconcile::Event;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, EntityTrait as _};
+use super::{Doing as _, StoreError, from_unix_ms, to_unix_ms};
+use crate::reconcile::{Event, EventKind};
+use jiff::Timestamp;
+use sea_orm::{ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _};
+use std::collections::HashMap;
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -24,6 +26,17 @@ mod row {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// How a finding ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When.
+    pub at: Timestamp,
+    /// As its event says.
+    pub kind: EventKind,
+    /// What refuted it.
+    pub because: String,
+}
+
 /// Appends one event.
 pub(crate) async fn append(transaction: &impl ConnectionTrait, event: &Event) -> Result<(), StoreError> {
     let row = row::ActiveModel {
@@ -34,4 +47,29 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, event: &Event) ->
     };
     row::Entity::insert(row).exec_without_returning(transaction).await.doing("write an event")?;
     Ok(())
+}
+
+/// How those of these findings ended that have, with the reasons for it.
+pub(super) async fn ends(
+    connection: &impl ConnectionTrait,
+    findings: &[String],
+    reasons: &HashMap<String, String>,
+) -> Result<HashMap<String, End>, StoreError> {
+    const KINDS: [EventKind; 3] = [EventKind::Interrupted, EventKind::Resolved, EventKind::Gone];
+    let mut ends = HashMap::new();
+    // SQLite takes 32,766 parameters.
+    for some in findings.chunks(1_000) {
+        let rows = row::Entity::find()
+            .filter(row::Column::FindingId.is_in(some.iter().map(String::as_str)))
+            .filter(row::Column::Kind.is_in(KINDS.map(EventKind::as_str)))
+            .all(connection)
+            .await
+            .doing("read how findings ended")?;
+        for row in rows {
+            let Some(kind) = KINDS.into_iter().find(|kind| kind.as_str() == row.kind) else { continue };
+            let because = reasons.get(&row.finding_id).cloned().unwrap_or_default();
+            ends.insert(row.finding_id, End { at: from_unix_ms(row.at_unix_ms)?, kind, because });
+        }
+    }
+    Ok(ends)
 }

@@ -2,7 +2,7 @@
 
 mod plan;
 
-pub(super) use plan::{current_plan, withdraw_plans};
+pub(super) use plan::{closed_because, current_plan, withdraw_plans};
 
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::{

@@ -49,12 +49,14 @@ pub use audit::Doer;
 pub use commit::{Delivered, Delivery, Stored};
 pub use error::StoreError;
 pub(crate) use error::{Doing, corrupt};
+pub use events::End;
 pub use exemptions::Alone;
 pub use heartbeats::StoredHeartbeat;
 pub use history::{Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, SLACK, Told};
+pub use plans::Unapproved;
 pub use prices::KnownPrice;
 pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]

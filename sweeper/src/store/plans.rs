@@ -1,12 +1,17 @@
 //! Plans as rows: appended, never changed.
 
-use super::{Doing as _, Store, StoreError, corrupt, to_unix_ms};
+use super::{
+    Doing as _, Store, StoreError, approvals, corrupt,
+    events::{self, End},
+    findings, from_unix_ms, to_unix_ms,
+};
 use jiff::Timestamp;
 use model::plan::{ContentHash, Plan};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     QuerySelect as _,
 };
+use std::collections::{HashMap, HashSet};
 
 #[expect(unreachable_pub, reason = "the derives of sea-orm demand public types")]
 mod row {
@@ -27,6 +32,15 @@ mod row {
     pub enum Relation {}
 
     impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A finding of which a plan was made that nobody approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapproved {
+    /// When its first plan was made.
+    pub planned_at: Timestamp,
+    /// How it ended, if it has.
+    pub end: Option<End>,
 }
 
 /// Appends a plan as it was made, with the prices of that moment beside it.
@@ -71,5 +85,37 @@ impl Store {
             .await
             .doing("look up a plan")?;
         rows.iter().map(plan_of).collect()
+    }
+
+    /// The findings of whose plans nobody has approved any, each with its first plan and how it ended.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn unapproved(&self) -> Result<Vec<Unapproved>, StoreError> {
+        let connection = self.connection();
+        let made: Vec<(String, String, i64)> = row::Entity::find()
+            .select_only()
+            .columns([row::Column::FindingId, row::Column::ContentHash, row::Column::MadeUnixMs])
+            .order_by_asc(row::Column::MadeUnixMs)
+            .into_tuple()
+            .all(connection)
+            .await
+            .doing("read which plans were made")?;
+        let approved = approvals::approved(connection).await?;
+        let is_approved = |(finding, hash, _): &(String, String, i64)| approved.contains(hash).then(|| finding.clone());
+        let approved: HashSet<String> = made.iter().filter_map(is_approved).collect();
+        let mut first: HashMap<String, i64> = HashMap::new();
+        for (finding, _, made_unix_ms) in made {
+            if !approved.contains(&finding) {
+                first.entry(finding).or_insert(made_unix_ms);
+            }
+        }
+        let findings: Vec<String> = first.keys().cloned().collect();
+        let reasons = findings::closed_because(connection, &findings).await?;
+        let mut ends = events::ends(connection, &findings, &reasons).await?;
+        let of = |(finding, made): (String, i64)| {
+            Ok(Unapproved { planned_at: from_unix_ms(made)?, end: ends.remove(&finding) })
+        };
+        first.into_iter().map(of).collect()
     }
 }

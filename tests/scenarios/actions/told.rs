@@ -49,7 +49,9 @@ async fn people_hear_what_was_done_and_what_was_not(url: String) {
     assert!(told["thread_ts"] == opening["ts"] && !told.to_string().contains("sweeper undo"), "{told:#}");
     let savings = saves().await;
     assert_eq!(savings["actions"][0]["ending"], "undone", "{savings:#}");
-    let plans = json!({ "approved": 2, "denied": 0, "done": 1, "voided": 1, "failed": 0, "undone": 1 });
+    let shadow = json!({ "worked": 0, "rested": 0, "too_early": 0, "not_known": 0 });
+    let plans =
+        json!({ "approved": 2, "denied": 0, "done": 1, "voided": 1, "failed": 0, "undone": 1, "shadow": shadow });
     assert_eq!(savings["plans"], plans, "{savings:#}");
     let said = site.run(&["savings"]).await.said;
     assert!(said.contains(": undone") && said.contains("1 voided at the last moment"), "{said}");

@@ -12,6 +12,7 @@ use model::{
 use sea_orm::{
     ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QuerySelect as _, sea_query::Expr,
 };
+use std::collections::HashMap;
 
 /// The hash of the plan that a finding has now; none if it is not open, or has none.
 pub(in crate::store) async fn current_plan(
@@ -50,4 +51,25 @@ pub(in crate::store) async fn withdraw_plans(
     let ids = row::Entity::find().select_only().column(row::Column::Id).filter(on_it).into_tuple::<String>();
     let ids = ids.all(transaction).await.doing("read what is found on a resource")?;
     Ok(ids.into_iter().map(FindingId).collect())
+}
+
+/// What refuted those of these findings that have ended.
+pub(in crate::store) async fn closed_because(
+    connection: &impl ConnectionTrait,
+    ids: &[String],
+) -> Result<HashMap<String, String>, StoreError> {
+    let mut reasons = HashMap::new();
+    // SQLite takes 32,766 parameters.
+    for some in ids.chunks(1_000) {
+        let found: Vec<(String, Option<String>)> = row::Entity::find()
+            .select_only()
+            .columns([row::Column::Id, row::Column::ClosedBecause])
+            .filter(row::Column::Id.is_in(some.iter().map(String::as_str)))
+            .into_tuple()
+            .all(connection)
+            .await
+            .doing("read what ended findings")?;
+        reasons.extend(found.into_iter().filter_map(|(id, because)| Some((id, because?))));
+    }
+    Ok(reasons)
 }
