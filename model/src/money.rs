@@ -141,7 +141,7 @@ impl HourlyRate {
 }
 
 /// Amounts in sum, and how many there are that nobody knows: these are counted, and never taken for zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     /// Of those that are known.
     pub known: Usd,

@@ -186,7 +186,7 @@ fn facts(bundle: &Bundle, left: &[&FindingNotice]) -> Vec<(&'static str, String)
 }
 
 /// `$4.61/h, and 2 without a known price`.
-fn as_cost(sum: Sum, unit: &str) -> String {
+pub(crate) fn as_cost(sum: Sum, unit: &str) -> String {
     let known = sum.known.in_cents();
     match (sum.count, sum.unknown) {
         (0, _) => "no price is known".to_owned(),

@@ -1,7 +1,7 @@
 //! Findings to Slack and email. Knows no database and no cloud.
 //!
-//! What a message says is decided once, in [`message`] with its `view` and, of several findings together, in
-//! [`bundle`] (both pure); [`slack`] and [`email`] render it and hand it to the one server each of
+//! What a message says is decided once, in [`message`] with its `view`, of several findings together in
+//! [`bundle`], and of a day or a week in [`digest`] (all pure); [`slack`] and [`email`] render it and hand it to the one server each of
 //! them talks to. Each `send`, `deliver` and `update` is exactly one attempt: it never retries, never sleeps and keeps nothing. The caller owns the outbox, reads
 //! [`SendError`] to learn whether another attempt makes sense, and asks [`retry`] when.
 //!
@@ -13,6 +13,8 @@
 //! metadata are derived from that key alone.
 
 pub mod bundle;
+mod charts;
+pub mod digest;
 pub mod email;
 pub mod message;
 pub mod retry;

@@ -4,7 +4,7 @@
 //! Its texts are *untrusted*: names and tags come from whoever may create a machine. What the channels
 //! lay out is made of it in `view`.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::{HourlyRate, Usd, plan::ContentHash};
 use serde::{Deserialize, Serialize};
 
@@ -237,7 +237,12 @@ pub fn end_headline(
 /// A span in the two largest units that matter: `3 d 4 h`, `2 h 40 min`, `under a minute`.
 #[must_use]
 pub fn how_long(since: Timestamp, until: Timestamp) -> String {
-    let minutes = until.as_second().saturating_sub(since.as_second()) / 60;
+    lasting(SignedDuration::from_secs(until.as_second().saturating_sub(since.as_second())))
+}
+
+/// The same of a length of time.
+pub(crate) fn lasting(time: SignedDuration) -> String {
+    let minutes = time.as_secs() / 60;
     let (days, hours, mins) = (minutes / 1_440, minutes / 60 % 24, minutes % 60);
     match (days, hours, mins) {
         (..=0, ..=0, ..=0) => "under a minute".to_owned(),

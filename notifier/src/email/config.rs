@@ -112,6 +112,14 @@ pub(super) fn mailbox(address: &str) -> Result<Mailbox, ConfigError> {
     address.trim().parse().map_err(|source| ConfigError::Address { address: address.to_owned(), source })
 }
 
+/// The bare address of a recipient, `name@domain`.
+///
+/// # Errors
+/// If it is none.
+pub fn address(recipient: &str) -> Result<String, ConfigError> {
+    Ok(mailbox(recipient)?.email.to_string())
+}
+
 pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

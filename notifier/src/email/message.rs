@@ -36,6 +36,8 @@ pub(super) enum RenderError {
     Template(#[from] askama::Error),
     #[error("the email could not be assembled")]
     Assemble(#[from] lettre::error::Error),
+    #[error("a picture of the email could not be drawn")]
+    Draw(#[from] png::EncodingError),
 }
 
 #[derive(Template)]
@@ -169,6 +171,6 @@ pub(super) fn message_id(idempotency_key: &str, from: &Mailbox) -> String {
     format!("<{id}.cloud-sweeper@{}>", from.email.domain())
 }
 
-fn raw(name: &'static str, value: &str) -> HeaderValue {
+pub(super) fn raw(name: &'static str, value: &str) -> HeaderValue {
     HeaderValue::new(HeaderName::new_from_ascii_str(name), clean(value))
 }

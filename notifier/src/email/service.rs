@@ -7,7 +7,7 @@ use std::{
 };
 
 use lettre::{
-    AsyncSmtpTransport, AsyncTransport, Tokio1Executor,
+    AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
     transport::smtp::{
         authentication::Credentials,
         client::{Certificate, TlsParameters, TlsParametersBuilder},
@@ -16,14 +16,18 @@ use lettre::{
 
 use super::{
     config::{self, ConfigError, EmailConfig, Tls},
-    message::{self, Addresses},
+    digest::Addressed,
+    message::{self, Addresses, RenderError},
 };
 use crate::{
     Receipt, SendError,
     bundle::Notice,
+    digest::Digest,
     message::FindingNotice,
     text::{clean, fit},
 };
+
+use url::Url;
 
 /// One mail server and its recipients. Holds no connection between messages.
 pub struct Mailer {
@@ -85,14 +89,36 @@ impl Mailer {
         answers: Option<&str>,
     ) -> Result<Receipt, SendError> {
         let key = message::Key { idempotency_key, answers };
-        let message = message::render(notice, &key, &self.addresses, SystemTime::now()).map_err(|error| {
-            SendError::Permanent { why: format!("{error}; this is a fault of Cloud Sweeper, please report it") }
-        })?;
+        let message =
+            message::render(notice, &key, &self.addresses, SystemTime::now()).map_err(|error| fault(&error))?;
+        let receipt = self.hand_over(message, idempotency_key).await?;
+        Ok(Receipt { in_thread: answers.is_some(), ..receipt })
+    }
+
+    /// Sends a digest to one reader; exactly one attempt, and the same `Message-ID` for each attempt, as of [`Self::send`]. `unsubscribe` is where this reader can stop the digests of
+    /// this list: an address that takes a POST without a login (RFC 8058), and that nothing is changed by when it is only looked at.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn send_digest(
+        &self,
+        digest: &Digest,
+        to: &str,
+        unsubscribe: Option<&Url>,
+        idempotency_key: &str,
+    ) -> Result<Receipt, SendError> {
+        let to = config::mailbox(to).map_err(|error| SendError::Permanent { why: error.to_string() })?;
+        let addressed = Addressed { from: &self.addresses.from, to, unsubscribe, idempotency_key };
+        let message = super::digest::render(digest, &addressed, SystemTime::now()).map_err(|error| fault(&error))?;
+        self.hand_over(message, idempotency_key).await
+    }
+
+    async fn hand_over(&self, message: Message, idempotency_key: &str) -> Result<Receipt, SendError> {
         // lettre's own time-out was seen not to fire on a server that stalls after DATA.
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
             Ok(Ok(reply)) => Ok(Receipt {
                 reference: Some(message::message_id(idempotency_key, &self.addresses.from)),
-                in_thread: answers.is_some(),
+                in_thread: false,
                 said: format!("{} {}", reply.code(), plain(&reply.message().collect::<Vec<_>>().join(" "))),
             }),
             Ok(Err(error)) => Err(self.judge(&error)),
@@ -122,6 +148,29 @@ impl Mailer {
             _ => SendError::retry(why),
         }
     }
+}
+
+/// A message that could not be made, though its addresses were checked.
+fn fault(error: &RenderError) -> SendError {
+    SendError::Permanent { why: format!("{error}; this is a fault of Cloud Sweeper, please report it") }
+}
+
+/// A digest as its readers see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Subject and plain text.
+    pub text: String,
+    /// HTML, its pictures included, for a browser.
+    pub html: String,
+}
+
+/// Lays a digest out and sends it to nobody.
+///
+/// # Errors
+/// If it cannot be laid out, which is a fault of this crate.
+pub fn preview(digest: &Digest) -> Result<Preview, SendError> {
+    let (text, html) = super::digest::preview(digest).map_err(|error| fault(&error))?;
+    Ok(Preview { text, html })
 }
 
 impl std::fmt::Debug for Mailer {
