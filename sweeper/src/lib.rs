@@ -7,6 +7,7 @@ pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod detectors;
+pub mod digest;
 pub mod exemptions;
 pub mod findings;
 pub mod identity;

@@ -1,9 +1,11 @@
-//! What was saved: of each action that was carried out for how long the machine stayed stopped since, as the inventory saw it, at the rate of the plan that people approved. Pure.
+//! What was saved: of each action that was carried out for how long the machine stayed stopped since, as the inventory saw it, at the rate of the plan that people approved. Pure but for [`realised()`], which reads it.
 //!
 //! Time counts from when the machine was seen to be stopped, up to when it was undone or first seen otherwise, or else up to the last listing that shows it stopped: where nobody has looked since, nothing is saved yet.
 
+mod realised;
 mod shadow;
 
+pub use realised::{NotKnown, realised};
 pub use shadow::Shadow;
 
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
@@ -64,6 +66,13 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// What it saved within a time; none if that is not known.
+    #[must_use]
+    pub fn within(&self, from: Timestamp, until: Timestamp) -> Option<Usd> {
+        let (from, until) = (from.max(self.stopped.since), until.min(self.stopped.until));
+        self.per_hour.map(|rate| rate.over(until.duration_since(from)))
+    }
+
     /// Of a plan that was carried out.
     #[must_use]
     pub fn of(plan: &Plan, approved_by: Vec<String>, stopped: Stopped) -> Self {
@@ -177,6 +186,28 @@ mod tests {
             (12, Ending::Restarted),
             "what is not known saves nothing"
         );
+    }
+
+    #[test]
+    fn of_a_time_counts_what_was_saved_within_it() {
+        let plan = "5d".repeat(32).try_into().expect("a hash");
+        let stopped = Stopped { since: at(60), until: at(180), ending: Ending::Lasts };
+        let saved = Saved {
+            plan,
+            finding: FindingId("f-1".into()),
+            resource: "aws:123456789012:eu-central-1:i-1".parse().expect("a key"),
+            title: String::new(),
+            approved_by: Vec::new(),
+            stopped,
+            per_hour: Some(HourlyRate::from_micros(100)),
+            saved: None,
+        };
+        let micros = |from: i64, until: i64| saved.within(at(from), at(until)).map(Usd::micros);
+        assert_eq!(micros(0, 30), Some(0));
+        assert_eq!(micros(0, 120), Some(100));
+        assert_eq!(micros(120, 600), Some(100));
+        assert_eq!(micros(200, 600), Some(0));
+        assert_eq!(Saved { per_hour: None, ..saved }.within(at(0), at(600)), None);
     }
 
     #[test]

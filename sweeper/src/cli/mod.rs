@@ -4,6 +4,7 @@ mod actions;
 mod approvers;
 mod audit;
 mod database;
+mod digest;
 mod exemptions;
 mod explain;
 mod findings;
@@ -273,6 +274,16 @@ Examples:
     /// Show what was saved by what people approved, and how often a plan was wrong
     #[command(after_help = "Examples:\n  sweeper savings\n  sweeper savings --output json | jq .saved")]
     Savings(Printed),
+    /// List the digests that are sent by mail, or print what one would say now
+    #[command(after_help = "\
+Examples:
+  sweeper digest                               which lists there are, and when each comes next
+  sweeper digest --preview                     what the first one would say now; nothing is sent
+  sweeper digest --preview --list genomics --output html >digest.html
+  sweeper digest --preview --output json | jq .open.sum
+
+`digest.lists` says who gets which, and when (docs/operations.md).")]
+    Digest(digest::Question),
     /// List who enrolled whom and who said what of which plan; check that the log is whole
     #[command(after_help = "\
 Examples:
@@ -337,6 +348,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::KillSwitch(switching) => actions::kill_switch(&config, switching).await,
         Command::Approvers(question) => approvers::run(&config, question).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Digest(question) => digest::run(&config, question).await,
         Command::Audit(question) => audit::run(&config, question).await,
         Command::Rules(command) => rules::run(&command),
     };

@@ -6,16 +6,14 @@ use super::{
 };
 use crate::{
     config::Config,
-    savings::{Ending, Saved, Shadow, Stopped, stopped},
-    store::{Action, Direction, Span, Store},
+    savings::{Ending, Saved, Shadow, Stopped, realised},
+    store::{Action, Direction, Store},
     verdict::words,
 };
-use anyhow::Context as _;
 use guards::action::State;
-use jiff::Timestamp;
-use model::{HourlyRate, ResourceKey, Sum};
+use model::{HourlyRate, Sum};
 use serde::Serialize;
-use std::{collections::HashMap, process::ExitCode};
+use std::{collections::HashSet, process::ExitCode};
 
 /// All of them.
 const ALL: u64 = u64::MAX >> 1;
@@ -62,22 +60,12 @@ pub(super) async fn show(config: &Config, output: Output) -> anyhow::Result<Exit
 
 async fn savings(store: &Store) -> anyhow::Result<Savings> {
     let actions = store.actions(ALL).await?;
-    let listings = store.listings_at(store.now().await?).await?;
-    let undone: HashMap<&str, Timestamp> = actions
+    let saved = realised(store, &actions).await?;
+    let undone: HashSet<&str> = actions
         .iter()
         .filter(|action| action.direction == Direction::Undo && action.state == State::Done)
-        .map(|action| (action.plan.as_str(), action.changed_at))
+        .map(|action| action.plan.as_str())
         .collect();
-    let mut saved = Vec::new();
-    for action in actions.iter().filter(|action| is(action, State::Done)) {
-        // Plans are never deleted: what was done by one that is gone is no saving of zero.
-        let plan = store.sealed_plan(&action.plan).await?;
-        let plan = plan.with_context(|| format!("the plan {} is not in the database any more", action.plan.short()))?;
-        let versions = store.resource_history(&action.resource.to_string()).await?;
-        let listed = listed_until(&listings, &action.resource);
-        let stopped = stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed);
-        saved.push(Saved::of(&plan, action.asked_by.clone(), stopped));
-    }
     let [approved, denied] = store.answered_plans().await?;
     let count = |state| actions.iter().filter(|action| is(action, state)).count();
     let plans = Plans {
@@ -100,18 +88,6 @@ async fn savings(store: &Store) -> anyhow::Result<Savings> {
 
 fn is(action: &Action, state: State) -> bool {
     action.direction == Direction::Do && action.state == state
-}
-
-/// Until when the machines of its account and region could be listed.
-fn listed_until(listings: &[Span], resource: &ResourceKey) -> Option<Timestamp> {
-    let ResourceKey { provider, account, location, kind, .. } = resource;
-    let is_its = |span: &&Span| {
-        span.kind == kind.as_str()
-            && span.provider == provider.as_str()
-            && span.account == *account
-            && span.region == *location
-    };
-    listings.iter().find(is_its).filter(|span| span.failed.is_none()).map(|span| span.until)
 }
 
 fn table(saved: &[Saved]) -> String {

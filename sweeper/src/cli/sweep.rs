@@ -265,6 +265,7 @@ mod tests {
             unused_addresses: Left { count: 1, ..Left::default() },
             unpriced_left: vec![WhyNot { why: "the provider did not say its size".into(), resources: 2 }],
             snapshots: AtMost { count: 3, bounded: 2, micro_usd_per_month: 5_000_000 },
+            unseen: None,
         };
         let mut out = String::new();
         overview(&mut out, &shown, &[]);

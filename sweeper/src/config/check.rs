@@ -92,6 +92,11 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "api.tls_certificate",
         "is needed, because `api.tls_key` is set",
     )?;
+    require(
+        api.public_url.as_deref().is_none_or(is_public),
+        "api.public_url",
+        "is not an address such as \"https://sweeper.example.com\", without a path or a query; mail programs ask for https",
+    )?;
     require(!ingest.clock_skew.is_zero(), "ingest.clock_skew", "must be longer than nothing; clocks are never equal")?;
     require(
         aws.own_account || !aws.accounts.is_empty(),
@@ -124,6 +129,9 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
     }
     if let Some((key, reason)) = config.act.wrong() {
         return Err(ConfigError::WrongValue { origin: origins.of("act"), key, reason });
+    }
+    if let Some((key, reason)) = config.digest.wrong() {
+        return Err(ConfigError::WrongValue { origin: origins.of("digest.lists"), key, reason });
     }
     accounts(&aws.accounts).map_err(|(key, reason)| ConfigError::WrongValue { origin: origin(), key, reason })?;
     require(
@@ -240,6 +248,14 @@ fn accounts(accounts: &[AwsAccount]) -> Result<(), (String, String)> {
         }
     }
     Ok(())
+}
+
+/// Where links of mails may lead.
+fn is_public(text: &str) -> bool {
+    let url = url::Url::parse(text).ok().filter(|url| url.scheme() == "https" && url.has_host());
+    url.is_some_and(|url| {
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty()
+    })
 }
 
 /// What STS takes for one.

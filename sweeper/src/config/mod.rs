@@ -6,6 +6,7 @@
 mod act;
 mod batch;
 mod check;
+mod digest;
 pub mod duration;
 mod error;
 mod google;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use act::{ActConfig, ActRole};
 pub use batch::BatchConfig;
+pub use digest::{DigestConfig, DigestList, Weekday};
 pub use error::{ConfigError, Origin};
 pub use google::GcpConfig;
 pub use identity::IdentityConfig;
@@ -70,6 +72,8 @@ pub struct Config {
     pub slack: SlackConfig,
     /// Messages by mail.
     pub email: EmailConfig,
+    /// Summaries by mail.
+    pub digest: DigestConfig,
     /// How messages are retried.
     pub outbox: OutboxConfig,
     /// Who may approve plans.
@@ -95,6 +99,7 @@ impl Default for Config {
             onprem: OnpremConfig::default(),
             slack: SlackConfig::default(),
             email: EmailConfig::default(),
+            digest: DigestConfig::default(),
             outbox: OutboxConfig::default(),
             approvals: ApprovalsConfig::default(),
             act: ActConfig::default(),

@@ -46,6 +46,8 @@ pub struct ApiConfig {
     pub listen: SocketAddr,
     /// Where the operator token is written at first start; by default `operator-token` in the data directory.
     pub operator_token_file: Option<PathBuf>,
+    /// Under which address people's mail programs reach this server, `https://…`; with it each digest says how its reader can stop it.
+    pub public_url: Option<String>,
     /// PEM file with the certificate to show, and those that lead from it to a root. It switches TLS on.
     pub tls_certificate: Option<PathBuf>,
     /// PEM file with the certificate's key.
@@ -55,7 +57,7 @@ pub struct ApiConfig {
 impl Default for ApiConfig {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8090));
-        Self { listen, operator_token_file: None, tls_certificate: None, tls_key: None }
+        Self { listen, operator_token_file: None, public_url: None, tls_certificate: None, tls_key: None }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How busy a machine was, as its provider saw it. **Weak evidence**: it tells neither who worked nor on what, misses what lies
 /// between its points, and a machine that waits for something looks like one that nobody needs. It may raise a finding,
 /// never an action, and says nothing about a machine whose agent reports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Of which machine.
     pub id: ResourceKey,

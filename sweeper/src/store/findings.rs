@@ -1,5 +1,6 @@
 //! Findings as rows.
 
+mod closed;
 mod plan;
 
 pub(super) use plan::{closed_because, current_plan, withdraw_plans};

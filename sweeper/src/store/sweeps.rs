@@ -77,6 +77,22 @@ impl Store {
         Ok(deleted.rows_affected)
     }
 
+    /// The report of the last sweep of a work unit, as JSON; none if none is kept.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn last_report(&self, scope: &str) -> Result<Option<String>, StoreError> {
+        row::Entity::find()
+            .select_only()
+            .column(row::Column::Report)
+            .filter(row::Column::Scope.eq(scope))
+            .order_by_desc(row::Column::StartedUnixMs)
+            .into_tuple()
+            .one(self.connection())
+            .await
+            .doing("read the last report of a scope")
+    }
+
     /// The sweeps that began last, the newest first.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::{
     detectors::{Answer, Class, Detection, On, detect},
     exemptions::{Exemption, Exemptions},
     findings::{self, Finding, Status},
-    inventory::{Inventory, Listing, Outcome as Listed},
+    inventory::{Inventory, Listing, Outcome as Listed, owner},
     reconcile::{Planned, Planning, Seen, Step, reconcile},
     snapshot::{Coverage, Machine, Snapshot, Subject},
     store::{
@@ -69,8 +69,9 @@ pub(super) async fn apply(
     let open = open.map(|finding| ((finding.class, finding.resource.clone()), finding)).collect();
     let left_alone = exemptions::holding(&transaction).await?;
     let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
-    let overview = Overview::of(&snapshot, &bills);
+    let mut overview = Overview::of(&snapshot, &bills);
     let Counted { counts, mut blind_spots, mut waiting, unknown } = Counted::of(&snapshot);
+    overview.count_unseen(&blind_spots);
 
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
     // An end is written before what takes its place, and each step before the next is decided: thousands of them hold a whole window each.
@@ -266,6 +267,7 @@ fn line(machine: &Machine) -> MachineLine {
     MachineLine {
         resource: machine.subject.id.to_string(),
         name: machine.subject.name(),
+        owner: machine.subject.instance.as_ref().and_then(|instance| owner(&instance.tags)),
         instance_type: machine.subject.instance.as_ref().and_then(|instance| instance.instance_type.clone()),
         verdict: machine.judgement.verdict.as_str().to_owned(),
         why: why(machine),

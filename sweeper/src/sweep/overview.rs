@@ -5,7 +5,7 @@
 
 use super::{
     bills::{Bills, Monthly},
-    report::Report,
+    report::{MachineLine, Report},
 };
 use crate::{
     inventory::{UsedBy, owner},
@@ -13,11 +13,11 @@ use crate::{
     snapshot::Snapshot,
 };
 use model::{HourlyRate, Provider, ResourceKey};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What running machines cost, and what costs without doing anything: of what could be listed (see [`Report::scopes`]), and not of what could not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
     /// All machines that the providers say run.
     pub running: RunRate,
@@ -35,10 +35,25 @@ pub struct Overview {
     pub unpriced_left: Vec<WhyNot>,
     /// All snapshots: what they cost is not known, since EC2 does not say which of their blocks earlier ones have too.
     pub snapshots: AtMost,
+    /// All machines that run, or may run, and that no agent reports from, by account and owner; none in a report of a version that did not count them.
+    #[serde(default)]
+    pub unseen: Option<Vec<Unseen>>,
+}
+
+/// Machines of one account and owner that no agent reports from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unseen {
+    /// Whose bill they are on; none for what no provider bills.
+    pub account: Option<String>,
+    /// By their tags.
+    pub owner: Option<String>,
+    /// What they cost.
+    #[serde(flatten)]
+    pub rate: RunRate,
 }
 
 /// What some machines cost together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRate {
     /// How many run.
     pub machines: usize,
@@ -49,7 +64,7 @@ pub struct RunRate {
 }
 
 /// A part of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Which.
     pub name: Option<String>,
@@ -59,7 +74,7 @@ pub struct Part {
 }
 
 /// Why prices are not known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// In words.
     pub why: String,
@@ -68,7 +83,7 @@ pub struct Reason {
 }
 
 /// What is billed and used by nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     /// How many.
     pub count: usize,
@@ -81,7 +96,7 @@ pub struct Left {
 }
 
 /// Why prices of what is used by nothing are not known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WhyNot {
     /// In words.
     pub why: String,
@@ -90,7 +105,7 @@ pub struct WhyNot {
 }
 
 /// What is known to cost no more than so much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtMost {
     /// How many.
     pub count: usize,
@@ -183,12 +198,31 @@ impl Overview {
         overview
     }
 
+    /// Counts the machines that nobody sees.
+    pub(super) fn count_unseen(&mut self, machines: &[MachineLine]) {
+        let mut rates = BTreeMap::new();
+        for machine in machines {
+            let micros = machine.cost_micro_usd_per_hour;
+            let rate =
+                RunRate { machines: 1, priced: usize::from(micros.is_some()), micro_usd_per_hour: micros.unwrap_or(0) };
+            rates.entry((machine.account(), machine.owner.clone())).or_insert_with(RunRate::default).add(rate);
+        }
+        self.unseen = Some(all_unseen(rates));
+    }
+
     /// That of all work units together.
     pub(super) fn union<'a>(units: impl Iterator<Item = &'a Report>) -> Self {
         let mut union = Self::default();
         let (mut regions, mut owners, mut reasons) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut left = BTreeMap::new();
+        let (mut left, mut unseen) = (BTreeMap::new(), Some(BTreeMap::new()));
         for Report { overview, .. } in units {
+            // What one of them did not count is not known of all.
+            unseen = unseen.zip(overview.unseen.as_ref()).map(|(mut rates, counted)| {
+                for Unseen { account, owner, rate } in counted {
+                    rates.entry((account.clone(), owner.clone())).or_insert_with(RunRate::default).add(*rate);
+                }
+                rates
+            });
             union.running.add(overview.running);
             union.unattached_volumes.add(overview.unattached_volumes);
             union.unused_addresses.add(overview.unused_addresses);
@@ -209,8 +243,13 @@ impl Overview {
         union.by_owner = parts(owners);
         union.unpriced = ordered(reasons);
         union.unpriced_left = why_not(left);
+        union.unseen = unseen.map(all_unseen);
         union
     }
+}
+
+fn all_unseen(rates: BTreeMap<(Option<String>, Option<String>), RunRate>) -> Vec<Unseen> {
+    rates.into_iter().map(|((account, owner), rate)| Unseen { account, owner, rate }).collect()
 }
 
 fn place(ResourceKey { provider, account, location, .. }: &ResourceKey) -> Option<String> {
@@ -257,7 +296,13 @@ mod tests {
                 *reasons.entry(format!("no price in {region}")).or_insert(0) += 1;
             }
         }
-        Overview { by_region: parts(regions), by_owner: parts(owners), unpriced: ordered(reasons), ..overview }
+        Overview {
+            by_region: parts(regions),
+            by_owner: parts(owners),
+            unpriced: ordered(reasons),
+            unseen: Some(Vec::new()),
+            ..overview
+        }
     }
 
     fn reports(units: &[Vec<Machine>]) -> Overview {

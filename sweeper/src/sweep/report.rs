@@ -9,7 +9,8 @@ use crate::{
     work_unit::WorkUnit,
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use model::{Provider, ResourceKey};
+use serde::{Deserialize, Serialize};
 
 /// The result of one sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,12 +127,15 @@ pub struct FindingLine {
 }
 
 /// One machine without a finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineLine {
     /// The resource key.
     pub resource: String,
     /// What people call it.
     pub name: Option<String>,
+    /// Who owns it, by its tags.
+    #[serde(default)]
+    pub owner: Option<String>,
     /// Type of the instance.
     pub instance_type: Option<String>,
     /// The verdict.
@@ -151,12 +155,27 @@ pub struct MachineLine {
 }
 
 impl MachineLine {
+    /// Whose bill it is on; none for what no provider bills.
+    pub(super) fn account(&self) -> Option<String> {
+        let key: ResourceKey = self.resource.parse().ok()?;
+        (key.provider != Provider::OnPrem).then_some(key.account)
+    }
+
     /// Dearest first; what has no known price comes last, and equals by key.
     pub(super) fn sort(lines: &mut [Self]) {
         lines.sort_by(|a, b| {
             b.cost_micro_usd_per_hour.cmp(&a.cost_micro_usd_per_hour).then_with(|| a.resource.cmp(&b.resource))
         });
     }
+}
+
+/// What a digest needs of a report that was kept: what runs, and which machines nobody sees.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct KeptReport {
+    /// What runs and what it costs.
+    pub overview: Overview,
+    /// The dearest machines that no agent reports from; the overview counts all.
+    pub blind_spots: Vec<MachineLine>,
 }
 
 /// Machines without a finding that a kept report names, of each kind; its counts tell of all. 50,000 of them are 16 MB for each sweep.
@@ -282,7 +301,6 @@ impl From<&Finding> for FindingLine {
 mod tests {
     use super::*;
     use crate::inventory::Scope;
-    use model::Provider;
 
     fn unit(region: &str, failed: Option<&str>) -> Report {
         let line = ScopeLine {

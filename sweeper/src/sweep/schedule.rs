@@ -56,7 +56,7 @@ pub enum ScheduleError {
 
 /// Says which tick is the latest.
 #[derive(Debug)]
-pub(super) struct Scheduler {
+pub struct Scheduler {
     text: String,
     cron: Cron,
     zone: Tz,
@@ -69,7 +69,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`ScheduleError::Expression`] or [`ScheduleError::Zone`].
-    pub(super) fn new(key: &str, expression: &str, zone: &str, tolerance: Duration) -> Result<Self, ScheduleError> {
+    pub fn new(key: &str, expression: &str, zone: &str, tolerance: Duration) -> Result<Self, ScheduleError> {
         let (key, text) = (key.to_owned(), expression.to_owned());
         let cron =
             CronParser::builder().seconds(Seconds::Required).dom_and_dow(true).build().parse(expression).map_err(
@@ -81,14 +81,14 @@ impl Scheduler {
 
     /// The first tick after a moment; `None` if there is none within the range of dates.
     #[must_use]
-    pub(super) fn next_after(&self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub fn next_after(&self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.cron.find_next_occurrence(&moment.with_timezone(&self.zone), false).ok()?;
         Some(next.with_timezone(&Utc))
     }
 
     /// The last tick at or before a moment; `None` if there is none within the range of dates.
     #[must_use]
-    pub(super) fn latest_at(&self, moment: DateTime<Utc>) -> Option<Timestamp> {
+    pub fn latest_at(&self, moment: DateTime<Utc>) -> Option<Timestamp> {
         let latest = self.cron.find_previous_occurrence(&moment.with_timezone(&self.zone), true).ok()?;
         Timestamp::from_second(latest.timestamp()).ok()
     }
