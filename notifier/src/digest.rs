@@ -169,7 +169,7 @@ pub struct Digest {
     pub every: Every,
     /// The time that it is about.
     pub period: Period,
-    /// The machines that run, by the last sweeps; none if no sweep has told yet.
+    /// The machines that providers list as running, by the last sweeps; none if no sweep has listed any.
     pub running: Option<Machines>,
     /// The open findings, dearest first.
     pub open: Listed<Open>,

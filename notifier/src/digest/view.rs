@@ -137,7 +137,7 @@ fn facts(digest: &Digest) -> Vec<(&'static str, String)> {
         ("Waste now", group("finding", "findings", open.count, open.sum)),
     ];
     let running = running.map(|Machines { count, per_hour }| group("machine", "machines", count, per_hour));
-    facts.push(("Cloud machines", running.unwrap_or_else(|| "not known: no sweep has told yet".to_owned())));
+    facts.push(("Cloud machines", running.unwrap_or_else(|| "not known: no sweep has listed them".to_owned())));
     facts.push(("Found", group("finding", "findings", found.count, found.per_hour)));
     facts.push((
         "Ended",
@@ -155,7 +155,7 @@ fn facts(digest: &Digest) -> Vec<(&'static str, String)> {
         },
     ));
     let blind = unseen.as_ref().map(|unseen| group("machine", "machines", unseen.count, unseen.sum));
-    facts.push(("Seen by nobody", blind.unwrap_or_else(|| "not known: no sweep has told yet".to_owned())));
+    facts.push(("Seen by nobody", blind.unwrap_or_else(|| "not known: no sweep has listed them".to_owned())));
     facts
 }
 
