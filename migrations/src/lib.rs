@@ -33,6 +33,7 @@ mod m0026_approvals;
 mod m0027_questions;
 mod m0028_actions;
 mod m0029_exemptions;
+mod m0030_digests;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -74,6 +75,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0027_questions::Migration),
             Box::new(m0028_actions::Migration),
             Box::new(m0029_exemptions::Migration),
+            Box::new(m0030_digests::Migration),
         ]
     }
 }

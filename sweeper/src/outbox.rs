@@ -13,8 +13,8 @@
 mod channels;
 
 pub use crate::store::SLACK;
-pub(crate) use channels::slack;
 pub use channels::{ChannelError, Channels};
+pub(crate) use channels::{mailer, slack};
 
 use crate::{
     config::OutboxConfig,

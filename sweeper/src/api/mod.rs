@@ -25,6 +25,7 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod unsubscribe;
 
 pub use auth::{FLEET, OPERATOR, SharedToken, TokenError, approver_token, establish, join_token, question};
 pub use counters::install as install_metrics;

@@ -4,8 +4,9 @@ use super::{
     AppState, health, heartbeats, interactions, nodes,
     observe::observe,
     problem::{Reason, Refusal},
-    rules, scopes,
+    rules, scopes, unsubscribe,
 };
+use crate::digest::UNSUBSCRIBE_PATH;
 use axum::{
     Router,
     http::Uri,
@@ -29,6 +30,7 @@ pub fn router(state: AppState) -> Router {
         .route(RULES_PATH, get(rules::send))
         .route("/v1/scopes", get(scopes::list))
         .route("/v1/slack/interactions", post(interactions::receive))
+        .route(UNSUBSCRIBE_PATH, get(unsubscribe::show).post(unsubscribe::stop))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))

@@ -20,6 +20,7 @@ pub(super) struct Limits {
     pub(super) nodes: Strangers,
     pub(super) joining: Strangers,
     pub(super) operators: Strangers,
+    pub(super) readers: Strangers,
 }
 
 /// A bucket that unknown tokens empty and time fills.

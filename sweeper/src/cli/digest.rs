@@ -1,16 +1,26 @@
 //! `sweeper digest`: the summaries that are sent by mail, and what one would say now.
 
-use super::{open_existing, screen, screen::bare_table, screen::trim_lines};
+mod readers;
+
+use super::{
+    Output, Printed, open_existing, open_to_change, screen,
+    screen::{bare_table, trim_lines},
+};
 use crate::{
     config::{Config, DigestList},
     digest::{Calendar, Facts, Span, day_before, make, week_before},
+    store::{MailState, SentDigest},
     verdict::words,
 };
 use jiff::Timestamp;
 use notifier::digest::{Digest, Every};
 use std::process::ExitCode;
 
+/// Mails of a list that are asked for: more than a list has readers.
+const MOST: u64 = 1_000;
+
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Question {
     /// Print the digest of now, and send nothing
     #[arg(long)]
@@ -21,6 +31,32 @@ pub(super) struct Question {
     /// For people, for programs, or as a browser shows the mail
     #[arg(long, short, value_enum, default_value_t = Form::Text)]
     output: Form,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List who gets which digests, and who wanted no more of them
+    #[command(
+        after_help = "Example:\n  sweeper digest subscribers --output json | jq '.[] | select(.left_at != null)'"
+    )]
+    Subscribers(Printed),
+    /// Send a list's digests to an address again that wanted no more of them
+    #[command(after_help = "Example:\n  sweeper digest subscribe everyone ann@example.com")]
+    Subscribe(Named),
+    /// Send no more digests of a list to an address, as the link in its mails does
+    #[command(after_help = "Example:\n  sweeper digest unsubscribe everyone ann@example.com")]
+    Unsubscribe(Named),
+}
+
+/// A reader of a list.
+#[derive(Debug, clap::Args)]
+struct Named {
+    /// The list's name, as `sweeper digest` shows it
+    list: String,
+    /// The address, as `sweeper digest subscribers` shows it
+    address: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -35,6 +71,14 @@ enum Form {
 }
 
 pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<ExitCode> {
+    match question.command {
+        Some(Command::Subscribers(printed)) => return readers::list(config, printed.output).await,
+        Some(Command::Subscribe(Named { list, address })) => return readers::set(config, &list, &address, true).await,
+        Some(Command::Unsubscribe(Named { list, address })) => {
+            return readers::set(config, &list, &address, false).await;
+        }
+        None => {}
+    }
     let wanted = question.list.as_deref();
     if let Some(name) = wanted.filter(|name| config.digest.list(name).is_none()) {
         let known: Vec<&str> = config.digest.lists.iter().map(|list| list.name.as_str()).collect();
@@ -82,12 +126,18 @@ struct Line<'a> {
     timezone: &'a str,
     next_at: Option<Timestamp>,
     to: &'a [String],
+    /// The mails of the last digest that was written.
+    last: Vec<SentDigest>,
 }
 
 async fn list(config: &Config, wanted: Option<&str>, form: Form) -> anyhow::Result<ExitCode> {
-    let now = open_existing(config).await?.now().await?;
+    let store = open_existing(config).await?;
+    let now = store.now().await?;
     let mut lines = Vec::new();
     for list in config.digest.lists.iter().filter(|list| wanted.is_none_or(|name| name == list.name)) {
+        let mut last = store.sent_digests(&list.name, MOST).await?;
+        let due_at = last.first().map(|mail| mail.due_at);
+        last.retain(|mail| Some(mail.due_at) == due_at);
         lines.push(Line {
             name: &list.name,
             owner: list.owner.as_deref(),
@@ -96,6 +146,7 @@ async fn list(config: &Config, wanted: Option<&str>, form: Form) -> anyhow::Resu
             timezone: &list.timezone,
             next_at: Calendar::of(list)?.next_after(now),
             to: &list.to,
+            last,
         });
     }
     match form {
@@ -107,7 +158,7 @@ async fn list(config: &Config, wanted: Option<&str>, form: Form) -> anyhow::Resu
             );
         }
         Form::Text => {
-            let mut table = bare_table(["LIST", "ABOUT", "NEXT", "TO"]);
+            let mut table = bare_table(["LIST", "ABOUT", "NEXT", "TO", "LAST"]);
             for line in &lines {
                 let about = match (line.owner, line.account) {
                     (Some(owner), _) => format!("machines of {owner}"),
@@ -115,10 +166,36 @@ async fn list(config: &Config, wanted: Option<&str>, form: Form) -> anyhow::Resu
                     (None, None) => "everyone's machines".to_owned(),
                 };
                 let next = line.next_at.map_or_else(|| "never".to_owned(), |at| words::time(at.as_millisecond()));
-                table.add_row([line.name.to_owned(), screen::plain(&about), next, screen::plain(&line.to.join(", "))]);
+                table.add_row([
+                    line.name.to_owned(),
+                    screen::plain(&about),
+                    next,
+                    screen::plain(&line.to.join(", ")),
+                    last(&line.last),
+                ]);
             }
             screen::print(&trim_lines(&table.to_string()));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `2026-11-23 08:00 UTC: 2 sent, 1 waits: connection refused`.
+fn last(mails: &[SentDigest]) -> String {
+    let Some(first) = mails.first() else { return "none was sent yet".to_owned() };
+    let count = |state: MailState, word: &str| {
+        let count = mails.iter().filter(|mail| mail.state == state).count();
+        (count > 0).then(|| format!("{count} {word}"))
+    };
+    let counts = [
+        count(MailState::Sent, "sent"),
+        count(MailState::Pending, "to be tried again"),
+        count(MailState::Failed, "discarded"),
+        count(MailState::Withdrawn, "not wanted any more"),
+    ];
+    let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let is_stuck = |mail: &&SentDigest| matches!(mail.state, MailState::Pending | MailState::Failed);
+    let why = mails.iter().filter(is_stuck).find_map(|mail| mail.last_error.as_deref());
+    let why = why.map_or_else(String::new, |why| format!(": {}", screen::plain(why)));
+    format!("{}: {counts}{why}", words::time(first.due_at.as_millisecond()))
 }

@@ -5,6 +5,7 @@ use crate::{
     actions::Executor,
     api,
     config::{Config, StoreConfig},
+    digest::Sender,
     identity::evidence::{Settings, Verifier},
     ingest::Ingest,
     interactions::Interactions,
@@ -43,6 +44,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(config.api.listen)
         .await
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
+    let digests = Sender::new(store.clone(), &config).context("digests cannot be sent")?;
     let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
     let acts_by = context.clone();
     let replica = Replica::new(context);
@@ -73,6 +75,9 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     tasks.spawn(scheduled(Arc::clone(&timetable), tick, stop.clone()));
     tasks.spawn(sweeps(replica, ticks, stop.clone()));
     tasks.spawn(delivery(store.clone(), channels, config.clone(), stop.clone()));
+    if let Some(sender) = digests {
+        tasks.spawn(summing_up(sender, stop.clone()));
+    }
     tasks.spawn(rolling_up(store.clone(), config.store.heartbeat_retention, stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
     if let Some(rules_store) = rules.clone() {
@@ -176,6 +181,11 @@ async fn delivery(
     Ok(())
 }
 
+async fn summing_up(sender: Sender, stop: CancellationToken) -> anyhow::Result<()> {
+    sender.run(stop).await;
+    Ok(())
+}
+
 async fn rolling_up(store: Store, heartbeat_retention: Duration, stop: CancellationToken) -> anyhow::Result<()> {
     telemetry::run(store, heartbeat_retention, stop).await;
     Ok(())
@@ -254,6 +264,7 @@ async fn clean(store: &Store, keep: &StoreConfig, now: Timestamp) {
     told("heartbeats", store.delete_heartbeats_before(heartbeats).await);
     told("states of nodes", store.delete_node_states_before(heartbeats).await);
     told("reports of sweeps", store.delete_sweeps_before(heartbeats).await);
+    told("digests", store.delete_digests_before(rollups).await);
     told("expired tokens and challenges", store.delete_expired_tokens().await);
     told("old questions", store.delete_old_questions().await);
     told("protection of machines", store.delete_protection_before(before(sweep::PROTECTION_KEPT)).await);

@@ -228,9 +228,10 @@ fn machines<'a>(rates: impl Iterator<Item = &'a RunRate>) -> Machines {
     })
 }
 
-/// The machines that providers list as running; none if no sweep has told.
+/// The machines that providers list as running; none if no sweep of a provider's scope has told.
 fn running(facts: &Facts, whose: Whose<'_>) -> Option<Machines> {
-    let told: Vec<_> = facts.swept.iter().filter_map(|swept| Some((swept, swept.report.as_ref()?))).collect();
+    let scopes = facts.swept.iter().filter(|swept| swept.account.is_some());
+    let told: Vec<_> = scopes.filter_map(|swept| Some((swept, swept.report.as_ref()?))).collect();
     let its = told.iter().flat_map(|(swept, report)| match whose {
         Whose::Owner(_) => {
             let parts = report.overview.by_owner.iter().filter(|part| whose.has(part.name.as_deref(), None));

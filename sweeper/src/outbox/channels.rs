@@ -44,7 +44,7 @@ impl Channels {
     /// If a section is on and cannot be used.
     pub fn new(config: &Config) -> Result<Self, ChannelError> {
         let slack = slack(&config.slack).map(Slack::new).transpose()?;
-        let email = email(&config.email).map(Mailer::new).transpose()?;
+        let email = mailer(&config.email)?;
         Ok(Self { slack, email, email_timeout: config.email.timeout })
     }
 
@@ -116,6 +116,11 @@ pub(crate) fn slack(config: &config::SlackConfig) -> Option<SlackConfig> {
     slack.timeout = SLACK_TIMEOUT;
     slack.buttons = config.hears();
     Some(slack)
+}
+
+/// What sends mail as it is configured, if it is.
+pub(crate) fn mailer(config: &config::EmailConfig) -> Result<Option<Mailer>, ChannelError> {
+    Ok(email(config).map(Mailer::new).transpose()?)
 }
 
 fn email(config: &config::EmailConfig) -> Option<EmailConfig> {
