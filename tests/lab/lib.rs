@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod aws;
 pub mod binaries;
+pub mod browser;
 pub mod certificates;
 pub mod containerd;
 pub mod debian;
@@ -22,6 +23,7 @@ pub mod initramfs;
 pub mod kernels;
 pub mod labelled;
 pub mod lost_ends;
+pub mod mail;
 pub mod microvm;
 pub mod namespace;
 pub mod nvml;

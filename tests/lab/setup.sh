@@ -57,9 +57,11 @@ missing_packages() {
     has debootstrap || echo debootstrap
     has mke2fs || echo e2fsprogs
     has ssh || echo openssh-client
-    # An evaluator of IAM policies is written in JavaScript.
+    # An evaluator of IAM policies and two checkers of mails are written in JavaScript.
     has node || echo nodejs
     has npm || echo npm
+    # A browser, for what people are sent.
+    has chromium || echo chromium
 }
 
 # busybox-static replaces busybox: the program is in the same place, but needs no library.
