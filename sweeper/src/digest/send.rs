@@ -106,7 +106,7 @@ impl Sender {
     /// Writes and sends until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let wait = match self.round().await {
+            let wait = match self.round(&stop).await {
                 Ok(wait) => wait,
                 Err(error) => {
                     tracing::error!(error = %crate::chain(&error), "digests cannot be sent now; it is tried again");
@@ -120,9 +120,9 @@ impl Sender {
         }
     }
 
-    async fn round(&self) -> Result<Duration, DigestError> {
+    async fn round(&self, stop: &CancellationToken) -> Result<Duration, DigestError> {
         self.write_due().await?;
-        self.send_due().await?;
+        self.send_due(stop).await?;
         let now = self.store.now().await?;
         let next = self.lists.iter().filter_map(|list| list.calendar.next_after(now));
         let next = next.chain(self.store.next_digest_due().await?).min();
@@ -182,14 +182,15 @@ impl Sender {
         }
     }
 
-    /// Tries every mail that is due now, once.
+    /// Tries the mails that are due, until none is or until `stop`.
     ///
     /// # Errors
     /// If the database does not answer. What the mail server refuses is noted there.
-    pub async fn send_due(&self) -> Result<Mailed, DigestError> {
+    pub async fn send_due(&self, stop: &CancellationToken) -> Result<Mailed, DigestError> {
         let links = self.links().await?;
         let mut mailed = Mailed::default();
-        loop {
+        // A list may have hundreds of readers: whoever stops a sweeper waits for one mail and not for all.
+        while !stop.is_cancelled() {
             let now = self.store.now().await?;
             let claim = SignedDuration::try_from(self.claim).unwrap_or(SignedDuration::MAX);
             let until = now.checked_add(claim).unwrap_or(Timestamp::MAX);
@@ -214,6 +215,7 @@ impl Sender {
                 Err(error) => self.failed(&mail, error, &mut mailed).await?,
             }
         }
+        Ok(mailed)
     }
 
     /// Has a mail tried again later, or discards it.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    approvals::Given,
     detectors::Class,
     digest::facts::Swept,
     findings::{Evidence, FindingId, LeftoverEvidence, Recorded},
@@ -12,6 +13,7 @@ use crate::{
     sweep::{self, KeptReport, Overview, Part},
 };
 use jiff::SignedDuration;
+use model::plan::{Action, Plan, PlanContent};
 use notifier::digest::Every;
 
 /// An hour of the week that ends at hour 168.
@@ -217,6 +219,57 @@ fn what_was_saved_within_the_week_is_told_beside_all_of_it() {
     let saved = digest(&facts(), |_| {}).saved;
     assert_eq!((cents(saved.in_period), cents(saved.so_far)), ((20, 1, 0), (30, 1, 0)));
     assert_eq!(cents(saved.per_month), (730, 1, 0));
+}
+
+/// A finding on which a plan was made that is good up to some hour, with what was said of it.
+fn planned(facts: &mut Facts, name: &str, until: i64, saves: Option<i64>, said: &[Answer]) -> String {
+    let mut finding = finding(name, Some("ada"), "123456789012", [100, WEEK], Some(5));
+    let content = PlanContent {
+        finding: finding.id.0.clone(),
+        record: 1,
+        resource: "aws:123456789012:eu-central-1:i-1".parse().expect("a key"),
+        title: format!("Stop {name}"),
+        conditions: Vec::new(),
+        actions: vec![Action::StopInstance],
+        reversal: vec![Action::StartInstance],
+        lost: Vec::new(),
+        keeps_billing: Vec::new(),
+        net_saving: match saves.map(|cents| HourlyRate::from_micros(cents * 10_000)) {
+            Some(per_hour) => Saving::Known { per_hour, per_month: per_hour.per_month(), basis: "on demand".into() },
+            None => Saving::Unknown { why: "nobody knows".into() },
+        },
+    };
+    let plan = Plan::seal(content, at(until)).expect("a plan");
+    let hash = plan.content_hash().to_string();
+    let given = |answer: &Answer| Given {
+        answer: *answer,
+        at: at(150),
+        approver: "grace".into(),
+        way: "shell".into(),
+        because: None,
+    };
+    facts.answers.insert(hash.clone(), said.iter().map(given).collect());
+    finding.plan = Some(plan);
+    facts.open.push(finding);
+    hash
+}
+
+#[test]
+fn a_plan_waits_until_somebody_says_no_something_comes_of_it_or_its_time_is_over() {
+    let mut facts = facts();
+    facts.open.clear();
+    planned(&mut facts, "unknown", WEEK + 1, None, &[]);
+    planned(&mut facts, "dear", WEEK + 1, Some(9), &[]);
+    planned(&mut facts, "half-approved", WEEK + 1, Some(3), &[Answer::Approve]);
+    planned(&mut facts, "over", WEEK, Some(100), &[]);
+    planned(&mut facts, "denied", WEEK + 1, Some(100), &[Answer::Approve, Answer::Deny]);
+    let carried_out = planned(&mut facts, "carried-out", WEEK + 1, Some(100), &[Answer::Approve]);
+    facts.acted.insert(carried_out);
+    let waiting = digest(&facts, |_| {}).waiting;
+    let shown: Vec<_> = waiting.first.iter().map(|plan| (plan.name.as_str(), plan.approvals)).collect();
+    assert_eq!(shown, [("dear", 0), ("half-approved", 1), ("unknown", 0)]);
+    assert_eq!((waiting.count, cents(waiting.sum)), (3, (12, 2, 1)));
+    assert_eq!(digest(&facts, |list| list.owner = Some("grace".into())).waiting.count, 0);
 }
 
 #[test]
