@@ -17,9 +17,14 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 const DAY_MS: i64 = 86_400_000;
 /// One list about everyone's machines, and one about those of an owner who has none.
 const LISTS: &str = r#"[
-    { name = "everyone", to = ["ops@example.org", "Ann <ann@example.org>"], every = "day", at = "00:00", timezone = "Europe/Berlin" },
-    { name = "genomics", owner = "ada", to = ["genomics@example.org"], every = "day", at = "00:00" },
+    { name = "everyone", to = ["ops@example.org", "Ann <ann@example.org>"], every = "day", at = "FAR-OFF", timezone = "Europe/Berlin" },
+    { name = "genomics", owner = "ada", to = ["genomics@example.org"], every = "day", at = "FAR-OFF" },
 ]"#;
+
+/// Half a day from now: no digest comes by itself while a scenario goes on.
+fn far_off() -> String {
+    (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(12)).strftime("%H:00").to_string()
+}
 
 /// The settings of a sweeper over this database; without a mail server if there is none.
 fn config(url: &str, lists: &str, smtp: Option<&Smtp>) -> String {
@@ -63,7 +68,8 @@ fn config(url: &str, lists: &str, smtp: Option<&Smtp>) -> String {
         [outbox]
         base_delay = "200ms"
         max_delay = "1s"
-        "#
+        "#,
+        lists = lists.replace("FAR-OFF", &far_off()),
     )
 }
 

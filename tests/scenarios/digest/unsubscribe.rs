@@ -6,8 +6,8 @@ use reqwest::StatusCode;
 use std::path::Path;
 
 const LISTS: &str = r#"[
-    { name = "everyone", to = ["ops@example.org", "Ann <ann@example.org>"], every = "day" },
-    { name = "other", to = ["ann@example.org"], every = "day" },
+    { name = "everyone", to = ["ops@example.org", "Ann <ann@example.org>"], every = "day", at = "FAR-OFF" },
+    { name = "other", to = ["ann@example.org"], every = "day", at = "FAR-OFF" },
 ]"#;
 
 /// The link of a reader's mail of a list, as this server serves it.
