@@ -5,7 +5,7 @@
 
 use crate::{detectors::Class, findings::FindingId, verdict::words};
 use jiff::{SignedDuration, Timestamp};
-use model::ResourceKey;
+use model::{ResourceKey, plan::ContentHash};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -62,6 +62,29 @@ impl Exemption {
         };
         let because = self.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
         format!("{} said {until}, {}{because}", self.approver, words::time(self.at.as_millisecond()))
+    }
+}
+
+/// What came of such a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// It holds.
+    pub exemption: Exemption,
+    /// It came too late for the action of this plan, which has been called.
+    pub called: Option<ContentHash>,
+}
+
+impl LeftAlone {
+    /// What whoever said so must know beside that it holds, as a sentence that begins with a space; nothing in most cases.
+    #[must_use]
+    pub fn too_late(&self) -> String {
+        let told = |plan: &ContentHash| {
+            let plan = plan.short();
+            format!(
+                " But what was approved has been called before that: `sweeper actions` shows how far it is, and `sweeper undo {plan}` undoes it."
+            )
+        };
+        self.called.as_ref().map(told).unwrap_or_default()
     }
 }
 

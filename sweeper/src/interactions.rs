@@ -252,15 +252,16 @@ impl Interactions {
             Some(finding) => Alone::Finding(Box::new(finding)),
             None => Alone::Resource(plan.content().resource.clone()),
         };
-        let exemption = match self.store.exempt(&what, until, because.map(String::as_str), by).await? {
-            Ok(exemption) => exemption,
+        let left = match self.store.exempt(&what, until, because.map(String::as_str), by).await? {
+            Ok(left) => left,
             Err(why) => return Ok(Err(why.into())),
         };
         let until = match until {
             Some(until) => until.to_zoned(zone.clone()).strftime("until %A, %-d %B %Y, %H:%M %Z").to_string(),
             None => "for good".to_owned(),
         };
-        Ok(Ok(format!("It is left alone {until}. `sweeper exemptions lift {}` ends that.", exemption.id)))
+        let (id, too_late) = (&left.exemption.id, left.too_late());
+        Ok(Ok(format!("It is left alone {until}. `sweeper exemptions lift {id}` ends that.{too_late}")))
     }
 }
 

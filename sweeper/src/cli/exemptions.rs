@@ -99,8 +99,8 @@ async fn leave_alone(
     let Some(by) = plans::who(store, word.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
     let Some(what) = what(store, &word.what).await? else { return Ok(ExitCode::from(FAILED)) };
     match store.exempt(&what, until, because, &by).await? {
-        Ok(exemption) => {
-            screen::print(&screen::plain(&said(&exemption)));
+        Ok(left) => {
+            screen::print(&screen::plain(&(said(&left.exemption) + &left.too_late())));
             Ok(ExitCode::SUCCESS)
         }
         Err(why) => {

@@ -297,6 +297,22 @@ pub(super) async fn carried_out(
         .doing("count the actions of a day")
 }
 
+/// The plan of an action on a resource that has been called, as far as is known, and has not ended.
+pub(super) async fn called_on(
+    connection: &impl ConnectionTrait,
+    resource: &ResourceKey,
+) -> Result<Option<ContentHash>, StoreError> {
+    let called = [State::Calling, State::Awaiting, State::Reconciling].map(State::as_str);
+    let row = row::Entity::find()
+        .filter(row::Column::Resource.eq(resource.to_string()))
+        .filter(row::Column::Direction.eq(Direction::Do.as_str()))
+        .filter(row::Column::State.is_in(called))
+        .one(connection)
+        .await
+        .doing("look for an action that has been called")?;
+    row.map(|row| ContentHash::try_from(row.plan_hash).map_err(|error| corrupt("an action", error))).transpose()
+}
+
 /// Whether something of this class in an account has come undone that nobody has looked at.
 pub(super) async fn has_relapsed(connection: &impl ConnectionTrait, plan: &Plan) -> Result<bool, StoreError> {
     let count = row::Entity::find()

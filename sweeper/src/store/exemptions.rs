@@ -1,14 +1,14 @@
 //! What people want left alone, as rows: appended, and lifted once at most.
 
 use super::{
-    Doing as _, Store, StoreError, approvals, approvers,
+    Doing as _, Store, StoreError, actions, approvals, approvers,
     audit::{self, Doer, NewEntry},
     corrupt, database_now, findings, from_unix_ms, outbox, to_unix_ms,
 };
 use crate::{
     audit::Deed,
     detectors::Class,
-    exemptions::{Exemption, Exemptions, LONGEST, Lifted, NotExempted},
+    exemptions::{Exemption, Exemptions, LONGEST, LeftAlone, Lifted, NotExempted},
     findings::{Finding, FindingId},
 };
 use jiff::Timestamp;
@@ -74,7 +74,7 @@ impl Alone {
 
 impl Store {
     /// Leaves something alone: until then, or for good. Its plans are withdrawn, and the messages that ask about them show it. All of it is one transaction, with its entry in the audit log: what is
-    /// decided about an action is decided before it or behind it.
+    /// decided about an action is decided before it or behind it, and which was decided before it is told.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -84,7 +84,7 @@ impl Store {
         until: Option<Timestamp>,
         because: Option<&str>,
         by: &Doer,
-    ) -> Result<Result<Exemption, NotExempted>, StoreError> {
+    ) -> Result<Result<LeftAlone, NotExempted>, StoreError> {
         let transaction = self.begin_write().await?;
         // Whoever says the same at the same time waits here.
         audit::lock(&transaction).await?;
@@ -126,8 +126,9 @@ impl Store {
         }
         let did = if until.is_some() { Deed::Snoozed } else { Deed::Exempted };
         append(&transaction, &new, did, by).await?;
+        let called = actions::called_on(&transaction, resource).await?;
         transaction.commit().await.doing("commit an exemption")?;
-        Ok(Ok(new))
+        Ok(Ok(LeftAlone { exemption: new, called }))
     }
 
     /// Ends an exemption before its time. Whatever still holds there is planned anew by the next sweep.

@@ -67,6 +67,15 @@ async fn what_is_to_be_left_alone_is_said_by_a_person_of_one_thing(url: String) 
     site.sweeper.sweep().await;
     let why = site.sweeper.json(&["findings"]).await[0]["no_plan_because"].clone();
     assert!(why.as_str().unwrap().starts_with("ada said never"), "{why}");
+    // It comes too late for what has been called.
+    site.change(&format!(
+        "INSERT INTO actions (plan_hash, direction, attempt, finding_id, resource, account, class, asked_by, state, epoch, holder, \
+         held_until_unix_ms, claimed_unix_ms, changed_unix_ms) VALUES \
+         ('{hash}', 'do', 1, 'f-1', '{key}', '{ACCOUNT}', 'reversible', 'ada', 'awaiting', 1, '', 0, 0, 0)"
+    ))
+    .await;
+    let said = site.says(&["snooze", &key, "--for", "1m"], &grace).await;
+    assert!(said.code == 0 && said.said.contains(&format!("`sweeper undo {}` undoes it", &hash[..12])), "{said:?}");
     assert_eq!(site.run(&["replay"]).await.code, 0, "what was decided of the finding is decided alike");
     assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
 }
