@@ -29,7 +29,8 @@ async fn an_owner_stops_a_forgotten_machine_by_a_tap_and_starts_it_again() {
     assert!(site.whispered(2).await.starts_with("You said yes."), "{:#?}", site.slack.whispers());
 
     let ended = site.ended(&plan).await;
-    assert_eq!((&ended["state"], &ended["asked_by"]), (&json!("done"), &json!(["ada", "grace"])), "{ended:#}");
+    let expected = (&json!("done"), &json!(["ada", "grace"]));
+    assert_eq!((&ended["state"], &ended["asked_by"]), expected, "{ended:#}\n{}", site.last_heartbeats().await);
     site.until("the machine to be off", || async { (!site.machine.is_on()).then_some(()) }).await;
     assert_eq!((site.state().await.as_str(), site.called("StopInstances").await.len()), ("stopped", 1));
     let told = site.hears("align-7 was stopped, as ada and grace approved").await;

@@ -15,7 +15,7 @@ use lab::{
 };
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
-use sweeper::store::Store;
+use sweeper::store::{Store, StoredHeartbeat};
 use tempfile::TempDir;
 
 const REGION: &str = "us-east-1";
@@ -214,10 +214,21 @@ impl Site {
         self.sweeper.json(&["nodes", &format!("aws:{ACCOUNT}:{REGION}:{}", self.instance)]).await
     }
 
+    async fn reported(&self) -> Vec<StoredHeartbeat> {
+        let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{}", self.instance).parse().unwrap();
+        self.store.heartbeats(&node, Timestamp::MIN, Timestamp::MAX).await.unwrap()
+    }
+
     /// How many heartbeats there are of it.
     pub(crate) async fn heartbeats(&self) -> usize {
-        let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{}", self.instance).parse().unwrap();
-        self.store.heartbeats(&node, Timestamp::MIN, Timestamp::MAX).await.unwrap().len()
+        self.reported().await.len()
+    }
+
+    /// What its last heartbeats say, whole: by which numbers it was judged when it was asked.
+    pub(crate) async fn last_heartbeats(&self) -> String {
+        let reported = self.reported().await;
+        let last = &reported[reported.len().saturating_sub(3)..];
+        last.iter().map(|beat| format!("{:#?}\n", beat.heartbeat)).collect()
     }
 
     /// The chain of the audit log is whole.
