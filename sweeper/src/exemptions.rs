@@ -109,6 +109,12 @@ impl Exemptions {
         self.0.get(resource)?.iter().max_by_key(|one| one.until.unwrap_or(Timestamp::MAX))
     }
 
+    /// The resources that none of these others were about.
+    pub(crate) fn beyond<'a>(&'a self, others: &'a Self) -> impl Iterator<Item = (&'a ResourceKey, &'a Exemption)> {
+        let new = self.0.keys().filter(|resource| !others.0.contains_key(*resource));
+        new.filter_map(|resource| Some((resource, self.of(resource)?)))
+    }
+
     /// Whether nobody wants to be told of this class of waste on a resource.
     #[must_use]
     pub fn silences(&self, class: Class, resource: &ResourceKey) -> bool {
@@ -207,5 +213,7 @@ mod tests {
         assert!(!of(vec![exemption(None, None)]).silences(Class::IdleNode, &machine), "its actions alone");
         let both = of(vec![exemption(None, None), exemption(Some(Class::IdleNode), Some(10))]);
         assert_eq!(both.of(&machine).map(|one| one.until), Some(None), "for good is longest");
+        let new = |others: &Exemptions| both.beyond(others).map(|(resource, _)| resource.clone()).collect::<Vec<_>>();
+        assert_eq!((new(&Exemptions::default()), new(&idle)), (vec![machine], Vec::new()));
     }
 }

@@ -44,7 +44,7 @@ pub struct Swept {
     pub scope: String,
     /// Its account; none for the nodes that no scope covers.
     pub account: Option<String>,
-    /// Whether all of it could be read.
+    /// Whether all of it could be read, and so can what was told of it: what is left out of a sum is named.
     pub is_complete: bool,
     /// What it told; none if it was never swept, or a report of this version is not there yet.
     pub report: Option<KeptReport>,
@@ -85,8 +85,9 @@ async fn swept(store: &Store) -> Result<Vec<Swept>, StoreError> {
         };
         let scope = state.unit.to_string();
         let report = store.last_report(&scope).await?;
-        let report = report.and_then(|report| serde_json::from_str(&report).ok());
-        swept.push(Swept { scope, account, is_complete: state.complete == Some(true), report });
+        let report: Option<KeptReport> = report.and_then(|report| serde_json::from_str(&report).ok());
+        let is_complete = state.complete == Some(true) && report.is_some();
+        swept.push(Swept { scope, account, is_complete, report });
     }
     Ok(swept)
 }

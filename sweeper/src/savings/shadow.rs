@@ -22,7 +22,7 @@ pub struct Shadow {
     pub rested: usize,
     /// It has been on, and idle, for less than a day since.
     pub too_early: usize,
-    /// It was not heard of any more within that day.
+    /// It was not heard of any more within that day, or what ended it is not known.
     pub not_known: usize,
 }
 
@@ -37,6 +37,7 @@ impl Shadow {
             let count = match end {
                 _ if is_over => &mut shadow.rested,
                 None => &mut shadow.too_early,
+                Some(end) if end.because.is_empty() => &mut shadow.not_known,
                 Some(end) if says_ended(&end.because) => &mut shadow.rested,
                 Some(End { kind: EventKind::Interrupted | EventKind::Resolved, .. }) => &mut shadow.worked,
                 Some(_) => &mut shadow.not_known,
@@ -71,6 +72,7 @@ mod tests {
         assert_eq!(ended(2, EventKind::Gone, "the provider lists the instance no more"), rested);
         let silent = ended(2, EventKind::Gone, "nothing has been heard of the host since 1970-01-01 00:00:00 UTC");
         assert_eq!(silent, Shadow { not_known: 1, ..Shadow::default() });
+        assert_eq!(ended(2, EventKind::Resolved, ""), silent, "for no reason that is known");
     }
 
     #[test]

@@ -181,6 +181,14 @@ pub(crate) async fn holding(connection: &impl ConnectionTrait) -> Result<Exempti
     Ok(Exemptions::new(read(connection, hold(now)).await?))
 }
 
+/// Withdraws the plans of what somebody has wanted left alone since these were read. Whoever does so from now on waits for this transaction wherever it has written.
+pub(crate) async fn catch_up(transaction: &impl ConnectionTrait, read: &Exemptions) -> Result<(), StoreError> {
+    for (resource, exemption) in holding(transaction).await?.beyond(read) {
+        findings::withdraw_plans(transaction, resource, &exemption.line()).await?;
+    }
+    Ok(())
+}
+
 /// Those that hold on a resource.
 pub(super) async fn of(
     connection: &impl ConnectionTrait,

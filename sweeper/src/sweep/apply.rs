@@ -99,6 +99,8 @@ pub(super) async fn apply(
             events::append(&transaction, &event).await?;
         }
     }
+    // On PostgreSQL a plan that was withdrawn meanwhile has just been written again, with what people said of it before.
+    exemptions::catch_up(&transaction, &left_alone).await?;
     // The history is as large again.
     let Snapshot { inventory, machines, .. } = snapshot;
     drop(machines);

@@ -1,8 +1,7 @@
 //! An AWS API server: moto in server mode behind `server.py`, with instances of the scenario's making.
 //!
-//! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own. Its credentials are of one account; those
-//! of an assumed role are of the account that the role's ARN names. Each has the same three enabled regions. It starts in about a second; it has
-//! no instances until it is given some.
+//! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own. Its credentials are of one account; those of an assumed role are of
+//! the account that the role's ARN names. Each has the same three enabled regions. It starts in about a second; it has no instances until it is given some.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
