@@ -179,10 +179,15 @@ async fn measure<S: HeartbeatSource + 'static>(
 ) -> anyhow::Result<Option<S>> {
     let mut failing = false;
     loop {
+        let wait = ticker.until_worthwhile();
+        let question = async {
+            tokio::time::sleep(wait).await;
+            outlets.queue.asked().await
+        };
         let (last, question) = tokio::select! {
             biased;
             () = stop.cancelled() => (true, None),
-            question = outlets.queue.asked() => { ticker.sampled(); (false, Some(question)) }
+            question = question => { ticker.sampled(); (false, Some(question)) }
             tick = ticker.tick() => { tick.context("waiting for the next interval")?; (false, None) }
         };
         // Whoever asks is answered, however little the agent may take: they do so seldom.

@@ -54,7 +54,9 @@ async fn a_node_that_is_asked_measures_at_once(url: String) {
     let answers: Vec<_> = all.iter().filter(|one| !one.answers.is_empty()).collect();
     let [answer] = answers.as_slice() else { panic!("{} answers", answers.len()) };
     assert!(heartbeat::api::is_question(&answer.answers), "{}", answer.answers);
-    assert!(length(answer) < INTERVAL / 2, "{:?} after the one before", length(answer));
+    // Long enough to be judged by, and no sample of the schedule; a sample is taken some milliseconds after its tick.
+    let shortest = Duration::from_millis(1_900);
+    assert!((shortest..INTERVAL / 2).contains(&length(answer)), "{:?} after the one before", length(answer));
     let newest = all.iter().map(|one| one.interval.unwrap().end_unix_ms).max().unwrap();
     let end = answer.interval.unwrap().end_unix_ms;
     assert_eq!(end, newest, "it is judged by what was measured last");

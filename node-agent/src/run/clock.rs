@@ -1,7 +1,8 @@
 //! When to measure: a steady schedule on `CLOCK_BOOTTIME`, which also runs while the machine sleeps.
 //!
 //! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a sample that
-//! took long) makes one longer interval; no interval but the first, and one that a sample out of turn ends, is shorter than half of the configured one.
+//! took long) makes one longer interval; no interval but the first, and one that a sample out of turn ends, is shorter than half of the configured one,
+//! and that one is not shorter than [`LEAST`].
 //!
 //! The first tick comes at a part of the interval that belongs to the node: machines that start in the same second, by the
 //! thousand, measure and send at moments of their own from then on.
@@ -13,6 +14,13 @@ use rustix::time::{
 use sha2::{Digest as _, Sha256};
 use std::{io, os::fd::OwnedFd, time::Duration};
 use tokio::io::unix::AsyncFd;
+
+/// What a sample out of turn speaks about at least, unless half of the interval is shorter.
+///
+/// The kernel shows the CPUs' time by the 10 ms, and charges it by ticks of 4 ms and more to whoever runs just then. An answer 78 ms after the last
+/// heartbeat was held to 16 ms of CPU time that is nobody's, which two such steps are: machines that slept were told not to by chance. In 2 s
+/// they are a twentieth of what is allowed, and the sweeper sees 2 s of what the machine does.
+const LEAST: Duration = Duration::from_secs(2);
 
 /// The pure part: which tick is next.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +35,11 @@ impl Schedule {
         let since = last.saturating_sub(self.origin) + self.interval / 2;
         let ticks = since.as_nanos().div_ceil(self.interval.as_nanos().max(1));
         self.origin + self.interval.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
+    }
+
+    /// When a sample out of turn says something, after the last one.
+    fn worthwhile(&self, last: Duration) -> Duration {
+        last + LEAST.min(self.interval / 2)
     }
 }
 
@@ -63,6 +76,12 @@ impl Ticker {
         // SAFETY: an `OwnedFd` is that one open file until it is dropped, and `AsyncFd` drops it only after deregistering it.
         let timer = unsafe { AsyncFd::register(timer) }?;
         Ok(Self { schedule: Schedule { origin, interval }, last: origin, timer })
+    }
+
+    /// How long it is until a sample out of turn says something. No tick lies before that.
+    #[must_use]
+    pub fn until_worthwhile(&self) -> Duration {
+        self.schedule.worthwhile(self.last).saturating_sub(boottime())
     }
 
     /// A sample is taken out of turn: the next tick is at least half an interval later.
@@ -123,6 +142,8 @@ mod tests {
                 prop_assert_eq!((tick - schedule.origin).as_nanos() % interval.as_nanos(), 0);
                 prop_assert!(tick >= last + interval / 2);
                 prop_assert!(tick <= last + interval * 3 / 2);
+                prop_assert!(schedule.worthwhile(last) <= tick);
+                prop_assert!(schedule.worthwhile(last) - last >= LEAST.min(interval / 2));
                 last = tick + Duration::from_millis(late);
             }
         }

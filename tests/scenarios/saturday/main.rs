@@ -30,7 +30,7 @@ async fn an_owner_stops_a_forgotten_machine_by_a_tap_and_starts_it_again() {
 
     let ended = site.ended(&plan).await;
     let expected = (&json!("done"), &json!(["ada", "grace"]));
-    assert_eq!((&ended["state"], &ended["asked_by"]), expected, "{ended:#}\n{}", site.last_heartbeats().await);
+    assert_eq!((&ended["state"], &ended["asked_by"]), expected, "{ended:#}\n{}", site.cpu_times().await);
     site.until("the machine to be off", || async { (!site.machine.is_on()).then_some(()) }).await;
     assert_eq!((site.state().await.as_str(), site.called("StopInstances").await.len()), ("stopped", 1));
     let told = site.hears("align-7 was stopped, as ada and grace approved").await;
@@ -88,7 +88,8 @@ async fn work_that_began_after_the_alert_is_left_alone() {
     let next = site.plan().await;
     assert_ne!(next, plan);
     site.press(&again, ADA).await;
-    assert_eq!(site.ended(&next).await["state"], "done");
+    let ended = site.ended(&next).await;
+    assert_eq!(ended["state"], "done", "{ended:#}\n{}", site.cpu_times().await);
     site.until("the machine to be off", || async { (!site.machine.is_on()).then_some(()) }).await;
     assert_eq!((site.called("StopInstances").await.len(), site.machine.boots()), (1, 1));
     site.audit_holds().await;

@@ -1,7 +1,7 @@
 //! A sweeper that may act, with Slack, over one machine of EC2's.
 
 use crate::machine::{Image, Machine};
-use heartbeat::NodeId;
+use heartbeat::{NodeId, wire};
 use jiff::Timestamp;
 use lab::{
     aws::{ACCOUNT, Call, Instance, Moto, Role},
@@ -224,11 +224,39 @@ impl Site {
         self.reported().await.len()
     }
 
-    /// What its last heartbeats say, whole: by which numbers it was judged when it was asked.
-    pub(crate) async fn last_heartbeats(&self) -> String {
-        let reported = self.reported().await;
-        let last = &reported[reported.len().saturating_sub(3)..];
-        last.iter().map(|beat| format!("{:#?}\n", beat.heartbeat)).collect()
+    /// What the machine's CPU did, interval by interval, in milliseconds: by which numbers it was judged when it was asked.
+    pub(crate) async fn cpu_times(&self) -> String {
+        let mut before: Option<(Timestamp, Vec<i64>)> = None;
+        let mut lines = String::from("until, length: busy, user, system; of rows, of each class of them\n");
+        for beat in self.reported().await {
+            let (interval, host) = (beat.heartbeat.interval.unwrap(), beat.heartbeat.counters.unwrap());
+            let rows = |class: Option<wire::Class>| {
+                let of =
+                    beat.heartbeat.workloads.iter().filter(|row| class.is_none_or(|class| row.class == class as i32));
+                of.filter_map(|row| row.cpu_ns).sum()
+            };
+            let classes = [
+                None,
+                Some(wire::Class::Workload),
+                Some(wire::Class::Housekeeping),
+                Some(wire::Class::Kernel),
+                Some(wire::Class::Self_),
+            ];
+            let counters = [host.cpu_busy_ns, host.cpu_user_ns, host.cpu_system_ns].map(Option::unwrap_or_default);
+            let all = [interval.end_boottime_ns].into_iter().chain(counters).chain(classes.map(rows));
+            let now: Vec<_> = all.map(|ns| i64::try_from(ns / 1_000_000).unwrap()).collect();
+            let until = Timestamp::from_millisecond(interval.end_unix_ms).unwrap();
+            if let Some((_, before)) = &before {
+                let since: Vec<_> = now.iter().zip(before).map(|(now, before)| now - before).collect();
+                lines.push_str(&format!(
+                    "{until}: {since:?} nobody's {} {}\n",
+                    since[1] - since[4],
+                    beat.heartbeat.answers
+                ));
+            }
+            before = Some((until, now));
+        }
+        lines
     }
 
     /// The chain of the audit log is whole.
