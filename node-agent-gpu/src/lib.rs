@@ -1,7 +1,7 @@
 //! What the GPU helper tells the node agent: one [`Report`] per line of JSON, at most [`MAX_LINE_BYTES`] long.
 //!
-//! The agent is a static binary and cannot load `libnvidia-ml.so.1`; this small program can, and does nothing else. It holds
-//! no state: what the samples come to over time is the agent's business. A driver that hangs takes this program with it
+//! The agent is a static binary and cannot load `libnvidia-ml.so.1`; this small program can, and does nothing else. It remembers
+//! which of the driver's samples it has told of: what they come to over time is the agent's business. A driver that hangs takes this program with it
 //! and not the agent, which takes silence for *not measured*.
 
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,13 @@ pub struct Device {
     pub uuid: String,
     /// `nvmlDeviceGetName`; empty if it cannot be read.
     pub model: String,
-    /// `nvmlDeviceGetUtilizationRates`: share of the last sample period (1/6 s to 1 s, by product) in which a kernel ran, in per cent.
+    /// `nvmlDeviceGetUtilizationRates`: share of the last sample period (200 ms on an H100; 1/6 s to 1 s, by product) in which a kernel ran, in per cent. It says
+    /// nothing about the periods before.
     pub utilization_percent: Option<u32>,
+    /// For how long kernels ran since the report before, in microseconds, by all samples that the driver has taken since (`nvmlDeviceGetSamples`).
+    pub busy_us: Option<u64>,
+    /// Why `busy_us` does not cover all the time since the report before; the first report of a process has none before it, and says so.
+    pub gap: Option<String>,
     /// `nvmlDeviceGetMemoryInfo_v2`, in bytes.
     pub memory_used_bytes: Option<u64>,
     /// Likewise.
@@ -78,6 +83,8 @@ mod tests {
             uuid: cut(&"G".repeat(1_000)),
             model: cut(&"ä".repeat(1_000)),
             utilization_percent: Some(100),
+            busy_us: Some(u64::MAX),
+            gap: Some(format!("the driver's samples lack {} ms", u64::MAX)),
             memory_used_bytes: Some(u64::MAX),
             memory_total_bytes: Some(u64::MAX),
             power_mw: Some(u64::MAX),

@@ -4,6 +4,7 @@
 //! when a line cannot be written (the agent is gone) or the library fails (the agent starts it again, later).
 
 mod nvml;
+mod samples;
 
 use node_agent_gpu::Report;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
@@ -14,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Utilisation is the driver's average over its last sample period, 1 s at most: reading it less often would miss work.
+/// The driver keeps its samples for at least 14 s (an H100): reading them less often would make what is told older, and reading more often cost more.
 const EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -28,12 +29,12 @@ fn main() -> ExitCode {
         return fail(format!("the helper cannot drop its rights: {error}"));
     }
     let every = std::env::args().nth(1).and_then(|text| text.parse().ok()).map_or(EVERY, Duration::from_millis);
-    let nvml = match nvml::open() {
-        Ok(nvml) => nvml,
+    let mut reader = match nvml::open() {
+        Ok(reader) => reader,
         Err(reason) => return fail(reason),
     };
     loop {
-        let report = nvml::read(&nvml);
+        let report = reader.read();
         let failed = matches!(report, Report::Failed { .. });
         if tell(&report).is_err() || failed {
             return ExitCode::FAILURE;

@@ -1,7 +1,7 @@
 //! A host with GPUs, on paper: a PCI bus that lists them, and a stand-in for NVIDIA's library that answers what a test tells it.
 //!
 //! The stand-in is compiled from NVIDIA's own header `nvml.h`: it shows that the agent calls the library as its maker
-//! declares it, and how it copes with every answer. It shows nothing about real hardware.
+//! declares it, and how it copes with every answer. What real hardware says is measured by `make bench-gpu`.
 
 use crate::binaries;
 use std::{

@@ -1,5 +1,5 @@
 //! A host with GPUs, as the real agent and its real helper see it through a library whose answers are made up here: what was
-//! read is told, and what was not read is told as well. Nothing here speaks about real hardware.
+//! read is told, and what was not read is told as well. What a real one says is in docs/journal/2026-11-27-a-real-gpu.md.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -122,6 +122,38 @@ async fn two_gpus_are_read_and_the_busy_one_is_told_from_the_idle_one() {
         async move { gone.then_some(()) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn work_of_which_the_present_utilisation_shows_nothing_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    // As an H100's driver tells of kernels that run for 100 ms in each second: in four of five samples there are none, and the present one is whichever of them.
+    host.answers(&[("count", 1), ("burst0", 50)]);
+    let heartbeat = Once::measuring(folder.path(), &host, "10s").await.heartbeat().await;
+    assert_eq!(heartbeat.gpu_capability(), (READ, ""));
+    let gpu = &heartbeat.gpus()[0];
+    assert_eq!(gpu["utilization_percent"], 0);
+    // 100 ms for each whole second; what came within the last one is told of with the next heartbeat.
+    let busy_ms = gpu["busy_ns"].as_u64().unwrap() / 1_000_000;
+    assert!((800..=1_100).contains(&busy_ms), "{busy_ms}");
+}
+
+#[tokio::test]
+async fn a_driver_without_samples_is_not_idle() {
+    let unsupported = heartbeat(1, &[("count", 1), ("samples_error0", NOT_SUPPORTED)]).await;
+    unsupported.assert_unread(UNSUPPORTED, "samples");
+    assert_eq!(
+        unsupported.gpus()[0]["busy_ns"],
+        Value::Null,
+        "the present utilisation of 0 % says nothing about the time before"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let host = GpuHost::with(folder.path(), 1);
+    let once = Once::measuring(folder.path(), &host, "8s").await;
+    host.answers(&[("count", 1), ("samples_stopped0", 1)]);
+    once.heartbeat().await.assert_unread(BROKEN, "the driver took no sample for");
 }
 
 #[tokio::test]

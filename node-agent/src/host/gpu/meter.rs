@@ -1,8 +1,7 @@
 //! From samples of a moment to counters of an interval. Pure: no clock, no process.
 //!
-//! A device is busy for the share of the time between two samples that the driver's utilisation names. Time between two
-//! samples that lie further apart than [`LONGEST_GAP_NS`] was not observed, and whoever asks is told: a device that
-//! nobody looked at was not idle.
+//! The helper says for how long kernels ran since its last report, by all samples that the driver took meanwhile. Time that they do not cover, and reports that lie further apart
+//! than [`LONGEST_GAP_NS`], were not observed, and whoever asks is told: a device that nobody looked at was not idle.
 
 use heartbeat::wire;
 use node_agent_gpu::{Device, Report};
@@ -53,12 +52,14 @@ impl Meter {
         if elapsed_ns.is_some_and(|elapsed| elapsed > LONGEST_GAP_NS) {
             self.note(Problem::Broken("nothing was read for a while within this interval".to_owned()));
         }
-        let observed_ns = elapsed_ns.filter(|elapsed| *elapsed <= LONGEST_GAP_NS).unwrap_or(0);
         let mut before = std::mem::take(&mut self.devices);
         for device in devices {
             let busy_before = before.remove(&device.uuid).map_or(0, |tracked| tracked.busy_ns);
-            let percent = device.utilization_percent.unwrap_or(0).min(100);
-            let busy_ns = busy_before.saturating_add(observed_ns / 100 * u64::from(percent));
+            let busy_ns = busy_before.saturating_add(device.busy_us.unwrap_or(0).saturating_mul(1000));
+            // What came before the first report of all was not asked for.
+            if let Some(gap) = device.gap.as_ref().filter(|_| elapsed_ns.is_some()) {
+                self.note(Problem::Broken(format!("{}: {gap}", printable(&device.uuid))));
+            }
             self.devices.insert(device.uuid.clone(), Tracked { now: device, busy_ns });
         }
         if let Some(gone) = before.keys().next() {
@@ -82,10 +83,14 @@ impl Meter {
 
     /// What is wrong with the last sample.
     fn present_problem(&self) -> Option<Problem> {
-        let blind = self.devices.values().map(|tracked| &tracked.now).find(|now| now.utilization_percent.is_none());
+        let is_blind = |now: &&Device| now.utilization_percent.is_none() || now.busy_us.is_none();
+        let blind = self.devices.values().map(|tracked| &tracked.now).find(is_blind);
         let lost = || self.lost.first().map(|why| Problem::Broken(why.clone()));
         blind.map_or_else(lost, |device| {
-            let why = device.unreadable.iter().find(|why| why.starts_with("utilization"));
+            let why = device
+                .unreadable
+                .iter()
+                .find(|why| ["utilization", "samples"].iter().any(|what| why.starts_with(what)));
             let why = why.map_or("utilization: not read", String::as_str);
             Some(Problem::Unsupported(format!("{}: {why} (a GPU in MIG mode has none)", printable(&device.uuid))))
         })
@@ -135,7 +140,7 @@ fn to_wire(tracked: &Tracked) -> (wire::Gpu, Vec<u32>) {
     let gpu = wire::Gpu {
         uuid: printable(&now.uuid),
         model: printable(&now.model),
-        busy_ns: now.utilization_percent.map(|_| tracked.busy_ns),
+        busy_ns: now.utilization_percent.and(now.busy_us).map(|_| tracked.busy_ns),
         utilization_percent: now.utilization_percent,
         memory_used_bytes: now.memory_used_bytes,
         memory_total_bytes: now.memory_total_bytes,

@@ -2,8 +2,11 @@ use super::*;
 
 const S: u64 = 1_000_000_000;
 
-fn device(uuid: &str, utilization_percent: Option<u32>) -> Device {
-    Device { uuid: uuid.into(), model: "H100\u{1b}[31m".into(), utilization_percent, ..Device::default() }
+/// A device, and for how many milliseconds it was busy since the report before.
+fn device(uuid: &str, busy_ms: Option<u64>) -> Device {
+    let utilization_percent = busy_ms.map(|_| 0);
+    let busy_us = busy_ms.map(|ms| ms * 1000);
+    Device { uuid: uuid.into(), model: "H100\u{1b}[31m".into(), utilization_percent, busy_us, ..Device::default() }
 }
 
 fn read(devices: &[Device]) -> Report {
@@ -15,11 +18,11 @@ fn busy(gpus: &[(wire::Gpu, Vec<u32>)]) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn utilisation_is_integrated_over_the_time_between_two_samples() {
+fn what_ran_between_two_reports_adds_up() {
     let mut meter = Meter::default();
     assert!(!meter.has_heard());
-    for (second, percent) in [(10, 100), (11, 50), (13, 20), (14, 0)] {
-        meter.feed(read(&[device("A", Some(percent)), device("B", Some(0))]), second * S);
+    for (second, busy_ms) in [(10, 0), (11, 500), (13, 400), (14, 0)] {
+        meter.feed(read(&[device("A", Some(busy_ms)), device("B", Some(0))]), second * S);
     }
     let (gpus, problem) = meter.take(15 * S, 2);
     assert_eq!(problem, None);
@@ -28,16 +31,28 @@ fn utilisation_is_integrated_over_the_time_between_two_samples() {
 }
 
 #[test]
-fn a_gap_is_told_once_and_adds_nothing() {
+fn a_gap_is_told_once() {
     let mut meter = Meter::default();
-    meter.feed(read(&[device("A", Some(100))]), 10 * S);
-    meter.feed(read(&[device("A", Some(100))]), 16 * S);
-    let (gpus, problem) = meter.take(16 * S, 1);
-    assert_eq!(busy(&gpus), [Some(0)]);
-    assert!(matches!(problem, Some(Problem::Broken(_))));
-    meter.feed(read(&[device("A", Some(100))]), 17 * S);
+    meter.feed(read(&[device("A", Some(0))]), 10 * S);
+    meter.feed(read(&[device("A", Some(0))]), 16 * S);
+    assert!(matches!(meter.take(16 * S, 1).1, Some(Problem::Broken(reason)) if reason.contains("for a while")));
+    meter.feed(read(&[device("A", Some(1000))]), 17 * S);
     let (gpus, problem) = meter.take(17 * S, 1);
     assert_eq!((busy(&gpus), problem), (vec![Some(S)], None));
+}
+
+#[test]
+fn what_the_driver_did_not_sample_is_a_gap_but_before_the_first_report() {
+    let mut meter = Meter::default();
+    let begins = || Device { gap: Some("from here on".into()), ..device("A", Some(0)) };
+    meter.feed(read(&[begins()]), 10 * S);
+    assert_eq!(meter.take(10 * S, 1).1, None, "nobody asks what came before");
+    // Another helper, or another clock.
+    meter.feed(read(&[begins()]), 11 * S);
+    let (gpus, problem) = meter.take(11 * S, 1);
+    assert_eq!((busy(&gpus), problem), (vec![Some(0)], Some(Problem::Broken("A: from here on".into()))));
+    meter.feed(read(&[device("A", Some(0))]), 12 * S);
+    assert_eq!(meter.take(12 * S, 1).1, None);
 }
 
 #[test]
@@ -79,6 +94,12 @@ fn a_device_without_utilisation_is_absent_and_not_idle() {
     assert!(meter.take(S + 1, 2).1.is_some(), "no newer sample says otherwise");
     meter.feed(read(&[device("A", Some(0)), device("B", Some(0))]), 2 * S);
     assert_eq!(meter.take(2 * S, 2).1, None);
+    // The present utilisation alone is that of the last fifth of a second.
+    let unsampled = Device { busy_us: None, unreadable: vec!["samples: not supported".into()], ..device("A", Some(0)) };
+    meter.feed(read(&[unsampled, device("B", Some(0))]), 3 * S);
+    let (gpus, problem) = meter.take(3 * S, 2);
+    assert_eq!(busy(&gpus), [None, Some(0)]);
+    assert!(matches!(problem, Some(Problem::Unsupported(reason)) if reason.starts_with("A: samples: not supported")));
 }
 
 #[test]

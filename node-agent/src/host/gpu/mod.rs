@@ -3,8 +3,8 @@
 //!
 //! The helper is started only where an NVIDIA GPU is on the bus. It has no rights, no state and one pipe. A host is read
 //! if and only if every GPU on the bus was read over the whole interval; in every other case the capability `gpu` says why, and no
-//! verdict takes the host for idle. AMD's GPUs and other accelerators are not read, and the capability `accelerators` names them. Proven against a stand-in library that is compiled from NVIDIA's
-//! own header, and never on real hardware.
+//! verdict takes the host for idle. AMD's GPUs and other accelerators are not read, and the capability `accelerators` names them. Proven on an H100 (docs/journal/2026-11-27-a-real-gpu.md) and,
+//! for what no GPU does on demand, against a stand-in library that is compiled from NVIDIA's own header.
 //!
 //! Cost: the helper asks the driver once a second; it is no part of the agent's own budget.
 

@@ -41,7 +41,7 @@ fn read(device: &str) -> String {
     format!("echo '{{\"read\":{{\"devices\":[{device}],\"lost\":[]}}}}'; exec sleep 60")
 }
 
-const DEVICE: &str = r#"{"uuid":"GPU-1","model":"X","utilization_percent":7,"unreadable":[],"memory_used_bytes":null,
+const DEVICE: &str = r#"{"uuid":"GPU-1","model":"X","utilization_percent":7,"busy_us":0,"gap":"from here on","unreadable":[],"memory_used_bytes":null,
 "memory_total_bytes":null,"power_mw":null,"energy_mj":null,"processes":[1],"process_count":1}"#;
 
 #[test]
