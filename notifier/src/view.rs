@@ -122,7 +122,11 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     }
     if let Some(acted) = &notice.acted {
         let names: Vec<_> = acted.asked_by.iter().map(|name| line(name)).filter(|name| !name.is_empty()).collect();
-        let names = if names.is_empty() { "not known".to_owned() } else { fit(&names.join(", "), VALUE_LIMIT) };
+        let names = if names.is_empty() {
+            "nobody: the sweeper did so by itself".to_owned()
+        } else {
+            fit(&names.join(", "), VALUE_LIMIT)
+        };
         fact("In the name of", Value::Line(names));
         fact("At", Value::At(acted.at));
     }

@@ -28,7 +28,7 @@ pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
 pub use switch::Switch;
-pub use undo::{Undoing, may_undo};
+pub use undo::{Undoing, Wanted, may_undo};
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,17 @@
 
 use crate::{Refusal, refusal::missing};
 
+/// In whose name an action is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// An enrolled person's.
+    By(&'a str),
+    /// Nobody's: work was reported that had begun before the machine was off, and what was done is noted as come undone for it.
+    ForWork,
+    /// Nobody's that is known.
+    Unknown,
+}
+
 /// Everything that is known before an action is undone.
 #[derive(Clone, Copy, Debug)]
 pub struct Undoing<'a> {
@@ -11,8 +22,8 @@ pub struct Undoing<'a> {
     pub state: Option<&'a str>,
     /// Whether the action that is undone was carried out.
     pub was_done: bool,
-    /// Who asked, if they are enrolled.
-    pub asked_by: Option<&'a str>,
+    /// In whose name.
+    pub wanted: Wanted<'a>,
 }
 
 /// Whether an action may be undone at this moment.
@@ -20,7 +31,7 @@ pub struct Undoing<'a> {
 /// # Errors
 /// The one reason that decided.
 pub fn may_undo(undoing: &Undoing<'_>) -> Result<(), Refusal> {
-    if undoing.asked_by.is_none() {
+    if undoing.wanted == Wanted::Unknown {
         return Err(Refusal::NotApproved { given: 0, needs: 1 });
     }
     if !undoing.was_done {
@@ -38,15 +49,16 @@ mod tests {
     use super::*;
 
     fn with(state: Option<&str>, change: impl FnOnce(&mut Undoing<'_>)) -> Result<(), Refusal> {
-        let mut undoing = Undoing { state, was_done: true, asked_by: Some("ada") };
+        let mut undoing = Undoing { state, was_done: true, wanted: Wanted::By("ada") };
         change(&mut undoing);
         may_undo(&undoing)
     }
 
     #[test]
-    fn what_was_stopped_is_started_again_because_somebody_says_so() {
+    fn what_was_stopped_is_started_again_because_somebody_says_so_or_works_on_it() {
         assert_eq!(with(Some("stopped"), |_| {}), Ok(()));
-        let nobody = with(Some("stopped"), |undoing| undoing.asked_by = None);
+        assert_eq!(with(Some("stopped"), |undoing| undoing.wanted = Wanted::ForWork), Ok(()));
+        let nobody = with(Some("stopped"), |undoing| undoing.wanted = Wanted::Unknown);
         assert_eq!(nobody, Err(Refusal::NotApproved { given: 0, needs: 1 }));
         assert_eq!(with(Some("stopped"), |undoing| undoing.was_done = false), Err(Refusal::NotDone));
     }

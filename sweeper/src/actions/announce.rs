@@ -4,7 +4,11 @@ use super::{ActError, Executor};
 use crate::{
     findings::{Finding, capitalised, notice},
     reconcile::EventId,
-    store::{Action, Direction, StoreError, findings, outbox},
+    store::{
+        Action, Direction, StoreError,
+        actions::{Told, Until},
+        findings, outbox,
+    },
 };
 use guards::action::State;
 use notifier::message::{Acted, FindingNotice, Outcome};
@@ -20,7 +24,7 @@ impl Executor {
         &self,
         transaction: &DatabaseTransaction,
         action: &Action,
-        has_run: bool,
+        told: &Told,
     ) -> Result<(), ActError> {
         let finding = match findings::by_id(transaction, &action.finding).await {
             Ok(Some(finding)) => finding,
@@ -32,7 +36,7 @@ impl Executor {
             }
             Err(error) => return Err(error.into()),
         };
-        let Some(notice) = acted_notice(&finding, action, has_run) else { return Ok(()) };
+        let Some(notice) = acted_notice(&finding, action, told) else { return Ok(()) };
         let event = EventId::of_action(&action.finding, &action.plan, action.direction.as_str(), action.attempt);
         let opening = EventId(action.finding.0.clone());
         for channel in &self.channels {
@@ -52,7 +56,7 @@ impl Executor {
 }
 
 /// What there is to say of an action that is over.
-fn acted_notice(finding: &Finding, action: &Action, has_run: bool) -> Option<FindingNotice> {
+fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<FindingNotice> {
     let outcome = match action.state {
         State::Done => Outcome::Done,
         State::Voided => Outcome::Voided,
@@ -62,12 +66,14 @@ fn acted_notice(finding: &Finding, action: &Action, has_run: bool) -> Option<Fin
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
     notice.headline = headline(what, action.direction, outcome, &action.asked_by);
-    if has_run {
-        notice.headline.push_str(", and something ran on it until it was off");
+    match told.until_off {
+        None => {}
+        Some(Until::Ran) => notice.headline.push_str(", and something ran on it until it was off"),
+        Some(Until::Worked) => notice.headline.push_str(", work had begun on it, and it is started again"),
     }
     (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = action.outcome.clone().unwrap_or_else(|| "nobody wrote down why".to_owned());
-    let undo = outcome == Outcome::Done && action.direction == Direction::Do;
+    let undo = outcome == Outcome::Done && action.direction == Direction::Do && told.until_off != Some(Until::Worked);
     notice.acted = Some(Acted {
         at: action.changed_at,
         outcome,
@@ -81,6 +87,15 @@ fn acted_notice(finding: &Finding, action: &Action, has_run: bool) -> Option<Fin
 fn headline(what: &str, direction: Direction, outcome: Outcome, asked_by: &[String]) -> String {
     let names = names(asked_by);
     match (direction, outcome) {
+        (Direction::Undo, Outcome::Done) if asked_by.is_empty() => {
+            format!("{what} was started again, because work had begun on it before it was off")
+        }
+        (Direction::Undo, Outcome::Voided) if asked_by.is_empty() => {
+            format!("{what} was not started again, though work had begun on it before it was off")
+        }
+        (Direction::Undo, Outcome::Failed) if asked_by.is_empty() => {
+            format!("Starting {what} again failed, though work had begun on it before it was off")
+        }
         (Direction::Do, Outcome::Done) => format!("{what} was stopped, as {names} approved"),
         (Direction::Do, Outcome::Voided) => format!("{what} was not stopped, though {names} approved it"),
         (Direction::Do, Outcome::Failed) => format!("Stopping {what} failed, which {names} approved"),
@@ -123,5 +138,8 @@ mod tests {
             assert!(!said(Outcome::Done).contains(" not ") && said(Outcome::Voided).contains(" was not "));
             assert!(said(Outcome::Failed).contains(" failed"));
         }
+        let of_itself = |outcome| headline("align-7", Direction::Undo, outcome, &[]);
+        assert!(!of_itself(Outcome::Done).contains(" not ") && of_itself(Outcome::Voided).contains(" was not "));
+        assert!(of_itself(Outcome::Failed).contains(" failed"));
     }
 }

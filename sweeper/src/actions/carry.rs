@@ -4,13 +4,14 @@ use super::{
     ActError, Deadline, Executor, LEASE,
     ec2::{self, Called},
     facts::Facts,
+    undo,
 };
 use crate::{
     api,
     inventory::FailureKind,
     store::{
         ANSWERED_WITHIN, Action, Answered, Direction,
-        actions::{self, Told},
+        actions::{self, Told, Until},
         moment,
     },
 };
@@ -169,7 +170,7 @@ impl Executor {
                     Called::Accepted { .. } => {
                         return self.tell(action, Event::DryRunAccepted, Told::default()).await;
                     }
-                    Called::Rejected { why, request_id } => {
+                    Called::Rejected { why, request_id, .. } => {
                         let told = Told { request_id, ..Told::that(format!("its dry run was refused: {why}")) };
                         return self.tell(action, Event::Rejected, told).await;
                     }
@@ -276,8 +277,15 @@ impl Executor {
         if !actions::tell(&transaction, action, event, told, LEASE).await? {
             return Err(ActError::TakenOver);
         }
-        if action.state.is_final() {
-            self.announce(&transaction, action, told.has_run).await?;
+        // Of tries that fail for the same want the first is told, and the last.
+        if action.state.is_final() && (told.again.is_none() || action.attempt == 1) {
+            self.announce(&transaction, action, told).await?;
+        }
+        if action.state == State::Done && told.until_off == Some(Until::Worked) {
+            self.start_again(&transaction, action).await?;
+        }
+        if let Some(wait) = told.again.filter(|_| action.state == State::Failed) {
+            self.try_again(&transaction, action, wait).await?;
         }
         transaction.commit().await.map_err(|source| crate::store::StoreError::Database {
             doing: "commit what happened to an action",
@@ -311,8 +319,11 @@ impl Executor {
             Called::Accepted { request_id } => {
                 self.tell(action, Event::Accepted, Told { request_id, ..Told::default() }).await
             }
-            Called::Rejected { why, request_id } => {
-                let told = Told { request_id, ..Told::that(format!("EC2 refused it: {why}")) };
+            Called::Rejected { why, request_id, for_now } => {
+                let again = if for_now { undo::again(action) } else { None };
+                let next = again.map(|wait| format!("; it is tried again in {}", undo::in_words(wait)));
+                let outcome = format!("EC2 refused it: {why}{}", next.unwrap_or_default());
+                let told = Told { request_id, again, ..Told::that(outcome) };
                 self.tell(action, Event::Rejected, told).await
             }
             Called::Lost { why } => self.tell(action, Event::Lost, Told::that(format!("no answer came: {why}"))).await,

@@ -16,8 +16,8 @@ use std::error::Error;
 pub(super) enum Called {
     /// The provider does it.
     Accepted { request_id: Option<String> },
-    /// It does not, for certain.
-    Rejected { why: String, request_id: Option<String> },
+    /// It does not, for certain. `for_now`: for want of room alone, which passes.
+    Rejected { why: String, request_id: Option<String>, for_now: bool },
     /// Nobody knows.
     Lost { why: String },
     /// It did not leave.
@@ -26,6 +26,10 @@ pub(super) enum Called {
 
 /// EC2's answer to a dry run of a call that it would do.
 const WOULD_DO: &str = "DryRunOperation";
+
+/// It has no room for such a machine in that zone now, and did nothing. EC2 says so with 500, which is no fault whose outcome nobody knows:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>
+const CAPACITY: [&str; 3] = ["InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"];
 
 /// Asks whether it would do so, by its own dry run.
 pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instance: &str) -> Called {
@@ -39,9 +43,12 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instan
     };
     match answer {
         Err(Told { code: Some(code), request_id, .. }) if code == WOULD_DO => Called::Accepted { request_id },
-        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id },
+        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
         Err(Told { why, .. }) => Called::Lost { why },
-        Ok(()) => Called::Rejected { why: "it answered a dry run as if it had done so".to_owned(), request_id: None },
+        Ok(()) => {
+            let why = "it answered a dry run as if it had done so".to_owned();
+            Called::Rejected { why, request_id: None, for_now: false }
+        }
     }
 }
 
@@ -61,7 +68,10 @@ pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, instance:
     match answer {
         Ok(request_id) => Called::Accepted { request_id },
         Err(_) if !leaves.has_left() => Called::NotSent,
-        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id },
+        Err(Told { code: Some(code), why, request_id, .. }) if CAPACITY.contains(&code.as_str()) => {
+            Called::Rejected { why, request_id, for_now: true }
+        }
+        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
         Err(Told { why, .. }) => Called::Lost { why },
     }
 }

@@ -1,13 +1,56 @@
 //! Undoes an action: nobody works on a machine that is stopped, so that no node is asked.
 
 use super::{ActError, Deadline, Executor, carry::FRESH, ec2};
-use crate::store::{Action, Direction, actions::Told};
+use crate::store::{
+    Action, Direction, Doer,
+    actions::{self, Told},
+};
 use guards::{
-    act::{Undoing, may_undo},
+    act::{Undoing, Wanted, may_undo},
     action::{Event, State},
 };
+use sea_orm::DatabaseTransaction;
+use std::time::Duration;
+
+/// Wait before the second try where EC2 has no room for a machine; each one after it is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(15);
+/// Shorter than the time that a try may take.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
+/// Ten hours, by then.
+const MOST_TRIES: u32 = 65;
+
+/// After how long a machine is tried to be started once more; none if it is not. Nothing but an undo is.
+pub(super) fn again(action: &Action) -> Option<Duration> {
+    let doubled = FIRST_WAIT.saturating_mul(1 << action.attempt.saturating_sub(1).min(10));
+    (action.direction == Direction::Undo && action.attempt < MOST_TRIES).then(|| doubled.min(LONGEST_WAIT))
+}
+
+/// `30 s`, `4 min`.
+pub(super) fn in_words(wait: Duration) -> String {
+    let seconds = wait.as_secs();
+    if seconds < 60 { format!("{seconds} s") } else { format!("{} min", seconds / 60) }
+}
 
 impl Executor {
+    /// Has a machine started again on which work had begun before it was off, in the transaction that says that it is: nobody need be there for it.
+    pub(super) async fn start_again(&self, transaction: &DatabaseTransaction, action: &Action) -> Result<(), ActError> {
+        let Some(plan) = self.store.sealed_plan(&action.plan).await? else { return Ok(()) };
+        let by = Doer { who: self.holder.clone(), way: "service" };
+        actions::undo_for_work(transaction, &plan, &by).await?;
+        Ok(())
+    }
+
+    /// Has a failed try followed by another one, in the transaction that says that it is.
+    pub(super) async fn try_again(
+        &self,
+        transaction: &DatabaseTransaction,
+        action: &Action,
+        wait: Duration,
+    ) -> Result<(), ActError> {
+        let Some(plan) = self.store.sealed_plan(&action.plan).await? else { return Ok(()) };
+        Ok(actions::undo_again(transaction, &plan, action, wait).await?)
+    }
+
     pub(super) async fn undo(&self, action: &mut Action) -> Result<(), ActError> {
         let accounts = self.sessions.account(&action.resource).await?;
         let Some(state) = self.state(&accounts, &action.resource).await? else {
@@ -19,16 +62,17 @@ impl Executor {
         };
         self.tell(action, Event::Asked, Told::default()).await?;
         let deadline = Deadline::after(FRESH);
-        let was_done = self
-            .store
-            .actions_on(&action.plan)
-            .await?
-            .iter()
-            .any(|one| one.direction == Direction::Do && one.state == State::Done);
+        let before = self.store.actions_on(&action.plan).await?;
+        let done = before.iter().find(|one| one.direction == Direction::Do && one.state == State::Done);
         let transaction = self.store.begin_deciding().await?;
         let enrolled = self.store.approvers().await?;
-        let asked_by = action.asked_by.first().filter(|who| enrolled.iter().any(|one| one.name == **who));
-        let undoing = Undoing { state: state.word(), was_done, asked_by: asked_by.map(String::as_str) };
+        let wanted = match action.asked_by.first() {
+            Some(who) if enrolled.iter().any(|one| one.name == *who) => Wanted::By(who),
+            // As the same transaction noted that wanted it.
+            None if done.is_some_and(|done| done.relapsed.is_some()) => Wanted::ForWork,
+            _ => Wanted::Unknown,
+        };
+        let undoing = Undoing { state: state.word(), was_done: done.is_some(), wanted };
         let refused = may_undo(&undoing).err();
         let event = if refused.is_some() { Event::Refused } else { Event::MayAct };
         let told = Told { outcome: refused.map(|refused| refused.to_string()), ..Told::default() };

@@ -1,7 +1,10 @@
 //! Looks whether what was called has come about.
 
-use super::{ActError, Executor};
-use crate::store::{Action, Direction, actions::Told};
+use super::{ActError, Executor, after::Ran};
+use crate::store::{
+    Action, Direction,
+    actions::{Told, Until},
+};
 use guards::action::{Event, State};
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -68,11 +71,15 @@ impl Executor {
         }
         match self.ran_after(action).await {
             Ok(None) => Told::that(outcome),
-            Ok(Some(ran)) => {
+            Ok(Some(Ran { what, is_work })) => {
+                let (next, ran) = match is_work {
+                    true => ("It is started again", Until::Worked),
+                    false => ("If that was more than its own shutdown, start it again", Until::Ran),
+                };
                 let outcome = format!(
-                    "{outcome}. After its agent had answered that nothing ran, and before it was off: {ran}. If that was more than its own shutdown, start it again"
+                    "{outcome}. After its agent had answered that nothing ran, and before it was off: {what}. {next}"
                 );
-                Told { has_run: true, ..Told::that(outcome) }
+                Told { until_off: Some(ran), ..Told::that(outcome) }
             }
             Err(error) => {
                 tracing::warn!(plan = %action.plan, error = %crate::chain(&error), "what ran on a machine until it was off cannot be read");

@@ -8,6 +8,7 @@ mod undo;
 
 pub(crate) use tell::tell;
 pub use undo::NotUndone;
+pub(crate) use undo::{undo_again, undo_for_work};
 
 use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
 use crate::findings::FindingId;
@@ -131,8 +132,19 @@ pub(crate) struct Told {
     pub(crate) request_id: Option<String>,
     /// As JSON.
     pub(crate) rests_on: Option<String>,
-    /// Something ran on the machine after it was asked, and before it was off.
-    pub(crate) has_run: bool,
+    /// After so long it is tried once more.
+    pub(crate) again: Option<Duration>,
+    /// What the machine did after it was asked, and before it was off.
+    pub(crate) until_off: Option<Until>,
+}
+
+/// What a machine did until it was off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Something ran, which its own shutdown may have been.
+    Ran,
+    /// Work had begun: it is started again.
+    Worked,
 }
 
 impl Told {

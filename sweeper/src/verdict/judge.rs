@@ -222,6 +222,17 @@ pub fn last_work(case: &Case) -> Option<Judgement> {
     case.observations.iter().rev().find_map(|observation| active(observation, &case.policy, node.interval_ms))
 }
 
+/// Whether a case shows work that ending a machine's services does not look like: activity that a later heartbeat followed, or a person's, a new peer's or a GPU's in
+/// the last one. An agent is told to end when all services are, and takes its last sample then; what it saw before was no shutdown.
+#[must_use]
+pub fn is_no_shutdown(case: &Case) -> bool {
+    let Some(node) = case.node.as_ref() else { return false };
+    let active = |seen: &Observation| seen.active(&case.policy, node.interval_ms);
+    let Some((last, before)) = case.observations.split_last() else { return false };
+    let never_ends = |signal: &Signal| matches!(signal, Signal::Person | Signal::InboundPeers | Signal::Gpu);
+    before.iter().any(|seen| !active(seen).is_empty()) || active(last).iter().any(never_ends)
+}
+
 /// The judgement that an observation of work gives.
 fn active(observation: &Observation, policy: &Policy, interval_ms: i64) -> Option<Judgement> {
     let signal = *observation.active(policy, interval_ms).first()?;

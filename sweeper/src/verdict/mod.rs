@@ -24,7 +24,7 @@ pub mod work;
 pub use ended::{EndedRun, LastSignal, LastWork};
 pub use gpu::{GpuUse, gpu_use};
 pub use housekeeping::BusyRow;
-pub use judge::{Decision, Judgement, Unknown, judge, last_work};
+pub use judge::{Decision, Judgement, Unknown, is_no_shutdown, judge, last_work};
 pub use observation::{Contradiction, Observation};
 pub use policy::Policy;
 pub use rows::DecidingRow;

@@ -8,6 +8,7 @@ mod network;
 mod node;
 mod properties;
 mod restart;
+mod shutdown;
 mod sleepers;
 mod state;
 mod stored;

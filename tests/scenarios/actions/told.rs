@@ -8,6 +8,8 @@ lab::on_both_databases! {
     people_hear_what_was_done_and_what_was_not,
     what_was_done_is_told_after_an_outage_though_its_finding_is_over,
     what_ran_on_a_machine_while_it_was_stopped_is_told,
+    a_machine_on_which_work_had_begun_is_started_again,
+    a_machine_for_which_there_is_no_room_is_started_later,
     what_somebody_else_starts_again_is_a_relapse,
 }
 
@@ -103,6 +105,87 @@ async fn what_ran_on_a_machine_while_it_was_stopped_is_told(url: String) {
     assert!(text.contains(&undo) && text.contains("above its threshold"), "{text}");
     let undone = site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap(), "--wait"]).await;
     assert!(undone.code == 0 && undone.said.contains("done: the machine is running"), "{undone:?}");
+}
+
+async fn a_machine_on_which_work_had_begun_is_started_again(url: String) {
+    let site = Site::start(&url).await;
+    let opening = site.hears("align-7 has been idle").await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    let late = Fault {
+        service: Some("ec2".to_owned()),
+        action: Some("StopInstances".to_owned()),
+        delay_s: Some(15),
+        after: Some(2),
+        times: Some(1),
+        ..Fault::default()
+    };
+    site.moto.fail(&[late]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["calling"]).await;
+    site.node_says(Says::Works);
+    let node = format!("aws:{ACCOUNT}:{REGION}:{}", site.machine);
+    // A shutdown ends the agent, too: what it reports twice was none.
+    for _ in 0..2 {
+        assert_eq!(site.run(&["nodes", &node, "--now"]).await.code, 0);
+    }
+    let ended = site.ended(&plan).await;
+    let outcome = ended["outcome"].as_str().unwrap();
+    assert!(ended["state"] == "done" && outcome.ends_with("It is started again"), "{ended:#}");
+    let undone = site.action(&plan, "undo", &["done", "voided", "failed"]).await;
+    assert_eq!([&undone["state"], &undone["asked_by"]], [&json!("done"), &json!([])], "{undone:#}");
+    assert_eq!(site.moto.instance_state(REGION, &site.machine).await, "running");
+    let told = site.hears("align-7 was stopped, as ada approved, work had begun on it, and it is started again").await;
+    assert!(told["thread_ts"] == opening["ts"] && !told.to_string().contains("sweeper undo"), "{told:#}");
+    let again = site.hears("align-7 was started again, because work had begun on it before it was off").await;
+    assert!(again["thread_ts"] == opening["ts"], "{again:#}");
+    assert!(again.to_string().contains("the sweeper did so by itself"), "{again:#}");
+    // Nothing more is done in the account until somebody has seen to it.
+    let listed = site.run(&["actions"]).await.said;
+    assert!(
+        listed.contains("work had begun on it before it was off: nothing more is done in 123456789012"),
+        "{listed}"
+    );
+    let log = site.sweeper.json(&["audit"]).await;
+    let asked = log.as_array().unwrap().iter().filter(|entry| entry["did"] == "undo_asked").count();
+    assert_eq!(asked, 1, "{log:#}");
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+    assert_eq!(site.sweeper.json(&["savings"]).await["actions"][0]["ending"], "undone");
+    // Its person is told that it is done already.
+    let late = site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap()]).await;
+    assert!(late.code != 0 && late.error.contains("it is being undone, or was"), "{late:?}");
+}
+
+async fn a_machine_for_which_there_is_no_room_is_started_later(url: String) {
+    let site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.approve(&plan, &ada).await;
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    // Each try is a dry run, which passes, and a call. The first call finds no room, and so does the second.
+    let full = |after| Fault {
+        service: Some("ec2".to_owned()),
+        action: Some("StartInstances".to_owned()),
+        status: Some(500),
+        code: Some("InsufficientInstanceCapacity".to_owned()),
+        message: Some("We currently do not have sufficient m5.large capacity".to_owned()),
+        after: Some(after),
+        times: Some(1),
+        ..Fault::default()
+    };
+    site.moto.fail(&[full(1), full(2)]).await;
+    assert_eq!(site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap()]).await.code, 0);
+    let told = site.hears("Starting align-7 again failed, which ada wanted").await;
+    let text = told.to_string();
+    assert!(text.contains("sufficient m5.large capacity") && text.contains("it is tried again in 15 s"), "{text}");
+    // It is under way, whoever asks.
+    let twice = site.run(&["undo", &plan, "--token-file", ada.to_str().unwrap()]).await;
+    assert!(twice.code != 0 && twice.error.contains("it is being undone, or was"), "{twice:?}");
+    let undone = site.action(&plan, "undo", &["done"]).await;
+    assert_eq!([&undone["attempt"], &undone["asked_by"]], [&json!(3), &json!(["ada"])], "{undone:#}");
+    assert_eq!(site.moto.instance_state(REGION, &site.machine).await, "running");
+    site.hears("align-7 was started again, as ada wanted").await;
+    let failures = site.slack.messages().iter().filter(|one| one.to_string().contains("again failed")).count();
+    assert_eq!(failures, 1, "of what fails for the same want again and again one message tells");
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
 }
 
 async fn what_somebody_else_starts_again_is_a_relapse(url: String) {

@@ -11,7 +11,7 @@ use crate::{
 };
 use guards::action::State;
 use model::plan::Plan;
-use sea_orm::{ActiveModelTrait as _, ColumnTrait as _, EntityTrait as _, QueryFilter as _};
+use sea_orm::{ActiveModelTrait as _, ColumnTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _};
 use std::{collections::BTreeMap, time::Duration};
 
 impl Store {
@@ -43,18 +43,10 @@ impl Store {
             Some(action) if matches!(action.state, State::Failed | State::Voided) => action.attempt + 1,
             Some(action) => return Ok(Err(NotUndone::Already { state: action.state.as_str() })),
         };
-        let now = database_now(&transaction).await?;
-        let asked_by = [by.who.clone()];
-        let new = NewAction { plan, direction: Direction::Undo, attempt, asked_by: &asked_by };
-        let model = new_row(&new, "", to_unix_ms(now), to_unix_ms(now));
-        row::Entity::insert(row::ActiveModel::from(model.clone()).reset_all())
-            .exec_without_returning(&transaction)
-            .await
-            .doing("ask to undo an action")?;
         let because = format!("undone by {}", by.who);
-        relapse(&transaction, plan.content_hash(), now, &because).await?;
+        let action = begin(&transaction, plan, attempt, std::slice::from_ref(&by.who), &because).await?;
         transaction.commit().await.doing("commit an action")?;
-        of_row(model).map(Ok)
+        Ok(Ok(action))
     }
 
     /// Says that somebody has looked at what came undone in an account: actions are carried out there again. Says of how many.
@@ -79,6 +71,60 @@ impl Store {
         transaction.commit().await.doing("commit a review")?;
         Ok(reviewed.rows_affected)
     }
+}
+
+/// Asks to undo an action in nobody's name, because work had begun on the machine before it was off. What nothing undoes stays as it is, and so does what somebody has undone.
+pub(crate) async fn undo_for_work(transaction: &DatabaseTransaction, plan: &Plan, by: &Doer) -> Result<(), StoreError> {
+    let before = on(transaction, plan.content_hash()).await?;
+    if plan.content().reversal.is_empty() || before.iter().any(|action| action.direction == Direction::Undo) {
+        return Ok(());
+    }
+    let because = "work had begun on it before it was off";
+    let detail = BTreeMap::from([
+        ("because".to_owned(), because.to_owned()),
+        ("resource".to_owned(), plan.content().resource.to_string()),
+    ]);
+    let entry = NewEntry { by, did: Deed::UndoAsked, on: plan.content_hash().as_str(), detail };
+    audit::append(transaction, entry).await?;
+    begin(transaction, plan, 1, &[], because).await?;
+    Ok(())
+}
+
+/// Has another try follow one that failed, in the same names and after so long.
+pub(crate) async fn undo_again(
+    transaction: &DatabaseTransaction,
+    plan: &Plan,
+    failed: &Action,
+    wait: Duration,
+) -> Result<(), StoreError> {
+    let now = database_now(transaction).await?;
+    let from = to_unix_ms(now).saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+    let new = NewAction { plan, direction: Direction::Undo, attempt: failed.attempt + 1, asked_by: &failed.asked_by };
+    insert(transaction, new_row(&new, "", to_unix_ms(now), from)).await
+}
+
+async fn insert(transaction: &DatabaseTransaction, model: row::Model) -> Result<(), StoreError> {
+    row::Entity::insert(row::ActiveModel::from(model).reset_all())
+        .exec_without_returning(transaction)
+        .await
+        .doing("ask to undo an action")?;
+    Ok(())
+}
+
+/// Writes the action that undoes a plan's, claimed by nobody yet, and that what was done has come undone.
+async fn begin(
+    transaction: &DatabaseTransaction,
+    plan: &Plan,
+    attempt: u32,
+    asked_by: &[String],
+    because: &str,
+) -> Result<Action, StoreError> {
+    let now = database_now(transaction).await?;
+    let new = NewAction { plan, direction: Direction::Undo, attempt, asked_by };
+    let model = new_row(&new, "", to_unix_ms(now), to_unix_ms(now));
+    insert(transaction, model.clone()).await?;
+    relapse(transaction, plan.content_hash(), now, because).await?;
+    of_row(model)
 }
 
 /// Why an action is not undone.
