@@ -3,13 +3,16 @@
 //! It is told. Where it cannot have been what a shutdown does to end a machine's services, the machine is started again, in nobody's name; where it may have been that, people are
 //! told the command that starts it.
 
-use super::{ActError, Executor, carry::FRESH};
+use super::{ActError, Executor};
 use crate::{
     store::Action,
     sweep::judge_node,
     verdict::{Case, is_no_shutdown, last_work, words},
 };
 use jiff::Timestamp;
+
+/// A wall clock that is slewed moves the begin of an interval by less than this against the end of the one before, and no answer is so short.
+const SLEWED_MS: i64 = 500;
 
 /// What ran on a machine until it was off.
 pub(super) struct Ran {
@@ -20,15 +23,17 @@ pub(super) struct Ran {
 }
 
 impl Executor {
-    /// The work that was reported of the machine since its call was written down; none if there was none.
+    /// The work that was reported of the machine since its agent's answer ended, which was judged idle; none if there was none.
     pub(super) async fn ran_after(&self, action: &Action) -> Result<Option<Ran>, ActError> {
         let Some(called_at) = action.called_at else { return Ok(None) };
         let Some(node) = self.store.known(&action.plan).await?.node else { return Ok(None) };
-        // Clocks of sweepers differ. What arrived shortly before the call is the answer, which was judged idle.
-        let since = called_at.checked_sub(FRESH).unwrap_or(Timestamp::MIN);
-        let Some(first) = self.store.first_end_received_since(&node.node_id, since).await? else { return Ok(None) };
+        // What is reported later may be of long before: an agent that could not send for a while sends the newest first.
+        let Some(answered) = self.store.answered_until(&node.node_id, called_at).await? else {
+            return Err(ActError::NoAnswer);
+        };
         let (case, _, _) = judge_node(&self.store, &self.config, &node, Timestamp::now()).await?;
-        let later: Vec<_> = case.observations.iter().filter(|one| one.end_unix_ms >= first).cloned().collect();
+        let later: Vec<_> =
+            case.observations.iter().filter(|one| one.start_unix_ms >= answered - SLEWED_MS).cloned().collect();
         let case = Case { observations: later, ..case };
         Ok(last_work(&case).map(|work| Ran { what: words::decision(&work, &case), is_work: is_no_shutdown(&case) }))
     }

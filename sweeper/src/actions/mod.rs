@@ -57,6 +57,9 @@ enum ActError {
     /// The node cannot be judged.
     #[error(transparent)]
     Judging(#[from] crate::sweep::SweepError),
+    /// Then nobody knows what came after it.
+    #[error("its agent's answer is not found any more")]
+    NoAnswer,
     /// Then nobody knows what became of machines like it.
     #[error("what its agent and its rules are cannot be read from the state of the node")]
     NoState,

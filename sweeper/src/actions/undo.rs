@@ -34,10 +34,8 @@ pub(super) fn in_words(wait: Duration) -> String {
 impl Executor {
     /// Has a machine started again on which work had begun before it was off, in the transaction that says that it is: nobody need be there for it.
     pub(super) async fn start_again(&self, transaction: &DatabaseTransaction, action: &Action) -> Result<(), ActError> {
-        let Some(plan) = self.store.sealed_plan(&action.plan).await? else { return Ok(()) };
         let by = Doer { who: self.holder.clone(), way: "service" };
-        actions::undo_for_work(transaction, &plan, &by).await?;
-        Ok(())
+        Ok(actions::undo_for_work(transaction, &action.plan, &by).await?)
     }
 
     /// Has a failed try followed by another one, in the transaction that says that it is.
@@ -47,8 +45,7 @@ impl Executor {
         action: &Action,
         wait: Duration,
     ) -> Result<(), ActError> {
-        let Some(plan) = self.store.sealed_plan(&action.plan).await? else { return Ok(()) };
-        Ok(actions::undo_again(transaction, &plan, action, wait).await?)
+        Ok(actions::undo_again(transaction, action, wait).await?)
     }
 
     pub(super) async fn undo(&self, action: &mut Action) -> Result<(), ActError> {

@@ -72,7 +72,8 @@ impl Executor {
         match self.ran_after(action).await {
             Ok(None) => Told::that(outcome),
             Ok(Some(Ran { what, is_work })) => {
-                let (next, ran) = match is_work {
+                // Where nobody knows whether the call left, somebody else may have stopped it, and wants it so.
+                let (next, ran) = match is_work && action.state != State::Reconciling {
                     true => ("It is started again", Until::Worked),
                     false => ("If that was more than its own shutdown, start it again", Until::Ran),
                 };

@@ -60,28 +60,6 @@ impl Store {
             .doing("read a node's newest heartbeat")?;
         columns.map(|columns| unpack(node_id, columns)).transpose()
     }
-
-    /// When the earliest interval ended that a node reported since `received`, by the clock of whoever took it, in milliseconds since 1970-01-01 UTC by the node's clock.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn first_end_received_since(
-        &self,
-        node_id: &NodeId,
-        received: Timestamp,
-    ) -> Result<Option<i64>, StoreError> {
-        row::Entity::find()
-            .select_only()
-            .column(row::Column::EndUnixMs)
-            .filter(row::Column::NodeId.eq(node_id.to_string()))
-            .filter(row::Column::ReceivedAtUnixMs.gte(to_unix_ms(received)))
-            .order_by_asc(row::Column::EndUnixMs)
-            .limit(1)
-            .into_tuple()
-            .one(&self.connection)
-            .await
-            .doing("read what a node reported since then")
-    }
 }
 
 /// Boot, sequence and message of one.

@@ -117,6 +117,32 @@ impl Store {
         Ok(None)
     }
 
+    /// Where the newest answer of a node's ends that had been received by then, in milliseconds since 1970-01-01 UTC by the node's clock.
+    ///
+    /// # Errors
+    /// If the database does not answer, or the message cannot be read.
+    pub async fn answered_until(&self, node: &NodeId, received: Timestamp) -> Result<Option<i64>, StoreError> {
+        let rows: Vec<(i64, String, i64, Vec<u8>)> = beat::Entity::find()
+            .select_only()
+            .columns([beat::Column::EndUnixMs, beat::Column::BootId, beat::Column::Sequence])
+            .column(beat::Column::Message)
+            .filter(beat::Column::NodeId.eq(node.to_string()))
+            .filter(beat::Column::ReceivedAtUnixMs.lte(to_unix_ms(received)))
+            .order_by_desc(beat::Column::EndUnixMs)
+            .limit(NEWEST)
+            .into_tuple()
+            .all(&self.connection)
+            .await
+            .doing("read until when a node answered")?;
+        for (end_unix_ms, boot, sequence, message) in rows {
+            let columns: Columns = (boot, sequence, message);
+            if !unpack(node, columns)?.heartbeat.answers.is_empty() {
+                return Ok(Some(end_unix_ms));
+            }
+        }
+        Ok(None)
+    }
+
     /// Deletes questions that nobody waits for any more. Says how many.
     ///
     /// # Errors

@@ -6,11 +6,11 @@ use crate::{
     store::{
         Doing as _, Store, StoreError, approvers,
         audit::{self, Doer, NewEntry},
-        database_now, to_unix_ms,
+        database_now, plans, to_unix_ms,
     },
 };
 use guards::action::State;
-use model::plan::Plan;
+use model::plan::{ContentHash, Plan};
 use sea_orm::{ActiveModelTrait as _, ColumnTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -74,7 +74,12 @@ impl Store {
 }
 
 /// Asks to undo an action in nobody's name, because work had begun on the machine before it was off. What nothing undoes stays as it is, and so does what somebody has undone.
-pub(crate) async fn undo_for_work(transaction: &DatabaseTransaction, plan: &Plan, by: &Doer) -> Result<(), StoreError> {
+pub(crate) async fn undo_for_work(
+    transaction: &DatabaseTransaction,
+    plan: &ContentHash,
+    by: &Doer,
+) -> Result<(), StoreError> {
+    let Some(plan) = &plans::by_hash(transaction, plan).await? else { return Ok(()) };
     let before = on(transaction, plan.content_hash()).await?;
     if plan.content().reversal.is_empty() || before.iter().any(|action| action.direction == Direction::Undo) {
         return Ok(());
@@ -93,10 +98,10 @@ pub(crate) async fn undo_for_work(transaction: &DatabaseTransaction, plan: &Plan
 /// Has another try follow one that failed, in the same names and after so long.
 pub(crate) async fn undo_again(
     transaction: &DatabaseTransaction,
-    plan: &Plan,
     failed: &Action,
     wait: Duration,
 ) -> Result<(), StoreError> {
+    let Some(plan) = &plans::by_hash(transaction, &failed.plan).await? else { return Ok(()) };
     let now = database_now(transaction).await?;
     let from = to_unix_ms(now).saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
     let new = NewAction { plan, direction: Direction::Undo, attempt: failed.attempt + 1, asked_by: &failed.asked_by };
