@@ -15,7 +15,9 @@ use jiff::{Timestamp, tz::TimeZone};
 use model::plan::{ContentHash, Plan};
 use notifier::{
     SendError,
-    slack::{ConfigError, Form, Member, NotAPerson, NotSlacks, Pressed, Said, Signing, Slack, Socket, Trigger},
+    slack::{
+        Account, ConfigError, Form, Member, NotAPerson, NotSlacks, Pressed, Said, Signing, Slack, Socket, Trigger,
+    },
 };
 use std::{
     sync::{
@@ -29,15 +31,21 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Takes what people press.
 #[derive(Debug)]
 pub struct Interactions {
-    store: Store,
+    members: Members,
     approvals: ApprovalsConfig,
     act: ActConfig,
-    slack: Arc<Slack>,
     /// By which requests of Slack's are known; none if it sends none.
     signing: Option<Signing>,
     /// Over which Slack says what is pressed, where it sends no requests.
     socket: Option<Socket>,
     places: Semaphore,
+}
+
+/// Finds out who somebody is.
+#[derive(Debug)]
+struct Members {
+    store: Store,
+    slack: Arc<Slack>,
 }
 
 /// Requests that are read at once: strangers who send slowly take these places, and none of heartbeats.
@@ -90,7 +98,8 @@ impl Interactions {
         let socket = config.slack.app_token.as_ref().map(|token| Socket::new(&slack, token)).transpose()?;
         let slack = Arc::new(Slack::new(slack)?);
         let (approvals, act) = (config.approvals.clone(), config.act.clone());
-        Ok(Some(Self { store, approvals, act, slack, signing, socket, places: Semaphore::new(AT_ONCE) }))
+        let members = Members { store, slack };
+        Ok(Some(Self { members, approvals, act, signing, socket, places: Semaphore::new(AT_ONCE) }))
     }
 
     /// Whether Slack sends requests: otherwise there is nothing where they would come.
@@ -156,20 +165,20 @@ impl Interactions {
         let counted = match self.count(&pressed).await? {
             Ok(counted) => counted,
             Err(why) => {
-                tracing::warn!(account = pressed.account, plan = pressed.plan, %why, "what somebody said in Slack does not count");
+                tracing::warn!(account = %pressed.account, plan = pressed.plan, %why, "what somebody said in Slack does not count");
                 Counted::Told(format!("That does not count: {why}."))
             }
         };
-        let slack = Arc::clone(&self.slack);
+        let slack = Arc::clone(&self.members.slack);
         // What counts is written; Slack waits for its answer meanwhile.
         tokio::spawn(async move {
-            let Pressed { channel, user, plan, .. } = &pressed;
+            let Pressed { account, channel, plan, .. } = &pressed;
             let done = match counted {
-                Counted::Told(said) => slack.whisper(channel, user, &said).await,
+                Counted::Told(said) => slack.whisper(channel, &account.user, &said).await,
                 Counted::Asked(form, trigger) => slack.ask(form, trigger, plan, channel).await,
             };
             if let Err(SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why }) = done {
-                tracing::warn!(account = pressed.account, why, "what came of a press could not be shown in Slack");
+                tracing::warn!(%account, why, "what came of a press could not be shown in Slack");
             }
         });
         Ok(())
@@ -177,13 +186,13 @@ impl Interactions {
 
     /// What comes of what somebody said.
     async fn count(&self, pressed: &Pressed) -> Result<Result<Counted, NotCounted>, StoreError> {
-        let (who, member) = match self.person(pressed).await? {
+        let (who, member) = match self.members.person(&pressed.account, pressed.is_guest_from_elsewhere).await? {
             Ok(person) => person,
             Err(why) => return Ok(Err(why)),
         };
         let by = Doer { who, way: "slack" };
         let plan = match ContentHash::try_from(pressed.plan.clone()) {
-            Ok(hash) => self.store.sealed_plan(&hash).await?,
+            Ok(hash) => self.members.store.sealed_plan(&hash).await?,
             Err(_) => None,
         };
         let Some(plan) = plan else { return Ok(Err(NotCounted::NoPlan)) };
@@ -194,31 +203,13 @@ impl Interactions {
             Said::Never { because } => self.left_alone(&plan, None, Some(because), &by, &member.zone).await?,
             Said::Until(until) => self.left_alone(&plan, Some(*until), None, &by, &member.zone).await?,
             Said::NotNow(delay) => {
-                let now = self.store.now().await?;
+                let now = self.members.store.now().await?;
                 // There is none at the end of time alone, which is too far.
                 let until = delay.until(now, &member.zone).unwrap_or(Timestamp::MAX);
                 self.left_alone(&plan, Some(until), None, &by, &member.zone).await?
             }
         };
         Ok(told.map(Counted::Told))
-    }
-
-    /// Who it was, if somebody has said whose account it is, and Slack vouches for it.
-    async fn person(&self, pressed: &Pressed) -> Result<Result<(String, Member), NotCounted>, StoreError> {
-        if pressed.is_guest_from_elsewhere {
-            return Ok(Err(NotAPerson::Stranger.into()));
-        }
-        let Some(who) = self.store.approver_by_account(&pressed.account).await? else {
-            return Ok(Err(NotCounted::NotLinked { account: pressed.account.clone() }));
-        };
-        Ok(match self.slack.membership(&pressed.user).await {
-            Ok(Ok(member)) => Ok((who, member)),
-            Ok(Err(why)) => Err(why.into()),
-            Err(error) => {
-                tracing::warn!(account = pressed.account, %error, "Slack did not say who pressed a button");
-                Err(NotCounted::SlackSilent)
-            }
-        })
     }
 
     /// What to say of an answer to a plan.
@@ -230,10 +221,11 @@ impl Interactions {
                 return Ok(Err(NotCounted::NoPolicy));
             }
         };
-        let tally = match self.store.answer(plan.content_hash(), answer, None, by, (&policy, &policy_sha256)).await? {
-            Ok(tally) => tally,
-            Err(why) => return Ok(Err(why.into())),
-        };
+        let tally =
+            match self.members.store.answer(plan.content_hash(), answer, None, by, (&policy, &policy_sha256)).await? {
+                Ok(tally) => tally,
+                Err(why) => return Ok(Err(why.into())),
+            };
         let resource = &plan.content().resource;
         let is_switched_on = self.act.is_switched_on(&resource.account, &resource.location);
         Ok(Ok(told(answer, &tally, is_switched_on).to_owned()))
@@ -248,11 +240,11 @@ impl Interactions {
         by: &Doer,
         zone: &TimeZone,
     ) -> Result<Result<String, NotCounted>, StoreError> {
-        let what = match self.store.finding(&plan.content().finding).await? {
+        let what = match self.members.store.finding(&plan.content().finding).await? {
             Some(finding) => Alone::Finding(Box::new(finding)),
             None => Alone::Resource(plan.content().resource.clone()),
         };
-        let left = match self.store.exempt(&what, until, because.map(String::as_str), by).await? {
+        let left = match self.members.store.exempt(&what, until, because.map(String::as_str), by).await? {
             Ok(left) => left,
             Err(why) => return Ok(Err(why.into())),
         };
@@ -262,6 +254,30 @@ impl Interactions {
         };
         let (id, too_late) = (&left.exemption.id, left.too_late());
         Ok(Ok(format!("It is left alone {until}. `sweeper exemptions lift {id}` ends that.{too_late}")))
+    }
+}
+
+impl Members {
+    /// Who it was, if somebody has said whose account it is, and Slack vouches for it.
+    async fn person(
+        &self,
+        account: &Account,
+        is_guest_from_elsewhere: bool,
+    ) -> Result<Result<(String, Member), NotCounted>, StoreError> {
+        if is_guest_from_elsewhere {
+            return Ok(Err(NotAPerson::Stranger.into()));
+        }
+        let Some(who) = self.store.approver_by_account(&account.to_string()).await? else {
+            return Ok(Err(NotCounted::NotLinked { account: account.to_string() }));
+        };
+        Ok(match self.slack.membership(&account.user).await {
+            Ok(Ok(member)) => Ok((who, member)),
+            Ok(Err(why)) => Err(why.into()),
+            Err(error) => {
+                tracing::warn!(%account, %error, "Slack did not say who somebody is");
+                Err(NotCounted::SlackSilent)
+            }
+        })
     }
 }
 

@@ -4,9 +4,11 @@
 
 mod realised;
 mod shadow;
+mod summary;
 
 pub use realised::{NotKnown, realised};
 pub use shadow::Shadow;
+pub use summary::{Plans, Savings, until};
 
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
 use jiff::Timestamp;

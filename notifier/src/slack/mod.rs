@@ -15,14 +15,16 @@ mod people;
 mod pressed;
 mod said;
 mod service;
+mod signing;
 mod socket;
 #[cfg(test)]
 mod tests;
 
 pub use config::{API_URL, ConfigError, SlackConfig};
 pub use delay::Delay;
-pub use people::{Member, NotAPerson};
-pub use pressed::{NotSlacks, Pressed, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
+pub use people::{Account, Member, NotAPerson};
+pub use pressed::Pressed;
 pub use said::{Form, Said, Trigger};
 pub use service::{Slack, Updated};
+pub use signing::{NotSlacks, SIGNATURE_HEADER, Signing, TIMESTAMP_HEADER};
 pub use socket::Socket;

@@ -14,12 +14,27 @@ use super::{
 };
 use crate::{SendError, text::mrkdwn};
 use jiff::tz::TimeZone;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// Slack waits three seconds for the answer to a button; this leaves two for everything else.
 const ASKED_WITHIN: Duration = Duration::from_secs(1);
 /// Longest text to one person.
 const TEXT_LIMIT: usize = 1_000;
+
+/// An account of a workspace, as people link it: `TEAM/USER`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The id of the person's own workspace.
+    pub team: String,
+    /// The id of the person in it.
+    pub user: String,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.team, self.user)
+    }
+}
 
 /// A full member of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
