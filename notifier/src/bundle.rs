@@ -105,7 +105,11 @@ pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
         },
         headline: fit(&headline(bundle, &left, first), HEADLINE_LIMIT),
         facts: facts(bundle, &left),
-        lines: members.iter().take(SHOWN).map(|member| line(bundle.news, member)).collect(),
+        lines: members
+            .iter()
+            .take(SHOWN)
+            .map(|member| line(bundle.news, &member.notice, member.end.as_ref()))
+            .collect(),
         left_out: members.len().saturating_sub(SHOWN),
         command: COMMAND,
         findings: members.len(),
@@ -205,7 +209,12 @@ fn as_saving(sum: Sum) -> String {
     }
 }
 
-fn line(news: News, Member { notice, end }: &Member) -> Line {
+/// An open finding in a line.
+pub(crate) fn line_of(notice: &FindingNotice) -> Line {
+    line(News::Opened, notice, None)
+}
+
+fn line(news: News, notice: &FindingNotice, end: Option<&FindingNotice>) -> Line {
     let told = |text: &Option<String>| text.as_deref().map(part).filter(|text| !text.is_empty());
     let or_unknown = |text: Option<String>, what: &str| text.unwrap_or_else(|| format!("{what} not known"));
     // Slack takes no empty text.
@@ -223,7 +232,7 @@ fn line(news: News, Member { notice, end }: &Member) -> Line {
             details.push(or_unknown(saves, "saving"));
         }
     }
-    let ended = end.as_ref().map(ended);
+    let ended = end.map(ended);
     Line { name, details: details.join(", "), finding_id: named(fit(&word(&notice.finding_id), ID_LIMIT)), ended }
 }
 

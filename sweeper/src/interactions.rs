@@ -1,8 +1,10 @@
-//! What people say by Slack's buttons and forms.
+//! What people say by Slack's buttons and forms, and ask by its slash command.
 //!
 //! A button carries no right. Slack says who pressed it; whose account that is an administrator has said (`sweeper approvers link`); whether it is a full member's Slack is asked at each press, and whoever it does
 //! not vouch for decides about nothing; what they may the policy says, as it does in the shell. What counts is written before Slack is answered, so that a button that
 //! seems to have worked has; a press that comes twice counts once. Why one does not count is told to whoever pressed, and to nobody else.
+
+mod commands;
 
 use crate::{
     approvals::{Answer, NotAnswered, Tally},
@@ -16,7 +18,8 @@ use model::plan::{ContentHash, Plan};
 use notifier::{
     SendError,
     slack::{
-        Account, ConfigError, Form, Member, NotAPerson, NotSlacks, Pressed, Said, Signing, Slack, Socket, Trigger,
+        Account, Answer::Told, Command, ConfigError, Form, Heard, Member, NotAPerson, NotSlacks, Pressed, Said,
+        Signing, Slack, Socket, Trigger,
     },
 };
 use std::{
@@ -28,7 +31,7 @@ use std::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Takes what people press.
+/// Takes what people press and ask.
 #[derive(Debug)]
 pub struct Interactions {
     members: Members,
@@ -39,10 +42,12 @@ pub struct Interactions {
     /// Over which Slack says what is pressed, where it sends no requests.
     socket: Option<Socket>,
     places: Semaphore,
+    /// For commands that are being answered.
+    answering: Arc<Semaphore>,
 }
 
 /// Finds out who somebody is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Members {
     store: Store,
     slack: Arc<Slack>,
@@ -50,6 +55,8 @@ struct Members {
 
 /// Requests that are read at once: strangers who send slowly take these places, and none of heartbeats.
 const AT_ONCE: usize = 16;
+/// Commands that are answered at once: each may read all that is open.
+const ANSWERED_AT_ONCE: usize = 4;
 /// Slack replaces each connection every few hours; the other one hears meanwhile.
 const SOCKETS: usize = 2;
 /// From one attempt to connect to the next: doubled from the first to the last. Slack allows about one a minute for long.
@@ -66,7 +73,7 @@ enum NotCounted {
     #[error(transparent)]
     NotAPerson(#[from] NotAPerson),
     #[error(
-        "Slack did not say whether you are a member of this workspace, and the sweeper's log says why; press again in a moment"
+        "Slack did not say whether you are a member of this workspace, and the sweeper's log says why; try again in a moment"
     )]
     SlackSilent,
     #[error("the policy cannot be read, so nobody may approve anything; the sweeper's log says why")]
@@ -77,6 +84,17 @@ enum NotCounted {
     NotAnswered(#[from] NotAnswered),
     #[error(transparent)]
     NotExempted(#[from] NotExempted),
+}
+
+/// Why nothing is taken: Slack tells whoever pressed or asked that it did not work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotTaken {
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// As many commands are being answered as may be.
+    #[error("too many commands are being answered; ask again in a moment")]
+    Busy,
 }
 
 /// What comes of what somebody said.
@@ -98,8 +116,9 @@ impl Interactions {
         let socket = config.slack.app_token.as_ref().map(|token| Socket::new(&slack, token)).transpose()?;
         let slack = Arc::new(Slack::new(slack)?);
         let (approvals, act) = (config.approvals.clone(), config.act.clone());
+        let (places, answering) = (Semaphore::new(AT_ONCE), Arc::new(Semaphore::new(ANSWERED_AT_ONCE)));
         let members = Members { store, slack };
-        Ok(Some(Self { members, approvals, act, signing, socket, places: Semaphore::new(AT_ONCE) }))
+        Ok(Some(Self { members, approvals, act, signing, socket, places, answering }))
     }
 
     /// Whether Slack sends requests: otherwise there is nothing where they would come.
@@ -121,9 +140,13 @@ impl Interactions {
                 is_heard.store(true, Ordering::Relaxed);
                 tracing::info!("Slack says over a socket what is pressed");
             };
-            let take = async |pressed| match self.answer(pressed).await {
+            let take = async |heard| match self.take(heard).await {
                 Ok(()) => true,
-                Err(error) => {
+                Err(NotTaken::Busy) => {
+                    tracing::warn!(why = %NotTaken::Busy, "a command in Slack is not answered");
+                    false
+                }
+                Err(NotTaken::Store(error)) => {
                     tracing::error!(error = %crate::chain(&error), "an answer in Slack was not written, and Slack is not told that it was");
                     false
                 }
@@ -154,14 +177,36 @@ impl Interactions {
         self.places.try_acquire().ok()
     }
 
-    /// What a request tells that somebody said.
-    pub(crate) fn pressed(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Pressed>, NotSlacks> {
+    /// What a request tells that somebody said or asked.
+    pub(crate) fn heard(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Heard>, NotSlacks> {
         let signing = self.signing.as_ref().ok_or(NotSlacks::Signature)?;
-        signing.pressed(signature, timestamp, body)
+        signing.heard(signature, timestamp, body)
+    }
+
+    /// Counts what somebody said, or begins to answer what they asked.
+    pub(crate) async fn take(&self, heard: Heard) -> Result<(), NotTaken> {
+        match heard {
+            Heard::Pressed(pressed) => Ok(self.answer(pressed).await?),
+            Heard::Asked(command) => self.tell(command),
+        }
+    }
+
+    /// Answers a command behind Slack's back, which waits three seconds for a word and half an hour for the answer.
+    fn tell(&self, command: Command) -> Result<(), NotTaken> {
+        let place = Arc::clone(&self.answering).try_acquire_owned().map_err(|_| NotTaken::Busy)?;
+        let members = self.members.clone();
+        tokio::spawn(async move {
+            let answer = commands::answer(&members, &command).await;
+            if let Err(why) = members.slack.reply(&command.reply, &answer).await {
+                tracing::warn!(account = %command.account, %why, "what somebody asked in Slack could not be answered there");
+            }
+            drop(place);
+        });
+        Ok(())
     }
 
     /// Counts what somebody said, asks them more, or says to them why it does not count.
-    pub(crate) async fn answer(&self, pressed: Pressed) -> Result<(), StoreError> {
+    async fn answer(&self, pressed: Pressed) -> Result<(), StoreError> {
         let counted = match self.count(&pressed).await? {
             Ok(counted) => counted,
             Err(why) => {
@@ -172,13 +217,14 @@ impl Interactions {
         let slack = Arc::clone(&self.members.slack);
         // What counts is written; Slack waits for its answer meanwhile.
         tokio::spawn(async move {
-            let Pressed { account, channel, plan, .. } = &pressed;
-            let done = match counted {
-                Counted::Told(said) => slack.whisper(channel, &account.user, &said).await,
-                Counted::Asked(form, trigger) => slack.ask(form, trigger, plan, channel).await,
+            let Pressed { account, channel, reply, .. } = &pressed;
+            let done = match (counted, reply) {
+                (Counted::Told(said), Some(reply)) => slack.reply(reply, &Told(said)).await,
+                (Counted::Told(said), None) => slack.whisper(channel, &account.user, &said).await,
+                (Counted::Asked(form, trigger), _) => slack.ask(form, trigger, &pressed).await,
             };
-            if let Err(SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why }) = done {
-                tracing::warn!(%account, why, "what came of a press could not be shown in Slack");
+            if let Err(why) = done {
+                tracing::warn!(%account, %why, "what came of a press could not be shown in Slack");
             }
         });
         Ok(())
@@ -270,7 +316,7 @@ impl Members {
         let Some(who) = self.store.approver_by_account(&account.to_string()).await? else {
             return Ok(Err(NotCounted::NotLinked { account: account.to_string() }));
         };
-        Ok(match self.slack.membership(&account.user).await {
+        Ok(match self.slack.membership(account).await {
             Ok(Ok(member)) => Ok((who, member)),
             Ok(Err(why)) => Err(why.into()),
             Err(error) => {

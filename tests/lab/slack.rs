@@ -1,6 +1,6 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel and six methods, and Socket Mode. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, one channel, seven methods, what one person is told by a command's address, and Socket Mode. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
@@ -173,6 +173,22 @@ impl Slack {
         self.read("whispers.jsonl")
     }
 
+    /// What was answered to one person so far, where a command or a button of a message to them alone said, as it was sent, each with its `user`.
+    ///
+    /// # Panics
+    ///
+    /// When the server wrote something else than JSON.
+    #[must_use]
+    pub fn replies(&self) -> Vec<Value> {
+        self.read("replies.jsonl")
+    }
+
+    /// Where answers to one person are taken, as `slack_payload.py` wants it.
+    #[must_use]
+    pub fn answers_at(&self) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
+    }
+
     /// The forms that were opened so far, as they were sent, each with its `id`.
     ///
     /// # Panics
@@ -192,11 +208,11 @@ impl Slack {
         fs::write(self.folder.path().join("users.json"), people.to_string()).expect("the people can be written");
     }
 
-    /// Presses a button, as Slack tells `url` of it; `press` is as `slack_press.py` says. Returns the answer's status.
+    /// Presses a button, or types a command, as Slack tells `url` of it; `press` is as `slack_press.py` says. Returns the answer's status.
     ///
     /// # Panics
     ///
-    /// When there is no such button, or no answer.
+    /// When there is no such button, or no answer, or one that tells whoever sent the request more than that it was taken.
     pub async fn press(url: &str, press: &Value) -> u16 {
         let mut command = tokio::process::Command::new(binaries::python("python"));
         command.arg(binaries::checkout().join("tests/lab/python/slack_press.py")).arg(url);
@@ -207,10 +223,11 @@ impl Slack {
         drop(input);
         let output = process.wait_with_output().await.expect("it ends");
         let said = String::from_utf8_lossy(&output.stdout);
-        said.trim().parse().unwrap_or_else(|_| panic!("no answer: {said}{}", String::from_utf8_lossy(&output.stderr)))
+        let code = said.trim().parse();
+        code.unwrap_or_else(|_| panic!("not a bare status: {said}{}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    /// Presses a button, as Slack tells of it over a socket: whether it was acknowledged in time; none if no socket is open.
+    /// Presses a button, or types a command, as Slack tells of it over a socket: whether it was acknowledged in time; none if no socket is open.
     ///
     /// # Panics
     ///

@@ -9,7 +9,10 @@ use slack_morphism::prelude::{
     SlackSectionBlock, SlackView, SlackViewState, SlackViewStateValue,
 };
 
-use super::said::{Form, Said};
+use super::{
+    reply::Reply,
+    said::{Form, Said},
+};
 use crate::text::{clean, fit};
 
 /// Longest reason, in characters.
@@ -24,6 +27,9 @@ pub(super) struct About {
     pub(super) plan: String,
     /// Where the message stands that it was opened from.
     pub(super) channel: String,
+    /// Where whoever opened it is answered, if they alone see that message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reply: Option<Reply>,
 }
 
 /// A form as Slack takes it.
@@ -97,7 +103,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn about() -> About {
-        About { plan: "5d".repeat(32), channel: "C0LAB".to_owned() }
+        About { plan: "5d".repeat(32), channel: "C0LAB".to_owned(), reply: None }
     }
 
     fn filled(form: Form, value: Value) -> Option<(About, Said)> {

@@ -23,14 +23,14 @@ use crate::{
     view::{NOTHING_CHANGED, Severity, Value, View, moment, view_of},
 };
 
-const HEADER_LIMIT: usize = 150;
+pub(super) const HEADER_LIMIT: usize = 150;
 const SECTION_LIMIT: usize = 3_000;
 const FIELD_LIMIT: usize = 2_000;
 /// Slack takes 40,000 and recommends 4,000; this is what a phone's lock screen shows of it.
-const TEXT_LIMIT: usize = 1_000;
+pub(super) const TEXT_LIMIT: usize = 1_000;
 const METADATA_LIMIT: usize = 256;
 /// Lines of a bundle in one block: each has at most 500 characters.
-const LINES: usize = 6;
+pub(super) const LINES: usize = 6;
 
 /// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
 pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
@@ -41,11 +41,14 @@ pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str, buttons: bool) 
 }
 
 fn one(notice: &FindingNotice, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
+    let finding = view_of(notice).finding_id;
+    alone(notice, buttons).with_metadata(metadata("cloud_sweeper_finding", "finding_id", finding, idempotency_key))
+}
+
+/// The same without metadata, which is of messages of the channel.
+pub(super) fn alone(notice: &FindingNotice, buttons: bool) -> SlackMessageContent {
     let view = view_of(notice);
-    SlackMessageContent::new()
-        .with_text(fallback(&view.headline, &view.command))
-        .with_blocks(blocks(&view, buttons))
-        .with_metadata(metadata("cloud_sweeper_finding", "finding_id", view.finding_id, idempotency_key))
+    SlackMessageContent::new().with_text(fallback(&view.headline, &view.command)).with_blocks(blocks(&view, buttons))
 }
 
 fn several(bundle: &Bundle, idempotency_key: &str) -> SlackMessageContent {
@@ -98,7 +101,7 @@ fn bundle_blocks(view: &BundleView) -> Vec<SlackBlock> {
 }
 
 /// Literal text; struck through once it is over, and then followed by how it ended.
-fn bundle_line(line: &Line) -> SlackRichTextSection {
+pub(super) fn bundle_line(line: &Line) -> SlackRichTextSection {
     let over = line.ended.is_some();
     let style = |bold: bool, code: bool| {
         let mut style = SlackRichTextStyle::new();
@@ -229,6 +232,6 @@ fn bold(text: &str) -> SlackRichTextText {
     SlackRichTextText::new(text.to_owned()).with_style(SlackRichTextStyle::new().with_bold(true))
 }
 
-fn verbatim(text: String) -> SlackBlockMarkDownText {
+pub(super) fn verbatim(text: String) -> SlackBlockMarkDownText {
     SlackBlockMarkDownText::new(text).with_verbatim(true)
 }

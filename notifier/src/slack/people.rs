@@ -9,6 +9,7 @@ use slack_morphism::prelude::{
 use super::{
     Slack,
     forms::{self, About},
+    pressed::Pressed,
     said::{Form, Trigger},
     service::judge,
 };
@@ -68,11 +69,12 @@ impl Slack {
     ///
     /// # Errors
     /// If Slack does not answer within a second.
-    pub async fn membership(&self, user: &str) -> Result<Result<Member, NotAPerson>, SendError> {
+    pub async fn membership(&self, account: &Account) -> Result<Result<Member, NotAPerson>, SendError> {
+        let user = account.user.as_str();
         let request = SlackApiUsersInfoRequest::new(user.into());
         let session = self.client.open_session(&self.token);
         match tokio::time::timeout(ASKED_WITHIN, session.users_info(&request)).await {
-            Ok(Ok(answer)) => Ok(of(&answer.user, user).map(|()| Member { zone: zone(&answer.user) })),
+            Ok(Ok(answer)) => Ok(of(&answer.user, account).map(|()| Member { zone: zone(&answer.user) })),
             Ok(Err(SlackClientError::ApiError(api))) if api.code == "missing_scope" => {
                 let why = "Slack does not tell this app who people are. Give it the bot scope `users:read`, then reinstall it";
                 Err(SendError::Permanent { why: why.to_owned() })
@@ -82,12 +84,29 @@ impl Slack {
         }
     }
 
-    /// Opens a form for whoever pressed, about a plan of which a message in this channel tells.
+    /// The id of the workspace that the app is installed in. Slack is asked once.
+    ///
+    /// # Errors
+    /// If Slack does not answer within a second.
+    pub async fn workspace(&self) -> Result<&str, SendError> {
+        let asked = async {
+            let session = self.client.open_session(&self.token);
+            match tokio::time::timeout(ASKED_WITHIN, session.auth_test()).await {
+                Ok(Ok(answer)) => Ok(answer.team_id.0),
+                Ok(Err(error)) => Err(judge(&error, "its own workspace")),
+                Err(_) => Err(SendError::retry(format!("Slack did not answer within {ASKED_WITHIN:?}"))),
+            }
+        };
+        self.workspace.get_or_try_init(|| asked).await.map(String::as_str)
+    }
+
+    /// Opens a form for whoever pressed, about the plan that they pressed for.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn ask(&self, form: Form, trigger: Trigger, plan: &str, channel: &str) -> Result<(), SendError> {
-        let about = About { plan: plan.to_owned(), channel: channel.to_owned() };
+    pub async fn ask(&self, form: Form, trigger: Trigger, pressed: &Pressed) -> Result<(), SendError> {
+        let Pressed { plan, channel, reply, .. } = pressed;
+        let about = About { plan: plan.clone(), channel: channel.clone(), reply: reply.clone() };
         let request = SlackApiViewsOpenRequest::new(trigger.0, forms::render(form, &about));
         let session = self.client.open_session(&self.token);
         match tokio::time::timeout(self.timeout, session.views_open(&request)).await {
@@ -118,9 +137,13 @@ fn zone(user: &SlackUser) -> TimeZone {
 }
 
 /// Only who is known to be none of these is a member: <https://docs.slack.dev/reference/objects/user-object>.
-fn of(user: &SlackUser, asked: &str) -> Result<(), NotAPerson> {
-    if user.id.0 != asked {
+fn of(user: &SlackUser, asked: &Account) -> Result<(), NotAPerson> {
+    if user.id.0 != asked.user {
         return Err(NotAPerson::Unknown);
+    }
+    // Of whoever shares a channel with the workspace Slack says so by this alone.
+    if user.team_id.as_ref().is_some_and(|team| team.0 != asked.team) {
+        return Err(NotAPerson::Stranger);
     }
     // Of a deactivated account Slack leaves the others out.
     if user.deleted == Some(true) {
@@ -158,10 +181,11 @@ mod tests {
     #[test]
     fn only_a_full_member_decides() {
         let member = json!({ "id": "U0ADA", "team_id": "T0LAB", "deleted": false, "is_bot": false, "is_restricted": false, "is_ultra_restricted": false });
+        let account = Account { team: "T0LAB".to_owned(), user: "U0ADA".to_owned() };
         let of = |change: Value| {
             let mut user = member.clone();
             user.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-            of(&serde_json::from_value(user).unwrap(), "U0ADA")
+            of(&serde_json::from_value(user).unwrap(), &account)
         };
         assert_eq!(of(json!({})), Ok(()));
         for (change, why) in [
@@ -170,6 +194,7 @@ mod tests {
             (json!({ "is_restricted": true }), NotAPerson::Guest),
             (json!({ "is_ultra_restricted": true }), NotAPerson::Guest),
             (json!({ "is_stranger": true }), NotAPerson::Stranger),
+            (json!({ "team_id": "T0OTHER" }), NotAPerson::Stranger),
             (json!({ "is_invited_user": true }), NotAPerson::Guest),
             (json!({ "is_bot": null }), NotAPerson::Unknown),
             (json!({ "is_restricted": null }), NotAPerson::Unknown),

@@ -11,6 +11,7 @@ use super::{
     delay::Delay,
     forms::{self, About},
     people::Account,
+    reply::Reply,
     said::{Form, Said, Trigger},
 };
 
@@ -33,6 +34,8 @@ pub struct Pressed {
     pub is_guest_from_elsewhere: bool,
     /// The channel of the message.
     pub channel: String,
+    /// Where they are answered if the message is one that they alone see: the app may not be in its channel.
+    pub reply: Option<Reply>,
     /// What they said.
     pub said: Said,
     /// The plan's content hash, as the button or the form has it.
@@ -54,7 +57,9 @@ fn by_a_button(event: SlackInteractionBlockActionsEvent) -> Option<Pressed> {
     let [action] = <[_; 1]>::try_from(event.actions?).ok()?;
     let (said, plan) = said(action, Trigger(event.trigger_id))?;
     let channel = message.channel_id.or(event.channel.map(|channel| channel.id))?.0;
-    Some(by(event.user?, &event.team, channel, said, plan))
+    let reply = message.is_ephemeral.unwrap_or_default().then_some(event.response_url).flatten();
+    let about = About { plan, channel, reply: reply.and_then(|url| Reply::at(url.0)) };
+    Some(by(event.user?, &event.team, about, said))
 }
 
 fn said(action: SlackInteractionActionInfo, trigger: Trigger) -> Option<(Said, String)> {
@@ -77,17 +82,19 @@ fn said(action: SlackInteractionActionInfo, trigger: Trigger) -> Option<(Said, S
 }
 
 fn by_a_form(event: SlackInteractionViewSubmissionEvent) -> Option<Pressed> {
-    let (About { plan, channel }, said) = forms::filled_in(&event.view.view, event.view.state_params.state.as_ref())?;
-    Some(by(event.user, &event.team, channel, said, plan))
+    let (about, said) = forms::filled_in(&event.view.view, event.view.state_params.state.as_ref())?;
+    Some(by(event.user, &event.team, about, said))
 }
 
-fn by(user: SlackBasicUserInfo, app: &SlackBasicTeamInfo, channel: String, said: Said, plan: String) -> Pressed {
+fn by(user: SlackBasicUserInfo, app: &SlackBasicTeamInfo, about: About, said: Said) -> Pressed {
+    let About { plan, channel, reply } = about;
     let SlackBasicUserInfo { id: user, team_id, .. } = user;
     let team = team_id.unwrap_or_else(|| app.id.clone());
     Pressed {
         is_guest_from_elsewhere: team != app.id,
         account: Account { team: team.0, user: user.0 },
         channel,
+        reply,
         said,
         plan,
     }

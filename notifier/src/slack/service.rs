@@ -12,6 +12,7 @@ use slack_morphism::{
         SlackClientHyperConnector, SlackHyperClient, SlackMessageContent,
     },
 };
+use tokio::sync::OnceCell;
 use url::Url;
 
 use super::{
@@ -30,8 +31,12 @@ pub struct Slack {
     pub(super) client: SlackHyperClient,
     pub(super) token: SlackApiToken,
     pub(super) timeout: Duration,
+    /// Where the Web API is.
+    pub(super) api: Url,
+    pub(super) buttons: bool,
+    /// The app's own, once Slack has said it.
+    pub(super) workspace: OnceCell<String>,
     channel: String,
-    buttons: bool,
 }
 
 impl Slack {
@@ -45,8 +50,11 @@ impl Slack {
         if channel.is_empty() {
             return Err(ConfigError::Channel);
         }
+        let api = config::api_url(&config.api_url)?;
         Ok(Self {
-            client: client(&config::api_url(&config.api_url)?)?,
+            client: client(&api)?,
+            api,
+            workspace: OnceCell::new(),
             token: SlackApiToken::new(SlackApiTokenValue(config.token.expose_secret().to_owned())),
             channel,
             timeout: config.timeout,

@@ -9,6 +9,7 @@ use url::form_urlencoded;
 
 use super::{
     ConfigError,
+    command::{self, Command},
     pressed::{Pressed, pressed},
 };
 
@@ -27,8 +28,17 @@ pub enum NotSlacks {
     #[error("the request is not signed by Slack with the app's signing secret, or was more than five minutes ago")]
     Signature,
     /// It is not what Slack sends.
-    #[error("the request is signed, and is not what Slack sends for a button")]
+    #[error("the request is signed, and is not what Slack sends for a button or a command")]
     Malformed,
+}
+
+/// What Slack tells of somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// They pressed a button, or filled in a form.
+    Pressed(Pressed),
+    /// They asked something by the slash command.
+    Asked(Command),
 }
 
 /// Tells Slack's requests from others'.
@@ -55,16 +65,21 @@ impl Signing {
         Ok(Self(SlackEventSignatureVerifier::new(&SlackSigningSecret(secret.to_owned()))))
     }
 
-    /// What a request tells that somebody said; none if it tells of something else that needs no answer.
+    /// What a request tells that somebody said or asked; none if it tells of something else that needs no answer.
     ///
     /// # Errors
     /// If it is not Slack's.
-    pub fn pressed(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Pressed>, NotSlacks> {
+    pub fn heard(&self, signature: &str, timestamp: &str, body: &[u8]) -> Result<Option<Heard>, NotSlacks> {
         let body = std::str::from_utf8(body).map_err(|_| NotSlacks::Signature)?;
         self.0.verify(signature, body, timestamp).map_err(|_| NotSlacks::Signature)?;
-        let mut fields = form_urlencoded::parse(body.as_bytes());
-        let payload = fields.find(|(name, _)| name == "payload").ok_or(NotSlacks::Malformed)?.1;
-        Ok(pressed(serde_json::from_str(&payload).map_err(|_| NotSlacks::Malformed)?))
+        let field =
+            |name: &str| form_urlencoded::parse(body.as_bytes()).find(|(one, _)| one == name).map(|(_, value)| value);
+        if field("command").is_some() {
+            return command::of_fields(field).map(|command| Some(Heard::Asked(command))).ok_or(NotSlacks::Malformed);
+        }
+        let payload = field("payload").ok_or(NotSlacks::Malformed)?;
+        let event = serde_json::from_str(&payload).map_err(|_| NotSlacks::Malformed)?;
+        Ok(pressed(event).map(Heard::Pressed))
     }
 }
 
@@ -81,8 +96,10 @@ mod tests {
             assert!(Signing::new(&SecretString::from(bad)).is_err(), "{bad}");
         }
         let signing = Signing::new(&SecretString::from("8f742231b10e8888abcd99aaabbb85a5"));
-        assert!(signing.is_ok_and(
-            |signing| signing.pressed("v0=00", "1531420618", b"payload=%7B%7D") == Err(NotSlacks::Signature)
-        ));
+        assert!(
+            signing.is_ok_and(
+                |signing| signing.heard("v0=00", "1531420618", b"payload=%7B%7D") == Err(NotSlacks::Signature)
+            )
+        );
     }
 }

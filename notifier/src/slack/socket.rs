@@ -1,4 +1,4 @@
-//! Socket Mode: what people press comes over a connection that this side opens, so that Slack needs to reach no address of ours.
+//! Socket Mode: what people press and ask comes over a connection that this side opens, so that Slack needs to reach no address of ours.
 //! <https://docs.slack.dev/apis/events-api/using-socket-mode>
 //!
 //! Who is at its other end TLS vouches for, and Slack's Web API, which names the address to whoever has the app-level token. The address holds a ticket: it is
@@ -23,9 +23,11 @@ use tokio_tungstenite::{
 use url::Url;
 
 use super::{
+    command,
     config::{self, ConfigError, SlackConfig},
-    pressed::{Pressed, pressed},
+    pressed::pressed,
     service,
+    signing::Heard,
 };
 use crate::{SendError, text};
 
@@ -94,23 +96,23 @@ impl Socket {
     pub async fn hear<T: Future<Output = bool>>(
         &self,
         greeted: impl Fn(),
-        take: impl Fn(Pressed) -> T,
+        take: impl Fn(Heard) -> T,
     ) -> Result<(), SendError> {
         let mut connection = self.connect().await?;
         let mut pings = interval(PING_EVERY);
-        let mut heard = Instant::now();
+        let mut heard_at = Instant::now();
         loop {
             let message = tokio::select! {
                 message = connection.next() => message,
                 _ = pings.tick() => {
-                    if heard.elapsed() > SILENT_AFTER {
+                    if heard_at.elapsed() > SILENT_AFTER {
                         return Err(SendError::retry(format!("Slack's socket was silent for {SILENT_AFTER:?}")));
                     }
                     self.say(&mut connection, Message::Ping(Vec::new().into())).await?;
                     continue;
                 }
             };
-            heard = Instant::now();
+            heard_at = Instant::now();
             let text = match message {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(_))) | None => return Err(SendError::retry("Slack closed its socket")),
@@ -126,8 +128,8 @@ impl Socket {
                 _ => {}
             }
             let Some(envelope_id) = envelope.envelope_id else { continue };
-            let is_taken = match presses(&envelope) {
-                Some(pressed) => take(pressed).await,
+            let is_taken = match heard(&envelope) {
+                Some(heard) => take(heard).await,
                 // Nothing that needs an answer: Slack is to forget it.
                 None => true,
             };
@@ -170,12 +172,14 @@ impl Socket {
     }
 }
 
-/// What an envelope tells that somebody said; none if it tells of something else.
-fn presses(envelope: &Envelope<'_>) -> Option<Pressed> {
-    if envelope.kind != "interactive" {
-        return None;
+/// What an envelope tells that somebody said or asked; none if it tells of something else.
+fn heard(envelope: &Envelope<'_>) -> Option<Heard> {
+    let payload = envelope.payload?.get();
+    match envelope.kind {
+        "interactive" => pressed(serde_json::from_str(payload).ok()?).map(Heard::Pressed),
+        "slash_commands" => command::of_event(serde_json::from_str(payload).ok()?).map(Heard::Asked),
+        _ => None,
     }
-    pressed(serde_json::from_str(envelope.payload?.get()).ok()?)
 }
 
 fn broken(error: &tokio_tungstenite::tungstenite::Error) -> SendError {

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::message::render;
+use super::{
+    answers::{self, Answer, List, Row},
+    message::render,
+};
 use crate::{
     bundle::{Bundle, Notice},
     message::FindingNotice,
@@ -15,6 +18,10 @@ use crate::{
 
 fn json(notice: &FindingNotice) -> Value {
     serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack", true)).unwrap()
+}
+
+fn told(answer: &Answer) -> Value {
+    serde_json::to_value(answers::render(answer, true)).unwrap()
 }
 
 fn bundled(bundle: &Bundle) -> Value {
@@ -86,8 +93,45 @@ fn a_bundle_shows_the_dearest_and_counts_the_others() {
 }
 
 #[test]
+fn what_can_be_asked() {
+    let help = told(&Answer::Help);
+    assert_limits(&help);
+    insta::assert_json_snapshot!(help);
+}
+
+#[test]
+fn open_findings_that_somebody_asked_for() {
+    let notices = samples::bundle().members.into_iter().map(|member| member.notice).collect();
+    let list = told(&Answer::List(List::of_findings(notices)));
+    assert_limits(&list);
+    insta::assert_json_snapshot!(list);
+}
+
+#[test]
+fn a_finding_that_somebody_asked_for_is_the_channels_message_without_metadata() {
+    let mut message = json(&samples::asked());
+    message.as_object_mut().unwrap().remove("metadata");
+    assert_eq!(told(&Answer::Finding(Box::new(samples::asked()))), message);
+    let sentence = told(&Answer::Told("<!channel> & what follows".to_owned()));
+    assert_eq!(sentence, serde_json::json!({ "text": "&lt;!channel&gt; &amp; what follows" }));
+}
+
+#[test]
+fn a_list_shows_the_first_and_counts_the_others() {
+    let notices = samples::bundle_of(300).members.into_iter().map(|member| member.notice).collect();
+    let list = told(&Answer::List(List::of_findings(notices)));
+    assert_limits(&list);
+    let said = list.to_string();
+    assert!(said.contains("300 findings are open: $451.50/h"), "{said}");
+    assert!(said.contains("*and 280 more:* `sweeper findings` in the shell"), "{said}");
+    assert!(said.contains("machine-299\"") && !said.contains("machine-279\""), "{said}");
+}
+
+#[test]
 fn untrusted_text_can_neither_mention_nor_link_nor_hide() {
-    for message in [json(&samples::hostile()), bundled(&samples::hostile_bundle())] {
+    let hostile = || vec![samples::hostile(), samples::hostile()];
+    let list = told(&Answer::List(List::of_findings(hostile())));
+    for message in [json(&samples::hostile()), bundled(&samples::hostile_bundle()), list] {
         assert_harmless(&message);
     }
     assert!(json(&samples::hostile()).to_string().contains("sweeper explain F-1rm-rf/"));
@@ -199,6 +243,19 @@ proptest! {
     #[test]
     fn no_input_exceeds_a_limit(notice in samples::any_notice()) {
         assert_limits(&json(&notice));
+    }
+
+    #[test]
+    fn no_list_exceeds_a_limit(
+        texts in proptest::collection::vec(any::<(String, String, String)>(), 0..40),
+        long in ".{0,2000}",
+        headline in any::<String>(),
+    ) {
+        let rows = texts.into_iter().map(|(name, details, id)| Row { name, details: details + &long, id });
+        let notes = vec![long.clone(), headline.clone(), "<".repeat(5_000)];
+        let list = List { headline, rows: rows.collect(), notes, command: "sweeper findings" };
+        let message = told(&Answer::List(list));
+        assert_harmless(&message);
     }
 
     #[test]

@@ -1,15 +1,20 @@
-"""What Slack tells an app of a button that somebody pressed, or a form that somebody filled in:
-https://docs.slack.dev/reference/interaction-payloads/block_actions-payload and https://docs.slack.dev/reference/interaction-payloads/view-interactions-payload.
+"""What Slack tells an app of a button that somebody pressed, a form that somebody filled in, or a command that somebody typed:
+https://docs.slack.dev/reference/interaction-payloads/block_actions-payload, https://docs.slack.dev/reference/interaction-payloads/view-interactions-payload and
+https://docs.slack.dev/interactivity/implementing-slash-commands#app_command_handling.
 
 A press is a JSON object: `message` (as chat.postMessage was sent it, with its `ts`), `action_id`, `user`, and, where it differs from what is usual,
 `team` (the person's workspace), `value` (in place of the button's), `option` (the label of what was chosen from a list) and `button` (one that the message does not have).
+A button of a message that somebody alone sees has `answers_at` (where the stand-in takes answers), too.
 A form that was filled in has `view` (as views.open was sent it, with its `id`) and `values` (of each block) in place of the message and the action.
+A command has `text`, `user`, `answers_at`, and, where it differs from what is usual, `team`, `command` and `response_url`.
 """
 
 import time
 import uuid
 
 APP, TEAM, CHANNEL = "A0LAB", "T0LAB1", "C0LABWASTE"
+# Where people type commands, and see the answers: the app is not in it.
+ELSEWHERE = "C0LABTALK"
 
 
 def buttons(message):
@@ -20,6 +25,30 @@ def buttons(message):
 def trigger():
     """By which a form may be opened once, for three seconds: what is between the dots is the second of the press."""
     return f"{uuid.uuid4().int % 10**12}.{time.time_ns()}.lab"
+
+
+def answered_at(press, kind):
+    """Where an answer is taken for half an hour: whose it is, and since when, are in the address."""
+    return f"{press['answers_at']}/{kind}/{TEAM}/{press['user']}/{time.time_ns()}"
+
+
+def command(press):
+    """The fields of a command."""
+    return {
+        "token": "not-used-any-more",
+        "team_id": press.get("team", TEAM),
+        "team_domain": "lab",
+        "channel_id": ELSEWHERE,
+        "channel_name": "talk",
+        "user_id": press["user"],
+        "user_name": press["user"].lower(),
+        "command": press.get("command", "/sweeper"),
+        "text": press["text"],
+        "api_app_id": APP,
+        "is_enterprise_install": "false",
+        "response_url": press.get("response_url") or answered_at(press, "commands"),
+        "trigger_id": trigger(),
+    }
 
 
 def action_of(press):
@@ -47,6 +76,15 @@ def payload(press):
     if "view" in press:
         return common | {"type": "view_submission", "view": filled_in(press["view"], press["values"]), "response_urls": []}
     message = press["message"]
+    if "answers_at" in press:
+        return common | {
+            "type": "block_actions",
+            "container": {"type": "message", "message_ts": f"{time.time():.6f}", "channel_id": ELSEWHERE, "is_ephemeral": True},
+            "channel": {"id": ELSEWHERE, "name": "talk"},
+            "state": {"values": {}},
+            "response_url": answered_at(press, "actions"),
+            "actions": [action_of(press)],
+        }
     return common | {
         "type": "block_actions",
         "container": {"type": "message", "message_ts": message["ts"], "channel_id": CHANNEL, "is_ephemeral": False},

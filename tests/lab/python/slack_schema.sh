@@ -40,7 +40,14 @@ export interface SweeperEphemeral {
   text: string;
   thread_ts?: string;
 }
+export interface SweeperReply {
+  response_type: 'ephemeral';
+  replace_original: false;
+  text: string;
+  blocks?: SweeperMessage['blocks'];
+}
 export interface Sent {
+  reply: SweeperReply;
   message: SweeperMessage;
   ephemeral: SweeperEphemeral;
   form: SweeperForm;

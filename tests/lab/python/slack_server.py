@@ -1,16 +1,17 @@
-"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `views.open`, `users.info`, `apps.connections.open` and nothing else.
+"""A local stand-in for Slack's Web API: `chat.postMessage`, `chat.update`, `chat.postEphemeral`, `views.open`, `users.info`, `auth.test`, `apps.connections.open`, addresses for answers to one person, and nothing else.
 
 Usage: slack_server.py PORT FOLDER http|https
 
 Every message is judged twice before it is accepted: its structure by a JSON Schema generated from Slack's own
 TypeScript types, its limits by the models of Slack's own Python SDK. Neither suffices alone: the first knows no
-lengths, the second takes unknown types. The answers have the shape of Slack's own.
+lengths, the second takes unknown types. What the app may call is what its manifest asks for (slack_manifest.py). The answers have the shape of Slack's own.
 
 With `https`, the root certificate to trust lies in FOLDER/ca.pem.
 
 FOLDER/messages.jsonl  accepted messages, one JSON object a line
 FOLDER/updates.jsonl   accepted updates, likewise, with the `ts` of the message that each changes
 FOLDER/whispers.jsonl  accepted messages to one person
+FOLDER/replies.jsonl   accepted answers to one person, where a command or a button of a message to them alone said, each with its `user`
 FOLDER/views.jsonl     forms that were opened, each with its `id`
 FOLDER/users.json      what differs from a full member, by the id of the user
 FOLDER/requests.jsonl  every request, with what it was answered
@@ -20,6 +21,7 @@ FOLDER/faults.jsonl    what the next requests are answered instead, consumed fro
 Whoever tests asks POST /lab/press (as slack_payload.py says; over a socket: whether it was acknowledged) and POST /lab/drop (`asked` or `broken`; how many sockets).
 """
 
+import collections
 import json
 import sys
 import threading
@@ -30,7 +32,8 @@ from pathlib import Path
 
 import jsonschema
 from certificates import tls_context
-from slack_payload import payload
+from slack_manifest import BOT_SCOPES, COMMANDS, NEEDED
+from slack_payload import TEAM, command, payload
 from slack_sdk.models.blocks import Block
 from slack_sdk.models.views import View
 from slack_socket import Sockets
@@ -50,14 +53,17 @@ def schema(name):
     return jsonschema.Draft7Validator({**TYPES, "$ref": f"#/definitions/{name}"})
 
 
-SCHEMA, EPHEMERAL, FORM = schema("SweeperMessage"), schema("SweeperEphemeral"), schema("SweeperForm")
+SCHEMA, EPHEMERAL, FORM, REPLY = (schema(name) for name in ("SweeperMessage", "SweeperEphemeral", "SweeperForm", "SweeperReply"))
+# An address takes so many answers, for so long: https://docs.slack.dev/interactivity/handling-user-interaction#message_responses
+ANSWERS, ANSWERED_WITHIN_S = 5, 30 * 60
+ANSWERED = collections.Counter()
 # For so long a press lets a form be opened: https://docs.slack.dev/surfaces/modals#opening
 TRIGGERED_S = 3
 TRIGGERS = set()
 LOCK = threading.Lock()
 
 
-def judge(message):
+def judge(message, schema=SCHEMA):
     """What Slack would find wrong with a message, as (error code, detail); None when nothing."""
     blocks = message.get("blocks") or []
     if not message.get("text") and not blocks:
@@ -66,7 +72,7 @@ def judge(message):
         return "msg_too_long", "text over 4,000 characters"
     if len(blocks) > 50:
         return "invalid_blocks", "more than 50 blocks"
-    fault = next(SCHEMA.iter_errors(message), None)
+    fault = next(schema.iter_errors(message), None)
     if fault:
         return "invalid_blocks", f"{'/'.join(map(str, fault.absolute_path))}: {fault.message[:200]}"
     for number, block in enumerate(blocks):
@@ -118,6 +124,12 @@ def next_fault():
         return json.loads(lines[0])
 
 
+def lacks(path):
+    """What Slack says of a method for which the manifest asks no scope; None if it does, or none is needed."""
+    needed = NEEDED.get(path.removeprefix("/api/"))
+    return {"ok": False, "error": "missing_scope", "needed": needed} if needed and needed not in BOT_SCOPES else None
+
+
 def posted_at():
     """The names of all messages of the channel: what a reply may answer."""
     path = FOLDER / "messages.jsonl"
@@ -135,7 +147,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):  # noqa: N802: the name is http.server's
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/lab/press":
-            self.send(200, SOCKETS.press(payload(json.loads(body))), {})
+            press = json.loads(body)
+            said = ("slash_commands", command(press)) if "text" in press else ("interactive", payload(press))
+            self.send(200, SOCKETS.press(*said), {})
         elif self.path == "/lab/drop":
             self.send(200, SOCKETS.drop(body.decode()), {})
         else:
@@ -155,8 +169,10 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if self.headers.get("authorization") != f"Bearer {TOKEN}":
             answer = {"ok": False, "error": "invalid_auth"}
-        elif path != "/api/users.info":
-            answer = {"ok": False, "error": "unknown_method"}
+        elif (fault := lacks(path)) or path not in ("/api/users.info", "/api/auth.test"):
+            answer = fault or {"ok": False, "error": "unknown_method"}
+        elif path == "/api/auth.test":
+            answer = {"ok": True, "url": "https://lab.slack.com/", "team": "Lab", "user": "sweeper", "team_id": TEAM, "user_id": "U0LAB", "bot_id": "B0LAB"}
         else:
             answer = self.user(urllib.parse.parse_qs(query).get("user", [""])[0])
         self.send(200, answer, {})
@@ -170,6 +186,26 @@ class Handler(BaseHTTPRequestHandler):
         member = {"id": name, "team_id": "T0LAB1", "name": name.lower(), "tz": "Europe/Berlin", "deleted": False, "is_admin": False, "is_owner": False}
         member |= {"is_primary_owner": False, "is_restricted": False, "is_ultra_restricted": False, "is_bot": False, "is_app_user": False}
         return {"ok": True, "user": member | changes.get(name, {})}
+
+    def reply(self, body):
+        """https://docs.slack.dev/interactivity/handling-user-interaction#message_responses"""
+        kind, team, user, at = self.path.removeprefix("/").split("/")
+        if kind == "commands" and not COMMANDS:
+            return 404, {"ok": False, "error": "no_such_command"}, {}
+        with LOCK:
+            ANSWERED[self.path] += 1
+            is_used = ANSWERED[self.path] > ANSWERS
+        if team != TEAM or is_used or time.time_ns() - int(at) > ANSWERED_WITHIN_S * 10**9:
+            return 404, {"ok": False, "error": "used_url" if is_used else "expired_url"}, {}
+        # Whoever has the address may answer: no token is needed there, and none is to be shown.
+        if self.headers.get("authorization") or self.headers.get("content-type") != "application/json; charset=utf-8":
+            return 400, {"ok": False, "error": "invalid_post_type"}, {}
+        message = json.loads(body)
+        fault = judge(message, REPLY)
+        if fault:
+            return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
+        append("replies.jsonl", {"user": user, **message})
+        return 200, {"ok": True}, {}
 
     def whisper(self, message):
         """https://docs.slack.dev/reference/methods/chat.postEphemeral"""
@@ -214,6 +250,10 @@ class Handler(BaseHTTPRequestHandler):
             return fault["status"], {"ok": False, "error": "internal_error"}, {}
         if fault.get("error"):
             return 200, {"ok": False, "error": fault["error"]}, {}
+        if self.path.startswith(("/commands/", "/actions/")):
+            return self.reply(body)
+        if fault := lacks(self.path):
+            return 200, fault, {}
         if self.path == "/api/apps.connections.open":
             known = self.headers.get("authorization") == f"Bearer {APP_TOKEN}"
             return 200, {"ok": True, "url": SOCKETS.address()} if known else {"ok": False, "error": "invalid_auth"}, {}

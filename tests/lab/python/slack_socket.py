@@ -65,15 +65,15 @@ class Sockets:
             with self.lock:
                 self.open.pop(name, None)
 
-    def press(self, payload):
-        """Sends it over one connection; whether it was acknowledged, or None if there is none."""
+    def press(self, kind, payload):
+        """Sends what is of this kind over one connection; whether it was acknowledged, or None if there is none."""
         with self.lock:
             if not self.open:
                 return None
             connection = random.choice(list(self.open.values()))
             envelope, answer = str(uuid.uuid4()), queue.Queue()
             self.waiting[envelope] = answer
-        connection.send(json.dumps({"type": "interactive", "envelope_id": envelope, "payload": payload, "accepts_response_payload": False}))
+        connection.send(json.dumps({"type": kind, "envelope_id": envelope, "payload": payload, "accepts_response_payload": kind == "slash_commands"}))
         try:
             return answer.get(timeout=ACKNOWLEDGED_WITHIN_S) == {"envelope_id": envelope}
         except queue.Empty:

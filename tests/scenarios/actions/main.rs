@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alone;
+mod commands;
 mod crashes;
 mod iam;
 mod policies;
