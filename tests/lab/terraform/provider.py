@@ -136,7 +136,7 @@ def made_up(of):
 
     def text(name, values):
         if name in FIXED:
-            return FIXED[name]
+            return str(FIXED[name])
         if name == "arn" and of in ARNS:
             known = {key: value for key, value in values.items() if isinstance(value, str)}
             known.setdefault("name", f"{of}-{number}")

@@ -3,8 +3,8 @@
 Usage: schema.py PACKAGE OUT      PACKAGE: node_modules/@cdktf/provider-aws, say; OUT: a JSON file
 
 The publisher's generator writes one JavaScript class for each resource, data source and nested block. A class has a getter for each attribute, a setter where a configuration may give
-it, and a method `reset…` where it may leave it out; `synthesizeHclAttributes` says which of them are blocks. That is the schema, but for three things: which attributes are sensitive or
-write-only, how many nested blocks of a kind there may be (only *one* and *any number* are told apart), and what a provider checks by itself.
+it, and a method `reset…` where it may leave it out; `synthesizeHclAttributes` says which of them are blocks. That is the schema, but for four things: which attributes are sensitive or
+write-only, which ones a provider fills in by itself (FILLED_IN), how many nested blocks of a kind there may be (only *one* and *any number* are told apart), and what a provider checks by itself.
 """
 
 import json
@@ -56,8 +56,8 @@ STORED = {
     "anyMap": ["map", "string"],
     "any": "dynamic",
 }
-# A provider fills these in by itself where a configuration leaves them out; the classes do not show it.
-FILLED_IN = {"id", "region", "tags_all", "arn", "name", "name_prefix"}
+# A provider fills these in by itself where a configuration leaves them out; the classes do not show it. There are more, which the modules do not read.
+FILLED_IN = {"id", "region", "tags_all", "arn", "name", "name_prefix", "private_ip", "availability_zone"}
 KINDS = {"TerraformResource": "resources", "TerraformDataSource": "data"}
 
 

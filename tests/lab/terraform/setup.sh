@@ -22,7 +22,7 @@ case $version in
 esac
 
 # The place of the checkout is part of what is made, so that one which was moved is made anew.
-stamp() { echo "# $PWD $platform" && cat $here/requirements.txt $here/package-lock.json $here/schema.py $here/provider.py $here/setup.sh; }
+stamp() { echo "# $PWD $platform" && cat $here/requirements.txt $here/package-lock.json $here/schema.py $here/setup.sh; }
 stamp | cmp -s - $made/made-of && exit 0
 
 mkdir -p $made
