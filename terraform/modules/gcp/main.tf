@@ -1,0 +1,70 @@
+# Google Cloud, read by a sweeper that runs in AWS: a role with exactly what is called, in each project, and a service account without a key, whose place the sweeper's role of AWS takes by
+# workload identity federation. No plan is made for machines of Google Cloud, so there is no role that acts.
+
+locals {
+  # tests/lab/terraform/policies.py holds them to docs/operations.md.
+  permissions = concat(
+    ["compute.instances.list", "compute.disks.list", "compute.addresses.list", "compute.instanceGroupManagers.list", "compute.machineTypes.get"],
+    var.monitoring ? ["monitoring.timeSeries.list"] : [],
+  )
+  role_id = replace(var.name, "-", "_")
+  # As Google sees a session of that role, whatever its name.
+  assumed_role = "arn:aws:sts::${var.aws.account_id}:assumed-role/${var.aws.role_name}"
+  pool         = "//iam.googleapis.com/projects/${var.project_number}/locations/global/workloadIdentityPools/${google_iam_workload_identity_pool.aws.workload_identity_pool_id}"
+  provider     = "${local.pool}/providers/${google_iam_workload_identity_pool_provider.aws.workload_identity_pool_provider_id}"
+}
+
+resource "google_service_account" "sweeper" {
+  project      = var.project_id
+  account_id   = var.name
+  display_name = "Cloud Sweeper"
+  description  = "Reads machines, disks, addresses and groups; can change nothing"
+}
+
+resource "google_project_iam_custom_role" "read" {
+  for_each = var.projects
+
+  project     = each.value
+  role_id     = local.role_id
+  title       = "Cloud Sweeper, reading"
+  description = "Exactly what Cloud Sweeper calls"
+  permissions = local.permissions
+}
+
+resource "google_project_iam_member" "read" {
+  for_each = var.projects
+
+  project = each.value
+  role    = google_project_iam_custom_role.read[each.value].id
+  member  = "serviceAccount:${google_service_account.sweeper.email}"
+}
+
+resource "google_iam_workload_identity_pool" "aws" {
+  project                   = var.project_id
+  workload_identity_pool_id = var.name
+  display_name              = "Cloud Sweeper in AWS"
+}
+
+resource "google_iam_workload_identity_pool_provider" "aws" {
+  project                            = var.project_id
+  workload_identity_pool_id          = google_iam_workload_identity_pool.aws.workload_identity_pool_id
+  workload_identity_pool_provider_id = "aws"
+  display_name                       = "The sweeper's role"
+
+  attribute_mapping = {
+    "google.subject"     = "assertion.arn"
+    "attribute.aws_role" = "assertion.arn.contains('assumed-role') ? assertion.arn.extract('{account_arn}assumed-role/') + 'assumed-role/' + assertion.arn.extract('assumed-role/{role_name}/') : assertion.arn"
+  }
+  # Nobody else's sessions come in, whatever is bound later.
+  attribute_condition = "attribute.aws_role == '${local.assumed_role}'"
+
+  aws {
+    account_id = var.aws.account_id
+  }
+}
+
+resource "google_service_account_iam_member" "sweeper" {
+  service_account_id = google_service_account.sweeper.name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = "principalSet:${local.pool}/attribute.aws_role/${local.assumed_role}"
+}
