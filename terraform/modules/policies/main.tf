@@ -3,36 +3,42 @@
 # tests/lab/terraform/policies.py holds them to README.md, docs/operations.md and docs/approvals.md, and scenarios hold those to the calls that the sweeper makes.
 
 locals {
-  # None of these calls knows a resource: IAM takes "*" alone. A region can be asked for instead.
-  read_by_service = {
-    Ec2 = concat(
-      [
-        "ec2:DescribeInstances", "ec2:DescribeVolumes", "ec2:DescribeAddresses", "ec2:DescribeSnapshots", "ec2:DescribeInstanceTypes",
-        # What protects a machine from being stopped, and which snapshots an image is made of.
-        "ec2:DescribeInstanceAttribute", "ec2:DescribeImages",
-      ],
-      # Where regions are named, nobody asks which there are.
-      length(var.regions) == 0 ? ["ec2:DescribeRegions"] : [],
-      var.before_acting ? ["ec2:DescribeRouteTables"] : [],
-    )
-    AutoScaling = ["autoscaling:DescribeAutoScalingGroups"]
-    Batch       = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs", "batch:DescribeJobs"]
-    Ecs         = ["ecs:ListClusters", "ecs:ListContainerInstances", "ecs:DescribeContainerInstances", "ecs:DescribeTasks"]
-    LoadBalancing = var.before_acting ? [
-      "elasticloadbalancing:DescribeTargetGroups", "elasticloadbalancing:DescribeTargetHealth", "elasticloadbalancing:DescribeLoadBalancers",
-    ] : []
-    CloudWatch = var.cloudwatch ? ["cloudwatch:GetMetricData"] : []
-    CloudTrail = var.cloudtrail ? ["cloudtrail:LookupEvents"] : []
-  }
+  # One statement for each API. "*" stands where a call knows no resource; of those that do, any of this account's.
+  read_statements = concat(
+    [
+      {
+        Sid = "ReadMachines"
+        Action = concat(
+          ["ec2:DescribeInstances", "ec2:DescribeVolumes", "ec2:DescribeAddresses", "ec2:DescribeSnapshots", "ec2:DescribeInstanceTypes", "ec2:DescribeImages"],
+          # Where regions are named, nobody asks which there are.
+          length(var.regions) == 0 ? ["ec2:DescribeRegions"] : [],
+          # What rests on a machine.
+          var.before_acting ? ["ec2:DescribeRouteTables"] : [],
+        )
+        Resource = ["*"]
+      },
+      # Whether it is protected from being stopped or ended.
+      { Sid = "ReadProtection", Action = ["ec2:DescribeInstanceAttribute"], Resource = ["arn:${var.partition}:ec2:*:${var.account_id}:instance/*"] },
+      { Sid = "ReadGroups", Action = ["autoscaling:DescribeAutoScalingGroups"], Resource = ["*"] },
+      { Sid = "ReadBatch", Action = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs", "batch:DescribeJobs"], Resource = ["*"] },
+      { Sid = "ListClusters", Action = ["ecs:ListClusters"], Resource = ["*"] },
+      {
+        Sid      = "ReadClusters"
+        Action   = ["ecs:ListContainerInstances", "ecs:DescribeContainerInstances", "ecs:DescribeTasks"]
+        Resource = [for kind in ["cluster", "container-instance", "task"] : "arn:${var.partition}:ecs:*:${var.account_id}:${kind}/*"]
+      },
+    ],
+    [for statement in [
+      { Sid = "ReadWhatRestsOnMachines", Action = ["elasticloadbalancing:DescribeTargetGroups", "elasticloadbalancing:DescribeTargetHealth", "elasticloadbalancing:DescribeLoadBalancers"], Resource = ["*"] },
+    ] : statement if var.before_acting],
+    [for statement in [{ Sid = "ReadMetrics", Action = ["cloudwatch:GetMetricData"], Resource = ["*"] }] : statement if var.cloudwatch],
+    [for statement in [{ Sid = "ReadTrail", Action = ["cloudtrail:LookupEvents"], Resource = ["*"] }] : statement if var.cloudtrail],
+  )
   read_condition = length(var.regions) == 0 ? {} : { Condition = { StringEquals = { "aws:RequestedRegion" = var.regions } } }
 
   read = {
-    Version = "2012-10-17"
-    Statement = [
-      for service, actions in local.read_by_service :
-      merge({ Sid = "Read${service}", Effect = "Allow", Action = actions, Resource = "*" }, local.read_condition)
-      if length(actions) > 0
-    ]
+    Version   = "2012-10-17"
+    Statement = [for statement in local.read_statements : merge({ Effect = "Allow" }, statement, local.read_condition)]
   }
 
   # The sweeper proves to be itself by its role and by the external id: without the latter, other software that the same role runs could be made to use this one (the confused deputy).

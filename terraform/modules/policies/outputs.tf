@@ -5,7 +5,7 @@ output "read" {
 
 output "read_actions" {
   description = "The actions of the read policy."
-  value       = sort(flatten(values(local.read_by_service)))
+  value       = sort(flatten(local.read_statements[*].Action))
 }
 
 output "read_trust" {

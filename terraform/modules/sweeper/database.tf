@@ -100,6 +100,7 @@ resource "aws_db_instance" "sweeper" {
 
 # After a rotation connections that are open go on; a sweeper that cannot open another one is not ready, and its successor is given the new password at its start.
 resource "aws_secretsmanager_secret_rotation" "database" {
+  # checkov:skip=CKV_AWS_304: database.password_rotation_days is an input, 90 at most.
   count = local.available
 
   secret_id          = aws_db_instance.sweeper[0].master_user_secret[0].secret_arn

@@ -39,12 +39,16 @@ locals {
   # Under which address agents know it: a proof that was made for another sweeper is refused.
   audience = var.domain == null ? null : local.available == 1 ? "https://${var.domain.name}" : "${local.scheme}://${var.domain.name}:${local.port}"
 
-  # TOML: JSON's texts, numbers, booleans and lists of these are TOML, too; of a list of tables the tables are written out.
+  # TOML: JSON's texts, numbers, booleans and lists of these are TOML, too; tables, and lists of tables, are written out.
   sections = distinct([for key in keys(local.settings) : strcontains(key, ".") ? split(".", key)[0] : ""])
   toml_values = {
-    for key, value in local.settings : key => can(keys(value[0])) ? format("[%s]", join(", ", [
-      for table in value : format("{ %s }", join(", ", [for name, inner in table : "${name} = ${jsonencode(inner)}" if inner != null]))
-    ])) : jsonencode(value)
+    for key, value in local.settings : key => (
+      can(keys(value)) ? format("{ %s }", join(", ", [for name, inner in value : "${jsonencode(name)} = ${jsonencode(inner)}" if inner != null])) :
+      can(keys(value[0])) ? format("[%s]", join(", ", [
+        for table in value : format("{ %s }", join(", ", [for name, inner in table : "${jsonencode(name)} = ${jsonencode(inner)}" if inner != null]))
+      ])) :
+      jsonencode(value)
+    )
   }
   toml = join("\n", concat(
     [for key, value in local.toml_values : "${key} = ${value}" if !strcontains(key, ".")],

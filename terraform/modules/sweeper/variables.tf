@@ -133,6 +133,10 @@ variable "database" {
     error_message = "database.backup_days must be 7 to 35."
   }
   validation {
+    condition     = var.database.password_rotation_days >= 1 && var.database.password_rotation_days <= 90
+    error_message = "database.password_rotation_days must be 1 to 90."
+  }
+  validation {
     condition     = var.database.ca_pem == null || can(regex("^\\s*-----BEGIN CERTIFICATE-----", var.database.ca_pem))
     error_message = "database.ca_pem must be certificates in PEM: file(\"eu-central-1-bundle.pem\")."
   }

@@ -75,20 +75,21 @@ run "writes_the_configuration_that_was_asked_for" {
     accounts        = [{ role_arn = "arn:aws:iam::111122223333:role/cloud-sweeper", external_id = "an-id-of-your-own", regions = ["eu-central-1"] }]
     act             = { scopes = ["111122223333:eu-central-1"], roles = [{ role_arn = "arn:aws:iam::111122223333:role/cloud-sweeper-act", external_id = "an-id-of-your-own" }] }
     approval_policy = "[[rule]]\nname = \"all\"\napprovers = [\"*\"]\n"
-    settings        = { "verdict.idle_after" = "1h", "verdict.schedules_wait" = false }
+    settings        = { "verdict.idle_after" = "1h", "verdict.schedules_wait" = false, "onprem.hourly_usd" = { default = "0.25" } }
     tls             = { certificate_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:crt-AbCdEf", key_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key-AbCdEf" }
     domain          = { name = "sweeper.example.com", zone_id = "Z0123456789" }
   }
 
   assert {
     condition = alltrue([for line in [
-      "accounts = [{ external_id = \"an-id-of-your-own\", regions = [\"eu-central-1\"], role_arn = \"arn:aws:iam::111122223333:role/cloud-sweeper\" }]",
+      "accounts = [{ \"external_id\" = \"an-id-of-your-own\", \"regions\" = [\"eu-central-1\"], \"role_arn\" = \"arn:aws:iam::111122223333:role/cloud-sweeper\" }]",
       "token_file = \"/run/cloud-sweeper-secrets/slack-token\"",
       "app_token_file = \"/run/cloud-sweeper-secrets/slack-app-token\"",
       "policy_file = \"/etc/cloud-sweeper/policy.toml\"",
       "scopes = [\"111122223333:eu-central-1\"]",
       "idle_after = \"1h\"",
       "schedules_wait = false",
+      "hourly_usd = { \"default\" = \"0.25\" }",
       "tls_key = \"/run/cloud-sweeper-secrets/tls.key\"",
       "audience = \"https://sweeper.example.com:8090\"",
     ] : contains(split("\n", output.configuration), line)])
