@@ -13,7 +13,7 @@ module "policies" {
   cloudwatch            = var.cloudwatch
   cloudtrail            = var.cloudtrail
   before_acting         = var.act != null
-  allow_tag             = var.act == null ? null : var.act.allow_tag
+  allow_tag             = try(var.act.any_instance, false) ? null : try(var.act.allow_tag, null)
   sweeper_principal_arn = var.sweeper_principal_arn
   external_id           = var.external_id
 }

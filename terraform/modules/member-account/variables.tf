@@ -38,12 +38,10 @@ variable "cloudtrail" {
 }
 
 variable "act" {
-  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; null there: any instance."
+  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; any_instance = true asks for none."
   type = object({
-    allow_tag = optional(object({
-      key   = string
-      value = string
-    }), { key = "cloud-sweeper:act", value = "allow" })
+    allow_tag    = optional(object({ key = string, value = string }), { key = "cloud-sweeper:act", value = "allow" })
+    any_instance = optional(bool, false)
   })
   default = null
 }

@@ -1,4 +1,4 @@
-# Who is told that the sweeper itself is ill. Each alarm rests on a line that the sweeper really logs (tests/lab/terraform/messages.py finds each of them in its code), or on a metric of AWS's.
+# Who is told that the sweeper itself is ill. Each alarm rests on a line that the sweeper really logs (tests/lab/terraform/files.py finds each of them in its code), or on a metric of AWS's.
 
 resource "aws_sns_topic" "alarms" {
   count = var.alarm_topic_arn == null ? 1 : 0

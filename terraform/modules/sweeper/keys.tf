@@ -25,9 +25,9 @@ resource "aws_kms_key" "own" {
         Sid       = "Logs"
         Effect    = "Allow"
         Principal = { Service = "logs.${local.region}.amazonaws.com" }
-        Action    = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:GenerateDataKey", "kms:DescribeKey"]
+        Action    = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:GenerateDataKey"]
         Resource  = "*"
-        Condition = { ArnLike = { "kms:EncryptionContext:aws:logs:arn" = [
+        Condition = { StringLike = { "kms:EncryptionContext:aws:logs:arn" = [
           "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/${var.name}/*",
           "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/aws/rds/instance/${var.name}/*",
         ] } }

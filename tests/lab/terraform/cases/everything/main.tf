@@ -60,7 +60,7 @@ module "widest" {
   external_id           = "an-id-of-your-own"
   cloudwatch            = true
   cloudtrail            = true
-  act                   = { allow_tag = null }
+  act                   = { any_instance = true }
 }
 
 module "member" {
