@@ -23,6 +23,9 @@ say "format"
 terraform fmt -check -recursive -diff terraform && terraform fmt -check -recursive -diff $here/cases ||
     fail "it is formatted otherwise: run terraform fmt -recursive terraform tests/lab/terraform/cases"
 
+say "tables of inputs and outputs"
+$python $here/tables.py --check
+
 rm -rf "$copy"
 mkdir -p "$copy/packaging" "$copy/tests/lab" "$copy/states" "$copy/plans" "$copy/logs"
 cp -R terraform "$copy/"
@@ -47,7 +50,7 @@ terraform validate -no-color >"$log" 2>&1 || fail "terraform validate found the 
 passed=
 if [ -d tests ]; then
     terraform test -no-color >"$log" 2>&1 || fail "terraform test found the above"
-    passed=", $(grep -c '\.\.\. pass$' "$log") tests"
+    passed=", $(grep -c '^  run .*\.\.\. pass$' "$log") tests"
 fi
 values=$copy/tests/lab/terraform/values/$name.tfvars.json
 case $folder in
