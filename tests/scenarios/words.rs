@@ -7,7 +7,7 @@ use regex_lite::{Regex, RegexBuilder};
 use std::{fs, path::Path, process::Command, sync::LazyLock};
 
 /// Folders and files that the list applies to: everything that a person writes.
-const TREE: [&str; 20] = [
+const TREE: [&str; 21] = [
     "Cargo.toml",
     "Makefile",
     "README.md",
@@ -26,6 +26,7 @@ const TREE: [&str; 20] = [
     "rust-toolchain.toml",
     "rustfmt.toml",
     "sweeper",
+    "terraform",
     "tests",
     ".ci",
 ];

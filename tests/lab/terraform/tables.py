@@ -30,7 +30,7 @@ def declared(module, kind):
 
 
 def cell(value):
-    return " ".join(str(value).split()).replace("|", "\\|")
+    return " ".join(str(value).replace('\\"', '"').split()).replace("|", "\\|")
 
 
 def default(body):
