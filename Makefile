@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test test-order check fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -42,6 +42,10 @@ check: ## Format, licences, unused dependencies, lints, documentation
 	cargo machete
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps
+
+terraform: ## Check the Terraform modules without a cloud (2 minutes)
+	@tests/lab/setup.sh terraform
+	@tests/lab/terraform/check.sh
 
 # Coverage by LLVM's own passes, which the stable compiler has behind RUSTC_BOOTSTRAP; libFuzzer comes with libfuzzer-sys. What was
 # found is in target/fuzz/findings, what was learnt in target/fuzz/corpus: both stay for the next run.

@@ -15,4 +15,6 @@ trap 'exit 143' TERM
 cargo test --locked --workspace --no-run
 wait $fetching
 trap - EXIT
+# Two minutes, before the tests: they share nothing, but would slow each other down.
+tests/lab/terraform/check.sh
 tests/lab/run.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what a build needs (setup.sh build), what `make check` needs and every package of the distribution (setup.sh check), what the tests need as well (setup.sh test), or
-# what the benches do (setup.sh bench). It asks nothing, says what it does, and installs only what is missing: a second run touches nothing. The distribution's packages go
+# Installs what a build needs (setup.sh build), what `make check` needs and every package of the distribution (setup.sh check), what the tests need as well (setup.sh test),
+# what the benches do (setup.sh bench), or what the Terraform modules are checked by (setup.sh terraform). It asks nothing, says what it does, and installs only what is missing: a second run touches nothing. The distribution's packages go
 # where they belong, all else into .setup/.
 #
 # As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
@@ -12,8 +12,8 @@ deny_version=0.20.2
 cd "$(dirname "$0")/../.."
 mkdir -p .setup
 what=${1:-}
-case $what in build | check | test | bench) ;; *)
-    echo "usage: setup.sh build|check|test|bench" >&2
+case $what in build | check | test | bench | terraform) ;; *)
+    echo "usage: setup.sh build|check|test|bench|terraform" >&2
     exit 2
     ;;
 esac
@@ -28,6 +28,13 @@ has() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 # The distribution's packages that are missing. What a program tells by itself is asked for by its program, so that a machine
 # which has it from elsewhere is left alone.
 missing_packages() {
+    if [ $what = terraform ]; then
+        python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
+        has systemd-analyze || echo systemd
+        has node || echo nodejs
+        has npm || echo npm
+        return 0
+    fi
     has cc || echo gcc libc6-dev
     [ $what != bench ] || { has bpftrace || echo bpftrace; has bpftool || echo bpftool; }
     [ $what != build ] || return 0
@@ -271,10 +278,16 @@ tracefs() {
     sudo mount -t tracefs nodev /sys/kernel/tracing"
 }
 
-rust_toolchain
+# The one program that neither Debian nor a registry has: whoever has to install it by hand should hear so at once.
+case $what in check | test | terraform) tests/lab/terraform/setup.sh found ;; esac
+[ $what = terraform ] || rust_toolchain
 # shellcheck disable=SC2046 # one word per package
 [ -z "$(missing_packages)" ] || { package_lists && packages $(missing_packages); }
-bpf_toolchain
+[ $what = terraform ] || bpf_toolchain
+if [ $what = terraform ]; then
+    node_packages
+    tests/lab/terraform/setup.sh
+fi
 if [ $what = bench ]; then
     tracefs
     python_environment venv requirements.txt
@@ -294,4 +307,5 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports
     debian_machine
     cloud_init
+    tests/lab/terraform/setup.sh
 fi

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Lays Terraform's providers out as a mirror on disk, without a cloud behind them (provider.py): .setup/terraform. tests/lab/setup.sh calls it. Only what is missing is made.
+# With the argument `found` it says whether Terraform is there, and makes nothing.
 #
 # Terraform itself is not packaged by Debian, and nothing here fetches it from its publisher: it must be there.
 set -eu
@@ -20,6 +21,7 @@ platform=$(terraform version -json 2>/dev/null | python3 -c 'import json, sys; p
 case $version in
 0.* | 1.[0-8].*) fail "terraform $version is too old: install 1.9 or newer as https://developer.hashicorp.com/terraform/install says, and come back" ;;
 esac
+[ "${1:-}" != found ] || exit 0
 
 # The place of the checkout is part of what is made, so that one which was moved is made anew.
 stamp() { echo "# $PWD $platform" && cat $here/requirements.txt $here/package-lock.json $here/schema.py $here/setup.sh; }
