@@ -77,6 +77,8 @@ say "policies: documentation, parliament, evaluation"
 $python $here/policies.py "$copy/states" .setup/node
 say "what is written: settings, scripts, units, task definitions, template, alarms"
 $python $here/files.py "$copy/states"
+say "scripts, run in a folder that takes the place of a machine"
+$python $here/installs.py "$copy/states"
 
 # A scan of the plans knows every value; that of the source alone knows what no example has.
 say "checkov"
