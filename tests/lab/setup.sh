@@ -64,7 +64,7 @@ missing_packages() {
     has debootstrap || echo debootstrap
     has mke2fs || echo e2fsprogs
     has ssh || echo openssh-client
-    # An evaluator of IAM policies and two checkers of mails are written in JavaScript.
+    # An evaluator of IAM policies, a template engine and two checkers of mails are JavaScript.
     has node || echo nodejs
     has npm || echo npm
     # A browser, for what people are sent.

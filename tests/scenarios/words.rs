@@ -7,11 +7,12 @@ use regex_lite::{Regex, RegexBuilder};
 use std::{fs, path::Path, process::Command, sync::LazyLock};
 
 /// Folders and files that the list applies to: everything that a person writes.
-const TREE: [&str; 21] = [
+const TREE: [&str; 22] = [
     "Cargo.toml",
     "Makefile",
     "README.md",
     "deny.toml",
+    "deploy",
     "docs",
     "fuzz",
     "heartbeat",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make terraform`: everything about the Terraform modules that can be checked without a cloud. It asks nobody for anything: providers come from .setup/terraform (setup.sh), which serves
+# `make terraform`: everything about the Terraform modules, and the Helm chart beside them, that can be checked without a cloud. It asks nobody for anything: providers come from .setup/terraform (setup.sh), which serves
 # their true schemas. Under three minutes on two cores. What it works on is a copy, target/terraform.
 set -eu
 cd "$(dirname "$0")/../../.."
@@ -79,6 +79,9 @@ say "what is written: settings, scripts, units, task definitions, template, alar
 $python $here/files.py "$copy/states"
 say "scripts, run in a folder that takes the place of a machine"
 $python $here/installs.py "$copy/states"
+
+say "the agent's chart for Kubernetes"
+$python $here/chart.py .setup/node
 
 # A scan of the plans knows every value; that of the source alone knows what no example has.
 say "checkov"
