@@ -2,7 +2,7 @@
 //!
 //! Ticks lie at whole intervals from the first one, so they do not drift. A tick that is missed (a machine that slept, a sample that
 //! took long) makes one longer interval; no interval but the first, and one that a sample out of turn ends, is shorter than half of the configured one,
-//! and that one is not shorter than two seconds.
+//! and that one is not shorter than two seconds, or half of the configured one where that is less.
 //!
 //! The first tick comes at a part of the interval that belongs to the node: machines that start in the same second, by the
 //! thousand, measure and send at moments of their own from then on.

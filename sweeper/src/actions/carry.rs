@@ -320,7 +320,7 @@ impl Executor {
                 self.tell(action, Event::Accepted, Told { request_id, ..Told::default() }).await
             }
             Called::Rejected { why, request_id, for_now } => {
-                let again = if for_now { undo::again(action) } else { None };
+                let again = if for_now { undo::again(action.direction, action.attempt) } else { None };
                 let next = again.map(|wait| format!("; it is tried again in {}", undo::in_words(wait)));
                 let outcome = format!("EC2 refused it: {why}{}", next.unwrap_or_default());
                 let told = Told { request_id, again, ..Told::that(outcome) };

@@ -20,9 +20,9 @@ const LONGEST_WAIT: Duration = Duration::from_mins(10);
 const MOST_TRIES: u32 = 65;
 
 /// After how long a machine is tried to be started once more; none if it is not. Nothing but an undo is.
-pub(super) fn again(action: &Action) -> Option<Duration> {
-    let doubled = FIRST_WAIT.saturating_mul(1 << action.attempt.saturating_sub(1).min(10));
-    (action.direction == Direction::Undo && action.attempt < MOST_TRIES).then(|| doubled.min(LONGEST_WAIT))
+pub(super) fn again(direction: Direction, attempt: u32) -> Option<Duration> {
+    let doubled = FIRST_WAIT.saturating_mul(1 << attempt.saturating_sub(1).min(10));
+    (direction == Direction::Undo && attempt < MOST_TRIES).then(|| doubled.min(LONGEST_WAIT))
 }
 
 /// `30 s`, `4 min`.
@@ -80,5 +80,24 @@ impl Executor {
         let Some((_, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         let called = ec2::call(&client, call, &action.resource.id, deadline).await;
         self.called(action, called).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_tried_to_be_started_for_ten_hours_and_none_is_stopped_twice() {
+        let waits: Vec<_> = (1..).map_while(|attempt| again(Direction::Undo, attempt)).collect();
+        assert_eq!(waits[..3], [15, 30, 60].map(Duration::from_secs));
+        assert!(waits.iter().all(|wait| *wait <= Duration::from_mins(10)));
+        let hours = waits.iter().sum::<Duration>().as_secs() / 360;
+        assert!((95..=105).contains(&hours), "{hours} tenths of an hour");
+        assert!((0..100).all(|attempt| again(Direction::Do, attempt).is_none()));
+        assert_eq!(
+            waits.iter().take(5).map(|wait| in_words(*wait)).collect::<Vec<_>>(),
+            ["15 s", "30 s", "1 min", "2 min", "4 min"]
+        );
     }
 }
