@@ -3,8 +3,12 @@
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// How often a condition is looked at: often enough that no scenario is slower for it, rarely enough to cost nothing.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Between two looks at a condition, at least: often enough that no scenario is slower for it.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// And at most.
+const LONGEST: Duration = Duration::from_millis(500);
+/// So many times as long as a look took: one that starts a program takes a core for 0.2 s, and what is waited for needs that core.
+const REST: u32 = 4;
 
 /// Looks at `condition` until it yields a value, and returns that value.
 ///
@@ -17,10 +21,11 @@ where
 {
     let deadline = Instant::now() + timeout;
     loop {
+        let began = Instant::now();
         if let Some(value) = condition().await {
             return value;
         }
         assert!(Instant::now() < deadline, "waited {timeout:?} in vain for {what}");
-        sleep(POLL_INTERVAL).await;
+        sleep((began.elapsed() * REST).clamp(SHORTEST, LONGEST)).await;
     }
 }
