@@ -7,7 +7,7 @@
 //!
 //! Commands go through a virtual serial port to a service of the machine ([`Debian::run`]), because ssh would be a person at work.
 
-use crate::{binaries, initramfs::Initramfs, kernels::Kernel, port, process::Running, wait};
+use crate::{binaries, initramfs::Initramfs, kernels::Kernel, microvm::COMMAND_LINE, port, process::Running, wait};
 use std::{
     collections::BTreeMap,
     fs,
@@ -252,7 +252,7 @@ fn emulator(folder: &Path, initramfs: &Path, forwards: &BTreeMap<u16, u16>) -> C
         .args(["-chardev", &format!("socket,id=lab,path={},server=on,wait=off", folder.join("commands").display())])
         .args(["-device", "virtserialport,chardev=lab,name=lab"])
         .args(["-serial", &format!("file:{}", folder.join("console").display())])
-        .args(["-append", "console=ttyS0 quiet panic=1", "-kernel"])
+        .args(["-append", COMMAND_LINE, "-kernel"])
         .arg(Kernel::Linux6_1.image())
         .arg("-initrd")
         .arg(initramfs);
