@@ -30,6 +30,7 @@ pub(crate) fn facts(change: impl FnOnce(&mut Facts)) -> Ec2Facts {
         capacity_reservation: None,
         root: Root::Ebs,
         instance_store: InstanceStore::Absent,
+        hibernates: None,
         volumes: Vec::new(),
         public_ipv4: Vec::new(),
         tags: Some(BTreeMap::new()),

@@ -43,6 +43,9 @@ pub struct Ec2Facts {
     pub root: Root,
     /// Whether it has instance-store disks.
     pub instance_store: InstanceStore,
+    /// Whether it was set up to hibernate when it was launched; none if EC2 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hibernates: Option<bool>,
     /// The attached volumes.
     pub volumes: Vec<String>,
     /// The public IPv4 addresses of all its interfaces.

@@ -42,6 +42,9 @@ pub struct PlanContent {
 pub enum Action {
     /// Stop a machine, as its own system stops: never by force. Its disks stay.
     StopInstance,
+    /// Stop a machine that was set up for it so that what is in memory comes back with its start. Where that fails EC2 stops it as its own system stops, and
+    /// never by force: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html>.
+    HibernateInstance,
     /// Start a stopped machine.
     StartInstance,
 }
@@ -61,16 +64,17 @@ impl Action {
     #[must_use]
     pub const fn class(self) -> ActionClass {
         match self {
-            Self::StopInstance | Self::StartInstance => ActionClass::Reversible,
+            Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
         }
     }
 
     /// The provider's state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
-    /// shut down.
+    /// shut down, and one that hibernates writes up to 150 GB to its disk first.
     #[must_use]
     pub const fn ends_in(self) -> (&'static str, u32) {
         match self {
             Self::StopInstance => ("stopped", 900),
+            Self::HibernateInstance => ("stopped", 3600),
             Self::StartInstance => ("running", 600),
         }
     }
@@ -79,7 +83,7 @@ impl Action {
     #[must_use]
     pub const fn call(self) -> &'static str {
         match self {
-            Self::StopInstance => "StopInstances",
+            Self::StopInstance | Self::HibernateInstance => "StopInstances",
             Self::StartInstance => "StartInstances",
         }
     }
@@ -88,11 +92,12 @@ impl Action {
     /// ever in it.
     #[must_use]
     pub fn command_line(self, on: &ResourceKey) -> String {
-        let verb = match self {
-            Self::StopInstance => "stop-instances",
-            Self::StartInstance => "start-instances",
+        let (verb, how) = match self {
+            Self::StopInstance => ("stop-instances", ""),
+            Self::HibernateInstance => ("stop-instances", " --hibernate"),
+            Self::StartInstance => ("start-instances", ""),
         };
-        format!("aws ec2 {verb} --region {} --instance-ids {}", on.location, on.id)
+        format!("aws ec2 {verb} --region {} --instance-ids {}{how}", on.location, on.id)
     }
 }
 
@@ -131,6 +136,8 @@ pub enum Condition {
 pub enum Loss {
     /// What is in memory, and with it every process and login session.
     Memory,
+    /// The same, where hibernating fails: then the machine is shut down. Peers that it was connected to will have given it up all the same.
+    MemoryUnlessHibernated,
     /// This public address: another one is given at the next start.
     PublicIpv4 {
         /// Dotted.

@@ -27,6 +27,7 @@ fn facts() -> Ec2Facts {
         capacity_reservation: None,
         root: Root::Ebs,
         instance_store: InstanceStore::Unknown,
+        hibernates: None,
         volumes: vec!["vol-root".into(), "vol-data".into()],
         public_ipv4: vec![
             PublicIpv4 { address: "198.51.100.1".into(), elastic: Some(false) },
@@ -208,6 +209,25 @@ fn a_plan_does_one_thing_which_another_takes_back() {
     let real = "aws ec2 stop-instances --region eu-central-1 --instance-ids i-0123456789abcdef0";
     assert_eq!(actions[0].command_line(resource), real, "nothing is forced");
     assert_eq!(reversal[0].command_line(resource), real.replace("stop", "start"));
+}
+
+#[test]
+fn what_was_set_up_to_hibernate_hibernates_and_keeps_its_memory_unless_that_fails() {
+    let plan = content(|facts| facts.hibernates = Some(true));
+    assert_eq!(plan.title, "Hibernate the idle m5.large instance i-0123456789abcdef0 (align-7) in eu-central-1");
+    assert_eq!(
+        (plan.actions.as_slice(), plan.reversal.as_slice()),
+        (&[Action::HibernateInstance][..], &[Action::StartInstance][..])
+    );
+    let real = "aws ec2 stop-instances --region eu-central-1 --instance-ids i-0123456789abcdef0 --hibernate";
+    assert_eq!(plan.actions[0].command_line(&plan.resource), real, "nothing is forced");
+    assert_eq!(plan.actions[0].class(), ActionClass::Reversible);
+    assert!(plan.lost.contains(&Loss::MemoryUnlessHibernated) && !plan.lost.contains(&Loss::Memory), "{:?}", plan.lost);
+    // What nobody said, or said not to be, is a plain stop.
+    for hibernates in [None, Some(false)] {
+        let plan = content(|facts| facts.hibernates = hibernates);
+        assert_eq!((plan.actions, plan.lost.contains(&Loss::Memory)), (vec![Action::StopInstance], true));
+    }
 }
 
 #[test]

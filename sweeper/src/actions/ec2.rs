@@ -37,6 +37,10 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instan
         Action::StopInstance => {
             client.stop_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
         }
+        Action::HibernateInstance => {
+            let request = client.stop_instances().instance_ids(instance).hibernate(true);
+            request.dry_run(true).send().await.map(drop).map_err(told)
+        }
         Action::StartInstance => {
             client.start_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
         }
@@ -56,8 +60,11 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instan
 pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, instance: &str, deadline: Deadline) -> Called {
     let leaves = LeavesBefore::new(deadline);
     let answer = match action {
-        Action::StopInstance => {
-            let request = client.stop_instances().instance_ids(instance).customize().interceptor(leaves.clone());
+        Action::StopInstance | Action::HibernateInstance => {
+            // None is EC2's own word for a plain stop.
+            let hibernates = (action == Action::HibernateInstance).then_some(true);
+            let request = client.stop_instances().instance_ids(instance).set_hibernate(hibernates);
+            let request = request.customize().interceptor(leaves.clone());
             request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
         Action::StartInstance => {

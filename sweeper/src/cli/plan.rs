@@ -50,6 +50,10 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
         .iter()
         .map(|loss| match loss {
             Loss::Memory => "everything in memory: processes and login sessions".to_owned(),
+            Loss::MemoryUnlessHibernated => {
+                "everything in memory, if hibernating fails: EC2 shuts it down then; and each connection that it holds"
+                    .to_owned()
+            }
             Loss::PublicIpv4 { address, may_be_elastic: false } => format!("the public address {}", plain(address)),
             Loss::PublicIpv4 { address, may_be_elastic: true } => {
                 format!("the public address {}, unless it is elastic", plain(address))

@@ -60,6 +60,7 @@ pub fn notice(finding: &Finding) -> FindingNotice {
 fn ask(plan: &Plan) -> Option<Ask> {
     let label = match plan.content().actions.as_slice() {
         [Action::StopInstance] => "Stop it",
+        [Action::HibernateInstance] => "Hibernate it",
         _ => return None,
     };
     Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned() })

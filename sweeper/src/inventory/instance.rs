@@ -294,6 +294,8 @@ impl Instance {
                 InstanceStore::Present => machine::InstanceStore::Present,
                 InstanceStore::Unknown => machine::InstanceStore::Unknown,
             },
+            // What was never asked for is left out, as in what earlier versions kept.
+            hibernates: self.hibernation_configured.filter(|is_set_up| *is_set_up),
             volumes: self.volumes.iter().map(|volume| volume.id.clone()).collect(),
             public_ipv4: self
                 .public_ipv4

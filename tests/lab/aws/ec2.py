@@ -130,6 +130,8 @@ def apply(instance, wanted):
         instance.launch_time = time_of(wanted["launched_at"])
     if "state" in wanted:
         instance._state = InstanceState(wanted["state"], STATES[wanted["state"]])
+    if "hibernates" in wanted:
+        instance.hibernation_options = {"Configured": wanted["hibernates"]}
     if "tenancy" in wanted:
         instance.placement.tenancy = wanted["tenancy"]
     for name in ("disable_api_stop", "disable_api_termination", "lifecycle", "usage_operation", "platform_details", "root_device_type"):

@@ -82,6 +82,9 @@ pub struct Instance {
     /// `instance-store`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_device_type: Option<String>,
+    /// Whether it was set up to hibernate when it was launched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hibernates: Option<bool>,
 }
 
 impl Instance {

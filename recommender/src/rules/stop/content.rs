@@ -11,21 +11,30 @@ use super::{Price, StopInput, no_plan::Stoppable};
 pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> PlanContent {
     let facts = stoppable.facts;
     let called = facts.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let (does, action) = match hibernates(facts) {
+        true => ("Hibernate", Action::HibernateInstance),
+        false => ("Stop", Action::StopInstance),
+    };
     PlanContent {
         finding: input.finding.clone(),
         record: input.record,
         resource: input.resource.clone(),
         title: format!(
-            "Stop the idle {} instance {}{called} in {}",
+            "{does} the idle {} instance {}{called} in {}",
             stoppable.instance_type, facts.instance_id, facts.region
         ),
         conditions: conditions(stoppable),
-        actions: vec![Action::StopInstance],
+        actions: vec![action],
         reversal: vec![Action::StartInstance],
         lost: lost(stoppable),
         keeps_billing: keeps_billing(facts),
         net_saving: saving(input, facts),
     }
+}
+
+/// Whoever set a machine up to hibernate wants its memory back.
+fn hibernates(facts: &Ec2Facts) -> bool {
+    facts.hibernates == Some(true)
 }
 
 fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
@@ -45,7 +54,7 @@ fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
 
 fn lost(stoppable: &Stoppable<'_>) -> Vec<Loss> {
     let facts = stoppable.facts;
-    let mut lost = vec![Loss::Memory];
+    let mut lost = vec![if hibernates(facts) { Loss::MemoryUnlessHibernated } else { Loss::Memory }];
     lost.extend(
         facts
             .public_ipv4
