@@ -27,7 +27,10 @@ use ::heartbeat::envelope::Checked;
 use jiff::Timestamp;
 use marks::{Brought, find, marks, put_marks};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, IdenStatic as _, QueryResult};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Instant,
+};
 
 /// One envelope that is to be stored, packed.
 #[derive(Clone, Debug)]
@@ -134,12 +137,13 @@ impl Store {
         state_policy: &StatePolicy,
         now: Timestamp,
     ) -> Result<Vec<Delivered>, StoreError> {
+        let begun = Instant::now();
         let transaction = self.begin_write().await?;
         let is_valid = lock_nodes(&transaction, deliveries).await?;
         let valid = deliveries.iter().zip(&is_valid).filter(|(_, is_valid)| **is_valid);
         let valid: Vec<&Delivery> = valid.map(|(delivery, _)| delivery).collect();
         let mut brought = marks(&transaction, &valid, now).await?;
-        let new = insert(&transaction, &valid, &mut brought, now).await?;
+        let new = insert(&transaction, &valid, &mut brought, begun).await?;
         rollups::note_heartbeats(&transaction, &of_rollups(&new, &brought), now).await?;
         for boot in &mut brought {
             boot.advance(&transaction).await?;
@@ -231,7 +235,7 @@ async fn insert<'a>(
     transaction: &DatabaseTransaction,
     deliveries: &[&'a Delivery],
     brought: &mut [Brought<'_>],
-    now: Timestamp,
+    begun: Instant,
 ) -> Result<Inserted<'a>, StoreError> {
     let mut fresh = Fresh::new();
     for delivery in deliveries {
@@ -246,14 +250,17 @@ async fn insert<'a>(
         "INSERT INTO heartbeats (node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
          counters_since_boottime_ns, {source}, received_at_unix_ms, message, {names}) \
          SELECT node_id, boot_id, sequence, start_unix_ms, end_unix_ms, start_boottime_ns, end_boottime_ns, \
-         counters_since_boottime_ns, source, received, message, {values} FROM given WHERE true \
+         counters_since_boottime_ns, source, {clock} - passed, message, {values} FROM given WHERE true \
          ON CONFLICT DO NOTHING RETURNING node_id, boot_id, sequence",
         source = heartbeat::Column::Source.as_str(),
+        // An answer's age is told by this one: the clocks of replicas differ.
+        clock = clock(transaction.get_database_backend()),
         names = names.join(", "),
         values = names.map(|name| format!("NULLIF({name}, {NOT_MEASURED})")).join(", "),
     );
     let fresh: Vec<_> = fresh.into_iter().collect();
     for rows in fresh.chunks(MAX_ROWS) {
+        let passed_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         let integers = |value: fn(&Row) -> i64| Column::Integer(rows.iter().map(|(_, row)| value(row)).collect());
         let mut columns = key_columns(&rows.iter().map(|((key, _), _)| *key).collect::<Vec<_>>());
         columns.extend([
@@ -264,7 +271,7 @@ async fn insert<'a>(
             ("end_boottime_ns", integers(|row| row.end_boottime_ns)),
             ("counters_since_boottime_ns", integers(|row| row.counters_since_boottime_ns)),
             ("source", Column::Text(rows.iter().map(|(_, row)| row.source.to_owned()).collect())),
-            ("received", Column::Integer(vec![to_unix_ms(now); rows.len()])),
+            ("passed", Column::Integer(vec![passed_ms; rows.len()])),
             ("message", Column::Bytes(rows.iter().map(|(_, row)| row.message.clone()).collect())),
         ]);
         for (at, name) in names.into_iter().enumerate() {

@@ -40,12 +40,30 @@ lab::on_both_databases! {
     of_several_replicas_each_scope_is_claimed_by_one,
     a_lease_that_has_run_out_passes_to_another_and_is_not_renewed,
     a_lease_that_is_renewed_lasts_and_one_that_is_released_is_free_at_once,
+    an_answer_is_as_old_as_the_database_says_whatever_the_clock_of_who_stored_it,
 }
 
 async fn open(url: &str) -> Store {
     let store = Store::connect(url).await.unwrap();
     store.migrate().await.unwrap();
     store
+}
+
+async fn an_answer_is_as_old_as_the_database_says_whatever_the_clock_of_who_stored_it(url: String) {
+    let (store, node) = (open(&url).await, sample::node(1));
+    for (sequence, off) in [(1, SignedDuration::from_hours(1)), (2, SignedDuration::from_hours(-1))] {
+        let question = format!("question-{sequence}");
+        let asked_at = store.ask(&node, &question).await.unwrap();
+        let mut envelope = sample::envelope(&node, sample::boot(1), &[sequence], Timestamp::now());
+        envelope.heartbeats[0].answers.clone_from(&question);
+        store.store_heartbeats(&sample::checked(&envelope), Timestamp::now() + off).await.unwrap();
+        let answered = store.answer_to(&node, &question, asked_at).await.unwrap().unwrap();
+        // Told by the millisecond, and what has passed since it began is taken off again.
+        let earliest = asked_at - SignedDuration::from_millis(2);
+        let latest = store.now().await.unwrap();
+        let received_at = answered.received_at;
+        assert!(earliest <= received_at && received_at <= latest, "{earliest} <= {received_at} <= {latest}");
+    }
 }
 
 /// Sends `sequences` of one node and boot, with `oldest` as what the sender still holds.
