@@ -3,7 +3,7 @@
 use super::{
     FAILED, Output, Printed,
     nodes::operator,
-    open_existing, open_to_change, screen,
+    open_existing, open_of_any_version, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -75,7 +75,7 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
         None => list(config, question.printed.output).await,
         Some(Command::Review { account }) => {
             let by = Doer { who: operator(), way: "command" };
-            let reviewed = open_to_change(config).await?.review_relapses(&account, &by).await?;
+            let reviewed = open_existing(config).await?.review_relapses(&account, &by).await?;
             if reviewed == 0 {
                 screen::error(&format!(
                     "nothing has come undone in {} that nobody has looked at",
@@ -187,7 +187,7 @@ pub(super) async fn kill_switch(config: &Config, switching: Switching) -> anyhow
         Some(Switch::Off(Because { because })) => (false, because),
     };
     let by = Doer { who: operator(), way: "command" };
-    open_to_change(config).await?.set_kill_switch(is_on, because.as_deref(), &by).await?;
+    open_of_any_version(config).await?.set_kill_switch(is_on, because.as_deref(), &by).await?;
     screen::print(if is_on {
         "The kill switch is on: nothing is carried out. A call that has left goes on; `sweeper actions` lists what is under way."
     } else {
@@ -197,7 +197,7 @@ pub(super) async fn kill_switch(config: &Config, switching: Switching) -> anyhow
 }
 
 async fn show(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
-    let switch = open_existing(config).await?.kill_switch().await?;
+    let switch = open_of_any_version(config).await?.kill_switch().await?;
     match output {
         Output::Json => screen::json(&switch)?,
         Output::Table => {

@@ -3,7 +3,7 @@
 use super::{
     FAILED, Output, Printed,
     nodes::operator,
-    open_existing, open_to_change, screen,
+    open_existing, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -99,12 +99,12 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
         None => list(config, question.printed.output).await,
         Some(Command::Add { name, slack }) => add(config, &name, slack.as_deref(), &by).await,
         Some(Command::Link { name, slack }) => {
-            let linked = open_to_change(config).await?.link_account(&name, &slack, &by).await?;
+            let linked = open_existing(config).await?.link_account(&name, &slack, &by).await?;
             Ok(said(linked, |()| format!("{slack} is {name}'s account.")))
         }
         Some(Command::Token { name, expires, printed }) => token(config, &name, expires, printed.output, &by).await,
         Some(Command::Remove { name }) => {
-            let removed = open_to_change(config).await?.remove_approver(&name, &by).await?;
+            let removed = open_existing(config).await?.remove_approver(&name, &by).await?;
             Ok(said(removed, |()| format!("{name} may decide about nothing any more.")))
         }
     }
@@ -124,7 +124,7 @@ fn said<T>(done: Result<T, NotEnrolled>, words: impl FnOnce(T) -> String) -> Exi
 }
 
 async fn add(config: &Config, name: &str, slack: Option<&str>, by: &Doer) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     if let Err(why) = store.enrol(name, by).await? {
         return Ok(said::<()>(Err(why), |()| String::new()));
     }
@@ -140,7 +140,7 @@ async fn add(config: &Config, name: &str, slack: Option<&str>, by: &Doer) -> any
 
 async fn token(config: &Config, name: &str, expires: Duration, output: Output, by: &Doer) -> anyhow::Result<ExitCode> {
     let token = api::approver_token().context("the system gave no random bytes")?;
-    let kept = open_to_change(config).await?.keep_approver_token(name, &TokenHash::of(&token), expires, by).await?;
+    let kept = open_existing(config).await?.keep_approver_token(name, &TokenHash::of(&token), expires, by).await?;
     Ok(match (kept, output) {
         (Err(why), _) => said::<()>(Err(why), |()| String::new()),
         (Ok(end), Output::Json) => {

@@ -3,7 +3,7 @@
 mod readers;
 
 use super::{
-    Output, Printed, open_existing, open_to_change, screen,
+    Output, Printed, open_existing, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! `sweeper snooze`, `exempt` and `exemptions`: what is left alone, for now or for good.
 
 use super::{
-    FAILED, Output, Printed, explain, inventory, open_existing, open_to_change, plans, screen,
+    FAILED, Output, Printed, explain, inventory, open_existing, plans, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -78,7 +78,7 @@ enum Command {
 }
 
 pub(super) async fn snooze(config: &Config, snooze: &Snooze) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let until = match (snooze.until, snooze.length) {
         (Some(until), _) => until,
         (None, length) => store.now().await?.checked_add(SignedDuration::try_from(length.unwrap_or_default())?)?,
@@ -87,7 +87,7 @@ pub(super) async fn snooze(config: &Config, snooze: &Snooze) -> anyhow::Result<E
 }
 
 pub(super) async fn exempt(config: &Config, exempt: &Exempt) -> anyhow::Result<ExitCode> {
-    leave_alone(&open_to_change(config).await?, &exempt.word, None, Some(&exempt.because)).await
+    leave_alone(&open_existing(config).await?, &exempt.word, None, Some(&exempt.because)).await
 }
 
 async fn leave_alone(
@@ -162,7 +162,7 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
     match question.command {
         None => list(config, question.ended, question.printed.output).await,
         Some(Command::Lift { id, token_file }) => {
-            let store = open_to_change(config).await?;
+            let store = open_existing(config).await?;
             let Some(by) = plans::who(&store, token_file.as_deref()).await? else {
                 return Ok(ExitCode::from(FAILED));
             };

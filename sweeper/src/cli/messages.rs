@@ -1,7 +1,7 @@
 //! `sweeper messages`: what people are told of findings, whether it arrived, and a new start for what was discarded.
 
 use super::{
-    Output, Printed, open_existing, open_to_change, screen,
+    Output, Printed, open_existing, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -95,7 +95,7 @@ fn status(message: &Message) -> String {
 }
 
 async fn retry(config: &Config, events: Vec<String>, output: Output) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let events: Vec<_> = events.into_iter().map(EventId).collect();
     let (requeued, ended) = store.retry_messages(&events, Timestamp::now()).await?;
     match output {

@@ -31,7 +31,7 @@ use crate::{
     outbox::Channels,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use database::{make_data_dir, open, open_existing, open_to_change};
+use database::{make_data_dir, open, open_existing, open_of_any_version};
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 

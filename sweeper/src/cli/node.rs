@@ -1,6 +1,6 @@
 //! `sweeper nodes NODE`: what one node does, what decided that, and what its agent cannot measure.
 
-use super::{FAILED, Output, explain, nodes::Line, open_existing, open_to_change, screen};
+use super::{FAILED, Output, explain, nodes::Line, open_existing, screen};
 use crate::{
     api,
     config::Config,
@@ -77,7 +77,7 @@ fn failed(why: &str) -> ExitCode {
 
 /// Asks the node for a sample, waits until it has come, and shows the node as it is then.
 pub(super) async fn ask(config: &Config, wanted: &str, output: Output) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let node = match find(store.nodes().await?, wanted) {
         Ok(node) => node,
         Err(why) => return Ok(failed(&why)),

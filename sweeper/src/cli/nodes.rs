@@ -1,7 +1,7 @@
 //! `sweeper nodes`: who is attested how, join tokens, revocation; one node by itself: `node`.
 
 use super::{
-    FAILED, Output, Printed, node, open_existing, open_to_change, screen,
+    FAILED, Output, Printed, node, open_existing, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -173,7 +173,7 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
 
 async fn token(config: &Config, node: Option<&NodeId>, expires: Duration, output: Output) -> anyhow::Result<ExitCode> {
     let token = api::join_token().context("the system gave no random bytes")?;
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let end = store.create_join_token(&TokenHash::of(&token), node, expires).await?;
     match output {
         Output::Json => screen::json(&serde_json::json!({
@@ -187,7 +187,7 @@ async fn token(config: &Config, node: Option<&NodeId>, expires: Duration, output
 }
 
 async fn revoke(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
-    if !open_to_change(config).await?.revoke_node(node).await? {
+    if !open_existing(config).await?.revoke_node(node).await? {
         return Ok(unknown(node, "no such node has joined"));
     }
     tracing::warn!(%node, by = operator(), "audit: node revoked");
@@ -198,7 +198,7 @@ async fn revoke(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
 }
 
 async fn settle(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
-    if !open_to_change(config).await?.settle_node(node).await? {
+    if !open_existing(config).await?.settle_node(node).await? {
         return Ok(unknown(node, "it is not disputed, or has not joined"));
     }
     tracing::warn!(%node, by = operator(), "audit: dispute settled for the bound key");

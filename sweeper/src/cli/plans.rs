@@ -1,7 +1,7 @@
 //! `sweeper plans`, `approve` and `deny`: what would be done, and who said what of it.
 
 use super::{
-    FAILED, Output, actions, open_existing, open_to_change, screen,
+    FAILED, Output, actions, open_existing, screen,
     screen::{bare_table, trim_lines},
 };
 use crate::{
@@ -140,7 +140,7 @@ pub(super) async fn deny(config: &Config, said: &Said) -> anyhow::Result<ExitCod
 }
 
 pub(super) async fn undo(config: &Config, undone: &Undone) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let Some(by) = who(&store, undone.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
     let Some(plan) = plan(&store, &undone.plan).await? else { return Ok(ExitCode::from(FAILED)) };
     match store.undo(&plan, &by).await? {
@@ -171,7 +171,7 @@ pub(super) async fn who(store: &Store, token_file: Option<&Path>) -> anyhow::Res
 
 async fn answer(config: &Config, said: &Said, answer: Answer, wait: bool) -> anyhow::Result<ExitCode> {
     let (policy, policy_sha256) = config.approvals.policy()?;
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let Some(by) = who(&store, said.token_file.as_deref()).await? else { return Ok(ExitCode::from(FAILED)) };
     let Some(plan) = plan(&store, &said.plan).await? else { return Ok(ExitCode::from(FAILED)) };
     let because = said.because.as_deref();

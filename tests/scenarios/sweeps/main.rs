@@ -318,7 +318,7 @@ async fn a_node_passes_from_the_uncovered_ones_to_its_scope_with_one_open_findin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_only_reads_changes_no_schema() {
+async fn no_command_but_those_that_sweep_changes_the_schema_and_the_kill_switch_needs_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweeper = Sweeper::start(folder.path(), "[aws]\nenabled = \"no\"\n", &[]).await;
     sweeper.stop().await;
@@ -327,12 +327,23 @@ async fn a_command_that_only_reads_changes_no_schema() {
     assert_eq!(store.missing_steps().await.unwrap(), 0);
     let older = "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'";
     store.connection().execute_unprepared(older).await.unwrap();
-    for command in ["findings", "replay", "scopes", "inventory", "jobs", "nodes"] {
-        let done = sweeper.run(&[command]).await;
+    let reading = ["findings", "replay", "scopes", "inventory", "jobs", "nodes"];
+    let changing =
+        ["approvers add ada", "nodes token --node host:00000000000000000000000000000000", "messages retry 1"];
+    for command in reading.into_iter().chain(changing) {
+        let words: Vec<&str> = command.split(' ').collect();
+        let done = sweeper.run(&words).await;
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success() && said.contains("of an older version (1 steps"), "{command}: {said}");
         assert_eq!(store.missing_steps().await.unwrap(), 1, "{command}");
     }
+    let switch = async |to: &str| {
+        let done = sweeper.run(&["kill-switch", to]).await;
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(store.kill_switch().await.unwrap().is_on, to == "on");
+    };
+    switch("on").await;
+    assert_eq!(store.missing_steps().await.unwrap(), 1);
     let (code, _) = sweeper.sweep().await;
     assert_eq!((code, store.missing_steps().await.unwrap()), (0, 0));
     let newer = "INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_later', 0)";
@@ -340,4 +351,6 @@ async fn a_command_that_only_reads_changes_no_schema() {
     let done = sweeper.run(&["findings"]).await;
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(!done.status.success() && said.contains("if a newer sweeper has changed it"), "{said}");
+    switch("off").await;
+    switch("on").await;
 }

@@ -1,6 +1,6 @@
 //! `sweeper digest subscribers`, `subscribe` and `unsubscribe`: who gets which digests.
 
-use super::{Output, bare_table, open_existing, open_to_change, screen, trim_lines, words};
+use super::{Output, bare_table, open_existing, screen, trim_lines, words};
 use crate::{config::Config, store::Store};
 use jiff::Timestamp;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
 }
 
 pub(super) async fn set(config: &Config, list: &str, address: &str, gets: bool) -> anyhow::Result<ExitCode> {
-    let store = open_to_change(config).await?;
+    let store = open_existing(config).await?;
     let lines = lines(config, &store).await?;
     let Some(line) = lines.iter().find(|line| line.list == list && line.address == address) else {
         anyhow::bail!("no reader of `{list}` has the address `{address}`; `sweeper digest subscribers` lists all");
