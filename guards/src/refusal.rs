@@ -130,7 +130,9 @@ pub enum Refusal {
     #[error("acting is not switched on for this account and region: a dry run is all that is done")]
     DryRunOnly,
     /// What happened since the backup is not in it.
-    #[error("the database was restored from a backup since, or that cannot be told: all approvals of before are void")]
+    #[error(
+        "since it was approved the database was restored from a backup, or no sweeper served for ten minutes so that it may have been: approve it again"
+    )]
     Restored,
     /// The finding has ended, or has another plan by now.
     #[error("the plan is not its finding's any more")]

@@ -45,6 +45,14 @@ pub enum Deed {
     SwitchedOff,
     /// Found that the database was restored from a backup.
     Restored,
+    /// Found that nobody had served for so long that approvals are void.
+    Paused,
+    /// Made a token by which a machine can join.
+    JoinTokenMade,
+    /// Took a node's key and tokens from it.
+    NodeRevoked,
+    /// Ended a dispute about a node in favour of its key.
+    NodeSettled,
     /// Called the provider, or is about to.
     Called,
     /// Heard from the provider that it does what it was called for.
@@ -79,6 +87,10 @@ impl Deed {
             Self::SwitchedOn => "switched on the",
             Self::SwitchedOff => "switched off the",
             Self::Restored => "found to be restored the",
+            Self::Paused => "found that nobody had served the",
+            Self::JoinTokenMade => "made a join token for",
+            Self::NodeRevoked => "revoked the node",
+            Self::NodeSettled => "settled the dispute about",
             Self::Called => "called the provider for",
             Self::Accepted => "was heard by the provider about",
             Self::Lost => "lost the answer about",

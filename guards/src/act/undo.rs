@@ -20,7 +20,7 @@ pub enum Wanted<'a> {
 pub struct Undoing<'a> {
     /// The machine's state in EC2's words, read for this; none if EC2 did not say.
     pub state: Option<&'a str>,
-    /// Whether the action that is undone was carried out.
+    /// Whether the action that is undone was carried out, as far as anybody knows: one whose end nobody waited for may have been.
     pub was_done: bool,
     /// In whose name.
     pub wanted: Wanted<'a>,

@@ -164,6 +164,11 @@ impl Executor {
         let Some((_, call)) = self.planned(action).await? else {
             return self.refuse(action, "this version does not know how to carry out such a plan").await;
         };
+        let account = &action.resource.account;
+        if self.config.act.role(account).is_none() {
+            let why = format!("a dry run: no role acts in account {account}; name one in `act.roles`");
+            return self.refuse(action, why).await;
+        }
         loop {
             let why = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
                 Ok(client) => match ec2::dry_run(&client, call, &action.resource.id).await {

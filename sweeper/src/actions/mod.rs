@@ -33,6 +33,7 @@ use model::plan::ContentHash;
 use sessions::Sessions;
 use std::{
     collections::BTreeSet,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -57,6 +58,13 @@ enum ActError {
     /// The node cannot be judged.
     #[error(transparent)]
     Judging(#[from] crate::sweep::SweepError),
+    /// Then nobody knows whether the database is the one of before.
+    #[error("what was seen of the audit log cannot be read from {file}, or kept there", file = file.display())]
+    Witness {
+        file: PathBuf,
+        #[source]
+        why: std::io::Error,
+    },
     /// Then nobody knows what came after it.
     #[error("its agent's answer is not found any more")]
     NoAnswer,

@@ -60,7 +60,7 @@ impl Executor {
         self.tell(action, Event::Asked, Told::default()).await?;
         let deadline = Deadline::after(FRESH);
         let before = self.store.actions_on(&action.plan).await?;
-        let done = before.iter().find(|one| one.direction == Direction::Do && one.state == State::Done);
+        let done = before.iter().find(|one| one.direction == Direction::Do && one.may_have_been_done());
         let transaction = self.store.begin_deciding().await?;
         let enrolled = self.store.approvers().await?;
         let wanted = match action.asked_by.first() {

@@ -52,7 +52,12 @@ impl Executor {
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 Ok(Some(state)) if waited >= SignedDuration::from_secs(i64::from(most_s)) => {
-                    let told = format!("the machine is {state}, and not {wanted}, after {} minutes", most_s / 60);
+                    let later = match action.direction {
+                        Direction::Do => "; should it get there later, undoing this starts it again",
+                        Direction::Undo => "",
+                    };
+                    let minutes = most_s / 60;
+                    let told = format!("the machine is {state}, and not {wanted}, after {minutes} minutes{later}");
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 Ok(Some(_)) => {}

@@ -1,7 +1,10 @@
 //! Who is admitted as which node, over a real database, with real keys.
 
 use super::*;
-use crate::{identity::Attestation, store::TokenHash};
+use crate::{
+    identity::Attestation,
+    store::{Doer, TokenHash},
+};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use heartbeat::{
     api::{CHALLENGE_PATH, Challenge, JoinRequest, SIGNATURE_HEADER},
@@ -9,6 +12,10 @@ use heartbeat::{
 };
 
 const SWEEPER: &str = "https://sweeper.example.com";
+
+fn root() -> Doer {
+    Doer { who: "root@sweeper-1".to_owned(), way: "command" }
+}
 
 /// A join that can be changed before it is sent.
 struct Join {
@@ -91,7 +98,10 @@ impl TestApp {
     async fn join_token_for(&self, node: Option<&str>) -> String {
         let token = super::super::join_token().unwrap();
         let node = node.map(|node| node.parse().unwrap());
-        self.store.create_join_token(&TokenHash::of(&token), node.as_ref(), Duration::from_secs(60)).await.unwrap();
+        self.store
+            .create_join_token(&TokenHash::of(&token), node.as_ref(), Duration::from_secs(60), &root())
+            .await
+            .unwrap();
         token
     }
 }
@@ -141,8 +151,8 @@ async fn a_stolen_fleet_token_takes_over_no_node_and_makes_it_disputed() {
     app.joined(&again).await;
     assert!(app.node(NODE).await.disputed.is_some(), "the holder of the key cannot end it: a person does");
     let id = NODE.parse().unwrap();
-    assert!(app.store.settle_node(&id).await.unwrap() && app.node(NODE).await.disputed.is_none());
-    assert!(!app.store.settle_node(&id).await.unwrap());
+    assert!(app.store.settle_node(&id, &root()).await.unwrap() && app.node(NODE).await.disputed.is_none());
+    assert!(!app.store.settle_node(&id, &root()).await.unwrap());
 }
 
 #[tokio::test]
@@ -240,11 +250,11 @@ async fn a_join_token_admits_one_node_once_and_attests_it() {
 async fn a_revoked_node_is_free_and_its_tokens_are_void() {
     let app = TestApp::new().await;
     let id = NODE.parse().unwrap();
-    assert!(!app.store.revoke_node(&id).await.unwrap(), "nobody has joined yet");
+    assert!(!app.store.revoke_node(&id, &root()).await.unwrap(), "nobody has joined yet");
     let first = Join::new(&app, NODE, Some(&app.join_token())).await;
     let token = app.joined(&first).await.node_token;
     app.refused(Join::new(&app, NODE, Some(&app.join_token())).await.request()).await;
-    assert!(app.store.revoke_node(&id).await.unwrap());
+    assert!(app.store.revoke_node(&id, &root()).await.unwrap());
     let node = app.node(NODE).await;
     assert!(node.revoked_at.is_some() && node.disputed.is_none() && node.attestation == Attestation::None, "{node:?}");
     assert!(!app.works(&token, 1).await);

@@ -8,7 +8,7 @@ use crate::{
     api,
     config::{Config, duration},
     identity::{Attestation, Node, PublicKey},
-    store::TokenHash,
+    store::{Doer, TokenHash},
     verdict::words,
 };
 use anyhow::Context as _;
@@ -174,23 +174,20 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
 async fn token(config: &Config, node: Option<&NodeId>, expires: Duration, output: Output) -> anyhow::Result<ExitCode> {
     let token = api::join_token().context("the system gave no random bytes")?;
     let store = open_existing(config).await?;
-    let end = store.create_join_token(&TokenHash::of(&token), node, expires).await?;
+    let end = store.create_join_token(&TokenHash::of(&token), node, expires, &doer()).await?;
     match output {
         Output::Json => screen::json(&serde_json::json!({
             "join_token": token, "node": node.map(ToString::to_string), "expires_at": end,
         }))?,
         Output::Table => screen::print(&token),
     }
-    let node = node.map_or_else(|| "any".to_owned(), ToString::to_string);
-    tracing::info!(node, expires_at = %end, by = operator(), "audit: join token made");
     Ok(ExitCode::SUCCESS)
 }
 
 async fn revoke(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
-    if !open_existing(config).await?.revoke_node(node).await? {
+    if !open_existing(config).await?.revoke_node(node, &doer()).await? {
         return Ok(unknown(node, "no such node has joined"));
     }
-    tracing::warn!(%node, by = operator(), "audit: node revoked");
     screen::print(&format!(
         "{node} is revoked: its key is free and its tokens are void. It can join anew with a join secret."
     ));
@@ -198,10 +195,9 @@ async fn revoke(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
 }
 
 async fn settle(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
-    if !open_existing(config).await?.settle_node(node).await? {
+    if !open_existing(config).await?.settle_node(node, &doer()).await? {
         return Ok(unknown(node, "it is not disputed, or has not joined"));
     }
-    tracing::warn!(%node, by = operator(), "audit: dispute settled for the bound key");
     screen::print(&format!("{node} is disputed no more: the key that is bound to it is believed."));
     Ok(ExitCode::SUCCESS)
 }
@@ -209,6 +205,11 @@ async fn settle(config: &Config, node: &NodeId) -> anyhow::Result<ExitCode> {
 fn unknown(node: &NodeId, why: &str) -> ExitCode {
     screen::error(&format!("{node}: {why}; `sweeper nodes` lists them"));
     ExitCode::from(FAILED)
+}
+
+/// Who ran the command, for the audit log.
+fn doer() -> Doer {
+    Doer { who: operator(), way: "command" }
 }
 
 /// Who ran the command, for the log.

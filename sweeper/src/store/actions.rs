@@ -125,6 +125,15 @@ pub struct Action {
     pub is_reviewed: bool,
 }
 
+impl Action {
+    /// Whether the resource may be, or get, where the action was to bring it: it is over, and the provider was called. A machine that was slow to shut down may be off by
+    /// now, though nobody waited for that.
+    #[must_use]
+    pub fn may_have_been_done(&self) -> bool {
+        self.called_at.is_some() && matches!(self.state, State::Done | State::Failed)
+    }
+}
+
 /// What is written with a change of state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {

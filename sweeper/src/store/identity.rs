@@ -4,11 +4,16 @@
 //! finds it bound. What is decided is decided by [`decide`]; all ends of time are by the database's clock.
 
 use super::{
-    Doing as _, Store, StoreError, TokenHash, corrupt, database_now,
+    Doing as _, Store, StoreError, TokenHash,
+    audit::{self, Doer, NewEntry},
+    corrupt, database_now,
     entities::{boot, node, node_token, used_challenge},
     join_tokens, to_unix_ms,
 };
-use crate::identity::{Attestation, Decision, Held, PublicKey, Secret, decide};
+use crate::{
+    audit::Deed,
+    identity::{Attestation, Decision, Held, PublicKey, Secret, decide},
+};
 use heartbeat::{NodeId, api::JoinRequest};
 use jiff::{SignedDuration, Timestamp};
 use sea_orm::{
@@ -18,7 +23,7 @@ use sea_orm::{
     TryInsertResult,
     sea_query::Expr,
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// The join secret that was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn revoke_node(&self, id: &NodeId) -> Result<bool, StoreError> {
+    pub async fn revoke_node(&self, id: &NodeId, by: &Doer) -> Result<bool, StoreError> {
         let transaction = self.begin_write().await?;
         let now = database_now(&transaction).await?;
         let Some(row) = lock_node(&transaction, &id.to_string()).await? else { return Ok(false) };
@@ -142,6 +147,7 @@ impl Store {
         row.token_sha256 = Set(format!("revoked {}", uuid::Uuid::new_v4()));
         row.update(&transaction).await.doing("revoke a node")?;
         void_tokens(&transaction, id).await?;
+        append(&transaction, by, Deed::NodeRevoked, id).await?;
         transaction.commit().await.doing("commit a revocation")?;
         Ok(true)
     }
@@ -150,17 +156,28 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn settle_node(&self, id: &NodeId) -> Result<bool, StoreError> {
+    pub async fn settle_node(&self, id: &NodeId, by: &Doer) -> Result<bool, StoreError> {
+        let transaction = self.begin_write().await?;
         let settled = node::Entity::update_many()
             .col_expr(node::Column::DisputedUnixMs, Expr::value(Option::<i64>::None))
             .col_expr(node::Column::DisputedBecause, Expr::value(Option::<String>::None))
             .filter(node::Column::NodeId.eq(id.to_string()))
             .filter(node::Column::DisputedUnixMs.is_not_null())
-            .exec(&self.connection)
+            .exec(&transaction)
             .await
             .doing("settle a dispute")?;
-        Ok(settled.rows_affected > 0)
+        if settled.rows_affected == 0 {
+            return Ok(false);
+        }
+        append(&transaction, by, Deed::NodeSettled, id).await?;
+        transaction.commit().await.doing("commit the end of a dispute")?;
+        Ok(true)
     }
+}
+
+/// Who is believed to be which machine gives and takes a right: it is written down, and a restored backup that lacks it is noticed.
+async fn append(transaction: &DatabaseTransaction, by: &Doer, did: Deed, on: &NodeId) -> Result<(), StoreError> {
+    audit::append(transaction, NewEntry { by, did, on: &on.to_string(), detail: BTreeMap::new() }).await
 }
 
 pub(super) fn after(now: Timestamp, length: Duration) -> Timestamp {

@@ -2,16 +2,19 @@
 
 use super::{
     Doing as _, Refused, Store, StoreError, TokenHash,
+    audit::{self, Doer, NewEntry},
+    database_now,
     entities::{join_token, node_token, used_challenge},
     identity::after,
     to_unix_ms,
 };
+use crate::audit::Deed;
 use heartbeat::{NodeId, api::JoinRequest};
 use jiff::{SignedDuration, Timestamp};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, DatabaseTransaction, EntityTrait as _, QueryFilter as _, sea_query::Expr,
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// How long it is kept which node used a join token, after the token's end.
 const JOIN_TOKENS_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -26,8 +29,10 @@ impl Store {
         token: &TokenHash,
         node: Option<&NodeId>,
         lifetime: Duration,
+        by: &Doer,
     ) -> Result<Timestamp, StoreError> {
-        let now = self.now().await?;
+        let transaction = self.begin_write().await?;
+        let now = database_now(&transaction).await?;
         let end = after(now, lifetime);
         let row = join_token::ActiveModel {
             token_sha256: Set(token.as_str().to_owned()),
@@ -37,7 +42,11 @@ impl Store {
             used_by: Set(None),
             used_unix_ms: Set(None),
         };
-        join_token::Entity::insert(row).exec_without_returning(&self.connection).await.doing("write a join token")?;
+        join_token::Entity::insert(row).exec_without_returning(&transaction).await.doing("write a join token")?;
+        let on = node.map_or_else(|| "any machine".to_owned(), ToString::to_string);
+        let detail = BTreeMap::from([("expires_at".to_owned(), end.to_string())]);
+        audit::append(&transaction, NewEntry { by, did: Deed::JoinTokenMade, on: &on, detail }).await?;
+        transaction.commit().await.doing("commit a join token")?;
         Ok(end)
     }
 

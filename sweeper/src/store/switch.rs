@@ -48,19 +48,34 @@ impl Store {
 
     /// Notes that a sweeper serves. Where none did for ten minutes, or ever, all that was approved before is void: the database may be another one, or a version approved it that carried nothing out. Says since
     /// when what was approved counts.
-    pub(crate) async fn note_continuity(&self) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn note_continuity(&self, by: &Doer) -> Result<Timestamp, StoreError> {
+        const DOING: &str = "note that a sweeper serves";
+        if paused(self.connection()).await?.is_some() {
+            self.note_pause(by).await?;
+        }
         let backend = self.connection().get_database_backend();
-        let now = clock(backend);
-        let sql = format!(
-            "UPDATE continuity SET void_before_unix_ms = CASE WHEN {now} - seen_unix_ms > {} THEN {now} \
-             ELSE void_before_unix_ms END, seen_unix_ms = {now}",
-            LONGEST_PAUSE.as_millis()
-        );
-        self.connection()
-            .execute_raw(Statement::from_string(backend, sql))
-            .await
-            .doing("note that a sweeper serves")?;
+        let sql = format!("UPDATE continuity SET seen_unix_ms = {}", clock(backend));
+        self.connection().execute_raw(Statement::from_string(backend, sql)).await.doing(DOING)?;
         void_before(self.connection()).await
+    }
+
+    /// Voids all approvals so far, because nobody served for too long, and writes that down; whoever comes second finds it done.
+    async fn note_pause(&self, by: &Doer) -> Result<(), StoreError> {
+        const DOING: &str = "void what was approved before a pause";
+        let transaction = self.begin_write().await?;
+        audit::lock(&transaction).await?;
+        let Some(pause) = paused(&transaction).await? else { return Ok(()) };
+        let backend = transaction.get_database_backend();
+        let sql =
+            format!("UPDATE continuity SET void_before_unix_ms = {now}, seen_unix_ms = {now}", now = clock(backend));
+        transaction.execute_raw(Statement::from_string(backend, sql)).await.doing(DOING)?;
+        // Before the first one there is nothing that anybody could have approved.
+        if let Pause::For { seconds } = pause {
+            tracing::warn!(seconds, "no sweeper served for so long: what was approved before is void");
+            let detail = BTreeMap::from([("seconds".to_owned(), seconds.to_string())]);
+            audit::append(&transaction, NewEntry { by, did: Deed::Paused, on: "database", detail }).await?;
+        }
+        transaction.commit().await.doing(DOING)
     }
 
     /// Voids all approvals so far and switches the kill switch on: the database is older than what this sweeper saw of it.
@@ -102,6 +117,30 @@ async fn set(
     } else {
         Err(corrupt("the kill switch", "its row is missing"))
     }
+}
+
+/// Why what was approved before is void.
+enum Pause {
+    /// No sweeper has served yet.
+    Ever,
+    /// None did for so long.
+    For { seconds: i64 },
+}
+
+/// Whether nobody has served for too long, up to now.
+async fn paused(connection: &impl ConnectionTrait) -> Result<Option<Pause>, StoreError> {
+    const DOING: &str = "read when a sweeper last served";
+    let backend = connection.get_database_backend();
+    let sql = format!("SELECT seen_unix_ms, {} AS now FROM continuity WHERE id = 1", clock(backend));
+    let row = connection.query_one_raw(Statement::from_string(backend, sql)).await.doing(DOING)?;
+    let row = row.ok_or_else(|| corrupt("when a sweeper last served", "its row is missing"))?;
+    let (seen, now): (i64, i64) = (row.try_get("", "seen_unix_ms").doing(DOING)?, row.try_get("", "now").doing(DOING)?);
+    let longest = i64::try_from(LONGEST_PAUSE.as_millis()).unwrap_or(i64::MAX);
+    Ok(match (seen, now.saturating_sub(seen)) {
+        (_, pause) if pause <= longest => None,
+        (..=0, _) => Some(Pause::Ever),
+        (_, pause) => Some(Pause::For { seconds: pause / 1_000 }),
+    })
 }
 
 /// See [`Store::kill_switch`].

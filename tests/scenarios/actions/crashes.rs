@@ -1,7 +1,11 @@
 //! A sweeper that dies or is suspended anywhere on the way, and a provider that answers late, or otherwise than it acted: one call for one approval at most.
 
 use crate::site::{REGION, Says, Site, TIMEOUT};
-use lab::{aws::Fault, sweeper::Sweeper, wait};
+use lab::{
+    aws::{Fault, Instance},
+    sweeper::Sweeper,
+    wait,
+};
 use rustix::process::Signal;
 use sea_orm::{ConnectionTrait as _, Statement};
 use serde_json::Value;
@@ -16,6 +20,7 @@ lab::on_both_databases! {
     a_call_that_never_arrived_is_not_repeated,
     suspended_behind_the_answer_it_calls_nothing,
     of_three_sweepers_one_calls,
+    what_stops_late_can_be_undone,
 }
 
 /// A call that stops the machine, dry or not, goes wrong once.
@@ -87,19 +92,22 @@ async fn killed_after_the_call_has_left_it_looks_and_calls_nothing(url: String) 
     assert!(ended["outcome"].as_str().unwrap().contains("whether by this call, nobody knows"), "{ended:#}");
 }
 
-async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
-    let mut site = Site::start(&url).await;
-    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
-    // EC2 cannot be asked what became of it: the machine is read once before the node is asked, and once behind its answer.
-    let throttled = Fault {
+/// EC2 cannot be asked what became of a call: the machine is read once before the node is asked, and once behind its answer.
+fn unread() -> Fault {
+    Fault {
         service: Some("ec2".into()),
         action: Some("DescribeInstances".into()),
         code: Some("RequestLimitExceeded".into()),
         status: Some(503),
         after: Some(2),
         ..Fault::default()
-    };
-    site.moto.fail(&[throttled]).await;
+    }
+}
+
+async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.moto.fail(&[unread()]).await;
     site.approve(&plan, &ada).await;
     site.action(&plan, "do", &["awaiting"]).await;
     site.sweeper.kill();
@@ -108,6 +116,30 @@ async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
     let (calls, ended) = outcome(&site, &plan).await;
     is_done(calls, &ended);
     assert_eq!(ended["epoch"], 2, "{ended:#}");
+}
+
+async fn what_stops_late_can_be_undone(url: String) {
+    let mut site = Site::start(&url).await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.moto.fail(&[unread()]).await;
+    site.approve(&plan, &ada).await;
+    site.action(&plan, "do", &["awaiting"]).await;
+    site.sweeper.kill();
+    // Its system is slow to shut down, and a quarter of an hour is over.
+    let is = |state: &str| Instance { state: Some(state.to_owned()), tags: [].into(), ..Instance::default() };
+    site.moto.change(REGION, &site.machine, &is("stopping")).await;
+    site.change("UPDATE actions SET called_unix_ms = called_unix_ms - 1000000").await;
+    site.moto.fail(&[]).await;
+    site.sweeper.start_again().await;
+    let ended = site.ended(&plan).await;
+    let told = ended["outcome"].as_str().unwrap();
+    assert!(ended["state"] == "failed" && told.contains("undoing this starts it again"), "{ended:#}");
+    let undo = ["undo", &plan, "--token-file", ada.to_str().unwrap(), "--wait"];
+    let early = site.run(&undo).await;
+    assert!(early.code == 1 && early.said.contains("its state is `stopping`, not `stopped`"), "{early:?}");
+    site.moto.change(REGION, &site.machine, &is("stopped")).await;
+    let undone = site.run(&undo).await;
+    assert!(undone.code == 0 && undone.said.contains("done: the machine is running"), "{undone:?}");
 }
 
 async fn an_error_after_having_acted_is_looked_into(url: String) {

@@ -7,6 +7,7 @@ mod commands;
 mod crashes;
 mod iam;
 mod policies;
+mod restored;
 mod site;
 mod slack;
 mod socket;
@@ -22,6 +23,7 @@ use std::{fs, path::Path, time::Duration};
 
 lab::on_both_databases! {
     an_approved_plan_is_carried_out_and_undone,
+    what_was_set_up_to_hibernate_hibernates,
     a_dry_run_is_all_where_acting_is_not_switched_on,
     what_has_changed_since_the_approval_voids_it,
     what_others_rest_on_and_what_the_sweeper_needs_is_left_alone,
@@ -42,7 +44,7 @@ async fn an_approved_plan_is_carried_out_and_undone(url: String) {
     let stopped = site.called("StopInstances").await;
     let [stop] = stopped.as_slice() else { panic!("{stopped:#?}") };
     assert_eq!([&stop.parameters["InstanceId.1"], &stop.parameters["Force"]], [&json!(site.machine), &Value::Null]);
-    assert_eq!(stop.parameters["SkipOsShutdown"], Value::Null);
+    assert_eq!([&stop.parameters["SkipOsShutdown"], &stop.parameters["Hibernate"]], [&Value::Null, &Value::Null]);
     assert_ne!(stop.access_key, "AKIAIOSFODNN7EXAMPLE", "what reads does not act");
     let calls = site.moto.calls().await;
     let assumed = calls.iter().find(|call| call.action == "AssumeRole").unwrap();
@@ -78,6 +80,27 @@ async fn an_approved_plan_is_carried_out_and_undone(url: String) {
     assert_eq!(reviewed.code, 0, "{reviewed:?}");
     assert_eq!(site.run(&["actions", "review", ACCOUNT]).await.code, 1, "once is enough");
     assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+}
+
+async fn what_was_set_up_to_hibernate_hibernates(url: String) {
+    let site = Site::start(&url).await;
+    let (before, ada) = (site.plan().await, site.enrol("ada").await);
+    let set_up = Instance { hibernates: Some(true), tags: [].into(), ..Instance::default() };
+    site.moto.change(REGION, &site.machine, &set_up).await;
+    site.sweeper.sweep().await;
+    let plan = site.plan().await;
+    assert_ne!(plan, before, "a yes to a stop is none to this");
+    let shown = site.run(&["explain", &format!("aws:{ACCOUNT}:{REGION}:{}", site.machine)]).await.said;
+    let calls = format!("aws ec2 stop-instances --region {REGION} --instance-ids {} --hibernate", site.machine);
+    assert!(shown.contains("Hibernate the idle") && shown.contains(&calls), "{shown}");
+    assert!(shown.contains("if hibernating fails: EC2 shuts it down then"), "{shown}");
+    site.approve(&plan, &ada).await;
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    let calls = site.moto.calls().await;
+    let stops: Vec<_> = calls.iter().filter(|call| call.action == "StopInstances").collect();
+    assert!(stops.len() > 1 && stops.iter().all(|call| call.parameters["Hibernate"] == "true"), "{stops:#?}");
+    assert!(stops.iter().all(|call| call.parameters["Force"] == Value::Null), "{stops:#?}");
+    assert_eq!((site.state().await.as_str(), site.called("StopInstances").await.len()), ("stopped", 1));
 }
 
 async fn a_dry_run_is_all_where_acting_is_not_switched_on(url: String) {

@@ -30,9 +30,9 @@ impl Store {
         }
         let before = on(&transaction, plan.content_hash()).await?;
         let is = |direction| before.iter().rfind(move |action| action.direction == direction);
-        match is(Direction::Do).map(|action| action.state) {
-            Some(State::Done) => {}
-            Some(state) => return Ok(Err(NotUndone::IsNotDone { state: state.as_str() })),
+        match is(Direction::Do) {
+            Some(action) if action.may_have_been_done() => {}
+            Some(action) => return Ok(Err(NotUndone::IsNotDone { state: action.state.as_str() })),
             None => return Ok(Err(NotUndone::NothingDone)),
         }
         if plan.content().reversal.is_empty() {
