@@ -16,6 +16,14 @@ pub enum StoreError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// An SQLite file cannot be made.
+    #[error("the database {} cannot be made", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// A step of the schema failed.
     #[error("the database schema cannot be brought up to date")]
     Migrate(#[source] DbErr),

@@ -16,6 +16,7 @@ mod error;
 pub(crate) mod events;
 pub(crate) mod evidence;
 pub(crate) mod exemptions;
+mod file;
 pub(crate) mod findings;
 mod given;
 mod heartbeats;
@@ -93,7 +94,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `sqlite://PATH?mode=rwc`, `sqlite::memory:` or `postgres://…`. An SQLite file's directory is made if it is missing.
+    /// Opens `sqlite://PATH?mode=rwc`, `sqlite::memory:` or `postgres://…`. An SQLite file's directory is made if it is missing; the file can be read
+    /// by its owner alone.
     ///
     /// # Errors
     /// If the URL is not understood or the database does not answer within 10 s.
@@ -103,13 +105,15 @@ impl Store {
         options.sqlx_logging(false);
         options.set_application_name("cloud-sweeper");
         if url.starts_with("sqlite:") {
-            let file = SqliteConnectOptions::from_str(url)
+            let options_of_file = SqliteConnectOptions::from_str(url)
                 .map_err(|error| StoreError::Connect(DbErr::Custom(error.to_string())))?;
             if url.contains(":memory:") || url.contains("mode=memory") {
                 // Every connection would see a database of its own, and the last one to close would end it.
                 options.max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
-            } else if let Some(parent) = file.get_filename().parent() {
-                make_directory(parent)?;
+            } else {
+                let path = options_of_file.get_filename();
+                path.parent().map_or(Ok(()), make_directory)?;
+                file::keep_private(path, url.contains("mode=rwc"))?;
             }
             options.map_sqlx_sqlite_opts(|options| {
                 options
