@@ -59,7 +59,15 @@ pub(super) fn load(
         let key = error.path().to_string();
         let plain = key.split('[').next().unwrap_or_default();
         let origin = origins.of(plain);
-        ConfigError::WrongValue { origin, key, reason: one_line(error.inner().message()) }
+        // The message names the value, and somebody may have put a secret in place of the section that holds it.
+        let prefix = format!("{key}.");
+        let is_section = keys.iter().any(|known| known.name.starts_with(&prefix));
+        let reason = if is_section && error.inner().message().contains("string \"") {
+            format!("is a section, which begins with a line `[{key}]`, and has no value of its own")
+        } else {
+            one_line(error.inner().message())
+        };
+        ConfigError::WrongValue { origin, key, reason }
     })?;
     check::secrets(&mut config, &origins)?;
     check::sense(&config, &origins)?;

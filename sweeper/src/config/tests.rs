@@ -275,3 +275,14 @@ fn an_account_that_cannot_be_read_is_refused_by_its_number() {
         assert_eq!(refusal(&text, &[]), format!("sweeper.toml: key {line}"));
     }
 }
+
+#[test]
+fn a_refusal_shows_nothing_of_a_secret_that_was_written_in_place_of_its_section() {
+    for text in ["store = \"postgres://ada:hunter2@host/sweeper\"", "slack = \"hunter2\"", "email = 'hunter2'"] {
+        let line = refusal(text, &[]);
+        assert!(!line.contains("hunter2") && !line.contains("ada"), "{line}");
+        assert!(line.contains("is a section"), "{line}");
+    }
+    let line = refusal("[store]\nurl = \"mysql://ada:hunter2@host/sweeper\"", &[]);
+    assert!(!line.contains("hunter2"), "{line}");
+}

@@ -130,6 +130,7 @@ pub(crate) fn corrupt(what: impl Into<String>, reason: impl ToString) -> StoreEr
 #[cfg(test)]
 mod tests {
     use super::is_about_data;
+    use crate::store::Store;
 
     #[test]
     fn what_is_about_the_rows_is_told_from_what_is_about_the_database() {
@@ -138,5 +139,32 @@ mod tests {
         // Busy, full, an input or output error; shutting down, out of connections or disk, a deadlock, a lock that is not free.
         let others = ["5", "13", "10", "778", "57P01", "53300", "53100", "40P01", "55P03", ""];
         assert!(!others.into_iter().any(is_about_data));
+    }
+
+    #[tokio::test]
+    async fn no_error_says_who_logs_in_at_the_database_and_by_which_password() {
+        // It takes a connection, and hangs up.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = server.local_addr().expect("an address").port();
+        std::thread::spawn(move || while server.accept().is_ok() {});
+        let urls = [
+            "postgres://ada:hunter2@host:notaport/sweeper".to_owned(),
+            "postgres://ada:hunter2@[::1/sweeper".to_owned(),
+            "postgres://ada:hunter2#hunter2@host/sweeper".to_owned(),
+            "postgres://ada:hunter2/hunter2@host/sweeper".to_owned(),
+            "postgresql:ada:hunter2@host/sweeper".to_owned(),
+            "postgres://ada:hunter2@host/sweeper?sslmode=none".to_owned(),
+            "postgres://host/sweeper?user=ada&password=hunter2&port=none".to_owned(),
+            "mysql://ada:hunter2@host/sweeper".to_owned(),
+            "sqlite://ada:hunter2@host/sweeper.db?mode=none".to_owned(),
+            format!("postgres://ada:hunt%65r2@127.0.0.1:{port}/sweeper"),
+        ];
+        for url in urls {
+            let error = Store::connect(&url).await.expect_err("nobody is there");
+            for said in [crate::chain(&error), format!("{error:?}")] {
+                let said = said.to_lowercase();
+                assert!(["hunter2", "hunt%65r2", "ada"].iter().all(|word| !said.contains(word)), "{url}: {said}");
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) mod plans;
 mod prices;
 mod protection;
 mod questions;
+mod redact;
 mod replicas;
 mod retention;
 mod rollups;
@@ -98,7 +99,7 @@ impl Store {
     /// by its owner alone.
     ///
     /// # Errors
-    /// If the URL is not understood or the database does not answer within 10 s.
+    /// If the URL is not understood or the database does not answer within 10 s. No error shows who logs in, nor by which password.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let mut options = ConnectOptions::new(url);
         options.max_connections(MAX_CONNECTIONS).acquire_timeout(BUSY_TIMEOUT).connect_timeout(BUSY_TIMEOUT);
@@ -106,7 +107,7 @@ impl Store {
         options.set_application_name("cloud-sweeper");
         if url.starts_with("sqlite:") {
             let options_of_file = SqliteConnectOptions::from_str(url)
-                .map_err(|error| StoreError::Connect(DbErr::Custom(error.to_string())))?;
+                .map_err(|error| StoreError::Connect(redact::connect_error(url, DbErr::Custom(error.to_string()))))?;
             if url.contains(":memory:") || url.contains("mode=memory") {
                 // Every connection would see a database of its own, and the last one to close would end it.
                 options.max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
@@ -126,7 +127,8 @@ impl Store {
                 options.after_release(|connection, _| Box::pin(is_out_of_transaction(connection)))
             });
         }
-        let connection = Database::connect(options).await.map_err(StoreError::Connect)?;
+        let connection = Database::connect(options).await;
+        let connection = connection.map_err(|error| StoreError::Connect(redact::connect_error(url, error)))?;
         Ok(Self { connection })
     }
 
