@@ -8,6 +8,7 @@
 use super::{
     AppState,
     problem::{Reason, Refusal},
+    remembered::Remembered,
 };
 use crate::identity::challenge::ChallengeKey;
 use crate::ingest::Sender;
@@ -20,6 +21,7 @@ use std::{
     io::Write as _,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::Instant,
 };
 use subtle::ConstantTimeEq as _;
 
@@ -216,17 +218,37 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-async fn is_token(store: &Store, token: &SharedToken, given: &TokenHash) -> Result<bool, Refusal> {
+fn is_same(given: &TokenHash, known: &str) -> bool {
+    bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes()))
+}
+
+/// Whether it is the shared token, by what the database said lately. Costs nothing, so that nobody who floods keeps its holder out.
+fn is_remembered(token: &Remembered, given: &TokenHash) -> bool {
+    token.lately().is_some_and(|known| is_same(given, &known))
+}
+
+async fn is_token(
+    store: &Store,
+    token: &SharedToken,
+    given: &TokenHash,
+    remembered: &Remembered,
+) -> Result<bool, Refusal> {
+    let asked = Instant::now();
     let known = store.setting(token.setting).await?.unwrap_or_default();
-    Ok(bool::from(given.as_str().as_bytes().ct_eq(known.as_bytes())))
+    let is_same = is_same(given, &known);
+    remembered.keep(known, asked);
+    Ok(is_same)
 }
 
 /// Lets only holders of the operator token pass: neither a node's token nor the join secret says which accounts there are.
 pub(super) async fn require_operator(state: &AppState, headers: &HeaderMap) -> Result<(), Refusal> {
-    let strangers = &state.strangers().operators;
+    let (strangers, remembered) = (&state.strangers().operators, &state.remembered().operator);
     let given = TokenHash::of(bearer(headers)?);
+    if is_remembered(remembered, &given) {
+        return Ok(());
+    }
     strangers.may_look_up()?;
-    if is_token(state.store(), &OPERATOR, &given).await? {
+    if is_token(state.store(), &OPERATOR, &given, remembered).await? {
         return Ok(());
     }
     strangers.note();
@@ -239,11 +261,14 @@ pub(super) async fn join_secret(state: &AppState, headers: &HeaderMap) -> Result
     if headers.get(header::AUTHORIZATION).is_none() && headers.contains_key(SIGNATURE_HEADER) {
         return Ok(JoinSecret::None);
     }
-    let (store, strangers) = (state.store(), &state.strangers().joining);
+    let (store, strangers, remembered) = (state.store(), &state.strangers().joining, &state.remembered().fleet);
     let token = bearer(headers)?;
     let given = TokenHash::of(token);
+    if is_remembered(remembered, &given) {
+        return Ok(JoinSecret::Fleet);
+    }
     strangers.may_look_up()?;
-    if is_token(store, &FLEET, &given).await? {
+    if is_token(store, &FLEET, &given, remembered).await? {
         return Ok(JoinSecret::Fleet);
     }
     if token.starts_with(ONCE_PREFIX) && store.is_join_token(&given).await? {

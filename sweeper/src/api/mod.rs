@@ -17,6 +17,7 @@ mod nodes;
 mod observe;
 mod problem;
 mod questions;
+mod remembered;
 mod router;
 mod rules;
 mod scopes;
@@ -45,6 +46,7 @@ use crate::{
 };
 use heartbeat::api::RulesOffer;
 use problem::{Reason, Refusal};
+use remembered::Tokens;
 use std::sync::Arc;
 use strangers::Limits;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -67,6 +69,7 @@ struct Inner {
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
     strangers: Limits,
+    remembered: Tokens,
     questions: Arc<Questions>,
     interactions: Option<Arc<Interactions>>,
 }
@@ -85,7 +88,7 @@ impl AppState {
         interactions: Option<Arc<Interactions>>,
     ) -> Self {
         let (challenges, bodies) = (OnceCell::new(), Arc::new(Semaphore::new(MAX_BODIES)));
-        let (strangers, questions) = (Limits::default(), Arc::default());
+        let (strangers, remembered, questions) = (Limits::default(), Tokens::default(), Arc::default());
         Self(Arc::new(Inner {
             store,
             ingest,
@@ -96,6 +99,7 @@ impl AppState {
             challenges,
             bodies,
             strangers,
+            remembered,
             questions,
             interactions,
         }))
@@ -123,6 +127,10 @@ impl AppState {
 
     fn strangers(&self) -> &Limits {
         &self.0.strangers
+    }
+
+    fn remembered(&self) -> &Tokens {
+        &self.0.remembered
     }
 
     fn identity(&self) -> &IdentityConfig {

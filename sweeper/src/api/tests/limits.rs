@@ -47,6 +47,25 @@ async fn a_flood_of_unknown_tokens_keeps_no_node_out_that_is_known() {
 }
 
 #[tokio::test]
+async fn a_flood_of_unknown_tokens_keeps_neither_the_operator_nor_the_fleet_token_out() {
+    let app = TestApp::new().await;
+    let metrics = |token: &str| {
+        let request = Request::get("/metrics").header(header::AUTHORIZATION, format!("Bearer {token}"));
+        request.body(Body::empty()).unwrap()
+    };
+    let join = |token: &str| join_request(token, join_body(OTHER));
+    let strangers = app.state.strangers();
+    // As strangers' look-ups leave it behind: what they asked the database for is remembered, and no look-up is left.
+    let strange = format!("csx_{:064x}", 1);
+    assert_eq!(app.refused(metrics(&strange)).await.kind, "unauthenticated");
+    (0..1_000).for_each(|_| strangers.operators.note());
+    assert_eq!(app.call(metrics(&app.operator_token())).await.0, StatusCode::OK);
+    assert_eq!(app.refused(join(&strange)).await.kind, "unauthenticated");
+    (0..1_000).for_each(|_| strangers.joining.note());
+    assert_eq!(app.call(join(&app.join_token())).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn what_is_small_and_becomes_large_is_decoded_elsewhere_and_answered_all_the_same() {
     let app = TestApp::new().await;
     let token = app.join(NODE).await.node_token;
