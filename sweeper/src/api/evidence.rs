@@ -15,17 +15,15 @@ use heartbeat::{NodeId, api::JoinRequest};
 use jiff::Timestamp;
 use model::Provider;
 
-/// Kinds that the node may show. Of machines in accounts that are not swept nothing is asked: they join as not attested.
-pub(super) async fn asked_of(state: &AppState, node: &NodeId) -> Result<Vec<String>, Refusal> {
-    let kinds = state.verifier().asks(node);
-    if kinds.is_empty() || !is_known_account(state, node).await? {
-        return Ok(Vec::new());
-    }
-    Ok(kinds.into_iter().map(|kind| kind.as_str().to_owned()).collect())
+/// Kinds that the node may show: by its cloud and region alone. Anybody may ask, so whether its account is swept makes no difference: a list of
+/// which accounts are would tell strangers what the sweeper watches.
+pub(super) fn asked_of(state: &AppState, node: &NodeId) -> Vec<String> {
+    state.verifier().asks(node).into_iter().map(|kind| kind.as_str().to_owned()).collect()
 }
 
 /// How evidence attests the node. `None` if none was shown, if it changes nothing (a cloud has attested the holder of this key before),
-/// or if the join is refused whatever it says: evidence of those who show neither a join secret nor the node's key is not read.
+/// or if the join is refused whatever it says: evidence of those who show neither a join secret nor the node's key is not read. Nor is that of a
+/// machine whose account is not swept: it joins as not attested, whatever a cloud says of it.
 pub(super) async fn verified(
     state: &AppState,
     secret: &JoinSecret,
@@ -40,13 +38,17 @@ pub(super) async fn verified(
     if (has_key && is_attested) || (!has_key && *secret == JoinSecret::None) {
         return Ok(None);
     }
+    let is_in_an_account = !matches!(request.node_id, NodeId::Host { .. });
+    if is_in_an_account && !is_known_account(state, &request.node_id).await? {
+        tracing::info!(
+            node = %request.node_id,
+            "the node's account is not swept, so it is not attested by its evidence; `identity.accounts` adds one"
+        );
+        return Ok(None);
+    }
     let challenge = request.proof.as_ref().map_or("", |proof| proof.challenge.as_str());
     let verified = state.verifier().verify(evidence, &request.node_id, challenge, Timestamp::now()).await;
     let Verified { attestation, role } = verified.map_err(|error| refusal(&error))?;
-    if !is_known_account(state, &request.node_id).await? {
-        let detail = "The machine is in an account that this sweeper does not sweep; `identity.accounts` adds one.";
-        return Err(Refusal::new(Reason::ForeignAccount, detail));
-    }
     let listed = state.store().last_version(&request.node_id.to_string()).await?;
     if listed.as_ref().is_some_and(|last| last.until.is_some() || last.record["state"] == "terminated") {
         let detail =

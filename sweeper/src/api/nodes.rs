@@ -51,7 +51,7 @@ pub(super) async fn challenge(
         tracing::error!(%error, "the system gave no random bytes");
         Refusal::new(Reason::Internal, "No challenge could be made; try again later.")
     })?;
-    let evidence = evidence::asked_of(&state, &request.node_id).await?;
+    let evidence = evidence::asked_of(&state, &request.node_id);
     Ok(Json(Challenge { challenge, expires_in_s: LIFETIME.as_secs().unsigned_abs(), evidence }))
 }
 

@@ -34,7 +34,6 @@ pub(crate) enum Reason {
     EvidenceExpired,
     UnknownCertificate,
     UnknownSigningKey,
-    ForeignAccount,
     ForeignInstance,
     ForeignRole,
     InstanceGone,
@@ -94,9 +93,6 @@ impl Reason {
             }
             Self::UnknownSigningKey => {
                 (StatusCode::FORBIDDEN, "unknown_signing_key", "The cloud has no such signing key")
-            }
-            Self::ForeignAccount => {
-                (StatusCode::FORBIDDEN, "foreign_account", "The evidence is of an account that is not swept")
             }
             Self::ForeignInstance => {
                 (StatusCode::FORBIDDEN, "foreign_instance", "The evidence is of another machine than this node")
