@@ -24,9 +24,8 @@ pub const CONTENT_ENCODING: &str = "zstd-heartbeat-v1";
 /// Content type of a [`Problem`].
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 
-/// A node asks for a challenge that its next join answers.
+/// A node asks for a challenge that its next join answers. What a later agent says besides is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ChallengeRequest {
     /// Who will answer it.
     pub node_id: NodeId,
@@ -39,15 +38,14 @@ pub struct Challenge {
     pub challenge: String,
     /// How long it is good for, in seconds.
     pub expires_in_s: u64,
-    /// Kinds of evidence that the sweeper would verify for this node, best first ([`crate::attestation::Evidence::kind`]). Words that an
-    /// agent does not know are for later ones.
+    /// Kinds of evidence that the sweeper would verify for a node of this cloud and region, whether its account is swept or not, best first
+    /// ([`crate::attestation::Evidence::kind`]). Words that an agent does not know are for later ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
 
-/// A node asks to be known.
+/// A node asks to be known. What a later agent says besides is left out, and no reason to refuse it: an older sweeper would lock it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct JoinRequest {
     /// Who it says it is.
     pub node_id: NodeId,

@@ -280,3 +280,20 @@ async fn a_node_from_before_there_were_keys_keeps_its_token_until_it_binds_one()
 
 #[path = "evidence_tests.rs"]
 mod evidence;
+
+#[tokio::test]
+async fn an_agent_that_says_more_than_this_sweeper_knows_is_let_in_all_the_same() {
+    let app = TestApp::new().await;
+    let with_more = |body: String| {
+        let mut body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        body["of_a_later_version"] = serde_json::json!({ "more": [1] });
+        body.to_string()
+    };
+    let body = with_more(serde_json::json!({ "node_id": NODE }).to_string());
+    let request = Request::post(CHALLENGE_PATH).header(header::CONTENT_TYPE, "application/json");
+    assert_eq!(app.call(request.body(body.into()).unwrap()).await.0, StatusCode::OK);
+    let (status, _, body) = app.call(join_request(&app.join_token(), with_more(join_body(NODE)))).await;
+    assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
+    let (status, _, body) = app.call(join_request(&app.join_token(), "{\"of_a_later_version\":1}".into())).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{}", String::from_utf8_lossy(&body));
+}
