@@ -322,6 +322,9 @@ pub async fn main(cli: Cli) -> ExitCode {
             return ExitCode::from(MISUSED);
         }
     };
+    if matches!(cli.command, Command::Serve) {
+        config.warnings(file.as_deref()).iter().for_each(|warning| tracing::warn!("{warning}"));
+    }
     let done = match cli.command {
         Command::Serve => serve::serve(config).await,
         Command::Sweep(printed) => sweep::sweep(config, printed.output).await,

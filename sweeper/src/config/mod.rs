@@ -15,6 +15,7 @@ mod judgement;
 mod keys;
 mod load;
 mod policy;
+mod rights;
 mod secret;
 mod service;
 #[cfg(test)]
@@ -117,6 +118,13 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         load::load(file, environment)
+    }
+
+    /// What is wrong with the rights of the files that this rests on, each in one line with the command that mends it; `file` is the one that it was
+    /// read from.
+    #[must_use]
+    pub fn warnings(&self, file: Option<&Path>) -> Vec<String> {
+        rights::warnings(self, file)
     }
 
     /// URL of the database: the one configured, else SQLite in the data directory.
