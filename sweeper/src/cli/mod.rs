@@ -25,6 +25,7 @@ mod screen;
 mod serve;
 mod sweep;
 mod verdicts;
+mod who;
 
 use crate::{
     config::{self, Config},

@@ -212,9 +212,9 @@ fn doer() -> Doer {
     Doer { who: operator(), way: "command" }
 }
 
-/// Who ran the command, for the log.
+/// Who ran the command and on which host, for the log: by the kernel's word, not by the environment's.
 pub(super) fn operator() -> String {
-    let user = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER")).unwrap_or_else(|_| "unknown".to_owned());
+    let user = super::who::user();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     screen::plain(&format!("{user}@{host}"))
 }
