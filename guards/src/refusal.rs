@@ -196,7 +196,9 @@ pub enum Refusal {
     #[error("the rules by which work is told from housekeeping have changed since")]
     RulesChanged,
     /// Somebody was wrong before.
-    #[error("an action of this class in this account was taken back or came undone: a person must look first")]
+    #[error(
+        "an action of this class in this account was undone, or its machine was started again: a person must look first"
+    )]
     Relapsed,
     /// Enough for a day.
     #[error("{done} actions were carried out in this account within 24 hours, and {most} is the most")]

@@ -1,4 +1,4 @@
-//! Refuses after a relapse: where a machine was started again, or an action taken back, the next ones of that class in that account wait for a person.
+//! Refuses after a relapse: where a machine was started again, or an action undone, the next ones of that class in that account wait for a person.
 
 use super::Moment;
 use crate::Refusal;

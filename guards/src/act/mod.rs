@@ -77,7 +77,7 @@ pub struct Moment<'a> {
     pub caps: &'a Caps,
     /// What became of machines like it.
     pub cohort: &'a Cohort,
-    /// Whether an action of its class in its account was taken back, or its machine was started again, since a person last looked.
+    /// Whether an action of its class in its account was undone, or its machine was started again, since a person last looked.
     pub has_relapsed: bool,
     /// Whether the database was restored from a backup since the plan was approved; none if that cannot be told.
     pub was_restored: Option<bool>,

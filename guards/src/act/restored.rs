@@ -1,4 +1,4 @@
-//! Refuses where the database was restored from a backup since the plan was approved: what was done or taken back in between is not in it.
+//! Refuses where the database was restored from a backup since the plan was approved: what was done or undone in between is not in it.
 
 use super::Moment;
 use crate::Refusal;
