@@ -1,5 +1,7 @@
-//! Refuses a machine that others rest on: it forwards packets, a route or a load balancer names it, its elastic address carries traffic, a port that the
-//! kernel itself holds has peers. What could not be read counts as such.
+//! Refuses a machine that others rest on: it forwards packets, or a route or a load balancer names it. What could not be read counts as such.
+//!
+//! Peers and traffic are no matter of this guard: the verdict that guard `live` asks for has them. Whoever exchanges data at one of its ports, one that the
+//! kernel itself holds too, makes the machine *waiting*, and what its interfaces move for nobody's process, at whichever address, makes it *active*.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
