@@ -7,7 +7,9 @@
 mod never;
 mod tell;
 
-use super::{Context, Counts, FindingLine, MachineLine, Overview, Report, ScopeLine, SweepError, bills::Bills, report};
+use super::{
+    Context, Counts, FindingLine, MachineLine, NoReport, Overview, Report, ScopeLine, SweepError, bills::Bills, report,
+};
 use crate::{
     detectors::{Answer, Class, Detection, On, detect},
     exemptions::{Exemption, Exemptions},
@@ -264,6 +266,15 @@ fn why(machine: &Machine) -> String {
     }
 }
 
+fn no_report(machine: &Machine) -> Option<NoReport> {
+    let reason = match machine.subject.node.as_ref() {
+        None => NoReport::NoAgent,
+        Some(node) if node.refused.is_some() => NoReport::Refused,
+        Some(_) => NoReport::Silent,
+    };
+    machine.is_blind().then_some(reason)
+}
+
 fn line(machine: &Machine) -> MachineLine {
     let (cost_micro_usd_per_hour, cost_per_hour, cost_unknown_because) = report::cost(&machine.cost);
     MachineLine {
@@ -278,6 +289,7 @@ fn line(machine: &Machine) -> MachineLine {
         cost_unknown_because,
         usage: machine.provider.usage.clone(),
         launched_by: machine.provider.launched_by.clone(),
+        no_report: no_report(machine),
     }
 }
 

@@ -29,7 +29,7 @@ pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, Unseen, WhyNot};
 pub use protection::PROTECTION_KEPT;
-pub use report::{Counts, FindingLine, KeptReport, MachineLine, NotAsked, Report, ScopeLine};
+pub use report::{Counts, FindingLine, KeptReport, MachineLine, NoReport, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
 pub use schedule::{ScheduleError, Scheduler};
 pub use status::ScopeStatus;

@@ -126,6 +126,18 @@ pub struct FindingLine {
     pub last_work: Vec<String>,
 }
 
+/// Why no agent reports from a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoReport {
+    /// None has joined.
+    NoAgent,
+    /// The one that joined is not heard.
+    Silent,
+    /// The one that joined sends, and what it sends is refused.
+    Refused,
+}
+
 /// One machine without a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineLine {
@@ -152,6 +164,9 @@ pub struct MachineLine {
     pub usage: Option<Usage>,
     /// Who started it, as far as the provider's trail was read.
     pub launched_by: Option<LaunchedBy>,
+    /// Why no agent reports from it; none where one does, and in what an older version kept.
+    #[serde(default)]
+    pub no_report: Option<NoReport>,
 }
 
 impl MachineLine {

@@ -2,7 +2,7 @@
 
 use super::screen::{BOLD, WARN, bare_table, plain, trim_lines};
 use crate::{
-    sweep::{AtMost, Left, MachineLine, Overview, RunRate, ScopeLine, WhyNot},
+    sweep::{AtMost, Left, MachineLine, NoReport, Overview, RunRate, ScopeLine, WhyNot},
     verdict::words,
 };
 use comfy_table::CellAlignment;
@@ -125,17 +125,67 @@ fn parts(overview: &Overview) -> String {
     table.lines().filter(|line| !line.is_empty()).map(|line| format!(" {line}\n")).collect()
 }
 
-/// What would tell most: an agent on the dearest machines of which nothing is known.
+/// What would tell most: an agent that reports from the dearest machines of which nothing is known.
 pub(super) fn next_step(out: &mut String, blind_spots: &[MachineLine]) {
     const NAMED: usize = 3;
     if blind_spots.is_empty() {
         return;
     }
-    let name = |machine: &MachineLine| plain(machine.name.as_deref().unwrap_or(&machine.resource));
-    let dearest: Vec<String> = blind_spots.iter().take(NAMED).map(name).collect();
-    let _ = writeln!(
-        out,
-        "{BOLD}Next:{BOLD:#} put an agent on {} (docs/operations.md). What they do is not known until one reports.",
-        dearest.join(", ")
-    );
+    let dearest = &blind_spots[..blind_spots.len().min(NAMED)];
+    let named = |reasons: &[Option<NoReport>]| {
+        let its = dearest.iter().filter(|machine| reasons.contains(&machine.no_report));
+        let names: Vec<String> =
+            its.map(|machine| plain(machine.name.as_deref().unwrap_or(&machine.resource))).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let steps = [
+        named(&[None, Some(NoReport::NoAgent)]).map(|names| format!("put an agent on {names} (docs/operations.md)")),
+        named(&[Some(NoReport::Silent)]).map(|names| {
+            format!("start the agent again on {names} (`node-agent doctor` on the machine says what it lacks)")
+        }),
+        named(&[Some(NoReport::Refused)]).map(|names| format!("see above why the heartbeats of {names} are refused")),
+    ];
+    let steps = steps.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let _ = writeln!(out, "{BOLD}Next:{BOLD:#} {steps}. What they do is not known until one reports.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_an_agent_fell_silent_it_is_to_be_started_again_and_where_none_is_one_is_to_be_put() {
+        let machine = |name: &str, no_report| MachineLine {
+            resource: format!("aws:123456789012:eu-central-1:{name}"),
+            name: Some(name.to_owned()),
+            owner: None,
+            instance_type: None,
+            verdict: "unknown".into(),
+            why: String::new(),
+            cost_micro_usd_per_hour: None,
+            cost_per_hour: None,
+            cost_unknown_because: None,
+            usage: None,
+            launched_by: None,
+            no_report,
+        };
+        let said = |blind_spots: &[MachineLine]| {
+            let mut out = String::new();
+            next_step(&mut out, blind_spots);
+            anstream::adapter::strip_str(&out).to_string()
+        };
+        let (silent, bare) = (machine("vm", Some(NoReport::Silent)), machine("db", Some(NoReport::NoAgent)));
+        let refused = machine("web", Some(NoReport::Refused));
+        assert_eq!(
+            said(std::slice::from_ref(&silent)),
+            "Next: start the agent again on vm (`node-agent doctor` on the machine says what it lacks). What they do is not known \
+             until one reports.\n"
+        );
+        assert_eq!(
+            said(&[silent, bare, refused]),
+            "Next: put an agent on db (docs/operations.md); start the agent again on vm (`node-agent doctor` on the machine says \
+             what it lacks); see above why the heartbeats of web are refused. What they do is not known until one reports.\n"
+        );
+        assert_eq!(said(&[]), "");
+    }
 }

@@ -81,6 +81,7 @@ fn unseen_machine(name: &str, owner: Option<&str>, cents: Option<i64>) -> Machin
         cost_unknown_because: None,
         usage: None,
         launched_by: None,
+        no_report: None,
     }
 }
 
