@@ -48,6 +48,10 @@ missing_packages() {
     has podman || echo podman
     has runc || echo runc
     has setpriv || echo util-linux
+    # What takes the manual pages and the completions of the packages.
+    has groff || echo groff-base
+    has zsh || echo zsh
+    has fish || echo fish
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || has initdb || echo postgresql
     # A container engine and a batch system, for the agent to look at.
     has podman || echo podman

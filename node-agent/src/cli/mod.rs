@@ -18,7 +18,7 @@ use crate::{
     switch::Switch,
 };
 use anyhow::Context as _;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -131,6 +131,12 @@ fn interval(text: &str) -> Result<Duration, String> {
     let interval = config::parse_duration(text)?;
     let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
     if allowed.contains(&interval) { Ok(interval) } else { Err("it is outside 100ms to 1h".to_owned()) }
+}
+
+/// What the command line takes, for manual pages and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Does what the command line says.
@@ -314,7 +320,6 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_well_formed_and_its_help_documents_every_exit_code() {
