@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a build needs (setup.sh build), what `make check` needs and every package of the distribution (setup.sh check), what the tests need as well (setup.sh test),
-# what the benches do (setup.sh bench), or what the Terraform modules are checked by (setup.sh terraform). It asks nothing, says what it does, and installs only what is missing: a second run touches nothing. The distribution's packages go
+# what the benches do (setup.sh bench), what makes a release (setup.sh release), or what the Terraform modules are checked by (setup.sh terraform). It asks nothing, says what it does, and installs only what is missing: a second run touches nothing. The distribution's packages go
 # where they belong, all else into .setup/.
 #
 # As root it calls apt-get; as a plain user `sudo -n apt-get` where that is allowed; otherwise it prints the command to run, and fails.
@@ -8,12 +8,15 @@ set -eu
 
 machete_version=0.9.2
 deny_version=0.20.2
+deb_version=3.8.0
+rpm_version=0.21.1
+cyclonedx_version=0.5.9
 
 cd "$(dirname "$0")/../.."
 mkdir -p .setup
 what=${1:-}
-case $what in build | check | test | bench | terraform) ;; *)
-    echo "usage: setup.sh build|check|test|bench|terraform" >&2
+case $what in build | check | test | bench | release | terraform) ;; *)
+    echo "usage: setup.sh build|check|test|bench|release|terraform" >&2
     exit 2
     ;;
 esac
@@ -37,6 +40,17 @@ missing_packages() {
     fi
     has cc || echo gcc libc6-dev
     [ $what != bench ] || { has bpftrace || echo bpftrace; has bpftool || echo bpftool; }
+    if [ $what = release ]; then
+        has musl-gcc || echo musl-tools
+        has python3 || echo python3-minimal
+        has ssh-keygen || echo openssh-client
+        has dpkg-deb || echo dpkg
+        has lintian || echo lintian
+        has shellcheck || echo shellcheck
+        [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
+        [ -e /usr/share/zoneinfo ] || echo tzdata
+        return 0
+    fi
     [ $what != build ] || return 0
     python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     has qemu-system-x86_64 || echo qemu-system-x86
@@ -274,6 +288,13 @@ cargo_tool() {
     cargo install "$1" --quiet --debug --locked --version "$2" --root .setup
 }
 
+# release_tool NAME VERSION: one that compresses whole packages, for which a debug build takes minutes.
+release_tool() {
+    grep -qs "\"$1 $2 " .setup/.crates2.json && [ -x ".setup/bin/$1" ] && return 0
+    say "$1 $2 into .setup/bin"
+    CARGO_PROFILE_RELEASE_LTO=off cargo install "$1" --quiet --force --locked --version "$2" --root .setup
+}
+
 # Where the kernel describes its tracepoints, which bpftrace reads.
 tracefs() {
     ls /sys/kernel/tracing/events >/dev/null 2>&1 || ls /sys/kernel/debug/tracing/events >/dev/null 2>&1 && return 0
@@ -291,6 +312,12 @@ case $what in check | test | terraform) tests/lab/terraform/setup.sh found ;; es
 if [ $what = terraform ]; then
     node_packages
     tests/lab/terraform/setup.sh
+fi
+if [ $what = release ]; then
+    rustup target add x86_64-unknown-linux-musl
+    release_tool cargo-deb $deb_version
+    release_tool cargo-generate-rpm $rpm_version
+    release_tool cargo-cyclonedx $cyclonedx_version
 fi
 if [ $what = bench ]; then
     tracefs
