@@ -1,14 +1,14 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent release release-check packages-test run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
 target = $(or $(CARGO_TARGET_DIR),target)
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing to build and to test, saying what
 	@tests/lab/setup.sh test
@@ -27,6 +27,21 @@ agent: ## Build the node agent as one static binary that starts on any kernel, a
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --package node-agent --target $(host)
 	cargo build --locked --release --package node-agent-gpu
 	install -m 755 $(target)/release/node-agent-gpu $(target)/$(host)/release/
+
+# The same for one commit, wherever and whenever it is made; docs/releases.md.
+release: ## Make all that a release has, into target/release-VERSION (30 minutes; RELEASE_KEY=FILE signs it, RELEASE_PARTS=agent for the agent alone)
+	@tests/lab/setup.sh release
+	@packaging/release/release.sh
+
+release-check: ## Make the release of this commit in two folders, and compare them byte by byte (an hour; RELEASE_PARTS=agent)
+	@tests/lab/setup.sh release
+	@packaging/release/check.sh $(RELEASE_PARTS)
+
+packages-test: agent ## Install, upgrade and remove the agent's .deb on a whole Debian 12 in a micro-VM, and check the packages by lintian (10 minutes)
+	@tests/lab/setup.sh test
+	@tests/lab/setup.sh release
+	cargo build --locked --workspace --bin sweeper --bin command-pages --bin packages-test
+	@packaging/release/try.sh
 
 test: ## Everything that CI runs: set-up, checks, and all tests
 	@tests/lab/gate.sh

@@ -41,6 +41,24 @@ fn unit(folder: &Path, change: impl Fn(&str) -> String) -> PathBuf {
     path
 }
 
+/// The other service, whose program need not be built to judge it.
+#[test]
+fn the_sweepers_service_is_well_formed_and_narrow() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(packaged("systemd/sweeper.service")).unwrap();
+    let good = folder.path().join("sweeper.service");
+    // systemd asks for the program and for the manual page that the package installs.
+    let text = text.replace("/usr/local/bin/sweeper", "/bin/true").replace("Documentation=man:sweeper(1)\n", "");
+    fs::write(&good, &text).unwrap();
+    assert_eq!(systemd_analyze(&["verify"], &good), (true, String::new()));
+    let threshold = format!("--threshold={MOST_EXPOSURE}");
+    let security = ["security", "--offline=yes", &threshold];
+    let (is_narrow, report) = systemd_analyze(&security, &good);
+    assert!(is_narrow, "{report}");
+    fs::write(&good, text.replace("CapabilityBoundingSet=", "#").replace("SystemCallFilter=", "#")).unwrap();
+    assert!(!systemd_analyze(&security, &good).0, "a wide one is refused");
+}
+
 #[test]
 fn the_service_is_well_formed_and_narrow() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,6 +154,13 @@ impl Podman {
         assert!(is_built, "{said}");
     }
 
+    fn load(&self, archive: &Path) {
+        let mut command = Command::new(&self.words[0]);
+        let (is_loaded, said) =
+            outcome(command.args(&self.words[1..]).args(["load", "--quiet", "--input"]).arg(archive));
+        assert!(is_loaded, "{said}");
+    }
+
     fn run(&self, image: &str, capabilities: &str) -> Vec<String> {
         let mut words = self.words.clone();
         let seccomp = format!("--security-opt=seccomp={}", packaged("container/seccomp.json").display());
@@ -171,6 +196,31 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     let proof = Proof::on_this_host(&ShortLived { agent, source: "auto", ..ShortLived::programs(10) }).await;
     assert_eq!(proof.heartbeat["coverage"]["source"], "SOURCE_PROC");
     assert_eq!(proof.capability("ebpf").0, "CAPABILITY_STATUS_DENIED");
+}
+
+/// The image of a release, which no daemon makes: the archive has the same bytes when it is made again, later.
+#[test]
+fn the_image_of_a_release_is_reproducible_and_measures_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = ["one", "another"].map(|name| {
+        let archive = folder.path().join(name);
+        let mut command = Command::new(packaged("release/image.sh"));
+        let (is_made, said) = outcome(command.arg("node-agent").arg(binaries::node_agent()).arg("amd64").arg(&archive));
+        assert!(is_made, "{said}");
+        archive
+    });
+    let [one, another] = archives.each_ref().map(|archive| fs::read(archive).unwrap());
+    assert!(one == another, "{} and {} bytes, and not the same", one.len(), another.len());
+    let podman = Podman::new();
+    podman.load(&archives[0]);
+    let image = format!("localhost/node-agent:{}", env!("CARGO_PKG_VERSION"));
+    let mut words = podman.run(&image, "bpf,perfmon");
+    let image = words.pop().unwrap();
+    words.extend([env("IDENTITY=host"), image].into_iter().chain(["once", "--interval", "500ms"].map(str::to_owned)));
+    let done = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let heartbeat: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(heartbeat["coverage"]["source"], "SOURCE_EBPF");
 }
 
 /// A pod has a cgroup namespace of its own, in which the kernel writes every path from the pod's own on.

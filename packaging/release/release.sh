@@ -1,0 +1,43 @@
+#!/bin/sh
+# Makes a release of the commit that is checked out, into target/release-VERSION: programs, packages, images, lists of what they hold, checksums and their signature.
+#
+# RELEASE_KEY is the maintainer's SSH key (its file, or that of the public half where an agent holds it); without one the checksums stay unsigned, and it says so.
+# RELEASE_PARTS names what is made: "agent sweeper".
+set -eu
+cd "$(dirname "$0")/../.."
+. packaging/release/environment.sh
+parts=${RELEASE_PARTS:-agent sweeper}
+[ -z "$(git status --porcelain)" ] || echo "release: the tree has changes that are in no commit: this is a trial" >&2
+
+out=$PWD/target/release-$version
+rm -rf "$out"
+mkdir -p "$out/x86_64"
+# A debug build, with the flags of everybody else: it is in no package.
+(
+    unset RUSTFLAGS CFLAGS CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_STRIP
+    cargo build --locked --workspace --bin command-pages
+)
+pages=$PWD/target/packages/pages
+rm -rf "$pages"
+target/debug/command-pages "$pages"
+
+for part in $parts; do
+    case $part in
+    agent) program=node-agent target=x86_64-unknown-linux-gnu ;;
+    sweeper) program=sweeper target=x86_64-unknown-linux-musl ;;
+    *) echo "release: there is no part $part" >&2 && exit 2 ;;
+    esac
+    packaging/release/build.sh "$part" "$out/x86_64"
+    packaging/release/packages.sh "$program" "$out/x86_64" "$pages" "$out"
+    packaging/release/image.sh "$program" "$out/x86_64/$program" amd64 "$out/$program-$version-x86_64.oci.tar"
+    packaging/release/sbom.sh "$program" "$target" "$out/$program-$version-x86_64.cdx.json"
+    cp "packaging/systemd/$program.service" "packaging/systemd/$program.sysusers" "$program/$program.example.toml" "$out/"
+done
+cp LICENSE CHANGELOG.md "$out/"
+(cd "$out" && find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+if [ -n "${RELEASE_KEY:-}" ]; then
+    ssh-keygen -q -Y sign -n cloud-sweeper-release -f "$RELEASE_KEY" "$out/SHA256SUMS"
+else
+    echo "release: RELEASE_KEY is not set: SHA256SUMS is NOT signed" >&2
+fi
+echo "release: $out"
