@@ -39,7 +39,9 @@ mount -t ext4 /dev/vda /mnt
 chmod 644 /add/etc/systemd/system/*.service
 cp -a /add/. /mnt/
 mkdir -p /mnt/etc/systemd/system/multi-user.target.wants
-for unit in node-agent lab-commands; do ln -sf ../$unit.service /mnt/etc/systemd/system/multi-user.target.wants/; done
+for unit in node-agent lab-commands; do
+    [ ! -e /add/etc/systemd/system/$unit.service ] || ln -sf ../$unit.service /mnt/etc/systemd/system/multi-user.target.wants/
+done
 mount --move /dev /mnt/dev
 exec switch_root /mnt /sbin/init
 "#;
@@ -135,7 +137,6 @@ impl Debian {
     ///
     /// When a part of it is missing, or it is not up in time.
     pub async fn boot(folder: &Path, agent: &str, join_token: &str, added: &Added, ports: &[u16]) -> Self {
-        fs::create_dir_all(folder).expect("the machine's folder can be made");
         let packaged = binaries::checkout().join("packaging/systemd");
         let added = added
             .clone()
@@ -144,7 +145,19 @@ impl Debian {
             // systemd-sysusers.service reads it at a machine's first start, and each start of this one is.
             .with_copy("/etc/sysusers.d/node-agent.conf", &packaged.join("node-agent.sysusers"))
             .with_text("/etc/cloud-sweeper/node-agent.toml", agent)
-            .with_text("/etc/cloud-sweeper/join-token", join_token)
+            .with_text("/etc/cloud-sweeper/join-token", join_token);
+        Self::boot_bare(folder, &added, ports).await
+    }
+
+    /// The same machine without an agent.
+    ///
+    /// # Panics
+    ///
+    /// When a part of it is missing, or it is not up in time.
+    pub async fn boot_bare(folder: &Path, added: &Added, ports: &[u16]) -> Self {
+        fs::create_dir_all(folder).expect("the machine's folder can be made");
+        let added = added
+            .clone()
             .with_text("/etc/systemd/system/lab-commands.service", COMMANDS_UNIT)
             .with_text("/usr/local/sbin/lab-commands", COMMANDS)
             .with_text("/root/.ssh/authorized_keys", &key(folder));
