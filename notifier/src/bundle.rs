@@ -6,13 +6,24 @@
 use model::{HourlyRate, Sum, Usd};
 
 use crate::{
-    message::{FindingNotice, how_long},
+    message::{Ask, FindingNotice, how_long},
     text::{clean, fit},
-    view::{Severity, moment, severity, word},
+    view::{Severity, ask, last, moment, severity, word},
 };
 
 /// Findings that a message shows: as many as a person reads.
 const SHOWN: usize = 20;
+/// Plans that are asked about: ten machines of one owner are one message. Slack takes 50 blocks, and of all their texts together about 13,000 characters, which
+/// it documents nowhere: <https://github.com/slackapi/bolt-js/issues/2509>.
+const ASKED: usize = 10;
+/// Lines of what was said of a plan that its line shows, and the longest, in UTF-16 units.
+const ANSWERS: usize = 4;
+const ANSWER_LIMIT: usize = 160;
+/// Longest of what a yes to one of them would do.
+const SUMMARY_LIMIT: usize = 120;
+/// What all lines and buttons may have together, and buttons of one plan at most have: what people said is left out where that would be more.
+const ROOM: usize = 11_800;
+const OF_BUTTONS: usize = 360;
 /// Longest name, kind or place in a line, in UTF-16 units.
 const PART_LIMIT: usize = 60;
 /// Longest owner or account in a headline, so that what follows it is not cut off.
@@ -68,6 +79,10 @@ pub(crate) struct Line {
     pub(crate) finding_id: String,
     /// How it ended.
     pub(crate) ended: Option<String>,
+    /// What people are asked, and what a yes would do.
+    pub(crate) ask: Option<(Ask, String)>,
+    /// What people have said of its plan, and what came of that.
+    pub(crate) answers: Vec<String>,
 }
 
 /// A bundle made safe and put in order.
@@ -78,6 +93,10 @@ pub(crate) struct BundleView {
     pub(crate) facts: Vec<(&'static str, String)>,
     pub(crate) lines: Vec<Line>,
     pub(crate) left_out: usize,
+    /// Plans that wait for an answer, and are not asked about here.
+    pub(crate) not_asked: usize,
+    /// Whether nothing was said of it or came of it yet.
+    pub(crate) is_untouched: bool,
     /// Lists what is left out.
     pub(crate) command: &'static str,
     pub(crate) findings: usize,
@@ -98,6 +117,13 @@ pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
     let left: Vec<&FindingNotice> =
         members.iter().filter(|member| member.end.is_none()).map(|member| &member.notice).collect();
     let first = members.first().map(|member| &member.notice);
+    let shown = members.iter().take(SHOWN).map(|member| line(bundle.news, &member.notice, member.end.as_ref()));
+    let mut lines: Vec<Line> = shown.collect();
+    let asked = lines.iter_mut().filter(|line| line.ask.is_some());
+    asked.skip(ASKED).for_each(|line| line.ask = None);
+    leave_room(&mut lines);
+    let wait = members.iter().filter(|member| member.end.is_none() && ask(&member.notice).is_some()).count();
+    let asked = lines.iter().filter(|line| line.ask.is_some()).count();
     BundleView {
         severity: match (left.is_empty(), first) {
             (false, Some(first)) => severity(first),
@@ -105,14 +131,32 @@ pub(crate) fn view_of(bundle: &Bundle) -> BundleView {
         },
         headline: fit(&headline(bundle, &left, first), HEADLINE_LIMIT),
         facts: facts(bundle, &left),
-        lines: members
-            .iter()
-            .take(SHOWN)
-            .map(|member| line(bundle.news, &member.notice, member.end.as_ref()))
-            .collect(),
+        lines,
         left_out: members.len().saturating_sub(SHOWN),
+        not_asked: wait.saturating_sub(asked),
+        is_untouched: members.iter().all(|member| member.end.is_none() && member.notice.answers.is_empty()),
         command: COMMAND,
         findings: members.len(),
+    }
+}
+
+/// Leaves out what people said where there is no room for it, the newest last, and of the dearest last.
+fn leave_room(lines: &mut [Line]) {
+    let units = |text: &str| text.encode_utf16().count();
+    let of_line = |line: &Line| {
+        let ended = line.ended.as_deref().map_or(0, units);
+        let buttons = line.ask.as_ref().map_or(0, |_| OF_BUTTONS);
+        units(&line.name) + units(&line.details) + units(&line.finding_id) + ended + buttons
+    };
+    let mut room = ROOM.saturating_sub(lines.iter().map(of_line).sum());
+    for line in lines {
+        let mut kept = Vec::new();
+        for answer in std::mem::take(&mut line.answers).into_iter().rev() {
+            let Some(left) = room.checked_sub(units(&answer)) else { break };
+            room = left;
+            kept.insert(0, answer);
+        }
+        line.answers = kept;
     }
 }
 
@@ -232,8 +276,18 @@ fn line(news: News, notice: &FindingNotice, end: Option<&FindingNotice>) -> Line
             details.push(or_unknown(saves, "saving"));
         }
     }
-    let ended = end.map(ended);
-    Line { name, details: details.join(", "), finding_id: named(fit(&word(&notice.finding_id), ID_LIMIT)), ended }
+    let answers = notice.answers.iter().map(|answer| fit(&clean(answer), ANSWER_LIMIT));
+    let asks = ask(notice).filter(|_| end.is_none());
+    Line {
+        ask: asks.map(|ask| {
+            (ask, fit(&format!("{name}: {}", told(&notice.plan_summary).unwrap_or_default()), SUMMARY_LIMIT))
+        }),
+        name,
+        details: details.join(", "),
+        finding_id: named(fit(&word(&notice.finding_id), ID_LIMIT)),
+        ended: end.map(ended),
+        answers: last(answers.filter(|answer| !answer.is_empty()).collect(), ANSWERS),
+    }
 }
 
 /// `ended 2026-03-02 05:10 UTC after 5 h, $2.31: work ran on it`.

@@ -71,6 +71,9 @@ pub struct Acted {
     /// What undoes it, as `sweeper undo` takes it; none for what needs no undoing, or is one itself.
     #[serde(default)]
     pub undo: Option<String>,
+    /// Whether it has come undone since by somebody else's hand, which is what this tells.
+    #[serde(default)]
+    pub has_relapsed: bool,
 }
 
 /// One finding, in words, as the outbox stores it. Optional fields that are absent in stored JSON
@@ -143,9 +146,12 @@ pub struct FindingNotice {
     /// What people are asked, as long as an answer counts. Only a channel that knows who answers asks it.
     #[serde(default)]
     pub ask: Option<Ask>,
-    /// What people have said of the plan, a line each.
+    /// What people have said of the plan, and what came of that, a line each.
     #[serde(default)]
     pub answers: Vec<String>,
+    /// What came of it, where the notice goes on telling of the finding.
+    #[serde(default)]
+    pub came_of_it: Option<Outcome>,
     /// A page that shows the evidence. It grants nothing to whoever opens it.
     #[serde(default)]
     pub page_url: Option<String>,
@@ -194,6 +200,7 @@ impl FindingNotice {
             plan_summary: None,
             ask: None,
             answers: Vec::new(),
+            came_of_it: None,
             page_url: None,
             ended: None,
             acted: None,

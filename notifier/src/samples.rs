@@ -80,6 +80,7 @@ pub(crate) fn stopped() -> FindingNotice {
         because: "The machine is stopped".into(),
         asked_by: vec!["ada".into(), "grace".into()],
         undo: Some("5d0f66e0a1b2".into()),
+        has_relapsed: false,
     });
     notice
 }
@@ -90,8 +91,14 @@ pub(crate) fn not_stopped() -> FindingNotice {
     notice.headline = "training-7 was not stopped, though ada approved it".into();
     let because = "Somebody has typed at it since".to_owned();
     let asked_by = vec!["ada".into()];
-    notice.acted =
-        Some(Acted { at: at("2026-03-02T02:55:10Z"), outcome: Outcome::Voided, because, asked_by, undo: None });
+    notice.acted = Some(Acted {
+        at: at("2026-03-02T02:55:10Z"),
+        outcome: Outcome::Voided,
+        because,
+        asked_by,
+        undo: None,
+        has_relapsed: false,
+    });
     notice
 }
 
@@ -118,6 +125,27 @@ pub(crate) fn bundle_of_which_one_ended() -> Bundle {
 /// Plans for the same.
 pub(crate) fn plans() -> Bundle {
     Bundle { news: News::Planned, ..bundle() }
+}
+
+/// Plans for two that people are asked about, of which one was carried out.
+pub(crate) fn asked_plans() -> Bundle {
+    let mut bundle = plans();
+    for (number, member) in bundle.members.iter_mut().enumerate() {
+        member.notice.ask = Some(Ask { plan: plan(number), label: "Stop it".into() });
+    }
+    let decided = &mut bundle.members[1].notice;
+    decided.ask = None;
+    decided.answers = vec![
+        "ada said yes, 2026-03-02 02:53 UTC".into(),
+        "looked at once more and stopped, 2026-03-02 02:55 UTC".into(),
+    ];
+    decided.came_of_it = Some(Outcome::Done);
+    bundle
+}
+
+/// One of several plans.
+pub(crate) fn plan(number: usize) -> ContentHash {
+    ContentHash::try_from(format!("{number:064x}")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// So many of one owner; each costs a cent more than the one before.
@@ -210,7 +238,8 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
             (notice.evidence, notice.keeps_billing, notice.answers) = lines;
             let (label, because, undo, asked_by, is_asked, was_acted) = said;
             notice.ask = is_asked.then(|| Ask { plan: hash(), label });
-            let acted = Acted { at: as_of, outcome: Outcome::Done, because, asked_by, undo: Some(undo) };
+            let acted =
+                Acted { at: as_of, outcome: Outcome::Done, because, asked_by, undo: Some(undo), has_relapsed: false };
             notice.acted = was_acted.then_some(acted);
             notice
         })

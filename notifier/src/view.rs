@@ -20,6 +20,8 @@ const VALUE_LIMIT: usize = 300;
 const LABEL_LIMIT: usize = 30;
 /// What is true of every message that is about no action.
 pub(crate) const NOTHING_CHANGED: &str = "Nothing has been changed. Cloud Sweeper acts only after a person says yes.";
+/// What is true of every message, whatever has been changed.
+pub(crate) const ONLY_AFTER_A_YES: &str = "Cloud Sweeper acts only after a person says yes.";
 
 /// How a message is marked at a glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +90,10 @@ pub(crate) struct View {
     /// What people are asked, and have said.
     pub(crate) ask: Option<Ask>,
     pub(crate) answers: Vec<String>,
+    /// Whether these tell what came of it, too.
+    pub(crate) is_over: bool,
+    /// Whether its evidence is that of now.
+    pub(crate) is_open: bool,
     pub(crate) keeps_billing: Vec<String>,
     /// What the command is good for.
     pub(crate) lead: &'static str,
@@ -153,8 +159,7 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     let mut evidence = lines(&notice.evidence);
     let evidence_left_out = evidence.len().saturating_sub(EVIDENCE_SHOWN);
     evidence.truncate(EVIDENCE_SHOWN);
-    let mut answers = lines(&notice.answers);
-    answers.truncate(EVIDENCE_SHOWN);
+    let answers = last(lines(&notice.answers), EVIDENCE_SHOWN);
     let mut keeps_billing = lines(&notice.keeps_billing);
     keeps_billing.truncate(EVIDENCE_SHOWN);
     let undo = notice.acted.as_ref().and_then(|acted| acted.undo.as_deref());
@@ -174,6 +179,8 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
         plan: told(&notice.plan_summary),
         ask: ask(notice),
         answers,
+        is_over: notice.came_of_it.is_some(),
+        is_open: !is_past,
         keeps_billing,
         lead: if undo.is_some() { "Undo it" } else { "See the evidence" },
         command: undo.unwrap_or_else(|| format!("sweeper explain {finding_id}")),
@@ -184,8 +191,13 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     }
 }
 
+/// The last of several: what was said last counts.
+pub(crate) fn last(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    lines.split_off(lines.len().saturating_sub(most))
+}
+
 /// What is asked: nothing once it is over.
-fn ask(notice: &FindingNotice) -> Option<Ask> {
+pub(crate) fn ask(notice: &FindingNotice) -> Option<Ask> {
     let ask = notice.ask.as_ref().filter(|_| notice.ended.is_none() && notice.acted.is_none())?;
     let label = fit(&clean(&ask.label), LABEL_LIMIT);
     (!label.is_empty()).then(|| Ask { plan: ask.plan.clone(), label })
@@ -204,10 +216,13 @@ fn said_headline(notice: &FindingNotice) -> String {
 
 /// What has been changed, and by whose word. Of what has ended nobody knows here who ended it.
 fn changed(notice: &FindingNotice) -> &'static str {
-    match (notice.acted.as_ref().map(|acted| acted.outcome), &notice.ended) {
+    if notice.acted.as_ref().is_some_and(|acted| acted.has_relapsed) {
+        return "Somebody else has changed this, not Cloud Sweeper.";
+    }
+    match (notice.acted.as_ref().map(|acted| acted.outcome).or(notice.came_of_it), &notice.ended) {
         (Some(Outcome::Done), _) => "This was changed because people said yes to exactly this.",
         (Some(Outcome::Failed), _) => "Whether anything was changed is not certain: see for yourself.",
-        (None, Some(_)) => "Cloud Sweeper acts only after a person says yes.",
+        (None, Some(_)) => ONLY_AFTER_A_YES,
         (Some(Outcome::Voided) | None, _) => NOTHING_CHANGED,
     }
 }
@@ -215,6 +230,7 @@ fn changed(notice: &FindingNotice) -> &'static str {
 pub(crate) fn severity(notice: &FindingNotice) -> Severity {
     if let Some(acted) = &notice.acted {
         return match acted.outcome {
+            Outcome::Done if acted.has_relapsed => Severity::Voided,
             Outcome::Done => Severity::Done,
             Outcome::Voided => Severity::Voided,
             Outcome::Failed => Severity::Failed,

@@ -18,7 +18,7 @@ use model::plan::{ContentHash, Plan};
 use notifier::{
     SendError,
     slack::{
-        Account, Answer::Told, Command, ConfigError, Form, Heard, Member, NotAPerson, NotSlacks, Pressed, Said,
+        Account, Answer::Told, Command, ConfigError, Form, Heard, Member, NotAPerson, NotSlacks, Pressed, Proof, Said,
         Signing, Slack, Socket, Trigger,
     },
 };
@@ -187,6 +187,7 @@ impl Interactions {
     pub(crate) async fn take(&self, heard: Heard) -> Result<(), NotTaken> {
         match heard {
             Heard::Pressed(pressed) => Ok(self.answer(pressed).await?),
+            Heard::Proof(proof) => self.prove(proof),
             Heard::Asked(command) => self.tell(command),
         }
     }
@@ -199,6 +200,20 @@ impl Interactions {
             let answer = commands::answer(&members, &command).await;
             if let Err(why) = members.slack.reply(&command.reply, &answer).await {
                 tracing::warn!(account = %command.account, %why, "what somebody asked in Slack could not be answered there");
+            }
+            drop(place);
+        });
+        Ok(())
+    }
+
+    /// Shows somebody the evidence of a finding, in the same way.
+    fn prove(&self, proof: Proof) -> Result<(), NotTaken> {
+        let place = Arc::clone(&self.answering).try_acquire_owned().map_err(|_| NotTaken::Busy)?;
+        let members = self.members.clone();
+        tokio::spawn(async move {
+            let answer = commands::prove(&members, &proof).await;
+            if let Err(why) = members.slack.reply(&proof.reply, &answer).await {
+                tracing::warn!(account = %proof.account, %why, "the evidence that somebody asked for in Slack could not be shown there");
             }
             drop(place);
         });

@@ -97,7 +97,8 @@ pub(super) fn render(answer: &Answer, buttons: bool) -> SlackMessageContent {
             .with_text("What you can ask: findings, explain, plans, approve, savings".to_owned())
             .with_blocks(vec![section(HELP.to_owned()).into()]),
         Answer::Told(text) => SlackMessageContent::new().with_text(mrkdwn(text, TEXT_LIMIT)),
-        Answer::Finding(notice) => message::alone(notice, buttons),
+        // Whoever is shown the evidence needs no button for it.
+        Answer::Finding(notice) => message::alone(notice, buttons && notice.ask.is_some()),
         Answer::List(list) => several(list),
     }
 }
@@ -126,6 +127,8 @@ fn line(row: &Row) -> Line {
         details: named(&row.details, DETAILS_LIMIT),
         finding_id: named(&row.id, ID_LIMIT),
         ended: None,
+        ask: None,
+        answers: Vec::new(),
     }
 }
 

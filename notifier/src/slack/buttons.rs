@@ -11,25 +11,38 @@ use model::plan::ContentHash;
 
 use super::{
     delay::Delay,
-    pressed::{APPROVE, NEVER, NOT_NOW, OTHER},
+    pressed::{APPROVE, NEVER, NOT_NOW, OTHER, PROOF},
 };
 use crate::{message::Ask, text::fit};
 
 /// Longest text of the second question.
 const TEXT_LIMIT: usize = 300;
 
-/// Yes to a plan, which `summary` puts into words; not now, and never.
-pub(super) fn of(ask: &Ask, summary: &str) -> SlackActionsBlock {
+/// Longest of what a yes would do, in it.
+const SUMMARY_LIMIT: usize = 200;
+
+/// Yes to a plan, which `summary` puts into words; not now, and never; and what shows the evidence of its finding.
+pub(super) fn of(ask: &Ask, summary: &str, finding: &str) -> SlackActionsBlock {
     let again = "It is looked at once more before, and left alone if anybody works on it.";
-    let text = fit(summary, TEXT_LIMIT - again.len() - 1);
+    let text = fit(summary, SUMMARY_LIMIT.min(TEXT_LIMIT - again.len() - 1));
     let yes = button(APPROVE, &ask.label, &ask.plan).with_style(SlackBlockButtonStyle::Danger).with_confirm(confirm(
         "Are you sure?",
         &format!("{text} {again}"),
         &ask.label,
     ));
     let never = button(NEVER, "Never", &ask.plan);
-    let elements: [SlackActionBlockElement; 3] = [yes.into(), not_now(&ask.plan).into(), never.into()];
+    let elements: [SlackActionBlockElement; 4] =
+        [yes.into(), not_now(&ask.plan).into(), never.into(), shows(finding).into()];
     SlackActionsBlock::new(elements.into())
+}
+
+/// What shows the evidence of a finding alone.
+pub(super) fn proof(finding: &str) -> SlackActionsBlock {
+    SlackActionsBlock::new(vec![shows(finding).into()])
+}
+
+fn shows(finding: &str) -> SlackBlockButtonElement {
+    SlackBlockButtonElement::new(plain("Show proof")).with_action_id(PROOF.into()).with_value(finding.to_owned())
 }
 
 fn not_now(plan: &ContentHash) -> SlackBlockStaticSelectElement {

@@ -20,7 +20,7 @@ use crate::{
     bundle::{self, Bundle, BundleView, Line, Notice},
     message::FindingNotice,
     text::{clean, fit, mrkdwn},
-    view::{NOTHING_CHANGED, Severity, Value, View, moment, view_of},
+    view::{NOTHING_CHANGED, ONLY_AFTER_A_YES, Severity, Value, View, moment, view_of},
 };
 
 pub(super) const HEADER_LIMIT: usize = 150;
@@ -36,7 +36,7 @@ pub(super) const LINES: usize = 6;
 pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
     match notice {
         Notice::One(notice) => one(notice, idempotency_key, buttons),
-        Notice::Several(bundle) => several(bundle, idempotency_key),
+        Notice::Several(bundle) => several(bundle, idempotency_key, buttons),
     }
 }
 
@@ -51,11 +51,11 @@ pub(super) fn alone(notice: &FindingNotice, buttons: bool) -> SlackMessageConten
     SlackMessageContent::new().with_text(fallback(&view.headline, &view.command)).with_blocks(blocks(&view, buttons))
 }
 
-fn several(bundle: &Bundle, idempotency_key: &str) -> SlackMessageContent {
+fn several(bundle: &Bundle, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
     let view = bundle::view_of(bundle);
     SlackMessageContent::new()
         .with_text(fallback(&view.headline, view.command))
-        .with_blocks(bundle_blocks(&view))
+        .with_blocks(bundle_blocks(&view, buttons))
         .with_metadata(metadata("cloud_sweeper_bundle", "findings", view.findings.to_string(), idempotency_key))
 }
 
@@ -72,32 +72,69 @@ fn blocks(view: &View, buttons: bool) -> Vec<SlackBlock> {
     if let Some(answers) = answers(view) {
         blocks.push(answers.into());
     }
-    if let Some(ask) = view.ask.as_ref().filter(|_| buttons) {
-        blocks.push(buttons::of(ask, view.plan.as_deref().unwrap_or(&view.headline)).into());
+    match &view.ask {
+        Some(ask) if buttons => {
+            let summary = view.plan.as_deref().unwrap_or(&view.headline);
+            blocks.push(buttons::of(ask, summary, &view.finding_id).into());
+        }
+        None if buttons && view.is_open && !view.finding_id.is_empty() => {
+            blocks.push(buttons::proof(&view.finding_id).into());
+        }
+        _ => {}
     }
     blocks.push(header(view).into());
     blocks.push(footer(view).into());
     blocks
 }
 
-/// Heading, sums, a line for each of the dearest, and where to look.
-fn bundle_blocks(view: &BundleView) -> Vec<SlackBlock> {
+/// Heading, sums, a line for each of the dearest with the buttons of its plan, and where to look. At most 20 lines have a block of their own, and ten of these buttons.
+fn bundle_blocks(view: &BundleView, buttons: bool) -> Vec<SlackBlock> {
     let mut blocks: Vec<SlackBlock> = vec![heading(view.severity, &view.headline).into()];
     let fields = view.facts.iter().map(|(label, value)| field(label, &Value::Line(value.clone())));
     blocks.push(SlackSectionBlock::new().with_fields(fields.collect()).into());
-    for lines in view.lines.chunks(LINES) {
+    let stands_alone = |line: &Line| !line.answers.is_empty() || (buttons && line.ask.is_some());
+    for lines in view.lines.chunk_by(|a, b| !stands_alone(a) && !stands_alone(b)).flat_map(|some| some.chunks(LINES)) {
         let elements = lines.iter().map(|line| bundle_line(line).into()).collect();
         let list = SlackRichTextList::new(SlackRichTextListStyle::Bullet, elements);
-        blocks.push(SlackRichTextBlock::new(vec![list.into()]).into());
+        let said = lines.iter().find_map(said);
+        blocks.push(SlackRichTextBlock::new([list.into()].into_iter().chain(said).collect()).into());
+        let asked = lines.iter().filter(|_| buttons).filter_map(|line| Some((line, line.ask.as_ref()?)));
+        blocks.extend(asked.map(|(line, (ask, summary))| buttons::of(ask, summary, &line.finding_id).into()));
     }
+    blocks.extend(further(view, buttons).map(|text| {
+        let section = SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(text)));
+        SlackBlock::from(section)
+    }));
+    let changed = if view.is_untouched { NOTHING_CHANGED } else { ONLY_AFTER_A_YES };
+    let text = format!("{} findings · {changed}", view.findings);
+    blocks.push(SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))]).into());
+    blocks
+}
+
+/// How what has no line or no buttons is reached.
+fn further(view: &BundleView, buttons: bool) -> impl Iterator<Item = String> {
     let more = match view.left_out {
         0 => "*See the evidence of one:* `sweeper explain FINDING`".to_owned(),
         more => format!("*and {more} more:* `{}`", view.command),
     };
-    blocks.push(SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(more))).into());
-    let text = format!("{} findings · {NOTHING_CHANGED}", view.findings);
-    blocks.push(SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))]).into());
-    blocks
+    let not_asked = (buttons && view.not_asked > 0).then(|| {
+        let wait = if view.not_asked == 1 { "plan waits" } else { "plans wait" };
+        format!(
+            "*{} more {wait} for an answer, without buttons here:* `/sweeper plans` lists them, `/sweeper approve PLAN` shows one with its buttons; in the shell `sweeper plans`",
+            view.not_asked
+        )
+    });
+    [Some(more), not_asked].into_iter().flatten()
+}
+
+/// What was said of the plan of a line, and came of that, below it: literal text.
+fn said(line: &Line) -> Option<SlackRichTextElement> {
+    if line.answers.is_empty() {
+        return None;
+    }
+    let section = |answer: &String| SlackRichTextSection::new(vec![SlackRichTextText::new(answer.clone()).into()]);
+    let elements = line.answers.iter().map(|answer| section(answer).into()).collect();
+    Some(SlackRichTextList::new(SlackRichTextListStyle::Bullet, elements).with_indent(1).into())
 }
 
 /// Literal text; struck through once it is over, and then followed by how it ended.
@@ -176,7 +213,8 @@ fn plan(view: &View) -> Option<SlackRichTextBlock> {
 /// What people have said of the plan, as literal text.
 fn answers(view: &View) -> Option<SlackRichTextBlock> {
     let said = bullets(&view.answers, 0)?;
-    let lead: SlackRichTextElement = SlackRichTextSection::new(vec![bold("What people said").into()]).into();
+    let heading = if view.is_over { "What people said, and what came of it" } else { "What people said" };
+    let lead: SlackRichTextElement = SlackRichTextSection::new(vec![bold(heading).into()]).into();
     Some(SlackRichTextBlock::new(vec![lead, said]))
 }
 

@@ -28,7 +28,7 @@ pub use command::{Asked, COMMAND, Command};
 pub use config::{API_URL, ConfigError, SlackConfig};
 pub use delay::Delay;
 pub use people::{Account, Member, NotAPerson};
-pub use pressed::Pressed;
+pub use pressed::{Pressed, Proof};
 pub use reply::Reply;
 pub use said::{Form, Said, Trigger};
 pub use service::{Slack, Updated};

@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use super::{
     ConfigError,
     command::{self, Command},
-    pressed::{Pressed, pressed},
+    pressed::{self, Pressed, Proof},
 };
 
 /// Slack's own secrets have 32 characters.
@@ -37,6 +37,8 @@ pub enum NotSlacks {
 pub enum Heard {
     /// They pressed a button, or filled in a form.
     Pressed(Pressed),
+    /// They pressed the button that shows the evidence of a finding.
+    Proof(Proof),
     /// They asked something by the slash command.
     Asked(Command),
 }
@@ -79,7 +81,7 @@ impl Signing {
         }
         let payload = field("payload").ok_or(NotSlacks::Malformed)?;
         let event = serde_json::from_str(&payload).map_err(|_| NotSlacks::Malformed)?;
-        Ok(pressed(event).map(Heard::Pressed))
+        Ok(pressed::heard(event))
     }
 }
 

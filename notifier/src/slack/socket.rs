@@ -25,8 +25,7 @@ use url::Url;
 use super::{
     command,
     config::{self, ConfigError, SlackConfig},
-    pressed::pressed,
-    service,
+    pressed, service,
     signing::Heard,
 };
 use crate::{SendError, text};
@@ -176,7 +175,7 @@ impl Socket {
 fn heard(envelope: &Envelope<'_>) -> Option<Heard> {
     let payload = envelope.payload?.get();
     match envelope.kind {
-        "interactive" => pressed(serde_json::from_str(payload).ok()?).map(Heard::Pressed),
+        "interactive" => pressed::heard(serde_json::from_str(payload).ok()?),
         "slash_commands" => command::of_event(serde_json::from_str(payload).ok()?).map(Heard::Asked),
         _ => None,
     }

@@ -11,8 +11,8 @@ use super::{
     message::render,
 };
 use crate::{
-    bundle::{Bundle, Notice},
-    message::FindingNotice,
+    bundle::{Bundle, News, Notice},
+    message::{Ask, FindingNotice},
     samples,
 };
 
@@ -90,6 +90,52 @@ fn a_bundle_shows_the_dearest_and_counts_the_others() {
     assert!(said.contains("*and 280 more:* `sweeper findings`"), "{said}");
     assert!(said.contains("machine-299,") || said.contains("machine-299\""), "{said}");
     assert!(!said.contains("machine-279\""), "{said}");
+}
+
+#[test]
+fn plans_of_a_bundle_that_are_asked_about() {
+    let asked = bundled(&samples::asked_plans());
+    assert_limits(&asked);
+    let blocks = asked["blocks"].as_array().unwrap();
+    let rows: Vec<_> = blocks.iter().filter(|block| block["type"] == "actions").collect();
+    assert_eq!(rows.len(), 2, "of three one is decided: {asked:#}");
+    for row in rows {
+        let elements = row["elements"].as_array().unwrap();
+        let ids: Vec<_> = elements.iter().map(|element| element["action_id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["approve", "not_now", "never", "proof"]);
+        let plan = elements[0]["value"].as_str().unwrap();
+        let choices = elements[1]["options"].as_array().unwrap();
+        assert!(choices.iter().all(|choice| choice["value"].as_str().unwrap().ends_with(plan)), "{row:#}");
+        assert_eq!(elements[2]["value"], plan);
+    }
+    let said = asked.to_string();
+    assert!(said.contains("looked at once more and stopped") && !said.contains("Nothing has been changed"), "{said}");
+}
+
+#[test]
+fn of_three_hundred_plans_ten_have_buttons_and_the_others_are_counted() {
+    let ask = |number: usize| Ask { plan: samples::plan(number), label: "Stop it".into() };
+    let mut bundle = Bundle { news: News::Planned, ..samples::bundle_of(300) };
+    for (number, member) in bundle.members.iter_mut().enumerate() {
+        member.notice.ask = Some(ask(number));
+        member.notice.answers = vec!["ada said yes".repeat(100); 20];
+    }
+    let message = bundled(&bundle);
+    assert_limits(&message);
+    let mut asked = Vec::new();
+    walk(&message, &mut |object| {
+        if object.get("action_id").is_some_and(|id| id == "approve") {
+            asked.push(object["value"].as_str().unwrap().to_owned());
+        }
+    });
+    asked.dedup();
+    assert_eq!(asked.len(), 10, "each of its own plan");
+    let said = message.to_string();
+    assert!(said.contains("*290 more plans wait for an answer, without buttons here:*"), "{said}");
+    let without = render(&Notice::Several(&bundle), "b-0123456789ab/slack", false);
+    let without = serde_json::to_value(without).unwrap();
+    assert_limits(&without);
+    assert!(!without.to_string().contains("\"actions\"") && !without.to_string().contains("wait for an answer"));
 }
 
 #[test]
@@ -197,6 +243,14 @@ fn assert_limits(message: &Value) {
             assert_ne!(object["text"], "");
         }
     });
+    // Of a bundle: all texts together, which Slack documents nowhere.
+    if message["metadata"]["event_type"] == "cloud_sweeper_bundle" {
+        let mut sum = 0;
+        walk(&message["blocks"], &mut |object| {
+            sum += object.get("text").filter(|text| text.is_string()).map_or(0, units);
+        });
+        assert!(sum <= 13_000, "{sum}");
+    }
     assert!(message.to_string().len() < 60_000);
     assert!(message["metadata"].to_string().len() < 8_000);
 }

@@ -1,17 +1,18 @@
 //! Tells people what became of what they wanted, in the transaction that writes it: nothing is done that nobody hears of.
 
-use super::{ActError, Executor};
+use super::{ActError, Executor, record};
 use crate::{
     findings::{Finding, capitalised, notice},
     reconcile::EventId,
     store::{
         Action, Direction, StoreError,
         actions::{Told, Until},
-        findings, outbox,
+        database_now, findings, outbox,
     },
 };
 use guards::action::State;
-use notifier::message::{Acted, FindingNotice, Outcome};
+use jiff::Timestamp;
+use notifier::message::{Acted, FindingNotice, Outcome, how_long};
 use sea_orm::DatabaseTransaction;
 use std::time::Duration;
 
@@ -26,33 +27,84 @@ impl Executor {
         action: &Action,
         told: &Told,
     ) -> Result<(), ActError> {
-        let finding = match findings::by_id(transaction, &action.finding).await {
-            Ok(Some(finding)) => finding,
-            Ok(None) => return Ok(()),
-            // What became of the action is written all the same.
-            Err(error @ StoreError::Corrupt { .. }) => {
-                tracing::error!(plan = %action.plan, %error, "what became of an action is told to nobody");
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let Some(finding) = told_of(transaction, action).await? else { return Ok(()) };
         let Some(notice) = acted_notice(&finding, action, told) else { return Ok(()) };
-        let event = EventId::of_action(&action.finding, &action.plan, action.direction.as_str(), action.attempt);
+        self.on_each_channel(transaction, action, action.direction.as_str(), (&notice, action.changed_at)).await
+    }
+
+    /// Writes a message that what was done has come undone by somebody else's hand, as an answer to the same.
+    pub(super) async fn announce_relapse(
+        &self,
+        transaction: &DatabaseTransaction,
+        action: &Action,
+        at: Timestamp,
+    ) -> Result<(), ActError> {
+        let Some(finding) = told_of(transaction, action).await? else { return Ok(()) };
+        let notice = relapse_notice(&finding, action, at);
+        self.on_each_channel(transaction, action, "relapsed", (&notice, database_now(transaction).await?)).await
+    }
+
+    /// Writes a message on each channel that answers that of the finding's opening, and shows the same in those that asked about the plan.
+    async fn on_each_channel(
+        &self,
+        transaction: &DatabaseTransaction,
+        action: &Action,
+        what: &str,
+        (notice, at): (&FindingNotice, Timestamp),
+    ) -> Result<(), ActError> {
+        let event = EventId::of_action(&action.finding, &action.plan, what, action.attempt);
         let opening = EventId(action.finding.0.clone());
         for channel in &self.channels {
             let message = outbox::NewMessage {
                 event: &event,
                 channel,
-                notice: &notice,
+                notice,
                 answers: outbox::answered_by_later(transaction, &opening, channel).await?,
                 audience: None,
-                created_at: action.changed_at,
+                created_at: at,
                 gather: Duration::ZERO,
             };
             outbox::put(transaction, message).await?;
         }
-        Ok(())
+        match record::show(transaction, action).await {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(plan = %action.plan, %error, "what became of an action is not shown where people were asked about it");
+                Ok(())
+            }
+            shown => Ok(shown?),
+        }
     }
+}
+
+/// The finding that an action was to end; none if there is none that can be read: what became of the action is written all the same.
+async fn told_of(transaction: &DatabaseTransaction, action: &Action) -> Result<Option<Finding>, ActError> {
+    match findings::by_id(transaction, &action.finding).await {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            tracing::error!(plan = %action.plan, %error, "what became of an action is told to nobody");
+            Ok(None)
+        }
+        found => Ok(found?),
+    }
+}
+
+/// That somebody else has started again what was stopped. Who that was, no sweep sees.
+fn relapse_notice(finding: &Finding, action: &Action, at: Timestamp) -> FindingNotice {
+    let mut notice = notice(finding);
+    let what = finding.name().unwrap_or(&notice.resource);
+    let (stopped_at, account) = (action.called_at.unwrap_or(action.changed_at), &action.resource.account);
+    notice.headline = format!(
+        "{what} runs again, {} after it was stopped, as {} approved",
+        how_long(stopped_at, at),
+        names(&action.asked_by)
+    );
+    (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
+    let because = format!(
+        "Somebody else has started it again; who, the sweeper does not see (CloudTrail has it as StartInstances). What it saved counts up to then, and as a relapse: \
+         nothing more of that class is done in {account} until somebody has looked (sweeper actions review {account})"
+    );
+    let asked_by = action.asked_by.clone();
+    notice.acted = Some(Acted { at, outcome: Outcome::Done, because, asked_by, undo: None, has_relapsed: true });
+    notice
 }
 
 /// What there is to say of an action that is over.
@@ -80,6 +132,7 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<Findi
         because: capitalised(&because),
         asked_by: action.asked_by.clone(),
         undo: undo.then(|| action.plan.short().to_owned()),
+        has_relapsed: false,
     });
     Some(notice)
 }

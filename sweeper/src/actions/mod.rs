@@ -14,6 +14,7 @@ mod deadline;
 mod ec2;
 mod facts;
 mod own;
+mod record;
 mod relapse;
 mod sessions;
 mod undo;

@@ -2,7 +2,10 @@
 //! more of that class is done in that account until a person has looked.
 
 use super::{ActError, Executor};
-use crate::{savings::started_again, store::Doer};
+use crate::{
+    savings::started_again,
+    store::{Action, Doer, StoreError, actions::note_relapse},
+};
 use jiff::{SignedDuration, Timestamp};
 
 /// Whoever starts a machine later than that after it was stopped has not missed it.
@@ -18,11 +21,29 @@ impl Executor {
             let Some(at) = started_again(called_at, &versions) else { continue };
             let because = "started again by somebody else";
             let by = Doer { who: self.holder.clone(), way: "service" };
-            if self.store.note_relapse(&action, at, because, &by).await? {
+            if self.note_relapse(action.clone(), at, because, &by).await? {
                 let (plan, resource) = (&action.plan, &action.resource);
                 tracing::warn!(%plan, %resource, %at, "what was stopped was {because}; nothing more of its class is done in that account until somebody has looked (`sweeper actions review`)");
             }
         }
         Ok(())
+    }
+
+    /// Notes it, and tells it where it was told that the machine was stopped. False if that was done before.
+    async fn note_relapse(
+        &self,
+        mut action: Action,
+        at: Timestamp,
+        because: &str,
+        by: &Doer,
+    ) -> Result<bool, ActError> {
+        let transaction = self.store.begin_write().await?;
+        if !note_relapse(&transaction, &action, at, because, by).await? {
+            return Ok(false);
+        }
+        action.relapsed = Some((at, because.to_owned()));
+        self.announce_relapse(&transaction, &action, at).await?;
+        transaction.commit().await.map_err(|source| StoreError::Database { doing: "commit a relapse", source })?;
+        Ok(true)
     }
 }

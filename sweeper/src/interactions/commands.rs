@@ -17,7 +17,7 @@ use model::{
 };
 use notifier::{
     message::{Ended, Ending, FindingNotice},
-    slack::{Answer, Asked, Command, List, Row},
+    slack::{Account, Answer, Asked, Command, List, NotAPerson, Proof, Row},
 };
 
 /// Why somebody is not answered.
@@ -31,15 +31,39 @@ enum NotRead {
 
 /// Answers one command. That something could not be read is an answer, too: nobody else would say so.
 pub(super) async fn answer(members: &Members, command: &Command) -> Answer {
-    match answered(members, command).await {
+    in_words(&command.account, answered(members, command).await)
+}
+
+/// Shows the evidence of a finding to whoever sees a message about it: they need not be enrolled, but of this workspace, as Slack says. It changes nothing.
+pub(super) async fn prove(members: &Members, proof: &Proof) -> Answer {
+    in_words(&proof.account, proved(members, proof).await)
+}
+
+fn in_words(account: &Account, answered: Result<Result<Answer, NotCounted>, NotRead>) -> Answer {
+    match answered {
         Ok(Ok(answer)) => answer,
         Ok(Err(why)) => {
-            tracing::warn!(account = %command.account, %why, "what somebody asked in Slack is not answered");
+            tracing::warn!(%account, %why, "what somebody asked in Slack is not answered");
             Answer::Told(format!("That does not count: {why}."))
         }
         Err(error) => {
-            tracing::error!(account = %command.account, error = %crate::chain(&error), "what somebody asked in Slack could not be read");
+            tracing::error!(%account, error = %crate::chain(&error), "what somebody asked in Slack could not be read");
             Answer::Told("The sweeper could not read that, and its log says why. Try again in a moment.".to_owned())
+        }
+    }
+}
+
+async fn proved(members: &Members, proof: &Proof) -> Result<Result<Answer, NotCounted>, NotRead> {
+    if proof.is_guest_from_elsewhere {
+        return Ok(Err(NotAPerson::Stranger.into()));
+    }
+    match members.slack.membership(&proof.account).await {
+        // A guest sees the message that has the button, too.
+        Ok(Ok(_) | Err(NotAPerson::Guest)) => Ok(Ok(explain(members, &proof.finding).await?)),
+        Ok(Err(why)) => Ok(Err(why.into())),
+        Err(error) => {
+            tracing::warn!(account = %proof.account, %error, "Slack did not say who somebody is");
+            Ok(Err(NotCounted::SlackSilent))
         }
     }
 }

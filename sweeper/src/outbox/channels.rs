@@ -86,13 +86,9 @@ impl Channels {
     pub(super) async fn update(&self, update: &ClaimedUpdate) -> Result<Updated, SendError> {
         let bundle;
         let notice = match update.told.as_slice() {
-            [one] => Notice::One(one.end.as_ref().unwrap_or(&one.opening)),
+            [one] => Notice::One(one.end.as_ref().unwrap_or(&one.notice)),
             told => {
-                let member = |told: &Told| Member {
-                    notice: told.opening.clone(),
-                    // What was said of a plan ends nothing.
-                    end: told.end.clone().filter(|end| end.ended.is_some()),
-                };
+                let member = |told: &Told| Member { notice: told.notice.clone(), end: told.end.clone() };
                 let news = if update.is_opening { News::Opened } else { News::Planned };
                 bundle = Bundle { news, members: told.iter().map(member).collect() };
                 Notice::Several(&bundle)

@@ -6,6 +6,7 @@ mod relapse;
 mod tell;
 mod undo;
 
+pub(crate) use relapse::note_relapse;
 pub(crate) use tell::tell;
 pub use undo::NotUndone;
 pub(crate) use undo::{undo_again, undo_for_work};
@@ -269,6 +270,13 @@ impl Store {
     pub async fn actions_on(&self, plan: &ContentHash) -> Result<Vec<Action>, StoreError> {
         on(self.connection(), plan).await
     }
+}
+
+/// All actions on a plan, in the order of their rows.
+pub(crate) async fn of_plan(connection: &impl ConnectionTrait, plan: &ContentHash) -> Result<Vec<Action>, StoreError> {
+    let mut all = on(connection, plan).await?;
+    all.sort_by_key(|action| (action.claimed_at, action.attempt));
+    Ok(all)
 }
 
 async fn on(connection: &impl ConnectionTrait, plan: &ContentHash) -> Result<Vec<Action>, StoreError> {

@@ -125,7 +125,7 @@ impl Store {
         let is_asked_still = answer == Answer::Approve && !tally.is_approved();
         let said = given(&transaction, hash).await?;
         let lines = said.iter().map(crate::approvals::line).collect();
-        let shown = outbox::Shown { lines, is_asked_still, by: &said.len().to_string(), at: now };
+        let shown = outbox::Shown { lines, is_asked_still, outcome: None, by: &said.len().to_string(), at: now };
         outbox::show_answers(&transaction, &finding, hash, shown).await?;
         transaction.commit().await.doing("commit an answer")?;
         Ok(Ok(tally))
@@ -183,7 +183,7 @@ async fn rows(connection: &impl ConnectionTrait, hashes: &[String]) -> Result<Ve
         .doing("read what was said of a plan")
 }
 
-pub(super) async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
+pub(crate) async fn given(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Vec<Given>, StoreError> {
     rows(connection, &[hash.to_string()]).await?.into_iter().map(of_row).collect()
 }
 

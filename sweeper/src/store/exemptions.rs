@@ -232,7 +232,7 @@ async fn show(transaction: &DatabaseTransaction, finding: &FindingId, exemption:
     for plan in outbox::asked_about(transaction, finding).await? {
         let said = approvals::given(transaction, &plan).await?;
         let lines = said.iter().map(crate::approvals::line).chain([exemption.line()]).collect();
-        let shown = outbox::Shown { lines, is_asked_still: false, by: &exemption.id, at: exemption.at };
+        let shown = outbox::Shown { lines, is_asked_still: false, outcome: None, by: &exemption.id, at: exemption.at };
         outbox::show_answers(transaction, finding, &plan, shown).await?;
     }
     Ok(())

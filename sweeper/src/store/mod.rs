@@ -5,7 +5,7 @@
 //! `BEGIN IMMEDIATE` there and by row locks on PostgreSQL.
 
 pub(crate) mod actions;
-mod approvals;
+pub(crate) mod approvals;
 mod approvers;
 mod audit;
 mod by_node;
@@ -228,7 +228,7 @@ fn clock(backend: DbBackend) -> &'static str {
 }
 
 /// What the database's clock says: replicas whose own clocks differ agree on it.
-async fn database_now(connection: &impl ConnectionTrait) -> Result<jiff::Timestamp, StoreError> {
+pub(crate) async fn database_now(connection: &impl ConnectionTrait) -> Result<jiff::Timestamp, StoreError> {
     let backend = connection.get_database_backend();
     let now = Statement::from_string(backend, format!("SELECT {} AS now", clock(backend)));
     let now = connection.query_one_raw(now).await.doing("read the database's clock")?;

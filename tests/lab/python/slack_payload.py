@@ -4,11 +4,13 @@ https://docs.slack.dev/interactivity/implementing-slash-commands#app_command_han
 
 A press is a JSON object: `message` (as chat.postMessage was sent it, with its `ts`), `action_id`, `user`, and, where it differs from what is usual,
 `team` (the person's workspace), `value` (in place of the button's), `option` (the label of what was chosen from a list) and `button` (one that the message does not have).
+Of a message about several plans `plan` names the one whose button is pressed. `replies_at` is where the stand-in takes answers to whoever presses a button of a message that everybody sees.
 A button of a message that somebody alone sees has `answers_at` (where the stand-in takes answers), too.
 A form that was filled in has `view` (as views.open was sent it, with its `id`) and `values` (of each block) in place of the message and the action.
 A command has `text`, `user`, `answers_at`, and, where it differs from what is usual, `team`, `command` and `response_url`.
 """
 
+import json
 import time
 import uuid
 
@@ -53,7 +55,8 @@ def command(press):
 
 def action_of(press):
     """The button, or the list with what was chosen from it."""
-    element = press.get("button") or next(button for button in buttons(press["message"]) if button["action_id"] == press["action_id"])
+    is_its = lambda button: button["action_id"] == press["action_id"] and press.get("plan", "") in json.dumps(button)  # noqa: E731
+    element = press.get("button") or next(button for button in buttons(press["message"]) if is_its(button))
     action = {key: value for key, value in element.items() if key not in ("confirm", "options")}
     action |= {"block_id": "b1", "action_ts": f"{time.time():.6f}"}
     if element["type"] == "static_select":
@@ -91,7 +94,7 @@ def payload(press):
         "channel": {"id": CHANNEL, "name": "waste"},
         "message": {"type": "message", "bot_id": "B0LAB", "text": message["text"], "user": "U0LAB", "ts": message["ts"], "app_id": APP, "team": TEAM, "blocks": message["blocks"]},
         "state": {"values": {}},
-        "response_url": "https://hooks.slack.com/actions/T0LAB1/1/x",
+        "response_url": answered_at({**press, "answers_at": press["replies_at"]}, "actions") if "replies_at" in press else "https://hooks.slack.com/actions/T0LAB1/1/x",
         "actions": [action_of(press)],
     }
 

@@ -41,7 +41,7 @@ impl Site {
     }
 
     /// What was answered last, once there are so many answers.
-    async fn replied(&self, count: usize) -> Value {
+    pub(crate) async fn replied(&self, count: usize) -> Value {
         let all = wait::until(&format!("{count} answers"), TIMEOUT, || async {
             let all = self.slack.replies();
             (all.len() >= count).then_some(all)

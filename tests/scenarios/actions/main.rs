@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alone;
+mod bundles;
 mod commands;
 mod crashes;
 mod iam;
 mod policies;
+mod proof;
 mod restored;
 mod site;
 mod slack;

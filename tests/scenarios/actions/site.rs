@@ -98,6 +98,11 @@ impl Site {
     }
 
     pub(crate) async fn start_hearing(url: &str, policy: &str, act: &str, hears: Hears) -> Self {
+        Self::start_among(url, policy, act, hears, &[]).await
+    }
+
+    /// With other machines of the same owner, by their names, which rest as well; their nodes answer nothing.
+    pub(crate) async fn start_among(url: &str, policy: &str, act: &str, hears: Hears, others: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
         let slack = async {
@@ -108,11 +113,16 @@ impl Site {
         };
         let (moto, slack) = tokio::join!(async { Moto::start(&folder.path().join("aws")).await }, slack);
         moto.roles(&[Role { arn: ACTS.to_owned(), external_id: Some(EXTERNAL_ID.to_owned()), account: None }]).await;
-        let mut machine = Instance::named("m5.large", "align-7");
-        machine.tags.insert("owner".to_owned(), "ada".to_owned());
-        // Started long before, so that the hour of heartbeats is of this boot.
-        machine.launched_at = Some(Timestamp::now() - SignedDuration::from_hours(30));
-        let machine = moto.run(REGION, &[machine]).await.remove(0);
+        let machine = |name: &str| {
+            let mut machine = Instance::named("m5.large", name);
+            machine.tags.insert("owner".to_owned(), "ada".to_owned());
+            // Started long before, so that the hour of heartbeats is of this boot.
+            machine.launched_at = Some(Timestamp::now() - SignedDuration::from_hours(30));
+            machine
+        };
+        let others: Vec<Instance> = others.iter().map(|name| machine(name)).collect();
+        let others = if others.is_empty() { Vec::new() } else { moto.run(REGION, &others).await };
+        let machine = moto.run(REGION, &[machine("align-7")]).await.remove(0);
         // What comes last is what scenarios add to.
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
@@ -131,6 +141,10 @@ impl Site {
         let store = Store::connect(url).await.unwrap();
         let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{machine}").parse().unwrap();
         sample::report(&store, &node, sample::boot(1), 1..=BEATS, quiet).await;
+        for (boot, other) in (2..).zip(&others) {
+            let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{other}").parse().unwrap();
+            sample::report(&store, &node, sample::boot(boot), 1..=BEATS, quiet).await;
+        }
         let reported_at = last_end(&store).await;
         store.connection().execute_unprepared("UPDATE nodes SET attestation = 'aws_iid'").await.unwrap();
         sweeper.sweep().await;

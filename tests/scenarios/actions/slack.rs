@@ -57,8 +57,15 @@ impl Site {
     }
 }
 
+/// Whether anybody is asked anything.
 pub(crate) fn has_buttons(message: &Value) -> bool {
-    message["blocks"].as_array().unwrap().iter().any(|block| block["type"] == "actions")
+    buttons(message).iter().any(|button| button["action_id"] != "proof")
+}
+
+/// All buttons and lists to choose from.
+pub(crate) fn buttons(message: &Value) -> Vec<Value> {
+    let blocks = message["blocks"].as_array().unwrap().iter().filter(|block| block["type"] == "actions");
+    blocks.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
 }
 
 async fn a_tap_stops_the_machine_and_the_message_is_the_record(url: String) {
@@ -74,6 +81,10 @@ async fn a_tap_stops_the_machine_and_the_message_is_the_record(url: String) {
     assert_eq!((site.state().await.as_str(), site.called("StopInstances").await.len()), ("stopped", 1));
     let record = site.shows(&asked, "ada said yes").await;
     assert!(!has_buttons(&record), "nobody is asked any more: {record:#}");
+    let record = site.shows(&asked, "looked at once more and stopped, ").await;
+    for part in ["ada said yes", "What people said, and what came of it", "because people said yes to exactly this"] {
+        assert!(record.to_string().contains(part), "`{part}` is not in {record:#}");
+    }
     site.hears("align-7 was stopped, as ada approved").await;
     let log = site.sweeper.json(&["audit"]).await;
     let approved = log.as_array().unwrap().iter().find(|entry| entry["did"] == "approved").unwrap();

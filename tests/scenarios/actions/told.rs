@@ -190,6 +190,7 @@ async fn a_machine_for_which_there_is_no_room_is_started_later(url: String) {
 
 async fn what_somebody_else_starts_again_is_a_relapse(url: String) {
     let site = Site::start(&url).await;
+    let (opening, asked) = (site.hears("align-7 has been idle").await, site.asks().await);
     let (plan, ada) = (site.plan().await, site.enrol("ada").await);
     site.approve(&plan, &ada).await;
     assert_eq!(site.ended(&plan).await["state"], "done");
@@ -207,6 +208,24 @@ async fn what_somebody_else_starts_again_is_a_relapse(url: String) {
     let noted = log.as_array().unwrap().iter().filter(|entry| entry["did"] == "relapsed").count();
     assert_eq!(noted, 1, "{log:#}");
     assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+    // Whoever was told that it was stopped is told once, in the same thread; the record shows it.
+    let told = site.hears("align-7 runs again, ").await;
+    assert_eq!(told["thread_ts"], opening["ts"], "{told:#}");
+    let words = told.to_string();
+    for part in [
+        "after it was stopped, as ada approved",
+        "Somebody else has started it again",
+        "as a relapse",
+        "sweeper actions review 123456789012",
+    ] {
+        assert!(words.contains(part), "`{part}` is not in {told:#}");
+    }
+    assert!(!words.contains("sweeper undo") && !words.contains("Nothing has been changed"), "{told:#}");
+    let record = site.shows(&asked, "counts as a relapse since ").await.to_string();
+    assert!(record.contains("ada said yes") && record.contains("looked at once more and stopped, "), "{record}");
+    site.searched_twice().await;
+    let count = site.slack.messages().iter().filter(|message| message.to_string().contains("runs again, ")).count();
+    assert_eq!(count, 1, "it is told once");
     assert_eq!(site.sweeper.json(&["savings"]).await["actions"][0]["ending"], "restarted");
     assert_eq!(site.run(&["actions", "review", ACCOUNT]).await.code, 0);
 }

@@ -31,30 +31,25 @@ impl Store {
             .doing("read what was done")?;
         rows.into_iter().map(of_row).collect()
     }
+}
 
-    /// Notes that what was done has come undone, with an entry in the audit log. False if that was noted before.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn note_relapse(
-        &self,
-        action: &Action,
-        at: Timestamp,
-        because: &str,
-        by: &Doer,
-    ) -> Result<bool, StoreError> {
-        let transaction = self.begin_write().await?;
-        if !relapse(&transaction, &action.plan, at, because).await? {
-            return Ok(false);
-        }
-        let detail = BTreeMap::from([
-            ("resource".to_owned(), action.resource.to_string()),
-            ("because".to_owned(), because.to_owned()),
-        ]);
-        audit::append(&transaction, NewEntry { by, did: Deed::Relapsed, on: action.plan.as_str(), detail }).await?;
-        transaction.commit().await.doing("commit a relapse")?;
-        Ok(true)
+/// Notes that what was done has come undone, with an entry in the audit log. False if that was noted before.
+pub(crate) async fn note_relapse(
+    transaction: &DatabaseTransaction,
+    action: &Action,
+    at: Timestamp,
+    because: &str,
+    by: &Doer,
+) -> Result<bool, StoreError> {
+    if !relapse(transaction, &action.plan, at, because).await? {
+        return Ok(false);
     }
+    let detail = BTreeMap::from([
+        ("resource".to_owned(), action.resource.to_string()),
+        ("because".to_owned(), because.to_owned()),
+    ]);
+    audit::append(transaction, NewEntry { by, did: Deed::Relapsed, on: action.plan.as_str(), detail }).await?;
+    Ok(true)
 }
 
 /// Notes that what was done has come undone; false if it was noted before.

@@ -4,6 +4,7 @@ use super::{NewMessage, SLACK, find_all, insert, notice, row, updates_of};
 use crate::{findings::FindingId, reconcile::EventId, store::StoreError};
 use jiff::Timestamp;
 use model::plan::ContentHash;
+use notifier::message::{FindingNotice, Outcome};
 use sea_orm::DatabaseTransaction;
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,6 +15,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) lines: Vec<String>,
     /// Whether anybody is asked still.
     pub(crate) is_asked_still: bool,
+    /// What came of it.
+    pub(crate) outcome: Option<Outcome>,
     /// Tells what was said last from all else that was said of the same plan.
     pub(crate) by: &'a str,
     /// When that was.
@@ -31,11 +34,11 @@ pub(crate) async fn show_answers(
         // What cannot be read is shown as it was: nobody's answer fails because of it.
         let Ok(mut notice) = notice(&row) else { continue };
         let asks = notice.ask.as_ref().is_some_and(|ask| ask.plan == *plan);
-        // Of several findings a message asks nothing.
-        if !asks || row.bundle.is_some() {
+        if !asks {
             continue;
         }
         notice.answers.clone_from(&shown.lines);
+        notice.came_of_it = shown.outcome;
         if !shown.is_asked_still {
             notice.ask = None;
         }
@@ -61,6 +64,25 @@ pub(crate) async fn asked_about(
 ) -> Result<BTreeSet<ContentHash>, StoreError> {
     let rows = find_all(transaction, finding, SLACK).await?;
     Ok(rows.iter().filter_map(|row| notice(row).ok()?.ask.map(|ask| ask.plan)).collect())
+}
+
+/// A notice as it was told first, with what a later one shows of what people said.
+pub(super) fn with_answers(told: FindingNotice, later: &FindingNotice) -> FindingNotice {
+    FindingNotice { ask: later.ask.clone(), answers: later.answers.clone(), came_of_it: later.came_of_it, ..told }
+}
+
+/// What is to be shown of a finding, of all that was to be shown of it so far: its end for good, and what was said last.
+pub(super) fn newest(before: Option<FindingNotice>, later: FindingNotice) -> FindingNotice {
+    match before {
+        Some(before) if before.ended.is_some() && later.ended.is_some() => before,
+        Some(before) if before.ended.is_some() => {
+            FindingNotice { answers: later.answers, came_of_it: later.came_of_it, ..before }
+        }
+        Some(before) if later.ended.is_some() => {
+            FindingNotice { answers: before.answers, came_of_it: before.came_of_it, ..later }
+        }
+        _ => later,
+    }
 }
 
 /// What tells the messages of a finding apart.

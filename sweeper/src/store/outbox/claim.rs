@@ -7,6 +7,7 @@
 use super::{
     PENDING, notice, row,
     thread::{Answered, answered},
+    updates,
 };
 use crate::{
     reconcile::EventId,
@@ -210,7 +211,8 @@ async fn claim(
         .exec(transaction)
         .await
         .doing("claim messages")?;
-    let messages = rows.into_iter().map(Due::of).collect::<Result<_, _>>()?;
+    let mut messages: Vec<Due> = rows.into_iter().map(Due::of).collect::<Result<_, _>>()?;
+    updates::catch_up(transaction, channel, &mut messages).await?;
     let thread = match thread {
         Answered::Sent(receipt) => Some(receipt),
         Answered::Waits(_) | Answered::Unnamed => None,

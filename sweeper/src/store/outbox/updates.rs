@@ -5,7 +5,7 @@
 
 use super::{
     Claimed, Due, FAILED, NewMessage, PENDING, SENT,
-    answers::of,
+    answers::{newest, of, with_answers},
     claim,
     claim::{Found, due},
     find, find_all, insert, notice, of_finding, row, updates_of,
@@ -48,9 +48,9 @@ pub struct ClaimedUpdate {
 /// A finding that a message tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Its opening.
-    pub opening: FindingNotice,
-    /// What is to be shown of it now: its end, or what people said of its plan.
+    /// Its opening, or its plan, with what people said of it so far.
+    pub notice: FindingNotice,
+    /// Its end.
     pub end: Option<FindingNotice>,
 }
 
@@ -156,14 +156,7 @@ async fn claim_first(
     };
     let openings = told_by(transaction, &opening, &posted).await?;
     let of_these = row::Column::Updates.is_in(openings.iter().map(|opening| opening.event_id.as_str()));
-    let ends = row::Entity::find()
-        .filter(row::Column::Channel.eq(&updates))
-        .filter(of_these.clone())
-        .order_by_asc(row::Column::CreatedUnixMs)
-        .order_by_asc(row::Column::EventId)
-        .all(transaction)
-        .await
-        .doing("look which findings of a message have ended")?;
+    let ends = updates_among(transaction, &updates, of_these.clone()).await?;
     if ends.iter().any(|end| end.state == PENDING && end.claimed_until_unix_ms > now_ms) {
         row::Entity::update_many()
             .col_expr(row::Column::NextAttemptUnixMs, Expr::value(soon))
@@ -184,22 +177,66 @@ async fn claim_first(
         .exec(transaction)
         .await
         .doing("claim updates")?;
-    let mut shown: HashMap<String, FindingNotice> = HashMap::new();
-    for end in &ends {
-        let (Some(of), notice) = (end.updates.clone(), notice(end)?) else { continue };
-        // The newest, but nothing comes after an end.
-        if shown.get(&of).is_none_or(|before| before.ended.is_none()) {
-            shown.insert(of, notice);
-        }
-    }
-    let told =
-        openings.iter().map(|opening| Ok(Told { opening: notice(opening)?, end: shown.remove(&opening.event_id) }));
+    let mut shown = shown(&ends)?;
+    let told = openings.iter().map(|opening| {
+        let told = notice(opening)?;
+        Ok(match shown.remove(&opening.event_id) {
+            Some(end) if end.ended.is_some() => Told { notice: with_answers(told, &end), end: Some(end) },
+            Some(said) => Told { notice: with_answers(told, &said), end: None },
+            None => Told { notice: told, end: None },
+        })
+    });
     let key = format!("{}/{channel}", opening.bundle.as_ref().unwrap_or(&opening.event_id));
     let told = told.collect::<Result<_, StoreError>>()?;
     let messages = due.into_iter().map(Due::of).collect::<Result<_, _>>()?;
     let claimed = Claimed { channel: updates, messages, bundle: None, thread: None };
     let is_opening = EventId(opening.event_id).is_opening();
     Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, is_opening, told }))
+}
+
+async fn updates_among(
+    transaction: &DatabaseTransaction,
+    updates: &str,
+    which: Expr,
+) -> Result<Vec<row::Model>, StoreError> {
+    row::Entity::find()
+        .filter(row::Column::Channel.eq(updates))
+        .filter(which)
+        .order_by_asc(row::Column::CreatedUnixMs)
+        .order_by_asc(row::Column::EventId)
+        .all(transaction)
+        .await
+        .doing("look which findings of a message have ended")
+}
+
+/// What is to be shown in the messages of these events, of all their updates in order.
+fn shown(updates: &[row::Model]) -> Result<HashMap<String, FindingNotice>, StoreError> {
+    let mut shown: HashMap<String, FindingNotice> = HashMap::new();
+    for update in updates {
+        let Some(of) = update.updates.clone() else { continue };
+        let before = shown.remove(&of);
+        shown.insert(of, newest(before, notice(update)?));
+    }
+    Ok(shown)
+}
+
+/// Puts into messages that are about to be sent what people have said since they were written: nobody is asked about what is decided.
+pub(super) async fn catch_up(
+    transaction: &DatabaseTransaction,
+    channel: &str,
+    messages: &mut [Due],
+) -> Result<(), StoreError> {
+    if !messages.iter().any(|message| message.notice.ask.is_some()) {
+        return Ok(());
+    }
+    let which = row::Column::Updates.is_in(messages.iter().map(|message| message.event_id.0.as_str()));
+    let shown = shown(&updates_among(transaction, &updates_of(channel), which).await?)?;
+    for message in messages {
+        if let Some(later) = shown.get(&message.event_id.0) {
+            message.notice = with_answers(message.notice.clone(), later);
+        }
+    }
+    Ok(())
 }
 
 /// The openings that a message told: this one, and those of its bundle. What a sweeper of the version before told of a bundle has a message of its own.
