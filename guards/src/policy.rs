@@ -23,9 +23,24 @@ const EVERYBODY: &str = "*";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
+    /// What a plan is about that somebody has said no to is left alone for so many days, a year at most; not at all if this is 0, as it is if it is left out.
+    #[serde(deserialize_with = "at_most_a_year")]
+    pub snooze_after_no_days: u16,
     /// In the order in which they are read.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
+}
+
+/// The longest snooze after a no, in days.
+const LONGEST_SNOOZE_DAYS: u16 = 365;
+
+fn at_most_a_year<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let days = u16::deserialize(deserializer)?;
+    if days > LONGEST_SNOOZE_DAYS {
+        let why = format!("`snooze_after_no_days` is {days}, and {LONGEST_SNOOZE_DAYS} at most");
+        return Err(serde::de::Error::custom(why));
+    }
+    Ok(days)
 }
 
 /// Who may approve plans of one kind.

@@ -42,6 +42,9 @@ pub struct Tally {
     pub approved_by: Vec<String>,
     /// So many must; none where nobody was asked for a yes.
     pub needs: Option<u32>,
+    /// Until when a no has what it is about left alone, by the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snoozed_until: Option<Timestamp>,
 }
 
 impl Tally {

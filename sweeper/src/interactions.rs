@@ -12,6 +12,7 @@ use crate::{
     exemptions::NotExempted,
     outbox,
     store::{Alone, Doer, Store, StoreError},
+    verdict::words,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use model::plan::{ContentHash, Plan};
@@ -289,7 +290,10 @@ impl Interactions {
             };
         let resource = &plan.content().resource;
         let is_switched_on = self.act.is_switched_on(&resource.account, &resource.location);
-        Ok(Ok(told(answer, &tally, is_switched_on).to_owned()))
+        let alone = tally.snoozed_until.map_or_else(String::new, |until| {
+            format!(" It is left alone until {}, as the policy says.", words::time(until.as_millisecond()))
+        });
+        Ok(Ok(format!("{}{alone}", told(answer, &tally, is_switched_on))))
     }
 
     /// What to say of a word that what a plan is about is left alone.

@@ -193,7 +193,13 @@ async fn answer(config: &Config, said: &Said, answer: Answer, wait: bool) -> any
 fn told(config: &Config, plan: &Plan, answer: Answer, tally: &Tally) -> String {
     let title = &plan.content().title;
     match (answer, tally.needs) {
-        (Answer::Deny, _) => format!("Denied: {title}. Nobody can approve this plan any more."),
+        (Answer::Deny, _) => {
+            let alone = tally.snoozed_until.map_or_else(String::new, |until| {
+                let until = words::time(until.as_millisecond());
+                format!(" It is left alone until {until}, as the policy says; `sweeper exemptions` lists it.")
+            });
+            format!("Denied: {title}. Nobody can approve this plan any more.{alone}")
+        }
         (Answer::Approve, _) if tally.is_approved() => {
             let ResourceKey { account, location, .. } = &plan.content().resource;
             if config.act.is_switched_on(account, location) {

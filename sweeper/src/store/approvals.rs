@@ -121,12 +121,16 @@ impl Store {
         detail.extend(because.map(|because| ("because".to_owned(), because.to_owned())));
         detail.extend(allowed.as_ref().map(|allowed| ("rule".to_owned(), allowed.rule.to_owned())));
         audit::append(&transaction, NewEntry { by, did, on: hash.as_str(), detail }).await?;
-        let tally = tally(&transaction, &plan, allowed.map(|allowed| allowed.needs)).await?;
+        let mut tally = tally(&transaction, &plan, allowed.map(|allowed| allowed.needs)).await?;
         let is_asked_still = answer == Answer::Approve && !tally.is_approved();
         let said = given(&transaction, hash).await?;
         let lines = said.iter().map(crate::approvals::line).collect();
         let shown = outbox::Shown { lines, is_asked_still, outcome: None, by: &said.len().to_string(), at: now };
         outbox::show_answers(&transaction, &finding, hash, shown).await?;
+        if answer == Answer::Deny && left_alone.is_empty() {
+            let snooze = (policy.snooze_after_no_days, because);
+            tally.snoozed_until = exemptions::after_a_no(&transaction, &plan, snooze, by, now).await?;
+        }
         transaction.commit().await.doing("commit an answer")?;
         Ok(Ok(tally))
     }
@@ -215,5 +219,5 @@ async fn tally(connection: &impl ConnectionTrait, plan: &Plan, needs: Option<u32
         row.answer == Answer::Approve.as_str() && enrolled.get(&row.approver) == Some(&row.enrolled_unix_ms)
     };
     let approved = rows(connection, &[plan.content_hash().to_string()]).await?.into_iter().filter(counts);
-    Ok(Tally { approved_by: approved.map(|row| row.approver).collect(), needs })
+    Ok(Tally { approved_by: approved.map(|row| row.approver).collect(), needs, snoozed_until: None })
 }

@@ -11,8 +11,8 @@ use crate::{
     exemptions::{Exemption, Exemptions, LONGEST, LeftAlone, Lifted, NotExempted},
     findings::{Finding, FindingId},
 };
-use jiff::Timestamp;
-use model::{NotAKey, ResourceKey};
+use jiff::{SignedDuration, Timestamp};
+use model::{NotAKey, ResourceKey, plan::Plan};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, DatabaseTransaction, EntityTrait as _,
     QueryFilter as _, QueryOrder as _, QuerySelect as _, sea_query::Expr,
@@ -100,32 +100,14 @@ impl Store {
                 return Ok(Err(NotExempted::TooLong { until }));
             }
         }
-        let (resource, finding) = (what.resource(), what.finding());
-        let new = Exemption {
-            id: String::new(),
-            resource: resource.clone(),
-            finding: finding.map(|finding| finding.id.clone()),
-            class: finding.map(|finding| finding.class),
-            approver: by.who.clone(),
-            way: by.way.to_owned(),
-            at: now,
-            until,
-            because: because.map(str::to_owned),
-            lifted: None,
-        };
+        let resource = what.resource();
+        let new = new(what, until, because, by, now);
         let holding = of(&transaction, resource, now).await?;
         let is_same = |one: &&Exemption| one.approver == new.approver && one.class == new.class && one.until == until;
         if let Some(same) = holding.iter().find(is_same) {
             return Ok(Err(NotExempted::Already { id: same.id.clone() }));
         }
-        let text = format!("{resource}|{}|{}|{until:?}", by.who, to_unix_ms(now));
-        let new = Exemption { id: format!("x-{}", &hex::encode(Sha256::digest(text))[..12]), ..new };
-        row::Entity::insert(to_row(&new)).exec_without_returning(&transaction).await.doing("keep an exemption")?;
-        for finding in findings::withdraw_plans(&transaction, resource, &new.line()).await? {
-            show(&transaction, &finding, &new).await?;
-        }
-        let did = if until.is_some() { Deed::Snoozed } else { Deed::Exempted };
-        append(&transaction, &new, did, by).await?;
+        let new = keep(&transaction, new, by).await?;
         let called = actions::called_on(&transaction, resource).await?;
         transaction.commit().await.doing("commit an exemption")?;
         Ok(Ok(LeftAlone { exemption: new, called }))
@@ -173,6 +155,60 @@ impl Store {
         let all: Vec<_> = all.into_iter().map(of_row).collect::<Result<_, _>>()?;
         Ok(all.into_iter().filter(|one| ended_too || one.holds(now)).collect())
     }
+}
+
+/// What somebody's word comes to; it has no name yet.
+fn new(what: &Alone, until: Option<Timestamp>, because: Option<&str>, by: &Doer, now: Timestamp) -> Exemption {
+    let finding = what.finding();
+    Exemption {
+        id: String::new(),
+        resource: what.resource().clone(),
+        finding: finding.map(|finding| finding.id.clone()),
+        class: finding.map(|finding| finding.class),
+        approver: by.who.clone(),
+        way: by.way.to_owned(),
+        at: now,
+        until,
+        because: because.map(str::to_owned),
+        lifted: None,
+    }
+}
+
+/// Names an exemption and keeps it, withdraws the plans that it is about, and shows it where people are asked about them.
+async fn keep(transaction: &DatabaseTransaction, new: Exemption, by: &Doer) -> Result<Exemption, StoreError> {
+    let text = format!("{}|{}|{}|{:?}", new.resource, by.who, to_unix_ms(new.at), new.until);
+    let new = Exemption { id: format!("x-{}", &hex::encode(Sha256::digest(text))[..12]), ..new };
+    row::Entity::insert(to_row(&new)).exec_without_returning(transaction).await.doing("keep an exemption")?;
+    for finding in findings::withdraw_plans(transaction, &new.resource, &new.line()).await? {
+        show(transaction, &finding, &new).await?;
+    }
+    let did = if new.until.is_some() { Deed::Snoozed } else { Deed::Exempted };
+    append(transaction, &new, did, by).await?;
+    Ok(new)
+}
+
+/// Leaves alone what a plan is about that somebody has just said no to, for so many days as the policy says; not at all if it says none. The end of that.
+pub(super) async fn after_a_no(
+    transaction: &DatabaseTransaction,
+    plan: &Plan,
+    (days, because): (u16, Option<&str>),
+    by: &Doer,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    if days == 0 {
+        return Ok(None);
+    }
+    let until = now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MAX);
+    let what = match findings::by_id(transaction, &FindingId(plan.content().finding.clone())).await? {
+        Some(finding) => Alone::Finding(Box::new(finding)),
+        None => Alone::Resource(plan.content().resource.clone()),
+    };
+    let why = because.map_or_else(String::new, |because| format!(" ({because})"));
+    let unit = if days == 1 { "day" } else { "days" };
+    let because =
+        format!("after a no to the plan {}{why}, for {days} {unit} by the policy", plan.content_hash().short());
+    keep(transaction, new(&what, Some(until), Some(&because), by, now), by).await?;
+    Ok(Some(until))
 }
 
 /// All that hold now.

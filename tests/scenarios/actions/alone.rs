@@ -15,6 +15,7 @@ lab::on_both_databases! {
     not_now_by_a_tap_ends_by_itself_and_then_it_is_told_again,
     never_asks_why_and_holds_until_somebody_lifts_it,
     what_is_approved_and_then_left_alone_is_not_carried_out,
+    what_somebody_says_no_to_is_left_alone_for_as_long_as_the_policy_says,
 }
 
 fn sqlite(folder: &Path) -> String {
@@ -212,4 +213,34 @@ async fn a_form_over_a_socket_counts_as_well() {
     assert!(press(json!({ "view": form, "values": values, "user": ADA })).await);
     site.shows(&asked, "ada said never").await;
     assert_eq!(site.exemption().await["because"], "a pet");
+}
+
+async fn what_somebody_says_no_to_is_left_alone_for_as_long_as_the_policy_says(url: String) {
+    let site = Site::start_with(&url, &format!("snooze_after_no_days = 14\n{ANYBODY}"), SWITCHED_ON).await;
+    let token = site.links("ada", ADA).await;
+    let (plan, asked) = (site.plan().await, site.asks().await);
+    let token = token.to_str().unwrap();
+    let denied = site.run(&["deny", &plan, "--because", "a demo on Monday", "--token-file", token]).await;
+    assert!(denied.code == 0 && denied.said.contains("It is left alone until "), "{denied:?}");
+    let exemption = site.exemption().await;
+    let time = |field: &str| exemption[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert_eq!(time("until").duration_since(time("at")).as_hours(), 14 * 24, "{exemption:#}");
+    assert_eq!([&exemption["class"], &exemption["approver"], &exemption["way"]], ["idle_node", "ada", "shell"]);
+    let because = format!("after a no to the plan {} (a demo on Monday), for 14 days by the policy", &plan[..12]);
+    assert_eq!(exemption["because"], because);
+    let shown = site.shows(&asked, &because).await;
+    assert!(!has_buttons(&shown) && shown.to_string().contains("ada said no"), "{shown:#}");
+    site.is_left_alone().await;
+    let id = exemption["id"].as_str().unwrap();
+    assert_eq!(site.run(&["exemptions", "lift", id, "--token-file", token]).await.code, 0);
+    site.is_asked_again(&plan).await;
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+    // More than a year is no policy, and lets nobody.
+    let file = site.folder.path().join("policy.toml");
+    std::fs::write(&file, format!("snooze_after_no_days = 366\n{ANYBODY}")).unwrap();
+    let checked = site.run(&["policy", "check", file.to_str().unwrap()]).await;
+    assert!(
+        checked.code != 0 && checked.error.contains("`snooze_after_no_days` is 366, and 365 at most"),
+        "{checked:?}"
+    );
 }
