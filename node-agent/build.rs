@@ -68,6 +68,19 @@ fn shared(out_dir: &Path) -> &Path {
     out_dir.ancestors().filter(|folder| folder.join("CACHEDIR.TAG").exists()).last().unwrap_or(out_dir)
 }
 
+/// Debug information names each source file, and is a part of what is loaded: without the folders of the machine that builds, it is the same everywhere.
+fn unnamed_folders(crate_dir: &Path) -> Vec<String> {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let folder = |name: &str, default: &str| env::var_os(name).map_or_else(|| home.join(default), PathBuf::from);
+    let checkout = crate_dir.join("..").canonicalize().unwrap_or_else(|error| fail(&format!("{crate_dir:?}: {error}")));
+    let named = [
+        (folder("RUSTUP_HOME", ".rustup"), "/rustup"),
+        (folder("CARGO_HOME", ".cargo"), "/cargo"),
+        (checkout, "/cloud-sweeper"),
+    ];
+    named.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display())).to_vec()
+}
+
 fn build(crate_dir: &Path, target_dir: &Path) {
     let found = Command::new("sh")
         .arg(crate_dir.join("toolchain.sh"))
@@ -86,12 +99,13 @@ fn build(crate_dir: &Path, target_dir: &Path) {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([linker_dir].into_iter().chain(env::split_paths(&path)))
         .unwrap_or_else(|error| fail(&format!("PATH cannot be extended by bpf-linker's folder: {error}")));
-    let flags = [
-        &format!("--cfg=bpf_target_arch=\"{}\"", variable("CARGO_CFG_TARGET_ARCH")),
-        "-Cdebuginfo=2",
-        "-Clink-arg=--btf",
-    ]
-    .join("\u{1f}");
+    let mut flags = vec![
+        format!("--cfg=bpf_target_arch=\"{}\"", variable("CARGO_CFG_TARGET_ARCH")),
+        "-Cdebuginfo=2".to_owned(),
+        "-Clink-arg=--btf".to_owned(),
+    ];
+    flags.extend(unnamed_folders(crate_dir));
+    let flags = flags.join("\u{1f}");
 
     let mut cargo = Command::new(tool("cargo"));
     cargo.args(["build", "--quiet", "--release", "--package=node-agent-ebpf", "--bins", "--features=object"]);
