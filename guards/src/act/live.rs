@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Moment;
 use crate::Refusal;
 
-/// A look is no older.
+/// An answer is no older.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a node answered when it was asked.
@@ -30,7 +30,7 @@ pub struct LiveSample {
     pub rules_version: String,
 }
 
-/// What follows from a look.
+/// What follows from an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveVerdict {
