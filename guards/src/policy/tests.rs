@@ -181,7 +181,7 @@ proptest! {
                 hours: None,
             })
             .collect();
-        let policy = Policy { rules: rules.clone() };
+        let policy = Policy { rules: rules.clone(), ..Policy::default() };
         let told = ask(&policy, "ada", &plan("123456789012"), known.then_some(&[][..]), WORK);
         // The tags are known to be none, or not known: then a rule that asks for tags stops all.
         let first = rules.iter().find(|rule| {

@@ -92,7 +92,8 @@ async fn what_was_set_up_to_hibernate_hibernates(url: String) {
     site.sweeper.sweep().await;
     let plan = site.plan().await;
     assert_ne!(plan, before, "a yes to a stop is none to this");
-    let shown = site.run(&["explain", &format!("aws:{ACCOUNT}:{REGION}:{}", site.machine)]).await.said;
+    let finding = site.sweeper.json(&["plans"]).await[0]["finding"].as_str().unwrap().to_owned();
+    let shown = site.run(&["explain", &finding]).await.said;
     let calls = format!("aws ec2 stop-instances --region {REGION} --instance-ids {} --hibernate", site.machine);
     assert!(shown.contains("Hibernate the idle") && shown.contains(&calls), "{shown}");
     assert!(shown.contains("if hibernating fails: EC2 shuts it down then"), "{shown}");
