@@ -27,6 +27,7 @@ lab::on_both_databases! {
     an_approved_plan_is_carried_out_and_undone,
     what_was_set_up_to_hibernate_hibernates,
     a_dry_run_is_all_where_acting_is_not_switched_on,
+    a_dry_run_is_all_where_no_role_acts,
     what_has_changed_since_the_approval_voids_it,
     what_others_rest_on_and_what_the_sweeper_needs_is_left_alone,
     a_node_that_does_not_answer_is_left_alone,
@@ -123,6 +124,24 @@ async fn a_dry_run_is_all_where_acting_is_not_switched_on(url: String) {
     site.approve(&anew, &ada).await;
     let ended = site.ended(&anew).await;
     assert!(ended["outcome"].as_str().unwrap().starts_with("it is not idle any more"), "{ended:#}");
+}
+
+async fn a_dry_run_is_all_where_no_role_acts(url: String) {
+    let mut site = Site::start_with(&url, ANYBODY, "").await;
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.sweeper.stop().await;
+    let file = site.sweeper.folder().join("sweeper.toml");
+    let config = fs::read_to_string(&file).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("roles = ");
+    let without: Vec<&str> = config.lines().filter(is_kept).collect();
+    assert_eq!(without.len() + 1, config.lines().count(), "{config}");
+    fs::write(&file, without.join("\n")).unwrap();
+    site.sweeper.start_again().await;
+    site.approve(&plan, &ada).await;
+    let ended = site.ended(&plan).await;
+    let told = ended["outcome"].as_str().unwrap();
+    assert!(ended["state"] == "voided" && told.starts_with("a dry run: no role acts in account"), "{ended:#}");
+    assert_eq!((site.dry_runs().await, site.called("StopInstances").await.len()), (0, 0));
 }
 
 async fn what_has_changed_since_the_approval_voids_it(url: String) {
