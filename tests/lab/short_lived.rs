@@ -258,8 +258,9 @@ pub fn drops(heartbeat: &Value, name: &str) -> u64 {
 }
 
 /// What others' tasks on a shared machine may bring about, since these are counted for all tasks together: they run more tools than a task has rows
-/// for; and they end without being shown, whose CPU time is then taken up, and whose address a younger task may have.
-const OF_OTHERS: [&str; 3] = ["detail_tools_not_listed", "detail_cpu_taken_up_ms", "missed_exits"];
+/// for; a script of theirs begins more tasks in an interval than are told apart (256); and they end without being shown, whose CPU time is then taken up, and whose address a younger task may have.
+const OF_OTHERS: [&str; 4] =
+    ["detail_tools_not_listed", "detail_tasks_without_id", "detail_cpu_taken_up_ms", "missed_exits"];
 
 /// Asserts that a heartbeat tells of no loss, but on a shared machine of what may be others'.
 ///
