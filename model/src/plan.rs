@@ -136,7 +136,7 @@ pub enum Condition {
 pub enum Loss {
     /// What is in memory, and with it every process and login session.
     Memory,
-    /// The same, where hibernating fails: then the machine is shut down. Peers that it was connected to will have given it up all the same.
+    /// The same, where hibernating fails: then the machine is shut down. Its connections are lost all the same.
     MemoryUnlessHibernated,
     /// This public address: another one is given at the next start.
     PublicIpv4 {

@@ -27,7 +27,7 @@ use std::{
 /// Address under which a guest reaches the loopback interface of this host.
 pub const HOST: &str = "10.0.2.2";
 
-/// The kernel's command line. An emulated timer is late where the host is busy, and a kernel that watches it for ten of its ticks gives up: *IO-APIC + timer doesn't work!*. It knows
+/// The kernel's command line. An emulated timer is late where the host is busy, and a kernel that watches it for ten of its ticks panics: *IO-APIC + timer doesn't work!*. It knows
 /// of other emulators by itself not to look.
 pub(crate) const COMMAND_LINE: &str = "console=ttyS0 quiet panic=1 no_timer_check";
 

@@ -3,12 +3,12 @@
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Between two looks at a condition, at least: often enough that no scenario is slower for it.
+/// Between two checks of a condition, at least: often enough that no scenario is slower for it.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// And at most.
 const LONGEST: Duration = Duration::from_millis(500);
-/// So many times as long as a look took: one that starts a program takes a core for 0.2 s, and what is waited for needs that core.
-const REST: u32 = 4;
+/// So many times as long as a check took: one that starts a program takes a core for 0.2 s, and what is waited for needs that core.
+const PAUSE: u32 = 4;
 
 /// Looks at `condition` until it yields a value, and returns that value.
 ///
@@ -26,6 +26,6 @@ where
             return value;
         }
         assert!(Instant::now() < deadline, "waited {timeout:?} in vain for {what}");
-        sleep((began.elapsed() * REST).clamp(SHORTEST, LONGEST)).await;
+        sleep((began.elapsed() * PAUSE).clamp(SHORTEST, LONGEST)).await;
     }
 }

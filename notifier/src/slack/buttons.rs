@@ -31,9 +31,12 @@ pub(super) fn of(ask: &Ask, summary: &str, finding: &str) -> SlackActionsBlock {
         &ask.label,
     ));
     let never = button(NEVER, "Never", &ask.plan);
-    let elements: [SlackActionBlockElement; 4] =
-        [yes.into(), not_now(&ask.plan).into(), never.into(), shows(finding).into()];
-    SlackActionsBlock::new(elements.into())
+    let mut elements: Vec<SlackActionBlockElement> = vec![yes.into(), not_now(&ask.plan).into(), never.into()];
+    // Slack takes no button without a value.
+    if !finding.is_empty() {
+        elements.push(shows(finding).into());
+    }
+    SlackActionsBlock::new(elements)
 }
 
 /// What shows the evidence of a finding alone.

@@ -57,7 +57,7 @@ async fn each_plan_of_a_bundle_is_decided_alone_and_the_message_is_the_record(ur
     let all = BTreeSet::from([seven.clone(), eight.clone(), nine.clone()]);
     assert_eq!(asked_about(&asked), all, "{asked:#}");
     assert_eq!(buttons(&asked).len(), 12, "each has four: {asked:#}");
-    // Two people at once, about the same plan and about another one.
+    // Two approvers at once, about the same plan and about another one.
     let (one, two, three) = tokio::join!(
         site.press(&asked, "approve", ADA, json!({ "plan": seven })),
         site.press(&asked, "approve", GRACE, json!({ "plan": seven })),

@@ -327,10 +327,10 @@ async fn no_command_but_those_that_sweep_changes_the_schema_and_the_kill_switch_
     assert_eq!(store.missing_steps().await.unwrap(), 0);
     let older = "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'";
     store.connection().execute_unprepared(older).await.unwrap();
-    let reading = ["findings", "replay", "scopes", "inventory", "jobs", "nodes"];
+    let readers = ["findings", "replay", "scopes", "inventory", "jobs", "nodes"];
     let changing =
         ["approvers add ada", "nodes token --node host:00000000000000000000000000000000", "messages retry 1"];
-    for command in reading.into_iter().chain(changing) {
+    for command in readers.into_iter().chain(changing) {
         let words: Vec<&str> = command.split(' ').collect();
         let done = sweeper.run(&words).await;
         let said = String::from_utf8_lossy(&done.stderr);
