@@ -41,6 +41,8 @@ pub struct Delivery {
     rows: Vec<Row>,
     /// The token that it came with.
     token: Option<TokenHash>,
+    /// When it was packed, right behind its arrival.
+    arrived: Instant,
 }
 
 /// What became of one envelope.
@@ -81,6 +83,7 @@ impl Delivery {
                 .map(|heartbeat| heartbeats::pack(envelope.boot_id, heartbeat))
                 .collect::<Result<_, _>>()?,
             token,
+            arrived: Instant::now(),
         })
     }
 
@@ -137,13 +140,14 @@ impl Store {
         state_policy: &StatePolicy,
         now: Timestamp,
     ) -> Result<Vec<Delivered>, StoreError> {
-        let begun = Instant::now();
+        // None of a group is younger than its oldest, however long that waited: an answer's age is told by this.
+        let arrived = deliveries.iter().map(|delivery| delivery.arrived).min().unwrap_or_else(Instant::now);
         let transaction = self.begin_write().await?;
         let is_valid = lock_nodes(&transaction, deliveries).await?;
         let valid = deliveries.iter().zip(&is_valid).filter(|(_, is_valid)| **is_valid);
         let valid: Vec<&Delivery> = valid.map(|(delivery, _)| delivery).collect();
         let mut brought = marks(&transaction, &valid, now).await?;
-        let new = insert(&transaction, &valid, &mut brought, begun).await?;
+        let new = insert(&transaction, &valid, &mut brought, arrived).await?;
         rollups::note_heartbeats(&transaction, &of_rollups(&new, &brought), now).await?;
         for boot in &mut brought {
             boot.advance(&transaction).await?;
@@ -235,7 +239,7 @@ async fn insert<'a>(
     transaction: &DatabaseTransaction,
     deliveries: &[&'a Delivery],
     brought: &mut [Brought<'_>],
-    begun: Instant,
+    arrived: Instant,
 ) -> Result<Inserted<'a>, StoreError> {
     let mut fresh = Fresh::new();
     for delivery in deliveries {
@@ -260,7 +264,7 @@ async fn insert<'a>(
     );
     let fresh: Vec<_> = fresh.into_iter().collect();
     for rows in fresh.chunks(MAX_ROWS) {
-        let passed_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let passed_ms = i64::try_from(arrived.elapsed().as_millis()).unwrap_or(i64::MAX);
         let integers = |value: fn(&Row) -> i64| Column::Integer(rows.iter().map(|(_, row)| value(row)).collect());
         let mut columns = key_columns(&rows.iter().map(|((key, _), _)| *key).collect::<Vec<_>>());
         columns.extend([

@@ -47,7 +47,7 @@ mod row {
 /// A heartbeat that answers a question.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// When a sweeper began to store it, by the database's clock.
+    /// When it arrived, or another one that was stored with it, by the database's clock.
     pub received_at: Timestamp,
     /// It.
     pub heartbeat: StoredHeartbeat,

@@ -9,7 +9,7 @@ use lab::{
 use rustix::process::Signal;
 use sea_orm::{ConnectionTrait as _, Statement};
 use serde_json::Value;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 lab::on_both_databases! {
     killed_before_the_call_it_begins_anew,
@@ -104,13 +104,19 @@ fn unread() -> Fault {
     }
 }
 
-async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
-    let mut site = Site::start(&url).await;
+/// A sweeper that died while a machine stopped as a plan said, and whoever approved that.
+async fn killed_while_it_stops(url: &str) -> (Site, String, PathBuf) {
+    let mut site = Site::start(url).await;
     let (plan, ada) = (site.plan().await, site.enrol("ada").await);
     site.moto.fail(&[unread()]).await;
     site.approve(&plan, &ada).await;
     site.action(&plan, "do", &["awaiting"]).await;
     site.sweeper.kill();
+    (site, plan, ada)
+}
+
+async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
+    let (mut site, plan, _) = killed_while_it_stops(&url).await;
     site.moto.fail(&[]).await;
     site.sweeper.start_again().await;
     let (calls, ended) = outcome(&site, &plan).await;
@@ -119,12 +125,7 @@ async fn killed_while_the_machine_stops_it_sees_it_stopped(url: String) {
 }
 
 async fn what_stops_late_can_be_undone(url: String) {
-    let mut site = Site::start(&url).await;
-    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
-    site.moto.fail(&[unread()]).await;
-    site.approve(&plan, &ada).await;
-    site.action(&plan, "do", &["awaiting"]).await;
-    site.sweeper.kill();
+    let (mut site, plan, ada) = killed_while_it_stops(&url).await;
     // Its system is slow to shut down, and a quarter of an hour is over.
     let is = |state: &str| Instance { state: Some(state.to_owned()), tags: [].into(), ..Instance::default() };
     site.moto.change(REGION, &site.machine, &is("stopping")).await;
