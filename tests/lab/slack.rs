@@ -282,3 +282,24 @@ impl Slack {
         lines(&self.folder.path().join(name)).into_iter().map(parse).collect()
     }
 }
+
+/// Whether a message asks anybody anything. *Show proof* changes nothing, and stays in the record.
+///
+/// # Panics
+///
+/// If it is no message of blocks.
+#[must_use]
+pub fn has_buttons(message: &Value) -> bool {
+    buttons(message).iter().any(|button| button["action_id"] != "proof")
+}
+
+/// All buttons and lists to choose from that a message has.
+///
+/// # Panics
+///
+/// If it is no message of blocks.
+#[must_use]
+pub fn buttons(message: &Value) -> Vec<Value> {
+    let blocks = message["blocks"].as_array().unwrap().iter().filter(|block| block["type"] == "actions");
+    blocks.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
+}

@@ -2,10 +2,10 @@
 
 use crate::{
     site::{ANYBODY, SWITCHED_ON, Says, Site, TIMEOUT},
-    slack::{ADA, GRACE, has_buttons},
+    slack::{ADA, GRACE},
 };
 use lab::{
-    slack::{Hears, Slack},
+    slack::{Hears, Slack, has_buttons},
     wait,
 };
 use serde_json::{Value, json};

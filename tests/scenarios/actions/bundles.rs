@@ -2,9 +2,9 @@
 
 use crate::{
     site::{ANYBODY, SWITCHED_ON, Site},
-    slack::{ADA, GRACE, buttons, has_buttons},
+    slack::{ADA, GRACE},
 };
-use lab::slack::Hears;
+use lab::slack::{Hears, buttons, has_buttons};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,7 @@
 //! The evidence of a finding, shown to whoever presses the button for it and to nobody else: it changes nothing.
 
-use crate::{
-    site::Site,
-    slack::{ADA, buttons},
-};
+use crate::{site::Site, slack::ADA};
+use lab::slack::buttons;
 use serde_json::{Value, json};
 
 lab::on_both_databases! {

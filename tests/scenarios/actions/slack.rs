@@ -1,7 +1,10 @@
 //! A yes by a button of Slack: as good as one in the shell where Slack vouches for whoever gives it, and nothing at all elsewhere.
 
 use crate::site::{SWITCHED_ON, Site, TIMEOUT};
-use lab::{slack::Slack, wait};
+use lab::{
+    slack::{Slack, has_buttons},
+    wait,
+};
 use serde_json::{Value, json};
 
 lab::on_both_databases! {
@@ -55,17 +58,6 @@ impl Site {
         })
         .await
     }
-}
-
-/// Whether anybody is asked anything.
-pub(crate) fn has_buttons(message: &Value) -> bool {
-    buttons(message).iter().any(|button| button["action_id"] != "proof")
-}
-
-/// All buttons and lists to choose from.
-pub(crate) fn buttons(message: &Value) -> Vec<Value> {
-    let blocks = message["blocks"].as_array().unwrap().iter().filter(|block| block["type"] == "actions");
-    blocks.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
 }
 
 async fn a_tap_stops_the_machine_and_the_message_is_the_record(url: String) {
