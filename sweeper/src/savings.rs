@@ -5,10 +5,12 @@
 mod realised;
 mod shadow;
 mod summary;
+mod twin;
 
 pub use realised::{NotKnown, realised};
 pub use shadow::Shadow;
 pub use summary::{Plans, Savings, until};
+pub use twin::twin;
 
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
 use jiff::Timestamp;

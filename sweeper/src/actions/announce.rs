@@ -1,6 +1,6 @@
 //! Tells people what became of what they wanted, in the transaction that writes it: nothing is done that nobody hears of.
 
-use super::{ActError, Executor, record};
+use super::{ActError, Executor, record, relapse::REPLACED};
 use crate::{
     findings::{Finding, capitalised, notice},
     reconcile::EventId,
@@ -87,20 +87,28 @@ async fn told_of(transaction: &DatabaseTransaction, action: &Action) -> Result<O
     }
 }
 
-/// That somebody else has started again what was stopped. Who that was, no sweep sees.
+/// That somebody else has started again what was stopped, or launched another one in its place. Who that was, no sweep sees.
 fn relapse_notice(finding: &Finding, action: &Action, at: Timestamp) -> FindingNotice {
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
     let (stopped_at, account) = (action.called_at.unwrap_or(action.changed_at), &action.resource.account);
-    notice.headline = format!(
-        "{what} runs again, {} after it was stopped, as {} approved",
-        how_long(stopped_at, at),
-        names(&action.asked_by)
-    );
+    let replaced = action.relapsed.as_ref().filter(|(_, because)| because.starts_with(REPLACED));
+    let (happened, how) = match replaced {
+        None => (
+            "runs again",
+            "Somebody else has started it again; who, the sweeper does not see (CloudTrail has it as StartInstances). What it saved counts up to then, and as a relapse".to_owned(),
+        ),
+        Some((_, because)) => (
+            "was replaced",
+            format!("{}; CloudTrail has who did (RunInstances). It counts as a relapse", capitalised(because)),
+        ),
+    };
+    let after = how_long(stopped_at, at);
+    notice.headline =
+        format!("{what} {happened}, {after} after it was stopped, as {} approved", names(&action.asked_by));
     (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = format!(
-        "Somebody else has started it again; who, the sweeper does not see (CloudTrail has it as StartInstances). What it saved counts up to then, and as a relapse: \
-         nothing more of that class is done in {account} until somebody has looked (sweeper actions review {account})"
+        "{how}: nothing more of that class is done in {account} until somebody has looked (sweeper actions review {account})"
     );
     let asked_by = action.asked_by.clone();
     notice.acted = Some(Acted { at, outcome: Outcome::Done, because, asked_by, undo: None, has_relapsed: true });

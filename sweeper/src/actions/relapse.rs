@@ -1,13 +1,16 @@
-//! Whether what was stopped runs again by somebody else's hand: for a day each action is held against what sweeps have seen since. Then somebody missed the machine, and nothing
+//! Whether what was stopped runs again by somebody else's hand, or another machine was launched in its place: for a day each action is held against what sweeps have seen since. Then somebody missed the machine, and nothing
 //! more of that class is done in that account until a person has looked.
 
 use super::{ActError, Executor};
 use crate::{
-    savings::started_again,
+    savings::{started_again, twin},
     store::{Action, Doer, StoreError, actions::note_relapse},
 };
 use jiff::{SignedDuration, Timestamp};
 
+/// How it has come undone, as people are told.
+const STARTED: &str = "started again by somebody else";
+pub(super) const REPLACED: &str = "another machine was launched in its place:";
 /// Whoever starts a machine later than that after it was stopped has not missed it.
 const WATCHED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
@@ -17,16 +20,29 @@ impl Executor {
         let since = self.store.now().await?.checked_sub(WATCHED_FOR).unwrap_or(Timestamp::MIN);
         for action in self.store.done_since(since).await? {
             let Some(called_at) = action.called_at else { continue };
-            let versions = self.store.versions_since(&action.resource.to_string(), called_at).await?;
-            let Some(at) = started_again(called_at, &versions) else { continue };
-            let because = "started again by somebody else";
+            let Some((at, because)) = self.come_undone(&action, called_at).await? else { continue };
             let by = Doer { who: self.holder.clone(), way: "service" };
-            if self.note_relapse(action.clone(), at, because, &by).await? {
+            if self.note_relapse(action.clone(), at, &because, &by).await? {
                 let (plan, resource) = (&action.plan, &action.resource);
-                tracing::warn!(%plan, %resource, %at, "what was stopped was {because}; nothing more of its class is done in that account until somebody has looked (`sweeper actions review`)");
+                tracing::warn!(%plan, %resource, %at, because, "what was stopped has come undone; nothing more of its class is done in that account until somebody has looked (`sweeper actions review`)");
             }
         }
         Ok(())
+    }
+
+    /// Since when, and how.
+    async fn come_undone(
+        &self,
+        action: &Action,
+        called_at: Timestamp,
+    ) -> Result<Option<(Timestamp, String)>, ActError> {
+        let versions = self.store.resource_history(&action.resource.to_string()).await?;
+        if let Some(at) = started_again(called_at, &versions) {
+            return Ok(Some((at, STARTED.to_owned())));
+        }
+        let Some(stopped) = versions.last() else { return Ok(None) };
+        let newcomers = self.store.newcomers(&action.resource, called_at).await?;
+        Ok(twin(stopped, called_at, &newcomers).map(|(at, twin)| (at, format!("{REPLACED} {twin}"))))
     }
 
     /// Notes it, and tells it where it was told that the machine was stopped. False if that was done before.

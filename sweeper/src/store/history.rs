@@ -6,6 +6,7 @@
 
 mod before;
 mod lasting;
+mod newcomers;
 mod rows;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};

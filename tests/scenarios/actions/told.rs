@@ -1,7 +1,7 @@
 //! People hear what became of what they approved, where they heard of the finding.
 
 use crate::site::{REGION, Says, Site, TIMEOUT};
-use lab::aws::{ACCOUNT, Fault};
+use lab::aws::{ACCOUNT, Fault, Instance};
 use serde_json::json;
 
 lab::on_both_databases! {
@@ -11,6 +11,7 @@ lab::on_both_databases! {
     a_machine_on_which_work_had_begun_is_started_again,
     a_machine_for_which_there_is_no_room_is_started_later,
     what_somebody_else_starts_again_is_a_relapse,
+    what_is_launched_in_its_place_is_a_relapse,
 }
 
 async fn people_hear_what_was_done_and_what_was_not(url: String) {
@@ -228,4 +229,39 @@ async fn what_somebody_else_starts_again_is_a_relapse(url: String) {
     assert_eq!(count, 1, "it is told once");
     assert_eq!(site.sweeper.json(&["savings"]).await["actions"][0]["ending"], "restarted");
     assert_eq!(site.run(&["actions", "review", ACCOUNT]).await.code, 0);
+}
+
+async fn what_is_launched_in_its_place_is_a_relapse(url: String) {
+    let site = Site::start(&url).await;
+    let (opening, asked) = (site.hears("align-7 has been idle").await, site.asks().await);
+    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    site.approve(&plan, &ada).await;
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    site.sweeper.sweep().await;
+    let owned = |name: &str, owner: &str| {
+        let mut machine = Instance::named("m5.large", name);
+        machine.tags.insert("owner".to_owned(), owner.to_owned());
+        machine
+    };
+    // Of these nobody says that they are in its place.
+    site.moto.run(REGION, &[owned("align-8", "ada"), owned("align-7", "grace")]).await;
+    site.sweeper.sweep().await;
+    site.searched_twice().await;
+    assert!(!site.run(&["actions"]).await.said.contains("in its place"));
+
+    let twin = site.moto.run(REGION, &[owned("align-7", "ada")]).await.remove(0);
+    site.sweeper.sweep().await;
+    let told = site.hears("align-7 was replaced, ").await;
+    assert_eq!(told["thread_ts"], opening["ts"], "{told:#}");
+    let words = told.to_string();
+    for part in
+        ["as ada approved", "Another machine was launched in its place", &twin, "sweeper actions review 123456789012"]
+    {
+        assert!(words.contains(part), "`{part}` is not in {told:#}");
+    }
+    let record = site.shows(&asked, "counts as a relapse since ").await.to_string();
+    assert!(record.contains(&twin), "{record}");
+    let listed = site.run(&["actions"]).await.said;
+    assert!(listed.contains("nothing more is done in 123456789012 until"), "{listed}");
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
 }
