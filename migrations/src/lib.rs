@@ -34,6 +34,7 @@ mod m0027_questions;
 mod m0028_actions;
 mod m0029_exemptions;
 mod m0030_digests;
+mod m0031_spot_prices;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -76,6 +77,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0028_actions::Migration),
             Box::new(m0029_exemptions::Migration),
             Box::new(m0030_digests::Migration),
+            Box::new(m0031_spot_prices::Migration),
         ]
     }
 }

@@ -3,13 +3,14 @@
 //! A price is found if exactly one row of the price list has the instance's own region, type, operating system, tenancy,
 //! licence, preinstalled software and capacity status. Anything else is [`Unpriced`] with its reason: never the cheapest
 //! row, never zero. Volumes, snapshots and public addresses are billed by their amount: a volume costs the sum of its parts (size, operations,
-//! throughput), all of them or none. It refuses currencies other than USD, floats, and the list price for what is not bought at it (Spot,
+//! throughput), all of them or none. A Spot instance costs the Spot price of its zone that is in effect. It refuses currencies other than USD, floats, and the list price for what is not bought at it (Spot,
 //! capacity blocks, dedicated hosts).
 
 mod aws;
 mod cost;
 mod key;
 mod load;
+mod spot;
 mod table;
 mod units;
 mod usage;
@@ -17,6 +18,7 @@ mod usage;
 pub use cost::Cost;
 pub use key::PriceKey;
 pub use load::{Options, Source, UnitTable, load, unavailable};
+pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
 pub use table::PriceTable;
 pub use units::{UnitPriced, UnitPrices};
 pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, volume};
@@ -59,6 +61,9 @@ pub enum Unpriced {
     /// A sum beyond all prices.
     #[error("it is more than can be counted")]
     TooMuch,
+    /// EC2 was asked, and told none.
+    #[error("EC2 tells no Spot price of {0}")]
+    NoSpotPrice(String),
     /// The list has no such row.
     #[error("the price list has no row for {0}")]
     NoRow(String),

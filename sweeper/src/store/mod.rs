@@ -40,6 +40,7 @@ mod retention;
 mod rollups;
 pub(crate) mod scopes;
 mod settings;
+mod spot_prices;
 pub(crate) mod sweeps;
 mod switch;
 mod unit_prices;
@@ -67,6 +68,7 @@ pub use questions::{ANSWERED_WITHIN, Answered};
 pub(crate) use replicas::LIVE_FOR;
 pub use rollups::RolledUp;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
+pub use spot_prices::KnownSpot;
 pub use sweeps::FinishedSweep;
 pub use switch::KillSwitch;
 

@@ -1,10 +1,10 @@
 //! What machines cost, and what is billed by its amount costs per unit: asked for once a day, and as it was last read where it cannot be read today.
 
-use super::{Context, SweepError};
+use super::{Context, SweepError, provider_metrics::At, spot};
 use crate::{
     config::{Config, PricingSource},
     inventory::aws,
-    pricing::{self, Cost, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced},
+    pricing::{self, Cost, MachinePrice, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced},
     snapshot::Machine,
     store::KnownPrice,
 };
@@ -25,14 +25,24 @@ const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
 pub(super) async fn price(
     context: &Context,
     now: Timestamp,
+    at: Option<At<'_>>,
     units: &BTreeSet<UnitKey>,
     machines: &mut [Machine],
 ) -> Result<UnitPrices, SweepError> {
-    let keys = machines.iter().filter_map(|machine| PriceKey::of(machine.subject.running()?).ok()).collect();
+    let (mut keys, mut spot) = (BTreeSet::new(), BTreeSet::new());
+    for machine in machines.iter().filter_map(|machine| machine.subject.running()) {
+        match MachinePrice::of(machine) {
+            Ok(MachinePrice::OnDemand(key)) => drop(keys.insert(key)),
+            Ok(MachinePrice::Spot(key)) => drop(spot.insert(key)),
+            Err(_) => {}
+        }
+    }
     let (per_hour, per_unit) = read(context, now, &keys, units).await?;
+    let spot = spot::read(context, at, now, &spot).await?;
     for machine in machines {
-        machine.cost = match machine.subject.running().map(PriceKey::of) {
-            Some(Ok(key)) => per_hour.cost(&key),
+        machine.cost = match machine.subject.running().map(MachinePrice::of) {
+            Some(Ok(MachinePrice::OnDemand(key))) => per_hour.cost(&key),
+            Some(Ok(MachinePrice::Spot(key))) => spot.cost(&key),
             Some(Err(why)) => Cost::Unknown { why: why.to_string() },
             None => onprem_cost(&context.config, &machine.subject.id),
         };

@@ -32,6 +32,9 @@ pub struct Instance {
     /// `RunInstances:0002`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_operation: Option<String>,
+    /// `Linux/UNIX`, `Windows`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform_details: Option<String>,
     /// `dedicated`, `host`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenancy: Option<String>,

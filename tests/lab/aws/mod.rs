@@ -20,12 +20,14 @@ pub mod estate;
 mod instance;
 mod leftovers;
 mod mutate;
+mod spot;
 
 pub use cloudtrail::Launch;
 pub use cloudwatch::Series;
 pub use instance::Instance;
 pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 pub use mutate::Place;
+pub use spot::SpotChange;
 
 /// Importing moto takes most of it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);

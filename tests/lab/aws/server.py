@@ -11,6 +11,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
     POST   /_lab/launches    {"account", "region", "launches": [...]}       what CloudTrail has seen (cloudtrail.py)
     POST   /_lab/batch       {"account", "region", "put": {...}}           jobs, and where they run (see batch.py)
     POST   /_lab/mutate      {"change": {"service", "action", "path", "how"}}      answers of a later day; /_lab/places (mutate.py)
+    POST   /_lab/spot        {"account", "region", "changes": [{"zone", "type", "product", "at", "price"}]}  Spot prices (spot.py)
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -45,6 +46,7 @@ import leftovers
 import mutate
 import prices
 import scale
+import spot
 import standin
 import wire
 
@@ -190,6 +192,8 @@ class Lab:
                 return batch.seed(asked["account"], asked["region"], asked["put"])
             case "POST", "change":
                 return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
+            case "POST", "spot":
+                return spot.seed(asked["account"], asked["region"], asked["changes"])
             case "POST", "faults":
                 return self.faults.set(asked["faults"])
             case "POST", "roles":

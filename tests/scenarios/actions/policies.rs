@@ -2,7 +2,7 @@
 
 use crate::site::{REGION, Site};
 use lab::aws::{
-    Snapshot, Volume,
+    Instance, Snapshot, Volume,
     estate::{environment, job, minutes_ago, on, queue, registered, running},
 };
 use serde_json::{Value, json};
@@ -47,6 +47,9 @@ async fn the_policies_are_what_is_called_in_both_directions() {
     // Something of everything that is listed by a call of its own.
     let [volume] = site.moto.volumes(REGION, &[Volume::default()]).await.try_into().unwrap();
     site.moto.snapshots(REGION, &[Snapshot { volume, ..Snapshot::default() }]).await;
+    site.moto
+        .run(REGION, &[Instance { lifecycle: Some("spot".to_owned()), ..Instance::named("m5.large", "spot") }])
+        .await;
     let containers = [("default", "c1")];
     let put = json!({
         "environments": [environment("own", "MANAGED", "ECS", "EC2")],

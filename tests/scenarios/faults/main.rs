@@ -5,6 +5,7 @@
 
 mod prices;
 mod protection;
+mod spot;
 
 use model::ResourceKind;
 use std::{collections::BTreeSet, path::Path, time::Duration};

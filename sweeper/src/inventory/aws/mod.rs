@@ -3,7 +3,7 @@
 //!
 //! Needs `sts:GetCallerIdentity` (always granted), `sts:AssumeRole` for other accounts, and in each account `ec2:DescribeRegions`
 //! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
-//! `ec2:DescribeInstanceAttribute` (of idle machines), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
+//! `ec2:DescribeInstanceAttribute` (of idle machines), `ec2:DescribeSpotPriceHistory` (where Spot instances run), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
 //! `ec2:DescribeSnapshots`, `ec2:DescribeImages`, `autoscaling:DescribeAutoScalingGroups`, `batch:DescribeComputeEnvironments`, `batch:DescribeJobQueues`,
 //! `batch:ListJobs`, `batch:DescribeJobs`, `ecs:ListClusters`, `ecs:ListContainerInstances`, `ecs:DescribeContainerInstances` and
 //! `ecs:DescribeTasks`; what is not allowed is a kind that is not known, and leaves all alone that does not rest on it. One call per 1,000 instances, volumes, snapshots or images, per 100 groups, and one for all addresses of a
@@ -29,6 +29,7 @@ mod rates;
 mod role;
 mod scaling;
 mod session;
+mod spot;
 mod storage;
 mod trail;
 mod types;
@@ -42,4 +43,5 @@ pub use protection::{AskedProtection, protection};
 pub use role::{Role, RoleArn};
 pub(crate) use scaling::name_members;
 pub use session::Session;
+pub use spot::{SpotTold, spot_history};
 pub use trail::{LOOKUP, Launches, Sought, launches};
