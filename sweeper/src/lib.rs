@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod detectors;
 pub mod digest;
+pub mod doctor;
 pub mod exemptions;
 pub mod findings;
 pub mod identity;

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use askama::Template;
 use lettre::message::{
-    Mailbox, Message, MultiPart,
-    header::{HeaderName, HeaderValue},
+    Mailbox, Message, MessageBuilder, MultiPart,
+    header::{ContentType, HeaderName, HeaderValue},
 };
 use sha2::{Digest, Sha256};
 
@@ -143,24 +143,33 @@ pub(super) fn render(
     now: SystemTime,
 ) -> Result<Message, RenderError> {
     let content = content(notice)?;
-    let mut builder = Message::builder()
-        .from(addresses.from.clone())
-        .subject(content.subject)
-        .date(now)
-        .message_id(Some(message_id(key.idempotency_key, &addresses.from)))
-        // RFC 3834: no out-of-office replies, please.
-        .raw_header(raw("Auto-Submitted", "auto-generated"))
-        .raw_header(content.about);
+    let mut builder = begun(addresses, &content.subject, key.idempotency_key, now).raw_header(content.about);
     // Only what is an id of ours goes into a header.
     if let Some(answered) = key.answers.filter(|id| id.starts_with('<') && id.ends_with('>') && id.len() <= 320) {
         let id = clean(answered);
         builder = builder.in_reply_to(id.clone()).references(id);
     }
-    for to in &addresses.to {
-        builder = builder.to(to.clone());
-    }
     let parts = MultiPart::alternative_plain_html(content.text, content.html);
     Ok(builder.multipart(parts)?)
+}
+
+/// A mail that says that it is a test.
+pub(super) fn test(idempotency_key: &str, addresses: &Addresses, now: SystemTime) -> Result<Message, RenderError> {
+    let text = "This is a test of Cloud Sweeper (`sweeper doctor --send-test`): alerts will come to this address. Nothing needs doing.\n";
+    let builder = begun(addresses, &subject("a test"), idempotency_key, now);
+    Ok(builder.header(ContentType::TEXT_PLAIN).body(text.to_owned())?)
+}
+
+/// What all have in common.
+fn begun(addresses: &Addresses, subject: &str, idempotency_key: &str, now: SystemTime) -> MessageBuilder {
+    let builder = Message::builder()
+        .from(addresses.from.clone())
+        .subject(subject)
+        .date(now)
+        .message_id(Some(message_id(idempotency_key, &addresses.from)))
+        // RFC 3834: no out-of-office replies, please.
+        .raw_header(raw("Auto-Submitted", "auto-generated"));
+    addresses.to.iter().fold(builder, |builder, to| builder.to(to.clone()))
 }
 
 /// The same for each attempt at the same (event, channel), so that mail programs and people can

@@ -113,6 +113,34 @@ impl Mailer {
         self.hand_over(message, idempotency_key).await
     }
 
+    /// Whether the server takes this sender's connection and login; no message is sent.
+    ///
+    /// # Errors
+    /// What is wrong, and what to change.
+    pub async fn check(&self) -> Result<(), SendError> {
+        match tokio::time::timeout(self.timeout, self.transport.test_connection()).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(SendError::retry(format!("the mail server {} closed the connection", self.server))),
+            Ok(Err(error)) => Err(self.judge(&error)),
+            Err(_) => Err(self.late()),
+        }
+    }
+
+    /// Sends all recipients a mail that says that this is a test; exactly one attempt.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn send_test(&self) -> Result<Receipt, SendError> {
+        let key =
+            format!("test-{}", SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos());
+        let message = message::test(&key, &self.addresses, SystemTime::now()).map_err(|error| fault(&error))?;
+        self.hand_over(message, &key).await
+    }
+
+    fn late(&self) -> SendError {
+        SendError::retry(format!("the mail server {} did not finish within {:?}", self.server, self.timeout))
+    }
+
     async fn hand_over(&self, message: Message, idempotency_key: &str) -> Result<Receipt, SendError> {
         // lettre's own time-out was seen not to fire on a server that stalls after DATA.
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
@@ -122,10 +150,7 @@ impl Mailer {
                 said: format!("{} {}", reply.code(), plain(&reply.message().collect::<Vec<_>>().join(" "))),
             }),
             Ok(Err(error)) => Err(self.judge(&error)),
-            Err(_) => Err(SendError::retry(format!(
-                "the mail server {} did not finish within {:?}",
-                self.server, self.timeout
-            ))),
+            Err(_) => Err(self.late()),
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod answers;
 mod buttons;
+mod check;
 mod command;
 mod config;
 mod delay;
@@ -24,6 +25,7 @@ mod socket;
 mod tests;
 
 pub use answers::{Answer, List, Row};
+pub use check::SpeaksFor;
 pub use command::{Asked, COMMAND, Command};
 pub use config::{API_URL, ConfigError, SlackConfig};
 pub use delay::Delay;

@@ -8,6 +8,7 @@ use slack_morphism::prelude::{
 
 use super::{
     Slack,
+    check::NO_PEOPLE,
     forms::{self, About},
     pressed::Pressed,
     said::{Form, Trigger},
@@ -76,8 +77,7 @@ impl Slack {
         match tokio::time::timeout(ASKED_WITHIN, session.users_info(&request)).await {
             Ok(Ok(answer)) => Ok(of(&answer.user, account).map(|()| Member { zone: zone(&answer.user) })),
             Ok(Err(SlackClientError::ApiError(api))) if api.code == "missing_scope" => {
-                let why = "Slack does not tell this app who people are. Give it the bot scope `users:read`, then reinstall it";
-                Err(SendError::Permanent { why: why.to_owned() })
+                Err(SendError::Permanent { why: NO_PEOPLE.to_owned() })
             }
             Ok(Err(error)) => Err(judge(&error, user)),
             Err(_) => Err(SendError::retry(format!("Slack did not answer within {ASKED_WITHIN:?}"))),

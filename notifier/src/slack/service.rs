@@ -89,7 +89,7 @@ impl Slack {
                 answer => return answer.map_err(|error| error.judge(&self.channel)),
             }
         }
-        self.post(content, None).await.map_err(|error| error.judge(&self.channel))
+        self.post_plain(content).await
     }
 
     /// Puts a notice in the place of one that was posted, which is named by its [`Receipt::reference`]; exactly one attempt. Nobody is pinged.
@@ -122,6 +122,11 @@ impl Slack {
         let is_id =
             self.channel.starts_with(['C', 'G', 'D']) && self.channel.bytes().all(|b| b.is_ascii_alphanumeric());
         (!is_id || channel == self.channel).then_some(ts)
+    }
+
+    /// Posts something by itself.
+    pub(super) async fn post_plain(&self, content: SlackMessageContent) -> Result<Receipt, SendError> {
+        self.post(content, None).await.map_err(|error| error.judge(&self.channel))
     }
 
     async fn post(&self, content: SlackMessageContent, thread: Option<&str>) -> Result<Receipt, Failed> {

@@ -139,12 +139,28 @@ impl Socket {
         }
     }
 
-    async fn connect(&self) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, SendError> {
-        let silent = || SendError::retry(format!("Slack did not answer within {:?}", self.timeout));
+    /// Whether Slack gives this app a connection. It is not opened: one more would take its part of what is pressed.
+    ///
+    /// # Errors
+    /// What is wrong with the token, the app's scopes or the way to Slack, and what to change.
+    pub async fn check(&self) -> Result<(), SendError> {
+        self.address().await.map(drop)
+    }
+
+    async fn address(&self) -> Result<Url, SendError> {
         let session = self.client.open_session(&self.token);
         let request = SlackApiAppsConnectionOpenRequest::new();
-        let opened = timeout(self.timeout, session.apps_connections_open(&request)).await.map_err(|_| silent())?;
-        let address: Url = opened.map_err(|error| refused(&error))?.url.0;
+        let opened = timeout(self.timeout, session.apps_connections_open(&request)).await;
+        let opened = opened.map_err(|_| self.silent())?;
+        Ok(opened.map_err(|error| refused(&error))?.url.0)
+    }
+
+    fn silent(&self) -> SendError {
+        SendError::retry(format!("Slack did not answer within {:?}", self.timeout))
+    }
+
+    async fn connect(&self) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, SendError> {
+        let address = self.address().await?;
         let is_fit =
             address.scheme() == "wss" || (self.is_plain && address.scheme() == "ws" && config::is_loopback(&address));
         if !is_fit {
@@ -155,7 +171,7 @@ impl Socket {
         let connector = if self.is_plain { Connector::Plain } else { Connector::Rustls(Arc::clone(&self.tls)) };
         let connected = connect_async_tls_with_config(address.as_str(), Some(limits), false, Some(connector));
         let (connection, _) =
-            timeout(self.timeout, connected).await.map_err(|_| silent())?.map_err(|error| broken(&error))?;
+            timeout(self.timeout, connected).await.map_err(|_| self.silent())?.map_err(|error| broken(&error))?;
         Ok(connection)
     }
 

@@ -15,6 +15,7 @@ mod ec2;
 mod facts;
 mod own;
 mod record;
+mod rehearsal;
 mod relapse;
 mod sessions;
 mod undo;
@@ -22,6 +23,7 @@ mod watch;
 mod witness;
 
 pub use deadline::Deadline;
+pub use rehearsal::{Rehearsal, rehearse};
 
 use crate::{
     config::{Config, PolicyError},

@@ -7,7 +7,8 @@ use std::io::Write as _;
 pub(super) const BOLD: Style = Style::new().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
-const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(super) const OK: Style = AnsiColor::Green.on_default();
+pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// Makes a name harmless: see [`heartbeat::text`].
 pub(super) fn plain(text: &str) -> String {

@@ -15,6 +15,7 @@ mod table;
 mod units;
 mod usage;
 
+pub use aws::api::may_ask;
 pub use cost::Cost;
 pub use key::PriceKey;
 pub use load::{Options, Source, UnitTable, load, unavailable};

@@ -27,11 +27,21 @@ impl Store {
         );
         let note = Statement::from_sql_and_values(backend, note, [owner.into()]);
         self.connection.execute_raw(note).await.doing(DOING)?;
-        let count =
-            format!("SELECT COUNT(*) AS live FROM replicas WHERE seen_unix_ms > {now} - {}", LIVE_FOR.as_millis());
+        Ok(self.live_replicas().await?.max(1))
+    }
+
+    /// How many replicas serve.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn live_replicas(&self) -> Result<usize, StoreError> {
+        const DOING: &str = "count the replicas that serve";
+        let backend = self.connection.get_database_backend();
+        let (now, live_for) = (clock(backend), LIVE_FOR.as_millis());
+        let count = format!("SELECT COUNT(*) AS live FROM replicas WHERE seen_unix_ms > {now} - {live_for}");
         let count = self.connection.query_one_raw(Statement::from_string(backend, count)).await.doing(DOING)?;
         let count = count.map(|row| row.try_get::<i64>("", "live")).transpose().doing(DOING)?;
-        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(1).max(1))
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
     }
 
     /// Notes that this replica serves no more. Those that ended without a word a day ago are forgotten with it.

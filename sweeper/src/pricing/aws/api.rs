@@ -10,7 +10,10 @@ use aws_sdk_pricing::{
 
 use super::list::{self, Rows};
 use crate::{
-    inventory::{Failure, FailureKind, aws::failure},
+    inventory::{
+        Failure, FailureKind,
+        aws::{Session, failure},
+    },
     pricing::{PriceKey, UnitKey, Unpriced},
 };
 
@@ -32,6 +35,15 @@ impl UnitQuestion {
         let words = key.usage.words();
         Self { service: words.service, region: key.region.clone(), asked_by: words.asked_by }
     }
+}
+
+/// Asks for one product of any kind: whether the list may be read at all.
+///
+/// # Errors
+/// Why not.
+pub async fn may_ask(session: &Session, region: &str) -> Result<(), Failure> {
+    let request = session.pricing(region).get_products().service_code(EC2).format_version("aws_v1").max_results(1);
+    request.send().await.map(drop).map_err(|error| failure::of(&error))
 }
 
 /// All rows for a machine's key.

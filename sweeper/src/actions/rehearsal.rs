@@ -1,0 +1,67 @@
+//! Whether the role that acts could, asked by EC2's own dry runs; nothing is changed: for `sweeper doctor`.
+
+use super::{
+    ec2::{self, Called},
+    sessions::Sessions,
+};
+use crate::{
+    config::Config,
+    inventory::{Failure, Scope},
+};
+use model::{Provider, ResourceKey, ResourceKind, plan::Action};
+
+/// Whom CloudTrail shows.
+const IN_WHOSE_NAME: &str = "sweeper-doctor";
+
+/// How it went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// The role cannot be assumed, or not with a source identity.
+    NotAssumed(Failure),
+    /// It can, and there is no machine to try it on.
+    NoMachine,
+    /// It may stop and start this one, and perhaps others.
+    May {
+        /// By its id.
+        instance: String,
+    },
+    /// It may not do so to any that was tried.
+    MayNot {
+        /// So many were.
+        tried: usize,
+        /// Why not the last one.
+        why: String,
+    },
+}
+
+/// Assumes the role of this account, and asks of each machine in turn whether it could be stopped and started, until one could.
+///
+/// A role that may act on machines with a certain tag alone is refused for all others, so that one refusal says little.
+pub async fn rehearse(config: &Config, scope: &Scope, instances: &[String]) -> Rehearsal {
+    let key = |id: &str| ResourceKey {
+        provider: Provider::Aws,
+        account: scope.account.clone(),
+        location: scope.region.clone(),
+        kind: ResourceKind::Instance,
+        id: id.to_owned(),
+    };
+    let sessions = Sessions::new(config);
+    let client = match sessions.acting(config, &key(""), &[IN_WHOSE_NAME.to_owned()]).await {
+        Ok(client) => client,
+        Err(why) => return Rehearsal::NotAssumed(why),
+    };
+    let mut refused = None;
+    for instance in instances {
+        let stop = ec2::dry_run(&client, Action::StopInstance, instance).await;
+        let asked = match stop {
+            Called::Accepted { .. } => ec2::dry_run(&client, Action::StartInstance, instance).await,
+            refused => refused,
+        };
+        match asked {
+            Called::Accepted { .. } => return Rehearsal::May { instance: instance.clone() },
+            Called::Rejected { why, .. } | Called::Lost { why } => refused = Some(why),
+            Called::NotSent => {}
+        }
+    }
+    refused.map_or(Rehearsal::NoMachine, |why| Rehearsal::MayNot { tried: instances.len(), why })
+}
