@@ -1,7 +1,15 @@
-//! Findings, observed facts and prices in; plans out.
+//! Findings, observed facts and prices in; plans and recommendations out.
 //!
 //! Pure: no input or output, no clock, no randomness. The same input gives the same plan to the last byte, so a plan can
-//! be checked against its content hash long after it was made. One plan costs a few microseconds.
-//! It refuses to guess: a fact that is not known makes a [`rules::stop::NoPlan`] or an unknown saving, never a zero.
+//! be checked against its content hash long after it was made. One plan costs a few microseconds, a recommendation about one for each hour of the record.
+//! It refuses to guess: a fact that is not known makes a [`rules::stop::NoPlan`], a [`blocker::Blocker`] or an unknown saving, never a zero.
+//! The rules as a reader needs them are in `docs/recommendations.md`.
 
+pub mod backtest;
+pub mod blocker;
+pub mod catalogue;
+pub mod demand;
+pub mod fit;
+pub mod policy;
+pub mod recommendation;
 pub mod rules;

@@ -1,3 +1,4 @@
-//! One file per rule: when it makes a plan, when it makes none and why.
+//! One file per rule: when it recommends something, when nothing and why.
 
+pub mod rightsize;
 pub mod stop;

@@ -1,0 +1,191 @@
+//! Every reason to recommend nothing, in plain words.
+
+use guards::Refusal;
+use model::{Usd, machine::Machine};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    backtest::Failure,
+    catalogue::{MachineType, Saving},
+    demand::Observed,
+    fit::Misfit,
+    policy::Policy,
+};
+
+/// Why nothing is recommended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "blocker", rename_all = "snake_case")]
+pub enum Blocker {
+    /// Too little was observed.
+    #[error("too early to say: {} days were observed with {} % gaps, {} weekend among them; it takes 7 days with a weekend and 5 % gaps at most",
+        .observed.days, .observed.gaps_per_cent(), if .observed.weekend { "a" } else { "no whole" })]
+    TooEarly {
+        /// So much.
+        observed: Observed,
+    },
+    /// The agent did not measure it, or not in 95 % of the hours.
+    #[error("{what} was not measured")]
+    NotMeasured {
+        /// What.
+        what: String,
+    },
+    /// A guard stands before the stop that the change needs.
+    #[error("it cannot be stopped for the change: {by}")]
+    Guarded {
+        /// What that one says.
+        by: Refusal,
+    },
+    /// Nobody sells other types of it.
+    #[error("the machine is on premises: there is no other type to change to")]
+    OnPrem,
+    /// Its provider's machines are not known to this version.
+    #[error("nothing is recommended yet for machines of {provider}")]
+    ProviderNotKnown {
+        /// What it is called.
+        provider: String,
+    },
+    /// What something is rests on a fact that nobody told.
+    #[error("{fact} is not known")]
+    FactUnknown {
+        /// Which fact.
+        fact: String,
+    },
+    /// It is not in the catalogue, so neither what it can do nor what it costs is known.
+    #[error("the type {machine_type} is not in the list of what {zone} offers")]
+    NotOffered {
+        /// Which type.
+        machine_type: String,
+        /// In which zone.
+        zone: String,
+    },
+    /// A price without which the saving is not known.
+    #[error("what it saves is not known: {why}")]
+    PriceUnknown {
+        /// Why not.
+        why: String,
+    },
+    /// The disks of the host lose what they hold.
+    #[error("it has disks of its host, of {gib} GiB, and what they hold is lost when it stops")]
+    LocalDisks {
+        /// So large.
+        gib: u64,
+    },
+    /// It exchanges data past the sockets, which not every type can.
+    #[error("it moved {bytes} bytes by RDMA, which not every type can")]
+    Rdma {
+        /// So many.
+        bytes: u64,
+    },
+    /// No type that costs less can take over.
+    #[error("none of the types that {zone} offers costs less and can take over")]
+    NothingFits {
+        /// In which zone.
+        zone: String,
+    },
+    /// It would save too little for the work that it makes.
+    #[error("it would save {} a month, less than the {} that are worth a change", .saving.in_cents(), .least.in_cents())]
+    SavesTooLittle {
+        /// In a month.
+        saving: Usd,
+        /// Least.
+        least: Usd,
+    },
+    /// A reservation or savings plan is paid in any case.
+    #[error("by list prices it would save {} a month, but by the bill {}: what covers it is paid in any case", .list.in_cents(), .effective.in_cents())]
+    Covered {
+        /// At list prices.
+        list: Usd,
+        /// What the bill would be lower by.
+        effective: Usd,
+    },
+}
+
+/// Why one type is not recommended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Unfit {
+    /// By what was needed altogether.
+    #[error(transparent)]
+    Misfit(Misfit),
+    /// By what happened in one hour.
+    #[error(transparent)]
+    Failed(Failure),
+    /// It fits, and is worth nothing.
+    #[error(transparent)]
+    NotWorthIt(Box<Blocker>),
+}
+
+/// A type that costs less and is not recommended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Considered {
+    /// Which.
+    pub machine_type: String,
+    /// Why not.
+    pub why_not: Unfit,
+}
+
+/// Why a rule recommends nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRecommended {
+    /// All reasons that are known, the most fundamental first; at least one.
+    pub blockers: Vec<Blocker>,
+    /// Types that were considered and cost less, those that are nearest to the present price last; 12 at most.
+    pub considered: Vec<Considered>,
+}
+
+/// So many types are named of those that were considered.
+const CONSIDERED: usize = 12;
+
+impl From<Blocker> for NotRecommended {
+    fn from(blocker: Blocker) -> Self {
+        Self { blockers: vec![blocker], considered: Vec::new() }
+    }
+}
+
+impl NotRecommended {
+    /// Nothing if there is no blocker.
+    ///
+    /// # Errors
+    /// All of them.
+    pub(crate) fn unless_free(blockers: Vec<Blocker>) -> Result<(), Self> {
+        if blockers.is_empty() { Ok(()) } else { Err(Self { blockers, considered: Vec::new() }) }
+    }
+}
+
+/// The last of them, of which there are enough to tell what was considered.
+pub(crate) fn nearest(mut considered: Vec<Considered>) -> Vec<Considered> {
+    considered.split_off(considered.len().saturating_sub(CONSIDERED))
+}
+
+/// Whether something is worth a person's time.
+///
+/// # Errors
+/// [`Blocker::SavesTooLittle`], or [`Blocker::Covered`] where it is the bill that would not fall.
+pub(crate) fn worth_it(saving: &Saving, policy: &Policy) -> Result<(), Blocker> {
+    let (list, surely) = (saving.list_per_month, saving.surely());
+    if surely > Usd::from_micros(0) && surely >= policy.least_saving {
+        return Ok(());
+    }
+    Err(match list >= policy.least_saving && list > Usd::from_micros(0) {
+        true => Blocker::Covered { list, effective: surely },
+        false => Blocker::SavesTooLittle { saving: surely, least: policy.least_saving },
+    })
+}
+
+/// What keeps a machine from being stopped, changed and started again.
+pub(crate) fn of_machine(machine: &Machine) -> Option<Blocker> {
+    match machine {
+        Machine::OnPrem => Some(Blocker::OnPrem),
+        Machine::NotKnown(provider) => Some(Blocker::ProviderNotKnown { provider: provider.clone() }),
+        Machine::Ec2(facts) => guards::may_stop(facts).err().map(|by| Blocker::Guarded { by }),
+    }
+}
+
+/// What a stop takes from a machine of this type for good.
+pub(crate) fn of_type(machine_type: &MachineType) -> Option<Blocker> {
+    match machine_type.local_disk_gib {
+        None => Some(Blocker::FactUnknown { fact: format!("whether a {} has disks of its host", machine_type.name) }),
+        Some(0) => None,
+        Some(gib) => Some(Blocker::LocalDisks { gib }),
+    }
+}

@@ -1,0 +1,130 @@
+//! What was observed of a machine, and whether that is enough to say anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp, civil::Weekday, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+use super::Hour;
+
+/// Least time that must have been observed, in days.
+pub const LEAST_DAYS: u32 = 7;
+/// Most of the time in which the machine ran that may be without measurements, in per cent.
+pub const MOST_GAPS_PER_CENT: u32 = 5;
+/// Most hours of a day of a weekend that may be without measurements.
+const MOST_GAPS_OF_A_DAY: usize = 4;
+
+/// What was observed of one machine, as one type: a record begins anew when the type changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its hours, in their order. An hour that is not there was not measured.
+    pub hours: Vec<Hour>,
+    /// When its provider showed it stopped, in their order: nothing was to be measured then.
+    pub stopped: Vec<Span>,
+    /// By whose clock its weekends are.
+    pub zone: TimeZone,
+}
+
+/// From then on, and before then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Span {
+    /// Its begin.
+    pub from: Timestamp,
+    /// Its end.
+    pub to: Timestamp,
+}
+
+impl Span {
+    /// Whether they have a moment in common.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+
+    /// Whether all of the other one lies in it.
+    #[must_use]
+    pub fn holds(self, other: Self) -> bool {
+        self.from <= other.from && other.to <= self.to
+    }
+
+    /// How long it is; nothing if it ends before it begins.
+    #[must_use]
+    pub fn length(self) -> SignedDuration {
+        self.to.duration_since(self.from).max(SignedDuration::ZERO)
+    }
+}
+
+/// How much was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Whole days from the first measured hour to the end of the last one.
+    pub days: u32,
+    /// Hours that were measured.
+    pub hours: u32,
+    /// Hours between the first and the last one that were neither measured nor spent stopped.
+    pub gaps: u32,
+    /// Whether a Saturday and the Sunday after it were observed: measured or stopped, but for four hours of each at most.
+    pub weekend: bool,
+}
+
+impl Observed {
+    /// Gaps in per cent of the time in which the machine ran, rounded up.
+    #[must_use]
+    pub fn gaps_per_cent(self) -> u32 {
+        let all = u64::from(self.hours) + u64::from(self.gaps);
+        u32::try_from((u64::from(self.gaps) * 100).div_ceil(all.max(1))).unwrap_or(100)
+    }
+
+    /// Whether it is enough to say anything: at least [`LEAST_DAYS`] with a weekend, and gaps of [`MOST_GAPS_PER_CENT`] at most.
+    #[must_use]
+    pub fn is_enough(self) -> bool {
+        self.days >= LEAST_DAYS && self.weekend && self.gaps_per_cent() <= MOST_GAPS_PER_CENT
+    }
+}
+
+/// An hour from this moment on.
+pub(super) fn hour_from(begin: Timestamp) -> Option<Span> {
+    Some(Span { from: begin, to: begin.checked_add(SignedDuration::from_hours(1)).ok()? })
+}
+
+impl Record {
+    /// How much was observed.
+    #[must_use]
+    pub fn observed(&self) -> Observed {
+        let measured: BTreeSet<Timestamp> =
+            self.hours.iter().filter(|hour| hour.is_whole()).map(|hour| hour.begin).collect();
+        let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
+            return Observed { days: 0, hours: 0, gaps: 0, weekend: false };
+        };
+        let (mut gaps, mut days) = (0_u32, BTreeMap::new());
+        let mut at = Some(*first);
+        while let Some(span) = at.filter(|at| at <= last).and_then(hour_from) {
+            let is_gap = !measured.contains(&span.from) && !self.was_stopped(span);
+            gaps += u32::from(is_gap);
+            let day = span.from.to_zoned(self.zone.clone()).date();
+            let of_day: &mut (usize, usize) = days.entry(day).or_default();
+            of_day.0 += usize::from(!is_gap);
+            of_day.1 += usize::from(is_gap);
+            at = Some(span.to);
+        }
+        // A day has 23 to 25 hours; one of which the record holds only a part is no whole day.
+        let is_seen = |(seen, gaps): &(usize, usize)| *gaps <= MOST_GAPS_OF_A_DAY && *seen + MOST_GAPS_OF_A_DAY >= 24;
+        let weekend = days.iter().any(|(day, of_day)| {
+            let sunday = day.tomorrow().ok().and_then(|sunday| days.get(&sunday));
+            day.weekday() == Weekday::Saturday && is_seen(of_day) && sunday.is_some_and(is_seen)
+        });
+        let length = last.duration_since(*first).as_hours() + 1;
+        Observed {
+            days: u32::try_from(length / 24).unwrap_or(0),
+            hours: u32::try_from(measured.len()).unwrap_or(u32::MAX),
+            gaps,
+            weekend,
+        }
+    }
+
+    /// Whether the provider showed the machine stopped for all of this time.
+    #[must_use]
+    pub fn was_stopped(&self, span: Span) -> bool {
+        self.stopped.iter().any(|stopped| stopped.holds(span))
+    }
+}

@@ -1,0 +1,178 @@
+//! What is recommended: typed, with what it rests on, what it saves, what may go wrong and how it is undone.
+
+use model::ResourceKey;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    backtest::Replayed,
+    catalogue::Saving,
+    demand::{Demand, Observed},
+};
+
+/// One recommendation for one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// The resource.
+    pub resource: ResourceKey,
+    /// What would be changed.
+    pub change: Change,
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What it is worth.
+    pub saving: Saving,
+    /// What may go wrong.
+    pub risks: Vec<Risk>,
+    /// How it is undone.
+    pub undo: Undo,
+}
+
+/// What would be changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// The machine becomes one of another type: it is stopped, modified and started.
+    Rightsize {
+        /// The present type.
+        from: String,
+        /// The other one.
+        to: String,
+    },
+}
+
+/// What a recommendation rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "evidence", rename_all = "snake_case")]
+pub enum Evidence {
+    /// What was needed, and the replay of the recorded history on the recommended type.
+    Size {
+        /// What was needed.
+        demand: Box<Demand>,
+        /// What the replay came to.
+        replayed: Replayed,
+    },
+}
+
+/// How sure a recommendation is: high without a doubt, medium with one or two, low with more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confidence {
+    /// How high.
+    pub level: Level,
+    /// Why not higher.
+    pub doubts: Vec<Doubt>,
+}
+
+/// How high a confidence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Three doubts or more.
+    Low,
+    /// One or two.
+    Medium,
+    /// None.
+    High,
+}
+
+/// What makes a recommendation less sure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "doubt", rename_all = "snake_case")]
+pub enum Doubt {
+    /// What comes once a month was perhaps not seen.
+    #[error("only {days} days were observed: what comes once a month may not be among them")]
+    FewDays {
+        /// So many.
+        days: u32,
+    },
+    /// Something was not seen.
+    #[error("{hours} hours were not measured")]
+    Gaps {
+        /// So many.
+        hours: u32,
+    },
+    /// Whether CPU time was short is known from its use alone.
+    #[error("how long tasks waited for a CPU was not measured")]
+    WaitsNotMeasured,
+    /// A core of one family is not one of another.
+    #[error("the processor is another one: what a core of it does was compared by its clock alone")]
+    OtherProcessor,
+    /// What the bill would be lower by is not known.
+    #[error("what covers the machine is not known ({why}): the bill may fall by less than the list price")]
+    BillUnknown {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Least days observed without a doubt.
+const MANY_DAYS: u32 = 28;
+
+impl Confidence {
+    /// With these doubts.
+    #[must_use]
+    pub fn with(doubts: Vec<Doubt>) -> Self {
+        let level = match doubts.len() {
+            0 => Level::High,
+            1 | 2 => Level::Medium,
+            _ => Level::Low,
+        };
+        Self { level, doubts }
+    }
+}
+
+/// The doubts that come with how much was observed, and with what is not known of the bill.
+pub(crate) fn doubts_of(observed: Observed, saving: &Saving) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if observed.days < MANY_DAYS {
+        doubts.push(Doubt::FewDays { days: observed.days });
+    }
+    if observed.gaps > 0 {
+        doubts.push(Doubt::Gaps { hours: observed.gaps });
+    }
+    if let crate::catalogue::Worth::Unknown(why) = &saving.effective_per_month {
+        doubts.push(Doubt::BillUnknown { why: why.clone() });
+    }
+    doubts
+}
+
+/// What may go wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "risk", rename_all = "snake_case")]
+pub enum Risk {
+    /// The change needs a stop.
+    #[error("the machine is stopped for some minutes: what runs on it ends, and what is in memory is lost")]
+    Stopped,
+    /// An address that is lent goes back.
+    #[error("a public address that is not an elastic one becomes another one")]
+    AddressChanges,
+    /// The provider promises no place.
+    #[error("the zone may have no {machine_type} free when the machine is to start again")]
+    NoCapacity {
+        /// Of which type.
+        machine_type: String,
+    },
+    /// The future is not the past.
+    #[error("work that needs more than was seen so far is slowed down, or ended where memory is short")]
+    MoreNeeded,
+    /// A burstable machine without credits is slow, or costs more.
+    #[error(
+        "the type is burstable: without credits it is slowed to its baseline or, where it was set to unlimited, costs more"
+    )]
+    Credits,
+    /// Shorter bursts than five minutes are averaged away.
+    #[error("of the network and of disks the busiest five minutes are known, not the busiest second")]
+    ShortBursts,
+}
+
+/// How a change is undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "undo", rename_all = "snake_case")]
+pub enum Undo {
+    /// By the same change the other way round.
+    #[error("stop the machine, make it a {machine_type} again, start it")]
+    ChangeBack {
+        /// The present type.
+        machine_type: String,
+    },
+}

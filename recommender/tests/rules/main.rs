@@ -1,0 +1,9 @@
+//! The rules that recommend: cases computed by hand, and what holds of all cases.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod burstable;
+mod observed;
+mod properties;
+mod rightsize;
+mod support;

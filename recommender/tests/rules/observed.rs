@@ -1,0 +1,103 @@
+//! What was observed: whether it is enough, and what was not measured.
+
+use jiff::{SignedDuration, tz::TimeZone};
+use recommender::{
+    blocker::{Blocker, Unfit},
+    demand::{Hour, Record, Span},
+    fit::{Dimension, Misfit},
+    recommendation::Doubt,
+};
+
+use crate::support::{BEGIN, Case, WEEKS, blockers, judged, record, to, why_not};
+
+#[test]
+fn it_is_too_early_before_seven_days_with_a_weekend_and_without_many_gaps() {
+    let early = |case: &Case| match &blockers(case)[..] {
+        [Blocker::TooEarly { observed }] => *observed,
+        other => panic!("{other:?}"),
+    };
+    let observed = early(&Case::of("m5.2xlarge", record(6 * 24 + 23, |_, _| ())));
+    assert_eq!((observed.days, observed.weekend, observed.gaps), (6, true, 0));
+    assert_eq!(to(&Case::of("m5.2xlarge", record(7 * 24, |_, _| ()))), "t3.large");
+    // From Monday on, all of Saturday 10 and Sunday 11 October missing: by gaps and by the weekend; then only a quarter of Sunday, of which 4 hours may be.
+    let without = |from: u32, to: u32| {
+        let mut record = record(WEEKS / 4, |_, _| ());
+        record.hours.retain(|hour| !(from..to).contains(&u32::try_from(hours_since_begin(hour)).unwrap()));
+        Case::of("m5.2xlarge", record)
+    };
+    let observed = early(&without(5 * 24, 7 * 24));
+    assert_eq!((observed.days, observed.weekend), (5, false));
+    let observed = early(&without(6 * 24, 6 * 24 + 5));
+    assert_eq!((observed.days, observed.weekend, observed.gaps, observed.gaps_per_cent()), (7, false, 5, 3));
+    assert_eq!(to(&without(6 * 24, 6 * 24 + 4)), "t3.large");
+    // Nine hours of 168 are 5.36 %.
+    let observed = early(&without(24, 33));
+    assert_eq!((observed.weekend, observed.gaps, observed.gaps_per_cent()), (true, 9, 6));
+    assert!(
+        blockers(&without(24, 33))[0].to_string().starts_with("too early to say: 7 days were observed with 6 % gaps")
+    );
+}
+
+fn hours_since_begin(hour: &Hour) -> i64 {
+    hour.begin.duration_since(BEGIN.parse().unwrap()).as_hours()
+}
+
+#[test]
+fn nights_and_weekends_that_a_machine_spends_stopped_are_no_gaps_and_weekends_are_local() {
+    let mut record = record(WEEKS, |_, _| ());
+    let at = |hours: i64| record.hours[0].begin + SignedDuration::from_hours(hours);
+    record.stopped = (0..28).map(|day| Span { from: at(day * 24 + 20), to: at(day * 24 + 30) }).collect();
+    let stopped = record.stopped.clone();
+    record.hours.retain(|hour| {
+        let span = Span { from: hour.begin, to: hour.begin + SignedDuration::from_hours(1) };
+        !stopped.iter().any(|stopped| stopped.overlaps(span))
+    });
+    let observed = record.observed();
+    assert_eq!((observed.gaps, observed.weekend), (0, true));
+    assert_eq!(to(&Case::of("m5.2xlarge", record.clone())), "t3.large");
+    record.stopped.clear();
+    assert!(matches!(blockers(&Case::of("m5.2xlarge", record))[..], [Blocker::TooEarly { .. }]), "nobody knows why");
+    // Auckland is 13 hours ahead: its Saturday 10 October begins on Friday at 11:00 UTC. Seven days from Friday 18:00 UTC on hold no whole weekend of its own.
+    let shifted = |zone: TimeZone| {
+        let all = crate::support::record(12 * 24, |_, _| ());
+        Record { hours: all.hours[4 * 24 + 18..].to_vec(), stopped: Vec::new(), zone }.observed()
+    };
+    assert!(shifted(TimeZone::UTC).weekend);
+    assert!(!shifted(TimeZone::get("Pacific/Auckland").unwrap()).weekend);
+}
+
+#[test]
+fn what_was_not_measured_is_never_taken_for_nothing() {
+    type Change = fn(&mut Hour);
+    let measured_all_but = |change: Change| {
+        Case::of("m5.2xlarge", record(WEEKS, move |_, hour| change(hour))).offering(&["m5.2xlarge", "m5.xlarge"])
+    };
+    let unmeasured = |what: &str| vec![Blocker::NotMeasured { what: what.to_owned() }];
+    assert_eq!(blockers(&measured_all_but(|hour| hour.memory_peak_bytes = None)), unmeasured("memory in use"));
+    let case = measured_all_but(|hour| hour.milli_cores = [].into_iter().collect());
+    assert!(blockers(&case).contains(&unmeasured("CPU use")[0]));
+    let not_measured = |what| Unfit::Misfit(Misfit::NotMeasured { what });
+    for (change, what) in [
+        ((|hour| hour.oom_kills = None) as Change, Dimension::Memory),
+        (|hour| hour.swap_pages = None, Dimension::Memory),
+        (|hour| hour.steal_ms = None, Dimension::Cpu),
+        (|hour| hour.network = None, Dimension::Network),
+        (|hour| hour.disk = None, Dimension::Disk),
+        (|hour| hour.disk_operations = None, Dimension::Operations),
+    ] {
+        assert_eq!(why_not(&measured_all_but(change), "m5.xlarge"), not_measured(what));
+    }
+    // Measured in 94 % of the hours is not measured.
+    let case = Case::of(
+        "m5.2xlarge",
+        record(WEEKS, |at, hour| {
+            if at % 100 < 6 {
+                hour.memory_peak_bytes = None;
+            }
+        }),
+    );
+    assert_eq!(blockers(&case), unmeasured("memory in use"));
+    // Where nobody measured how long tasks waited, it is said.
+    let recommended = judged(&measured_all_but(|hour| hour.run_queue_delay_ms = None)).unwrap();
+    assert!(recommended.confidence.doubts.contains(&Doubt::WaitsNotMeasured));
+}
