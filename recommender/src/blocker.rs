@@ -10,6 +10,7 @@ use crate::{
     demand::Observed,
     fit::Misfit,
     policy::Policy,
+    spare::{Band, StateSign},
 };
 
 /// Why nothing is recommended.
@@ -97,6 +98,46 @@ pub enum Blocker {
         list: Usd,
         /// What the bill would be lower by.
         effective: Usd,
+    },
+    /// It is spare capacity already, or paid in advance.
+    #[error("it is not bought on demand")]
+    NotOnDemand,
+    /// What it holds would be lost, or somebody would miss it.
+    #[error("it holds state: {}", .signs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    HoldsState {
+        /// What shows it.
+        signs: Vec<StateSign>,
+    },
+    /// What is interrupted would stay undone.
+    #[error("what is lost of its runs is not begun again by itself")]
+    NotRetried,
+    /// What ran beside its runs is not known.
+    #[error("only {per_cent} % of its CPU time was of runs whose lengths are known")]
+    WorkOutsideRuns {
+        /// So much was.
+        per_cent: u8,
+    },
+    /// How long runs take, or what they need, is known of too few of them.
+    #[error("{runs} runs were seen, and it takes {least}")]
+    TooFewRuns {
+        /// So many were.
+        runs: u32,
+        /// So many are needed.
+        least: u32,
+    },
+    /// Of a pool of spare capacity.
+    #[error("machines of this pool are taken away too often for these runs, or nobody told how often ({band:?})")]
+    InterruptedTooOften {
+        /// How often.
+        band: Band,
+    },
+    /// With few pools all machines go at once.
+    #[error("{found} pools of spare capacity fit and save enough, and it takes {least}")]
+    TooFewPools {
+        /// So many do.
+        found: u8,
+        /// So many are needed.
+        least: u8,
     },
 }
 

@@ -51,6 +51,9 @@ pub enum Dimension {
     /// Operations a second, for some minutes.
     #[error("disk operations a second for some minutes")]
     OperationsBurst,
+    /// Disks of the host, in GiB.
+    #[error("disks of its host, in GiB")]
+    LocalDisk,
     /// Network interfaces.
     #[error("network interfaces")]
     Interfaces,
@@ -261,6 +264,15 @@ fn limit(
         return Ok(());
     }
     too_small(what, need.ok_or(Misfit::NotMeasured { what })?, usable)
+}
+
+/// Whether the disks of its host are no smaller: nobody measures how full they are. Asked only where another machine takes over: whatever these disks hold is lost.
+///
+/// # Errors
+/// They are smaller, or it is not known.
+pub fn has_local_disks_of(now: &MachineType, then: &MachineType) -> Result<(), Misfit> {
+    let what = Dimension::LocalDisk;
+    limit(what, (now.local_disk_gib, then.local_disk_gib, then.local_disk_gib), now.local_disk_gib)
 }
 
 fn too_small(what: Dimension, needed: u64, usable: u64) -> Result<(), Misfit> {

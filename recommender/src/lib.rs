@@ -13,3 +13,4 @@ pub mod fit;
 pub mod policy;
 pub mod recommendation;
 pub mod rules;
+pub mod spare;

@@ -1,5 +1,6 @@
 //! What is recommended: typed, with what it rests on, what it saves, what may go wrong and how it is undone.
 
+use jiff::SignedDuration;
 use model::ResourceKey;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,7 @@ use crate::{
     backtest::Replayed,
     catalogue::Saving,
     demand::{Demand, Observed},
+    spare::Chosen,
 };
 
 /// One recommendation for one resource.
@@ -39,6 +41,11 @@ pub enum Change {
         /// The other one.
         to: String,
     },
+    /// It is started from these pools of spare capacity from then on.
+    Spot {
+        /// Which.
+        pools: Vec<Chosen>,
+    },
 }
 
 /// What a recommendation rests on.
@@ -51,6 +58,15 @@ pub enum Evidence {
         demand: Box<Demand>,
         /// What the replay came to.
         replayed: Replayed,
+    },
+    /// Runs, and how long they took.
+    Runs {
+        /// How much was observed.
+        observed: Observed,
+        /// How many runs.
+        runs: u32,
+        /// The longest of them.
+        longest: SignedDuration,
     },
 }
 
@@ -160,6 +176,12 @@ pub enum Risk {
         "the type is burstable: without credits it is slowed to its baseline or, where it was set to unlimited, costs more"
     )]
     Credits,
+    /// Spare capacity is taken away.
+    #[error("the provider takes the machine away within two minutes' notice whenever it needs it")]
+    Interrupted,
+    /// And its price changes.
+    #[error("the price of spare capacity changes, and may come to be higher than in the last 30 days")]
+    PriceRises,
     /// Shorter bursts than five minutes are averaged away.
     #[error("of the network and of disks the busiest five minutes are known, not the busiest second")]
     ShortBursts,
@@ -175,4 +197,7 @@ pub enum Undo {
         /// The present type.
         machine_type: String,
     },
+    /// Start the next ones on demand.
+    #[error("start it on demand again; what runs on spare capacity may end there")]
+    OnDemandAgain,
 }

@@ -7,6 +7,7 @@ mod machine_type;
 mod rate;
 
 pub use machine_type::{Accelerator, Architecture, Burst, Limits, MachineType, Platform};
+pub(crate) use rate::minus;
 pub use rate::{Prices, Rate, Saving, Worth};
 
 use serde::{Deserialize, Serialize};

@@ -59,6 +59,8 @@ impl Span {
 pub struct Observed {
     /// Whole days from the first measured hour to the end of the last one.
     pub days: u32,
+    /// Hours from the first measured one to the last one, both included.
+    pub span_hours: u32,
     /// Hours that were measured.
     pub hours: u32,
     /// Hours between the first and the last one that were neither measured nor spent stopped.
@@ -94,7 +96,7 @@ impl Record {
         let measured: BTreeSet<Timestamp> =
             self.hours.iter().filter(|hour| hour.is_whole()).map(|hour| hour.begin).collect();
         let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
-            return Observed { days: 0, hours: 0, gaps: 0, weekend: false };
+            return Observed { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
         };
         let (mut gaps, mut days) = (0_u32, BTreeMap::new());
         let mut at = Some(*first);
@@ -116,6 +118,7 @@ impl Record {
         let length = last.duration_since(*first).as_hours() + 1;
         Observed {
             days: u32::try_from(length / 24).unwrap_or(0),
+            span_hours: u32::try_from(length).unwrap_or(u32::MAX),
             hours: u32::try_from(measured.len()).unwrap_or(u32::MAX),
             gaps,
             weekend,

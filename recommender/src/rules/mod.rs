@@ -1,4 +1,5 @@
 //! One file per rule: when it recommends something, when nothing and why.
 
 pub mod rightsize;
+pub mod spot;
 pub mod stop;

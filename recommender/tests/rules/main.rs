@@ -6,4 +6,5 @@ mod burstable;
 mod observed;
 mod properties;
 mod rightsize;
+mod spot;
 mod support;

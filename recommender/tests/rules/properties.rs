@@ -109,7 +109,7 @@ fn would_have_failed(record: &Record, it: &MachineType) -> Option<String> {
 }
 
 fn chosen(recommended: &Recommendation, case: &Case) -> MachineType {
-    let Change::Rightsize { to, .. } = &recommended.change;
+    let Change::Rightsize { to, .. } = &recommended.change else { panic!("{recommended:?}") };
     case.catalogue.offer(to).unwrap().machine_type.clone()
 }
 

@@ -211,8 +211,10 @@ pub(crate) fn judged(case: &Case) -> Result<Recommendation, NotRecommended> {
 
 /// The type that it recommends.
 pub(crate) fn to(case: &Case) -> String {
-    let Change::Rightsize { to, .. } = judged(case).unwrap().change;
-    to
+    match judged(case).unwrap().change {
+        Change::Rightsize { to, .. } => to,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Why it does not recommend this type, nor any other.
