@@ -131,6 +131,43 @@ pub enum Blocker {
         /// How often.
         band: Band,
     },
+    /// In none of those that were asked about.
+    #[error("no other region that was asked about would do and save enough")]
+    NoRegion,
+    /// Where its data may be does not include it.
+    #[error("its data may not be in {region}")]
+    NotAllowedThere {
+        /// In which region.
+        region: String,
+    },
+    /// Whoever talks with it would wait for too long.
+    #[error("{region} is {ms} ms away from those who talk with it, and {most} may be")]
+    TooFar {
+        /// Which region.
+        region: String,
+        /// How far, there and back.
+        ms: u32,
+        /// How far it may be.
+        most: u32,
+    },
+    /// What it sends and receives would cost more than it saves.
+    #[error("the bytes that it was seen to send and receive would cost {} a month, and all that it saves besides is {}", .transfer.in_cents(), .saving.in_cents())]
+    TransferCostsMore {
+        /// In a month.
+        transfer: Usd,
+        /// Without it.
+        saving: Usd,
+    },
+    /// What the change itself costs is not saved again soon enough.
+    #[error("the change costs {} once, and saves {} a month: that is not paid back in {months} months", .once.in_cents(), .saving.in_cents())]
+    PaysBackLate {
+        /// Once.
+        once: Usd,
+        /// In a month.
+        saving: Usd,
+        /// In so many months it should be.
+        months: u8,
+    },
     /// With few pools all machines go at once.
     #[error("{found} pools of spare capacity fit and save enough, and it takes {least}")]
     TooFewPools {
@@ -211,6 +248,17 @@ pub(crate) fn worth_it(saving: &Saving, policy: &Policy) -> Result<(), Blocker> 
         true => Blocker::Covered { list, effective: surely },
         false => Blocker::SavesTooLittle { saving: surely, least: policy.least_saving },
     })
+}
+
+/// Whether what a change costs once is saved again soon enough.
+///
+/// # Errors
+/// [`Blocker::PaysBackLate`].
+pub(crate) fn pays_back(saving: &Saving, policy: &Policy) -> Result<(), Blocker> {
+    let months = policy.pays_back_in_months;
+    let (once, saving) = (saving.once, saving.surely());
+    let paid_back = i128::from(saving.micros()) * i128::from(months) >= i128::from(once.micros());
+    if paid_back { Ok(()) } else { Err(Blocker::PaysBackLate { once, saving, months }) }
 }
 
 /// What keeps a machine from being stopped, changed and started again.

@@ -1,7 +1,7 @@
 //! What is recommended: typed, with what it rests on, what it saves, what may go wrong and how it is undone.
 
 use jiff::SignedDuration;
-use model::ResourceKey;
+use model::{ResourceKey, Usd};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,6 +41,17 @@ pub enum Change {
         /// The other one.
         to: String,
     },
+    /// A copy of the machine takes over in another region.
+    Region {
+        /// The present one.
+        from: String,
+        /// The other one.
+        to: String,
+        /// In which zone of it.
+        zone: String,
+        /// Of the same type.
+        machine_type: String,
+    },
     /// It is started from these pools of spare capacity from then on.
     Spot {
         /// Which.
@@ -59,6 +70,15 @@ pub enum Evidence {
         /// What the replay came to.
         replayed: Replayed,
     },
+    /// Traffic, which crosses between regions then.
+    Traffic {
+        /// How much was observed.
+        observed: Observed,
+        /// Bytes sent and received in that time.
+        traffic: Traffic,
+        /// What they would cost in a month.
+        transfer_per_month: Usd,
+    },
     /// Runs, and how long they took.
     Runs {
         /// How much was observed.
@@ -68,6 +88,15 @@ pub enum Evidence {
         /// The longest of them.
         longest: SignedDuration,
     },
+}
+
+/// What went over the network in the recorded time, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Sent.
+    pub sent: u64,
+    /// Received.
+    pub received: u64,
 }
 
 /// How sure a recommendation is: high without a doubt, medium with one or two, low with more.
@@ -176,6 +205,15 @@ pub enum Risk {
         "the type is burstable: without credits it is slowed to its baseline or, where it was set to unlimited, costs more"
     )]
     Credits,
+    /// Who finds it by an address finds it there no more.
+    #[error("all its addresses become others, and whatever names them must follow")]
+    AllAddressesChange,
+    /// What is written while the copy is made is not in it.
+    #[error("it must stand still while its disks are copied, which takes hours for large ones")]
+    LongCopy,
+    /// What it uses stays where it is.
+    #[error("buckets, queues and databases that it uses stay where they are, and are further away")]
+    UsesStay,
     /// Spare capacity is taken away.
     #[error("the provider takes the machine away within two minutes' notice whenever it needs it")]
     Interrupted,
@@ -196,6 +234,14 @@ pub enum Undo {
     ChangeBack {
         /// The present type.
         machine_type: String,
+    },
+    /// The machine that it was copied from is kept, stopped, for a month.
+    #[error(
+        "stop the copy and start the machine in {region} again, which is kept for a month with its disks; what was written since is in the copy alone"
+    )]
+    StartTheOldOne {
+        /// The present region.
+        region: String,
     },
     /// Start the next ones on demand.
     #[error("start it on demand again; what runs on spare capacity may end there")]

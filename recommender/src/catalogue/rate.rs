@@ -78,13 +78,20 @@ impl Saving {
     /// The same, less so much each month and so much once.
     #[must_use]
     pub fn less(self, per_month: Usd, once: Usd) -> Self {
+        let once = self.once.saturating_add(once);
+        Self { once, ..self.map(|saved| minus(saved, per_month)) }
+    }
+
+    /// The same with each monthly amount replaced.
+    #[must_use]
+    pub fn map(self, replace: impl Fn(Usd) -> Usd) -> Self {
         Self {
-            list_per_month: minus(self.list_per_month, per_month),
+            list_per_month: replace(self.list_per_month),
             effective_per_month: match self.effective_per_month {
-                Worth::Known(saved) => Worth::Known(minus(saved, per_month)),
+                Worth::Known(saved) => Worth::Known(replace(saved)),
                 unknown @ Worth::Unknown(_) => unknown,
             },
-            once: self.once.saturating_add(once),
+            once: self.once,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp, civil::Weekday, tz::TimeZone};
+use model::Usd;
 use serde::{Deserialize, Serialize};
 
 use super::Hour;
@@ -75,6 +76,14 @@ impl Observed {
     pub fn gaps_per_cent(self) -> u32 {
         let all = u64::from(self.hours) + u64::from(self.gaps);
         u32::try_from((u64::from(self.gaps) * 100).div_ceil(all.max(1))).unwrap_or(100)
+    }
+
+    /// What of an amount for a whole month is due if the machine goes on to run for the part of the time that it ran, rounded down.
+    #[must_use]
+    pub fn of_month(self, amount: Usd) -> Usd {
+        let ran = i128::from(amount.micros()) * (i128::from(self.hours) + i128::from(self.gaps));
+        let micros = ran.div_euclid(i128::from(self.span_hours.max(1)));
+        Usd::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
     }
 
     /// Whether it is enough to say anything: at least [`LEAST_DAYS`] with a weekend, and gaps of [`MOST_GAPS_PER_CENT`] at most.

@@ -5,7 +5,7 @@
 //! - CPU use, memory and what the hypervisor withheld were measured,
 //! - its type, with disks of its host known to be absent, is in the catalogue of its zone with a known price,
 //! - another type of the same architecture that the zone offers [fits](crate::fit), and would not have failed in any recorded hour ([`crate::backtest`]),
-//! - that type saves at least the least saving, at list prices and, where known, by the bill.
+//! - that type saves at least the least saving, at list prices and, where known, by the bill, in the part of a month that the machine runs for.
 //!
 //! Of several types it is the cheapest, of the same price the larger one. Another architecture is the rule *architecture*'s; a type that is too small already,
 //! which would cost more, is nobody's yet. A few microseconds for each type and one for each hour of the record.

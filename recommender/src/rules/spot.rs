@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     blocker::{self, Blocker, Considered, NotRecommended, Unfit},
     catalogue::{MachineType, Offer, Rate, Saving, Worth, minus},
-    demand::{Demand, Observed},
+    demand::Demand,
     fit::{self, Wanted},
     policy::Policy,
     recommendation::{Change, Confidence, Evidence, Recommendation, Risk, Undo, doubts_of},
@@ -206,7 +206,7 @@ const fn ceil(part: i128, of: i128) -> i128 {
 /// What is saved in a month in which it runs for as long as it was observed to.
 fn saving(of: &SpotInput<'_>, spot: HourlyRate, rework_per_million: u64) -> Result<Saving, String> {
     let observed = of.demand.observed;
-    let a_month = |rate: HourlyRate| in_a_month(rate, observed);
+    let a_month = |rate: HourlyRate| observed.of_month(rate.per_month());
     let spot = i128::from(a_month(spot).micros()) * i128::from(1_000_000 + rework_per_million);
     let spot = Usd::from_micros(i64::try_from(ceil(spot, 1_000_000)).unwrap_or(i64::MAX));
     let saved = |rate: &Rate| match rate {
@@ -218,11 +218,4 @@ fn saving(of: &SpotInput<'_>, spot: HourlyRate, rework_per_million: u64) -> Resu
         effective_per_month: saved(&of.offer.prices.effective).map_or_else(Worth::Unknown, Worth::Known),
         once: Usd::from_micros(0),
     })
-}
-
-/// What a month costs at this rate, if the machine runs for the part of it that it ran for while it was observed.
-pub(crate) fn in_a_month(rate: HourlyRate, observed: Observed) -> Usd {
-    let all = i128::from(observed.span_hours.max(1));
-    let micros = i128::from(rate.per_month().micros()) * i128::from(observed.hours + observed.gaps) / all;
-    Usd::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }

@@ -5,6 +5,7 @@
 mod burstable;
 mod observed;
 mod properties;
+mod region;
 mod rightsize;
 mod spot;
 mod support;
