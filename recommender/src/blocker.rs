@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     backtest::Failure,
-    catalogue::{MachineType, Saving},
+    catalogue::{Architecture, MachineType, Saving},
     demand::Observed,
+    executables::AllUnproven,
     fit::Misfit,
     policy::Policy,
     spare::{Band, StateSign},
@@ -130,6 +131,18 @@ pub enum Blocker {
     InterruptedTooOften {
         /// How often.
         band: Band,
+    },
+    /// Only what runs on x86-64 is asked whether it could run on Arm.
+    #[error("it is of {is}, and not of x86_64")]
+    NotX86 {
+        /// What it is.
+        is: Architecture,
+    },
+    /// What ran on it may not run on Arm.
+    #[error("not proven to run on Arm: {unproven}")]
+    NotProvenForArm {
+        /// What, and why not.
+        unproven: AllUnproven,
     },
     /// In none of those that were asked about.
     #[error("no other region that was asked about would do and save enough")]

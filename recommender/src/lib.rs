@@ -9,6 +9,7 @@ pub mod backtest;
 pub mod blocker;
 pub mod catalogue;
 pub mod demand;
+pub mod executables;
 pub mod fit;
 pub mod policy;
 pub mod recommendation;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     backtest::Replayed,
-    catalogue::Saving,
+    catalogue::{Architecture, Saving, Worth},
     demand::{Demand, Observed},
     spare::Chosen,
 };
@@ -41,6 +41,15 @@ pub enum Change {
         /// The other one.
         to: String,
     },
+    /// A new machine of another architecture takes over.
+    Architecture {
+        /// The present type.
+        from: String,
+        /// The other one.
+        to: String,
+        /// Of this architecture.
+        architecture: Architecture,
+    },
     /// A copy of the machine takes over in another region.
     Region {
         /// The present one.
@@ -69,6 +78,17 @@ pub enum Evidence {
         demand: Box<Demand>,
         /// What the replay came to.
         replayed: Replayed,
+    },
+    /// The same as of a size, and what was executed.
+    Programs {
+        /// What was needed.
+        demand: Box<Demand>,
+        /// What the replay came to.
+        replayed: Replayed,
+        /// How many executables there were, all of them proven to run on Arm.
+        executables: u32,
+        /// So many of them were seen to.
+        ran_on_arm: u32,
     },
     /// Traffic, which crosses between regions then.
     Traffic {
@@ -175,7 +195,7 @@ pub(crate) fn doubts_of(observed: Observed, saving: &Saving) -> Vec<Doubt> {
     if observed.gaps > 0 {
         doubts.push(Doubt::Gaps { hours: observed.gaps });
     }
-    if let crate::catalogue::Worth::Unknown(why) = &saving.effective_per_month {
+    if let Worth::Unknown(why) = &saving.effective_per_month {
         doubts.push(Doubt::BillUnknown { why: why.clone() });
     }
     doubts
@@ -208,6 +228,11 @@ pub enum Risk {
     /// Who finds it by an address finds it there no more.
     #[error("all its addresses become others, and whatever names them must follow")]
     AllAddressesChange,
+    /// Another architecture needs another image.
+    #[error(
+        "it becomes a new machine from another image: what was set up by hand is not on it, and what runs once a year may lack a build"
+    )]
+    NewMachine,
     /// What is written while the copy is made is not in it.
     #[error("it must stand still while its disks are copied, which takes hours for large ones")]
     LongCopy,
@@ -237,7 +262,7 @@ pub enum Undo {
     },
     /// The machine that it was copied from is kept, stopped, for a month.
     #[error(
-        "stop the copy and start the machine in {region} again, which is kept for a month with its disks; what was written since is in the copy alone"
+        "stop the new machine and start the machine in {region} again, which is kept for a month with its disks; what was written since is on the new one alone"
     )]
     StartTheOldOne {
         /// The present region.

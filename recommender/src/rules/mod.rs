@@ -1,5 +1,6 @@
 //! One file per rule: when it recommends something, when nothing and why.
 
+pub mod architecture;
 pub mod region;
 pub mod rightsize;
 pub mod spot;
