@@ -1,6 +1,7 @@
 //! Every reason to recommend nothing, in plain words.
 
 use guards::Refusal;
+use jiff::Timestamp;
 use model::{Usd, machine::Machine};
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +144,31 @@ pub enum Blocker {
     NotProvenForArm {
         /// What, and why not.
         unproven: AllUnproven,
+    },
+    /// Too little was seen of each hour of the week.
+    #[error("its use was seen in {weeks} weeks, and it takes {least}")]
+    TooFewWeeks {
+        /// In so many it was.
+        weeks: u8,
+        /// So many are needed.
+        least: u8,
+    },
+    /// There is nothing to start it for: it is a case for a stop.
+    #[error("it was not used at all: it needs no schedule, but a stop")]
+    NeverUsed,
+    /// It is used at all times, or at others in each week.
+    #[error("there is no span of {hours} hours of the week in which it was never used")]
+    AlwaysNeeded {
+        /// Shortest span that is worth a stop.
+        hours: u8,
+    },
+    /// A schedule would have been in the way of work.
+    #[error(
+        "it is used at irregular times: a schedule made from all other weeks would have had it off at {at}, when it was used"
+    )]
+    Irregular {
+        /// When.
+        at: Timestamp,
     },
     /// In none of those that were asked about.
     #[error("no other region that was asked about would do and save enough")]

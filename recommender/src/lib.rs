@@ -15,3 +15,4 @@ pub mod policy;
 pub mod recommendation;
 pub mod rules;
 pub mod spare;
+pub mod week;

@@ -9,6 +9,7 @@ use crate::{
     catalogue::{Architecture, Saving, Worth},
     demand::{Demand, Observed},
     spare::Chosen,
+    week::Off,
 };
 
 /// One recommendation for one resource.
@@ -61,6 +62,13 @@ pub enum Change {
         /// Of the same type.
         machine_type: String,
     },
+    /// It is off at these times of each week.
+    Schedule {
+        /// By the clock of this zone, as the IANA calls it.
+        zone: String,
+        /// When.
+        off: Vec<Off>,
+    },
     /// It is started from these pools of spare capacity from then on.
     Spot {
         /// Which.
@@ -98,6 +106,11 @@ pub enum Evidence {
         traffic: Traffic,
         /// What they would cost in a month.
         transfer_per_month: Usd,
+    },
+    /// When it was used, by the hour of the week.
+    Weeks {
+        /// In so many weeks it was seen.
+        weeks: u8,
     },
     /// Runs, and how long they took.
     Runs {
@@ -159,6 +172,21 @@ pub enum Doubt {
     /// Whether CPU time was short is known from its use alone.
     #[error("how long tasks waited for a CPU was not measured")]
     WaitsNotMeasured,
+    /// What comes every other month was perhaps not seen.
+    #[error("its use was seen in only {weeks} weeks")]
+    FewWeeks {
+        /// So many.
+        weeks: u8,
+    },
+    /// When they start something is not known.
+    #[error("{timers} timers or crontabs exist on it, which start nothing while it is off")]
+    TimersExist {
+        /// So many.
+        timers: u32,
+    },
+    /// Nobody looked for them.
+    #[error("whether timers or crontabs exist on it is not known: they start nothing while it is off")]
+    TimersUnknown,
     /// A core of one family is not one of another.
     #[error("the processor is another one: what a core of it does was compared by its clock alone")]
     OtherProcessor,
@@ -228,6 +256,12 @@ pub enum Risk {
     /// Who finds it by an address finds it there no more.
     #[error("all its addresses become others, and whatever names them must follow")]
     AllAddressesChange,
+    /// Outside its hours.
+    #[error("whoever needs it outside these hours starts it, and waits for some minutes")]
+    SomebodyWaits,
+    /// At the hour at which it is to be there.
+    #[error("the zone may have no machine of its type free at the hour at which it is to start")]
+    NoCapacityInTime,
     /// Another architecture needs another image.
     #[error(
         "it becomes a new machine from another image: what was set up by hand is not on it, and what runs once a year may lack a build"
@@ -268,6 +302,9 @@ pub enum Undo {
         /// The present region.
         region: String,
     },
+    /// It stays on.
+    #[error("end the schedule: the machine is started and stays on")]
+    EndSchedule,
     /// Start the next ones on demand.
     #[error("start it on demand again; what runs on spare capacity may end there")]
     OnDemandAgain,

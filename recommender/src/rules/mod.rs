@@ -3,5 +3,6 @@
 pub mod architecture;
 pub mod region;
 pub mod rightsize;
+pub mod schedule;
 pub mod spot;
 pub mod stop;

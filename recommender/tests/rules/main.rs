@@ -8,5 +8,6 @@ mod observed;
 mod properties;
 mod region;
 mod rightsize;
+mod schedule;
 mod spot;
 mod support;
