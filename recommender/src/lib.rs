@@ -12,6 +12,7 @@ pub mod demand;
 pub mod executables;
 pub mod fit;
 pub mod policy;
+pub mod rank;
 pub mod recommendation;
 pub mod rules;
 pub mod spare;

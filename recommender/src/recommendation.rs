@@ -23,8 +23,8 @@ pub struct Recommendation {
     pub evidence: Evidence,
     /// How sure it is.
     pub confidence: Confidence,
-    /// What it is worth.
-    pub saving: Saving,
+    /// What it saves; none if it is there to prevent failures.
+    pub saving: Option<Saving>,
     /// What may go wrong.
     pub risks: Vec<Risk>,
     /// How it is undone.
@@ -74,6 +74,14 @@ pub enum Change {
         /// Which.
         pools: Vec<Chosen>,
     },
+}
+
+impl Change {
+    /// The part of the resource that is changed, where several parts can be changed by themselves.
+    #[must_use]
+    pub fn part(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What a recommendation rests on.

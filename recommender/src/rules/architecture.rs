@@ -76,7 +76,7 @@ pub fn recommend(of: &ArchitectureInput<'_>, policy: &Policy) -> Result<Recommen
             ran_on_arm: count(of.executables, |proof| matches!(proof, ArmProof::Ran { .. })),
         },
         confidence: Confidence::with(rightsize::doubts(&of.machine, true, &saving)),
-        saving,
+        saving: Some(saving),
         risks,
         undo: Undo::StartTheOldOne { region: of.machine.catalogue.region.clone() },
     })

@@ -113,7 +113,7 @@ pub fn recommend(of: &RegionInput<'_>, policy: &Policy) -> Result<Recommendation
         },
         evidence: Evidence::Traffic { observed, traffic: known.traffic, transfer_per_month },
         confidence: Confidence::with(doubts_of(observed, &saving)),
-        saving,
+        saving: Some(saving),
         risks: vec![Risk::Stopped, Risk::LongCopy, Risk::AllAddressesChange, Risk::UsesStay],
         undo: Undo::StartTheOldOne { region: from.clone() },
     })

@@ -61,7 +61,7 @@ pub fn recommend(of: &SizedMachine<'_>, policy: &Policy) -> Result<Recommendatio
         change: Change::Rightsize { from: from.name.clone(), to: to.machine_type.name.clone() },
         evidence: Evidence::Size { demand: Box::new(of.demand.clone()), replayed },
         confidence: Confidence::with(doubts(of, from.family != to.machine_type.family, &saving)),
-        saving,
+        saving: Some(saving),
         risks: risks(of, to),
         undo: Undo::ChangeBack { machine_type: from.name.clone() },
     })

@@ -75,7 +75,7 @@ pub fn recommend(of: &ScheduleInput<'_>, policy: &Policy) -> Result<Recommendati
         change: Change::Schedule { zone: zone.to_owned(), off },
         evidence: Evidence::Weeks { weeks: weeks.most_seen() },
         confidence: Confidence::with(doubts(of, &weeks, &saving)),
-        saving,
+        saving: Some(saving),
         risks: vec![Risk::Stopped, Risk::SomebodyWaits, Risk::NoCapacityInTime],
         undo: Undo::EndSchedule,
     })

@@ -112,7 +112,7 @@ pub fn recommend(of: &SpotInput<'_>, policy: &Policy) -> Result<Recommendation, 
             longest,
         },
         confidence: Confidence::with(doubts_of(of.demand.observed, &saving)),
-        saving,
+        saving: Some(saving),
         risks: vec![Risk::Interrupted, Risk::PriceRises, Risk::MoreNeeded],
         undo: Undo::OnDemandAgain,
     })

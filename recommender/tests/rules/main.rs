@@ -6,6 +6,7 @@ mod architecture;
 mod burstable;
 mod observed;
 mod properties;
+mod rank;
 mod region;
 mod rightsize;
 mod schedule;
