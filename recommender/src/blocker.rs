@@ -12,6 +12,7 @@ use crate::{
     executables::AllUnproven,
     fit::Misfit,
     policy::Policy,
+    requests::Request,
     spare::{Band, StateSign},
 };
 
@@ -169,6 +170,23 @@ pub enum Blocker {
     Irregular {
         /// When.
         at: Timestamp,
+    },
+    /// Its `minvCpus` is 0.
+    #[error("it keeps no vCPUs that nothing uses: its minvCpus is 0")]
+    NothingReserved,
+    /// Jobs use what it reserves.
+    #[error("in {per_cent} % of the hours jobs had all {vcpus} vCPUs that it reserves")]
+    ReserveIsUsed {
+        /// So many are reserved.
+        vcpus: u32,
+        /// In so many per cent of the hours all of them are used, rounded up.
+        per_cent: u32,
+    },
+    /// With the headroom nothing less would do.
+    #[error("what it asks for, {request}, is needed")]
+    RequestIsNeeded {
+        /// The request.
+        request: Request,
     },
     /// In none of those that were asked about.
     #[error("no other region that was asked about would do and save enough")]

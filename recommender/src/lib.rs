@@ -14,6 +14,7 @@ pub mod fit;
 pub mod policy;
 pub mod rank;
 pub mod recommendation;
+pub mod requests;
 pub mod rules;
 pub mod spare;
 pub mod week;

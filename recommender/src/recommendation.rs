@@ -8,6 +8,7 @@ use crate::{
     backtest::Replayed,
     catalogue::{Architecture, Saving, Worth},
     demand::{Demand, Observed},
+    requests::{Request, Used},
     spare::Chosen,
     week::Off,
 };
@@ -69,6 +70,22 @@ pub enum Change {
         /// When.
         off: Vec<Off>,
     },
+    /// A compute environment of AWS Batch reserves fewer vCPUs.
+    MinVcpus {
+        /// The present `minvCpus`.
+        from: u32,
+        /// The other one.
+        to: u32,
+    },
+    /// A job definition or task asks for something else.
+    Request {
+        /// Its name.
+        of: String,
+        /// What it asks for.
+        from: Request,
+        /// What it should ask for.
+        to: Request,
+    },
     /// It is started from these pools of spare capacity from then on.
     Spot {
         /// Which.
@@ -80,7 +97,15 @@ impl Change {
     /// The part of the resource that is changed, where several parts can be changed by themselves.
     #[must_use]
     pub fn part(&self) -> Option<&str> {
-        None
+        match self {
+            Self::Request { of, .. } => Some(of),
+            Self::Rightsize { .. }
+            | Self::Architecture { .. }
+            | Self::Region { .. }
+            | Self::Schedule { .. }
+            | Self::MinVcpus { .. }
+            | Self::Spot { .. } => None,
+        }
     }
 }
 
@@ -119,6 +144,22 @@ pub enum Evidence {
     Weeks {
         /// In so many weeks it was seen.
         weeks: u8,
+    },
+    /// vCPUs that jobs had, hour by hour.
+    Reserve {
+        /// How much was observed.
+        observed: Observed,
+        /// Most vCPUs that were used.
+        most: u32,
+        /// In so many per cent of the hours more were used than are recommended, rounded up.
+        hours_above_per_cent: u32,
+    },
+    /// Attempts at a job or task.
+    Attempts {
+        /// How much was observed.
+        observed: Observed,
+        /// What they used.
+        used: Used,
     },
     /// Runs, and how long they took.
     Runs {
@@ -195,6 +236,9 @@ pub enum Doubt {
     /// Nobody looked for them.
     #[error("whether timers or crontabs exist on it is not known: they start nothing while it is off")]
     TimersUnknown,
+    /// The request for vCPUs stays as it is.
+    #[error("how many cores its attempts used was not measured: its vCPUs stay as they are")]
+    CoresNotMeasured,
     /// A core of one family is not one of another.
     #[error("the processor is another one: what a core of it does was compared by its clock alone")]
     OtherProcessor,
@@ -270,6 +314,12 @@ pub enum Risk {
     /// At the hour at which it is to be there.
     #[error("the zone may have no machine of its type free at the hour at which it is to start")]
     NoCapacityInTime,
+    /// Fewer stand ready.
+    #[error("a job that finds no machine waits for some minutes until one has started")]
+    JobsStartLater,
+    /// Larger requests fill a machine earlier.
+    #[error("fewer of them run on a machine at once")]
+    FewerAtOnce,
     /// Another architecture needs another image.
     #[error(
         "it becomes a new machine from another image: what was set up by hand is not on it, and what runs once a year may lack a build"
@@ -309,6 +359,18 @@ pub enum Undo {
     StartTheOldOne {
         /// The present region.
         region: String,
+    },
+    /// By the same setting.
+    #[error("set minvCpus to {vcpus} again")]
+    MinVcpus {
+        /// The present one.
+        vcpus: u32,
+    },
+    /// By the same request.
+    #[error("let it ask for {request} again")]
+    RequestAsBefore {
+        /// The present one.
+        request: Request,
     },
     /// It stays on.
     #[error("end the schedule: the machine is started and stays on")]

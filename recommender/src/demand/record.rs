@@ -102,17 +102,25 @@ impl Record {
     /// How much was observed.
     #[must_use]
     pub fn observed(&self) -> Observed {
-        let measured: BTreeSet<Timestamp> =
-            self.hours.iter().filter(|hour| hour.is_whole()).map(|hour| hour.begin).collect();
+        let measured = self.hours.iter().filter(|hour| hour.is_whole()).map(|hour| hour.begin).collect();
+        Observed::of(measured, &self.stopped, &self.zone)
+    }
+}
+
+impl Observed {
+    /// If these hours were measured, by their begins, and nothing was to be measured in that time.
+    #[must_use]
+    pub fn of(measured: BTreeSet<Timestamp>, stopped: &[Span], zone: &TimeZone) -> Self {
         let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
-            return Observed { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
+            return Self { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
         };
         let (mut gaps, mut days) = (0_u32, BTreeMap::new());
         let mut at = Some(*first);
         while let Some(span) = at.filter(|at| at <= last).and_then(hour_from) {
-            let is_gap = !measured.contains(&span.from) && !self.was_stopped(span);
+            let was_stopped = || stopped.iter().any(|stopped| stopped.holds(span));
+            let is_gap = !measured.contains(&span.from) && !was_stopped();
             gaps += u32::from(is_gap);
-            let day = span.from.to_zoned(self.zone.clone()).date();
+            let day = span.from.to_zoned(zone.clone()).date();
             let of_day: &mut (usize, usize) = days.entry(day).or_default();
             of_day.0 += usize::from(!is_gap);
             of_day.1 += usize::from(is_gap);
@@ -125,18 +133,12 @@ impl Record {
             day.weekday() == Weekday::Saturday && is_seen(of_day) && sunday.is_some_and(is_seen)
         });
         let length = last.duration_since(*first).as_hours() + 1;
-        Observed {
+        Self {
             days: u32::try_from(length / 24).unwrap_or(0),
             span_hours: u32::try_from(length).unwrap_or(u32::MAX),
             hours: u32::try_from(measured.len()).unwrap_or(u32::MAX),
             gaps,
             weekend,
         }
-    }
-
-    /// Whether the provider showed the machine stopped for all of this time.
-    #[must_use]
-    pub fn was_stopped(&self, span: Span) -> bool {
-        self.stopped.iter().any(|stopped| stopped.holds(span))
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod architecture;
+mod batch;
 mod burstable;
 mod observed;
 mod properties;
