@@ -2,7 +2,7 @@
 //!
 //! Replays every hour against what the type offers, without headroom. Credits of a burstable type are kept as in a purse that is empty at the begin, as it
 //! is after the change itself, and after every time that was not measured or spent stopped; within an hour what is above the baseline is paid before anything is
-//! earned. A dimension in which the type offers no less than the present one cannot fail. Costs about a microsecond an hour.
+//! earned. A dimension in which the type offers no less than the present one cannot fail.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

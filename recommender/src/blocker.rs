@@ -188,6 +188,17 @@ pub enum Blocker {
         /// The request.
         request: Request,
     },
+    /// Of a task.
+    #[error(
+        "its threads were blocked on storage for only {blocked_per_cent} % of the time in which they were so or had a CPU, or for less than a quarter of its time"
+    )]
+    DoesNotWaitForDisks {
+        /// So many, rounded down.
+        blocked_per_cent: u32,
+    },
+    /// Of a task.
+    #[error("there is no day from which on it took clearly longer than before")]
+    NotSlower,
     /// In none of those that were asked about.
     #[error("no other region that was asked about would do and save enough")]
     NoRegion,

@@ -100,6 +100,7 @@ fn no_module_imports_in_a_circle() {
         ("notifier", "slack", "message"),
         ("model", "resource", "provider"),
         ("model", "plan", "canonical"),
+        ("recommender", "rules", "backtest"),
         ("rules", "housekeeping", "container"),
         ("sweeper", "sweep", "reconcile"),
         ("sweeper", "reconcile", "detectors"),

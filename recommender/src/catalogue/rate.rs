@@ -129,6 +129,9 @@ mod tests {
         assert_eq!(saving.effective_per_month, Worth::Unknown("not read".to_owned()));
         let saving = saving.less(Usd::from_micros(80_000), Usd::from_micros(5));
         assert_eq!((saving.surely(), saving.once), (Usd::from_micros(70_000_000), Usd::from_micros(5)));
+        // What the bill falls by above the list price is not counted on.
+        let more = Saving::between(&prices(2, Some(9)), &prices(1, Some(1))).expect("known");
+        assert_eq!((more.surely(), more.list_per_month), (Usd::from_micros(730), Usd::from_micros(730)));
         let unknown = Prices { list: Rate::Unknown("no row".to_owned()), ..prices(1, Some(1)) };
         assert_eq!(Saving::between(&unknown, &prices(1, None)), Err("no row".to_owned()));
     }

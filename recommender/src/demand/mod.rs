@@ -1,7 +1,7 @@
 //! What a machine needed, by what was measured of it.
 //!
 //! Sums, percentiles and peaks of all hours of a [`Record`]. A signal is known if and only if it was measured in 95 % of the measured hours; otherwise it is
-//! *unknown*, which no rule takes for zero. One pass over the hours: a year of them takes a few milliseconds.
+//! *unknown*, which no rule takes for zero. One pass over the hours.
 
 mod hour;
 mod levels;

@@ -114,23 +114,21 @@ impl Observed {
         let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
             return Self { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
         };
-        let (mut gaps, mut days) = (0_u32, BTreeMap::new());
+        let (mut gaps, mut days) = (0_u32, BTreeMap::<_, usize>::new());
         let mut at = Some(*first);
         while let Some(span) = at.filter(|at| at <= last).and_then(hour_from) {
             let was_stopped = || stopped.iter().any(|stopped| stopped.holds(span));
             let is_gap = !measured.contains(&span.from) && !was_stopped();
             gaps += u32::from(is_gap);
             let day = span.from.to_zoned(zone.clone()).date();
-            let of_day: &mut (usize, usize) = days.entry(day).or_default();
-            of_day.0 += usize::from(!is_gap);
-            of_day.1 += usize::from(is_gap);
+            *days.entry(day).or_default() += usize::from(!is_gap);
             at = Some(span.to);
         }
         // A day has 23 to 25 hours; one of which the record holds only a part is no whole day.
-        let is_seen = |(seen, gaps): &(usize, usize)| *gaps <= MOST_GAPS_OF_A_DAY && *seen + MOST_GAPS_OF_A_DAY >= 24;
-        let weekend = days.iter().any(|(day, of_day)| {
+        let is_seen = |hours: &usize| *hours + MOST_GAPS_OF_A_DAY >= 24;
+        let weekend = days.iter().any(|(day, hours)| {
             let sunday = day.tomorrow().ok().and_then(|sunday| days.get(&sunday));
-            day.weekday() == Weekday::Saturday && is_seen(of_day) && sunday.is_some_and(is_seen)
+            day.weekday() == Weekday::Saturday && is_seen(hours) && sunday.is_some_and(is_seen)
         });
         let length = last.duration_since(*first).as_hours() + 1;
         Self {

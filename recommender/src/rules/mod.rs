@@ -8,3 +8,4 @@ pub mod rightsize;
 pub mod schedule;
 pub mod spot;
 pub mod stop;
+pub mod task;

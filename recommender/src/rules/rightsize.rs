@@ -8,7 +8,7 @@
 //! - that type saves at least the least saving, at list prices and, where known, by the bill, in the part of a month that the machine runs for.
 //!
 //! Of several types it is the cheapest, of the same price the larger one. Another architecture is the rule *architecture*'s; a type that is too small already,
-//! which would cost more, is nobody's yet. A few microseconds for each type and one for each hour of the record.
+//! which would cost more, is nobody's yet.
 
 use model::{
     ResourceKey,
@@ -145,8 +145,9 @@ fn takes_over(
 ) -> Result<(Saving, backtest::Replayed), Unfit> {
     let not_worth_it = |blocker| Unfit::NotWorthIt(Box::new(blocker));
     fit::fits(wanted, &then.machine_type, policy).map_err(Unfit::Misfit)?;
-    let saving =
-        Saving::between(&now.prices, &then.prices).map_err(|why| not_worth_it(Blocker::PriceUnknown { why }))?;
+    let saving = Saving::between(&now.prices, &then.prices)
+        .map_err(|why| not_worth_it(Blocker::PriceUnknown { why }))?
+        .map(|saved| of.demand.observed.of_month(saved));
     blocker::worth_it(&saving, policy).map_err(not_worth_it)?;
     let replayed = backtest::replay(of.record, &now.machine_type, &then.machine_type).map_err(Unfit::Failed)?;
     Ok((saving, replayed))

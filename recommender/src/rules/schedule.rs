@@ -1,7 +1,7 @@
 //! *It is needed by the clock.*
 //!
 //! Recommended if and only if
-//! - the machine may be stopped by all guards, at a known price,
+//! - the machine may be stopped by all guards, or could be if it ran, at a known price,
 //! - when it was used is known, and it was used,
 //! - there are spans of the local week of at least four hours, each hour of which was seen in at least four weeks and used in none, an hour of slack on both sides taken off,
 //! - for each week, the schedule that follows from all the others would have been in the way of no use: wake-ups at irregular times make no schedule,
@@ -51,7 +51,7 @@ pub struct ScheduleInput<'a> {
 /// # Errors
 /// Every reason that is known.
 pub fn recommend(of: &ScheduleInput<'_>, policy: &Policy) -> Result<Recommendation, NotRecommended> {
-    let mut blockers: Vec<Blocker> = blocker::of_machine(of.machine).into_iter().collect();
+    let mut blockers: Vec<Blocker> = blocker::of_machine(&as_if_running(of.machine)).into_iter().collect();
     let unknown = |fact: &str| Blocker::FactUnknown { fact: fact.to_owned() };
     if of.used.is_none() {
         blockers.push(unknown("when it was used"));
@@ -79,6 +79,17 @@ pub fn recommend(of: &ScheduleInput<'_>, policy: &Policy) -> Result<Recommendati
         risks: vec![Risk::Stopped, Risk::SomebodyWaits, Risk::NoCapacityInTime],
         undo: Undo::EndSchedule,
     })
+}
+
+/// That a machine is off right now says nothing about a schedule: all other guards are asked as if it ran.
+fn as_if_running(machine: &Machine) -> Machine {
+    let mut machine = machine.clone();
+    if let Machine::Ec2(facts) = &mut machine
+        && facts.state.as_deref() == Some("stopped")
+    {
+        facts.state = Some("running".to_owned());
+    }
+    machine
 }
 
 fn off(weeks: &Weeks, policy: &Policy) -> Result<Vec<Off>, Blocker> {

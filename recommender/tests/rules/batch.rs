@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use model::{ResourceKey, Usd};
+use proptest::{collection::vec, prelude::*};
 use recommender::{
     blocker::{Blocker, NotRecommended},
     catalogue::{Offer, Prices, Rate},
@@ -202,4 +203,53 @@ fn what_is_not_known_of_attempts_lowers_nothing() {
     assert_eq!(blockers(|asked| asked.request = Some(needed)), [Blocker::RequestIsNeeded { request: needed }]);
     let early = blockers(|asked| asked.observed = record(100, |_, _| ()).observed());
     assert!(matches!(early[..], [Blocker::TooEarly { .. }]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// The oracle counts the hours.
+    #[test]
+    fn a_lower_reserve_is_exceeded_in_few_hours_and_more_use_never_lowers_it_further(
+        used in vec(0..48_u32, 168..200), more in vec(0..16_u32, 200), every in 1..30_usize,
+    ) {
+        // Few hours are used, or nothing would be lowered.
+        let used: Vec<u32> = used.iter().enumerate().map(|(at, used)| if at % every == 0 { *used } else { used / 8 }).collect();
+        let hours = u32::try_from(used.len()).unwrap();
+        let of = |used: &[u32]| reserving(Some(32), hours, &price(48_000), |at| used[usize::try_from(at).unwrap()]);
+        let lowered = |used: &[u32]| of(used).map_or((32, Usd::from_micros(0)), |recommended| min_vcpus(&recommended));
+        let (to, saving) = lowered(&used);
+        if to < 32 {
+            prop_assert!(used.iter().filter(|used| **used > to).count() * 20 <= used.len());
+        }
+        let busier: Vec<u32> = used.iter().zip(&more).map(|(used, more)| used + more).collect();
+        let (busier_to, busier_saving) = lowered(&busier);
+        prop_assert!(busier_to >= to && busier_saving <= saving);
+    }
+
+    #[test]
+    fn a_request_leaves_the_headroom_above_every_attempt_and_more_use_never_lowers_it(
+        peaks in vec((1..16_000_u64, 1..4_000_u64), 20..40), more in vec((0..4_000_u64, 0..1_000_u64), 40),
+    ) {
+        let with = |of: &dyn Fn(usize) -> (u64, u64)| {
+            let mut asked = asked();
+            asked.attempts = vec![asked.attempts[0].clone(); peaks.len()];
+            for (at, attempt) in asked.attempts.iter_mut().enumerate() {
+                let (mib, milli_cores) = of(at);
+                attempt.memory_peak_bytes = Some(mib * (1 << 20));
+                attempt.milli_cores = Some(milli_cores);
+            }
+            judged(&asked).ok().map_or((4_000, 16_384), |recommended| match recommended.change {
+                Change::Request { to, .. } => (to.milli_vcpus, to.memory_mib),
+                other => panic!("{other:?}"),
+            })
+        };
+        let (vcpus, mib) = with(&|at| peaks[at]);
+        if (vcpus, mib) != (4_000, 16_384) {
+            let leaves = |offered: u64, asked_for: u64, needed: u64| offered == asked_for || needed * 100 <= offered * 80;
+            prop_assert!(peaks.iter().all(|(peak, cores)| leaves(mib, 16_384, *peak) && leaves(vcpus, 4_000, *cores)));
+        }
+        let after = with(&|at| (peaks[at].0 + more[at].0, peaks[at].1 + more[at].1));
+        prop_assert!(after.0 >= vcpus && after.1 >= mib, "{after:?} after {vcpus} {mib}");
+    }
 }

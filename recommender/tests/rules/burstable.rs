@@ -1,12 +1,13 @@
 //! Burstable types: cases computed by hand.
 
 use recommender::{
+    backtest::{self, Replayed},
     blocker::Unfit,
     catalogue::Burst,
-    fit::{Dimension, Misfit},
+    fit::{Dimension, Misfit, Shortage},
 };
 
-use crate::support::{Case, WEEKS, judged, record, to, too_small, why_not};
+use crate::support::{CREDIT_MS, Case, GIB, WEEKS, judged, record, to, too_small, why_not};
 
 #[test]
 fn a_burstable_type_is_judged_by_its_baseline_and_its_credits() {
@@ -57,4 +58,50 @@ fn credits_are_replayed_hour_by_hour() {
     let mut gap = daily(23, 1_600);
     gap.record.hours.remove(22);
     assert!(matches!(why_not(&gap, "t3.large"), Unfit::Failed(_)));
+}
+
+#[test]
+fn a_machine_that_the_hypervisor_held_back_needs_more_than_it_shows() {
+    // Of 2 vCPUs 20 thousandths may be withheld; a t3.large has as many vCPUs, but may not use them all of the time.
+    let stolen = record(WEEKS, |at, hour| hour.steal_ms = Some(if at == 9 { 72_001 } else { 0 }));
+    let case = Case::of("m5.large", stolen).offering(&["m5.large", "t3.large"]);
+    assert_eq!(why_not(&case, "t3.large"), Unfit::Misfit(Misfit::Understated { shortage: Shortage::Stolen(21) }));
+}
+
+/// The replay by itself, of what the rule would not get as far as.
+#[test]
+fn the_replay_finds_the_first_hour_that_would_have_failed() {
+    let case = Case::of("m5.2xlarge", record(0, |_, _| ()));
+    let of = |name: &str| &case.catalogue.offer(name).unwrap().machine_type;
+    let failed = |record: &recommender::demand::Record, name: &str| {
+        let failure = backtest::replay(record, of("m5.2xlarge"), of(name)).unwrap_err();
+        (failure.at, failure.what, failure.needed, failure.offered)
+    };
+    let spike = record(48, |at, hour| {
+        if at >= 30 {
+            hour.memory_peak_bytes = Some(17 * GIB);
+        }
+    });
+    assert_eq!(failed(&spike, "m5.xlarge"), (spike.hours[30].begin, Dimension::Memory, 17 * GIB, 16 * GIB));
+    let busy = record(48, |at, hour| {
+        hour.milli_cores = [(if at == 7 { 4_001 } else { 100 }, 3_600_000)].into_iter().collect();
+    });
+    assert_eq!(failed(&busy, "m5.xlarge"), (busy.hours[7].begin, Dimension::Cpu, 4_001, 4_000));
+    // Credits are kept up to a bound: 100 hours at 500 thousandths below the baseline would earn 3,000 of them, and 864 are kept.
+    // 15 hours at 1,600 need 900.
+    let long = record(120, |at, hour| {
+        if at >= 100 {
+            hour.milli_cores = [(1_600, 3_600_000)].into_iter().collect();
+        }
+    });
+    let (at, what, needed, offered) = failed(&long, "t3.large");
+    // 14 hours use 840 of them, and 24 are left.
+    assert_eq!(
+        (at, what, needed, offered),
+        (long.hours[114].begin, Dimension::Credits, 60 * CREDIT_MS, 24 * CREDIT_MS)
+    );
+    let calm = backtest::replay(&record(24, |_, _| ()), of("m5.2xlarge"), of("m5.large")).unwrap();
+    // 100 of 2,000 thousandths, and 2 of 8 GiB.
+    let expected = Replayed { hours: 24, cpu_per_mille: 50, memory_per_mille: Some(250), fewest_credits_ms: None };
+    assert_eq!(calm, expected);
 }

@@ -13,3 +13,4 @@ mod rightsize;
 mod schedule;
 mod spot;
 mod support;
+mod task;

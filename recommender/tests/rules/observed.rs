@@ -1,6 +1,7 @@
 //! What was observed: whether it is enough, and what was not measured.
 
 use jiff::{SignedDuration, tz::TimeZone};
+use model::Usd;
 use recommender::{
     blocker::{Blocker, Unfit},
     demand::{Hour, Record, Span},
@@ -55,6 +56,9 @@ fn nights_and_weekends_that_a_machine_spends_stopped_are_no_gaps_and_weekends_ar
     let observed = record.observed();
     assert_eq!((observed.gaps, observed.weekend), (0, true));
     assert_eq!(to(&Case::of("m5.2xlarge", record.clone())), "t3.large");
+    // It ran for 398 of the 668 hours between the first and the last one, and saves for that part of a month alone: 219,584,000 × 398 ÷ 668.
+    let recommended = judged(&Case::of("m5.2xlarge", record.clone())).unwrap();
+    assert_eq!(recommended.saving.unwrap().list_per_month, Usd::from_micros(130_829_988));
     record.stopped.clear();
     assert!(matches!(blockers(&Case::of("m5.2xlarge", record))[..], [Blocker::TooEarly { .. }]), "nobody knows why");
     // Auckland is 13 hours ahead: its Saturday 10 October begins on Friday at 11:00 UTC. Seven days from Friday 18:00 UTC on hold no whole weekend of its own.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use model::Usd;
+use proptest::prelude::*;
 use recommender::{
     blocker::{Blocker, NotRecommended, Unfit},
     catalogue::{Catalogue, Rate, Worth},
@@ -216,4 +217,27 @@ fn of_a_machine_that_runs_half_of_the_time_the_traffic_is_that_of_its_hours() {
         judged(&half).unwrap().saving.as_ref().unwrap().list_per_month,
         Usd::from_micros(31_217_454 - 1_000_000 - 7_300_000)
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn more_traffic_and_larger_disks_never_save_more(
+        sent in 0..1_000_u64, received in 0..1_000_u64, more in (0..500_u64, 0..500_u64), gib in 0..500_u64, larger in 0..500_u64,
+    ) {
+        let saved = |sent: u64, received: u64, gib: u64| {
+            let mut asked = asked();
+            asked.case.record.hours.truncate(7 * 24);
+            asked.traffic = Some(Traffic { sent: sent * GIB, received: received * GIB });
+            asked.disk_gib = Some(gib);
+            judged(&asked).ok().map(|recommended| recommended.saving.unwrap())
+        };
+        let before = saved(sent, received, gib);
+        let after = saved(sent + more.0, received + more.1, gib + larger);
+        prop_assert!(after.as_ref().map(|saving| saving.surely()) <= before.as_ref().map(|saving| saving.surely()));
+        if let (Some(before), Some(after)) = (before, after) {
+            prop_assert!(after.once >= before.once);
+        }
+    }
 }

@@ -169,6 +169,10 @@ fn other_processors_platforms_and_architectures_are_told_apart() {
     case.offer("t3.xlarge").machine_type.mhz = Some(3_100);
     case.offer("t3.xlarge").machine_type.platform = Platform::Hypervisor("xen".into());
     assert_eq!(why_not(&case, "t3.xlarge"), Unfit::Misfit(Misfit::OtherPlatform));
+    for name in ["m5.2xlarge", "t3.xlarge"] {
+        case.offer(name).machine_type.platform = Platform::Unknown;
+    }
+    assert_eq!(why_not(&case, "t3.xlarge"), Unfit::Misfit(Misfit::OtherPlatform), "two unknowns are not the same");
     case.offer("t3.xlarge").machine_type.architecture = Architecture::Arm64;
     let other = Misfit::OtherArchitecture { is: Architecture::Arm64, wanted: Architecture::X86_64 };
     assert_eq!(why_not(&case, "t3.xlarge"), Unfit::Misfit(other));
@@ -186,6 +190,10 @@ fn what_the_zone_does_not_offer_or_nobody_priced_is_not_recommended() {
     assert_eq!(to(&unpriced), "m5.xlarge");
     unpriced.offer("m5.2xlarge").prices.list = Rate::Unknown("no row".into());
     assert_eq!(blockers(&unpriced), [Blocker::PriceUnknown { why: "no row".into() }]);
+    // Of the same price the larger one.
+    let mut tie = quiet().offering(&["m5.2xlarge", "m5.xlarge", "r5.xlarge"]);
+    tie.offer("r5.xlarge").prices = support::price(192_000);
+    assert_eq!(to(&tie), "r5.xlarge");
     let mut same = quiet().offering(&["m5.2xlarge", "m5.xlarge"]);
     same.offer("m5.xlarge").prices = support::price(384_000);
     assert_eq!(blockers(&same), [Blocker::NothingFits { zone: "us-east-1a".into() }], "the same price is no saving");
@@ -209,6 +217,12 @@ fn what_is_paid_in_any_case_saves_nothing_and_what_is_not_known_of_the_bill_is_s
         ),
         other => panic!("{other:?}"),
     }
+    // Also where a site thinks nothing too little: nothing is saved by the bill.
+    reserved.policy.least_saving = Usd::from_micros(0);
+    reserved.offer("m5.xlarge").prices.effective = Rate::Known(HourlyRate::from_micros(0));
+    assert!(
+        matches!(why_not(&reserved, "m5.xlarge"), Unfit::NotWorthIt(why) if matches!(*why, Blocker::Covered { .. }))
+    );
     reserved.offer("m5.2xlarge").prices.effective = Rate::Unknown("commitments were not read".into());
     let recommended = judged(&reserved).unwrap();
     assert_eq!(

@@ -139,6 +139,10 @@ fn a_job_each_week_is_kept_and_one_at_an_irregular_time_makes_no_schedule() {
     let refused = blockers(&once);
     assert_eq!(refused, [Blocker::Irregular { at: night[3].from }]);
     assert!(refused[0].to_string().contains("2026-10-28T02:00:00Z"), "{}", refused[0]);
+    // So it is where four weeks are all that was seen: each is held against the schedule of the three others.
+    let mut shortest = asked(4);
+    shortest.used.as_mut().unwrap().push(night[3]);
+    assert_eq!(blockers(&shortest), [Blocker::Irregular { at: night[3].from }]);
     // Each week at another hour of the night: an hour beside those of other weeks is within the slack, three hours beside them are not.
     let at_hours = |hours: [i8; 6]| {
         let mut drifting = asked(6);
@@ -215,6 +219,12 @@ fn what_is_not_known_or_makes_no_sense_is_refused_by_name() {
     assert_eq!(blockers(&always), [Blocker::AlwaysNeeded { hours: 4 }]);
     let own = Asked { machine: Machine::OnPrem, ..asked(6) };
     assert_eq!(blockers(&own), [Blocker::OnPrem]);
+    // Whether it is off right now does not matter, but what else stands before a stop does.
+    let mut case = Case::of("m5.2xlarge", record(0, |_, _| ()));
+    case.facts().state = Some("stopped".into());
+    assert_eq!(off(&Asked { machine: case.machine.clone(), ..asked(6) }), NIGHTS);
+    case.facts().protection = model::machine::Protection::On { by: "stop protection".into() };
+    assert!(matches!(blockers(&Asked { machine: case.machine, ..asked(6) })[..], [Blocker::Guarded { .. }]));
     let doubts = |timers| judged(&Asked { timers, ..asked(6) }).unwrap().confidence.doubts;
     assert_eq!(doubts(Some(2))[1], Doubt::TimersExist { timers: 2 });
     assert_eq!(doubts(None)[1], Doubt::TimersUnknown);

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use model::{HourlyRate, Usd, machine::Lifecycle};
+use proptest::{collection::vec, prelude::*};
 use recommender::{
     blocker::{Blocker, NotRecommended, Unfit},
     catalogue::{MachineType, Rate, Worth},
@@ -209,4 +210,27 @@ fn a_machine_that_runs_half_of_the_time_saves_half() {
     // 70,080,000 × 336 ÷ 660 and 29,200,000 × 336 ÷ 660 × 1.000373, down and up
     let saved = 35_677_090 - 14_870_999;
     assert_eq!(judged(&asked).unwrap().saving.as_ref().unwrap().list_per_month, Usd::from_micros(saved));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn longer_runs_and_more_interruptions_never_save_more(
+        lengths in vec(1..400_i64, 20..40), longer in 0..400_i64, band in 1..20_u8, above in 0..20_u8,
+    ) {
+        let saved = |lengths: &[i64], band: u8| {
+            let mut asked = asked();
+            asked.case.record.hours.truncate(7 * 24);
+            asked.runs.lengths = lengths.iter().map(|hours| SignedDuration::from_hours(*hours)).collect();
+            asked.pools.iter_mut().for_each(|pool| pool.3 = Band::Under(band));
+            judged(&asked).ok().map(|recommended| recommended.saving.unwrap().list_per_month)
+        };
+        let before = saved(&lengths, band);
+        prop_assert!(saved(&lengths, band + above) <= before, "of interruptions");
+        let longest = *lengths.iter().max().unwrap();
+        let mut all_longer = lengths.clone();
+        all_longer.iter_mut().for_each(|hours| *hours = longest + longer);
+        prop_assert!(saved(&all_longer, band) <= before, "of all runs");
+    }
 }
