@@ -1,10 +1,10 @@
 //! Refuses a machine whose node has not proved which machine it is: whoever holds the fleet token could say that any machine is idle.
 
-use super::Moment;
+use super::{Moment, OnMachine};
 use crate::Refusal;
 
-pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    if moment.is_attested { Ok(()) } else { Err(Refusal::NotAttested) }
+pub(crate) fn guard(_: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    if machine.is_attested { Ok(()) } else { Err(Refusal::NotAttested) }
 }
 
 #[cfg(test)]

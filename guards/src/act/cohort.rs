@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Moment;
+use super::{Moment, OnMachine};
 use crate::Refusal;
 
 /// The machines whose agents are of the same version and follow the same rules.
@@ -18,8 +18,8 @@ pub struct Cohort {
 const LEAST: u32 = 10;
 const PER_CENT: u64 = 30;
 
-pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    let Cohort { machines, turned_idle } = *moment.cohort;
+pub(crate) fn guard(_: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    let Cohort { machines, turned_idle } = *machine.cohort;
     let is_many = u64::from(turned_idle) * 100 > u64::from(machines) * PER_CENT;
     if machines >= LEAST && is_many { Err(Refusal::CohortTurnedIdle { turned_idle, machines }) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-use super::Moment;
+use super::{Moment, OnMachine};
 use crate::Refusal;
 
 /// What else rests on a machine.
@@ -22,8 +22,8 @@ pub enum Dependents {
     },
 }
 
-pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    match moment.dependents {
+pub(crate) fn guard(_: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    match machine.dependents {
         Dependents::Unreadable { why } => Err(Refusal::DependentsUnreadable { why: why.clone() }),
         Dependents::Known(what) => match what.first() {
             Some(what) => Err(Refusal::DependedUpon { what: what.clone() }),

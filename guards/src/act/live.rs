@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::plan::ContentHash;
 use serde::Serialize;
 
-use super::Moment;
+use super::{Moment, OnMachine};
 use crate::Refusal;
 
 /// An answer is no older.
@@ -40,8 +40,8 @@ pub enum LiveVerdict {
     NotIdle(String),
 }
 
-pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    let live = moment.live.ok_or(Refusal::NoLiveSample)?;
+pub(crate) fn guard(moment: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    let live = machine.live.ok_or(Refusal::NoLiveSample)?;
     if live.plan != *moment.plan.content_hash() || !live.is_answer_to_this {
         return Err(Refusal::LiveSampleOfAnother);
     }

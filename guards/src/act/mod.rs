@@ -49,7 +49,7 @@ pub struct Moment<'a> {
     pub plan: &'a Plan,
     /// The plan that its finding has now; none if the finding has ended.
     pub current_plan: Option<&'a ContentHash>,
-    /// Who wants the machine left alone, for good or for now.
+    /// Who wants the resource left alone, for good or for now.
     pub exempted: &'a [Exempted],
     /// How many sweeps in a row, up to the last one, confirmed the finding.
     pub confirmed_sweeps: u32,
@@ -57,14 +57,36 @@ pub struct Moment<'a> {
     pub says: &'a [Say],
     /// So many different people must have approved it; none if no rule of the policy is about it any more.
     pub needs: Option<u32>,
-    /// What its provider says of the machine, read for this.
-    pub machine: &'a Ec2Facts,
-    /// Who owns it, by its tags before the finding began; none if they were not known.
+    /// Who owns the resource, by its tags before the finding began; none if they were not known.
     pub tags_before: Option<&'a BTreeMap<String, String>>,
     /// The kill switch.
     pub switch: Switch,
-    /// Whether somebody has switched acting on for the machine's account and region.
+    /// Whether somebody has switched acting on for its account and region.
     pub is_switched_on: bool,
+    /// What was done in its account in the last 24 hours.
+    pub caps: &'a Caps,
+    /// Whether an action of its class in its account was undone, or its machine was started again, since a person last looked.
+    pub has_relapsed: bool,
+    /// Whether the database was restored from a backup since the plan was approved; none if that cannot be told.
+    pub was_restored: Option<bool>,
+    /// Whether the resource is one that the sweeper itself needs; none if that cannot be told.
+    pub is_own: Option<bool>,
+    /// What the plan is about.
+    pub subject: Subject<'a>,
+}
+
+/// What a plan is about, as it was read for this, and what is known of such a thing alone.
+#[derive(Clone, Debug)]
+pub enum Subject<'a> {
+    /// A machine, which an agent speaks for.
+    Machine(OnMachine<'a>),
+}
+
+/// What is known of a machine right before acting.
+#[derive(Clone, Debug)]
+pub struct OnMachine<'a> {
+    /// What its provider says of it, read for this.
+    pub facts: &'a Ec2Facts,
     /// Whether its node has proved which machine it is.
     pub is_attested: bool,
     /// What the node answered when it was asked for this action.
@@ -73,25 +95,28 @@ pub struct Moment<'a> {
     pub rules_version: &'a str,
     /// Whether the window that the finding rests on bridges a time without an agent.
     pub bridges_a_gap: bool,
-    /// What was done in its account in the last 24 hours.
-    pub caps: &'a Caps,
     /// What became of machines like it.
     pub cohort: &'a Cohort,
-    /// Whether an action of its class in its account was undone, or its machine was started again, since a person last looked.
-    pub has_relapsed: bool,
-    /// Whether the database was restored from a backup since the plan was approved; none if that cannot be told.
-    pub was_restored: Option<bool>,
-    /// Whether the machine is one that the sweeper itself needs; none if that cannot be told.
-    pub is_own: Option<bool>,
     /// What else rests on the machine.
     pub dependents: &'a Dependents,
 }
 
-/// One question about the moment.
-type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
+impl Subject<'_> {
+    /// Its tags at this moment; none if they could not be read.
+    fn tags(&self) -> Option<&BTreeMap<String, String>> {
+        match self {
+            Self::Machine(machine) => machine.facts.tags.as_ref(),
+        }
+    }
+}
 
-/// The most fundamental first: the first one that refuses gives the reason. The live sample is looked at last of all: it is the freshest.
-const GUARDS: [Guard; 15] = [
+/// One question about the moment, whatever the plan is about.
+type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
+/// One question about a machine at the moment.
+type MachineGuard = fn(&Moment<'_>, &OnMachine<'_>) -> Result<(), Refusal>;
+
+/// The most fundamental first: the first one that refuses gives the reason.
+const GUARDS: [Guard; 11] = [
     switch::guard,
     scope::guard,
     restored::guard,
@@ -100,14 +125,12 @@ const GUARDS: [Guard; 15] = [
     validity::guard,
     approval::guard,
     own::guard,
-    attested::guard,
     owner::guard,
-    dependents::guard,
-    rules::guard,
     breaker::guard,
     caps::guard,
-    cohort::guard,
 ];
+/// Of a machine besides, in the same order.
+const OF_MACHINES: [MachineGuard; 4] = [attested::guard, dependents::guard, rules::guard, cohort::guard];
 
 /// Whether an approved plan may be carried out at this moment.
 ///
@@ -115,9 +138,17 @@ const GUARDS: [Guard; 15] = [
 /// The one reason that decided.
 pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     GUARDS.iter().try_for_each(|guard| guard(moment))?;
-    may_stop(moment.machine)?;
-    moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, moment.machine))?;
-    live::guard(moment)
+    match &moment.subject {
+        Subject::Machine(machine) => may_stop_now(moment, machine),
+    }
+}
+
+/// The live sample is looked at last of all: it is the freshest.
+fn may_stop_now(moment: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    OF_MACHINES.iter().try_for_each(|guard| guard(moment, machine))?;
+    may_stop(machine.facts)?;
+    moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, machine.facts))?;
+    live::guard(moment, machine)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::Refusal;
 pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
     let nothing = BTreeMap::new();
     let of = |tags: Option<&BTreeMap<String, String>>| owner(tags.unwrap_or(&nothing));
-    let now = moment.machine.tags.as_ref().ok_or(Refusal::TagsUnreadable)?;
+    let now = moment.subject.tags().ok_or(Refusal::TagsUnreadable)?;
     let (was, is) = (of(moment.tags_before), owner(now));
     if moment.tags_before.is_some() && was == is { Ok(()) } else { Err(Refusal::OwnerChanged { was, is }) }
 }

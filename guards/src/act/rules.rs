@@ -1,17 +1,17 @@
 //! Refuses where the finding rests on a window that bridges a time without an agent, or where other rules tell work from housekeeping by now: rules that
 //! take more for housekeeping would make a machine idle that nobody saw so.
 
-use super::Moment;
+use super::{Moment, OnMachine};
 use crate::Refusal;
 
-pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    if moment.bridges_a_gap {
+pub(crate) fn guard(_: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
+    if machine.bridges_a_gap {
         return Err(Refusal::BridgedGap);
     }
-    match moment.live {
+    match machine.live {
         // Whether there is one is another guard's.
         None => Ok(()),
-        Some(live) if live.rules_version == moment.rules_version && !moment.rules_version.is_empty() => Ok(()),
+        Some(live) if live.rules_version == machine.rules_version && !machine.rules_version.is_empty() => Ok(()),
         Some(_) => Err(Refusal::RulesChanged),
     }
 }
@@ -29,9 +29,10 @@ mod tests {
         };
         assert_eq!(other("builtin-8"), Err(Refusal::RulesChanged));
         assert_eq!(other(""), Err(Refusal::RulesChanged));
-        let mut sample = Sample::default();
-        sample.live.as_mut().expect("a live sample").rules_version.clear();
-        let moment = Moment { rules_version: "", ..sample.moment() };
-        assert_eq!(guard(&moment), Err(Refusal::RulesChanged), "rules that nobody names may be any");
+        let unnamed = Sample::with(|sample| {
+            sample.live.as_mut().expect("a live sample").rules_version.clear();
+            sample.rules_version = "";
+        });
+        assert_eq!(unnamed, Err(Refusal::RulesChanged), "rules that nobody names may be any");
     }
 }

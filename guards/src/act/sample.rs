@@ -8,7 +8,9 @@ use model::{
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
 };
 
-use super::{Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, Say, Switch};
+use super::{
+    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnMachine, Say, Subject, Switch,
+};
 use crate::sample::{LAUNCHED, facts};
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
@@ -29,6 +31,7 @@ pub(crate) struct Sample {
     pub(crate) is_switched_on: bool,
     pub(crate) is_attested: bool,
     pub(crate) live: Option<LiveSample>,
+    pub(crate) rules_version: &'static str,
     pub(crate) bridges_a_gap: bool,
     pub(crate) caps: Caps,
     pub(crate) cohort: Cohort,
@@ -91,6 +94,7 @@ impl Default for Sample {
                 verdict: LiveVerdict::Idle,
                 rules_version: "builtin-7".to_owned(),
             }),
+            rules_version: "builtin-7",
             bridges_a_gap: false,
             caps: Caps { done: 0, machines: 200 },
             cohort: Cohort { machines: 40, turned_idle: 3 },
@@ -113,20 +117,22 @@ impl Sample {
             confirmed_sweeps: self.confirmed_sweeps,
             says: &self.says,
             needs: self.needs,
-            machine: &self.machine,
             tags_before: self.tags_before.as_ref(),
             switch: self.switch,
             is_switched_on: self.is_switched_on,
-            is_attested: self.is_attested,
-            live: self.live.as_ref(),
-            rules_version: "builtin-7",
-            bridges_a_gap: self.bridges_a_gap,
             caps: &self.caps,
-            cohort: &self.cohort,
             has_relapsed: self.has_relapsed,
             was_restored: self.was_restored,
             is_own: self.is_own,
-            dependents: &self.dependents,
+            subject: Subject::Machine(OnMachine {
+                facts: &self.machine,
+                is_attested: self.is_attested,
+                live: self.live.as_ref(),
+                rules_version: self.rules_version,
+                bridges_a_gap: self.bridges_a_gap,
+                cohort: &self.cohort,
+                dependents: &self.dependents,
+            }),
         }
     }
 

@@ -1,4 +1,4 @@
-//! One file per rule: when it recommends something, when nothing and why.
+//! One file per rule: when it makes a plan or recommends something, when not and why; and what a rule looked at, so that its plan can be made again.
 
 pub mod architecture;
 pub mod batch;
@@ -9,3 +9,47 @@ pub mod schedule;
 pub mod spot;
 pub mod stop;
 pub mod task;
+
+use jiff::SignedDuration;
+use model::{HourlyRate, plan::Plan};
+use serde::{Deserialize, Serialize};
+
+/// How long a plan may be approved.
+pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// What something costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Price {
+    /// The on-demand list price.
+    OnDemand(HourlyRate),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// What one of the rules looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The rule `stop`.
+    Stop(Box<stop::StopInput>),
+}
+
+/// Why none of the rules makes a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlan {
+    /// The rule `stop` does not.
+    #[error(transparent)]
+    Stop(#[from] stop::NoPlan),
+}
+
+impl Input {
+    /// Makes the plan of whichever rule looked at it, or says why not.
+    ///
+    /// # Errors
+    /// The one reason that decided.
+    pub fn plan(&self) -> Result<Plan, NoPlan> {
+        match self {
+            Self::Stop(input) => Ok(stop::plan(input)?),
+        }
+    }
+}

@@ -5,9 +5,9 @@
 //! names the one reason which decided, the most fundamental first. A member of an Auto Scaling group, a fleet or a
 //! scheduler would be replaced at once: such a machine is its owner's to stop. Terminating is not this rule's business.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::{
-    HourlyRate, ResourceKey, Verdict,
+    ResourceKey, Verdict,
     machine::Machine,
     plan::{Plan, PlanError},
 };
@@ -16,10 +16,8 @@ use serde::{Deserialize, Serialize};
 mod content;
 mod no_plan;
 
+pub use super::{Price, VALID_FOR};
 pub use no_plan::NoPlan;
-
-/// How long a plan may be approved.
-pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// Everything that the rule looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,16 +40,6 @@ pub struct StopInput {
     pub lent_ipv4: Option<Price>,
     /// The caller's clock; the plan may be approved for [`VALID_FOR`].
     pub now: Timestamp,
-}
-
-/// What a machine costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Price {
-    /// The on-demand list price.
-    OnDemand(HourlyRate),
-    /// Not known, and why.
-    Unknown(String),
 }
 
 /// Plans to stop an idle machine, or says why not.

@@ -1,26 +1,21 @@
 //! Carries one action from state to state.
 
 use super::{
-    ActError, Deadline, Executor, LEASE,
+    ActError, Executor, LEASE,
     ec2::{self, Called},
-    facts::Facts,
+    facts::Decided,
     undo,
 };
 use crate::{
-    api,
     inventory::FailureKind,
     store::{
-        ANSWERED_WITHIN, Action, Answered, Direction,
+        Action, Direction,
         actions::{self, Told, Until},
-        moment,
+        moment::{self, Known},
     },
 };
-use guards::{
-    Refusal,
-    action::{Event, State},
-};
-use heartbeat::NodeId;
-use jiff::{SignedDuration, Timestamp};
+use guards::action::{Event, State};
+use jiff::SignedDuration;
 use model::plan::{Action as Call, Plan};
 use sea_orm::DatabaseTransaction;
 use std::{future::Future, time::Duration};
@@ -29,18 +24,8 @@ use std::{future::Future, time::Duration};
 const CALLED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 /// Between two tries of what failed for now.
 const AGAIN: Duration = Duration::from_secs(5);
-/// So often it is asked whether a node's answer has come.
-const LISTEN: Duration = Duration::from_millis(250);
 /// An answer is fresh for so long.
 pub(super) const FRESH: Duration = Duration::from_secs(5);
-/// What was done is written on the machine under these.
-const TAGS: [&str; 4] = [
-    "cloud-sweeper:stopped-by",
-    "cloud-sweeper:stopped-at",
-    "cloud-sweeper:stopped-because",
-    "cloud-sweeper:stopped-by-plan",
-];
-
 impl Executor {
     /// Carries an action as far as it goes now.
     pub(super) async fn carry_out(&self, mut action: Action) {
@@ -193,63 +178,17 @@ impl Executor {
         }
     }
 
-    /// Reads what takes its time, asks the node, and acts on its answer.
-    async fn ask_and_act(&self, action: &mut Action) -> Result<(), ActError> {
-        let known = self.store.known(&action.plan).await?;
-        let (Some(finding), Some(node)) = (&known.finding, &known.node) else {
-            let why = if known.finding.is_none() { Refusal::PlanWithdrawn } else { Refusal::NoLiveSample };
-            return self.refuse(action, why.to_string()).await;
-        };
-        let read = async {
-            let accounts = self.sessions.account(&action.resource).await?;
-            let machine = self.machine(&accounts, &action.resource).await?;
-            let surroundings = match &machine {
-                Some(machine) => Some(self.surroundings(&accounts, machine, node).await?),
-                None => None,
-            };
-            Ok((accounts, surroundings))
-        };
-        let (accounts, Some(surroundings)) = self.held(action, read).await? else {
-            return self.refuse(action, "EC2 does not know the machine any more").await;
-        };
-        let client = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
-            Ok(client) => client,
-            Err(why) => return self.refuse(action, why.to_string()).await,
-        };
-        let question = api::question().map_err(|_| ActError::Random)?;
-        let asked_at = self.store.ask(&node.node_id, &question).await?;
-        self.tell(action, Event::Asked, Told::default()).await?;
-        let Some(answered) = self.answer(action, &node.node_id, &question, asked_at).await? else {
-            return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
-        };
-        let age = self.store.now().await?.duration_since(answered.received_at);
-        let age = Duration::try_from(age).unwrap_or_default();
-        let deadline = Deadline::after(FRESH.saturating_sub(age));
-        let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
-        // The second dry run opens the way that the call takes: it need not be waited for between the last check of the deadline and the call's leaving.
-        let (machine, dry_run) =
-            futures::join!(self.machine(&accounts, &action.resource), ec2::dry_run(&client, call, &action.resource.id));
-        let Some(machine) = machine? else {
-            return self.refuse(action, "EC2 does not know the machine any more").await;
-        };
-        if !matches!(dry_run, Called::Accepted { .. }) {
-            return self.refuse(action, "EC2 would not do it any more, by its own dry run").await;
-        }
-        // It may be disputed, or another one, by now.
-        let Some(node) = self.store.node(&node.node_id).await? else {
-            return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
-        };
-        let live = self.live(&action.plan, &node, finding, (&question, &answered)).await?;
-        let policy = self.policy()?;
-        let on = &action.resource;
-        let is_switched_on = self.config.act.is_switched_on(&on.account, &on.location);
-        let facts = Facts { policy: &policy, machine: &machine, surroundings: &surroundings, live, is_switched_on };
+    /// Decides by everything that is known, and writes what was decided in the transaction that it was known in.
+    pub(super) async fn decide(
+        &self,
+        action: &mut Action,
+        decide: impl FnOnce(&Known) -> Option<Decided>,
+    ) -> Result<(), ActError> {
         // The database may have been restored since.
         self.witness.check(&self.store, &self.holder).await?;
         let transaction = self.store.begin_deciding().await?;
         let known = moment::known(&transaction, &action.plan).await?;
-        let decided = facts.decide(&known);
-        let (event, told) = match decided {
+        let (event, told) = match decide(&known) {
             None => (Event::Refused, Told::that("what it rests on cannot be read")),
             Some(decided) => {
                 let event = if decided.refused.is_some() { Event::Refused } else { Event::MayAct };
@@ -260,16 +199,7 @@ impl Executor {
                 (event, Told { outcome, rests_on: Some(decided.rests_on), ..Told::default() })
             }
         };
-        self.commit(transaction, action, event, &told).await?;
-        if action.state != State::Calling {
-            return Ok(());
-        }
-        let called = ec2::call(&client, call, &action.resource.id, deadline).await;
-        self.called(action, called).await?;
-        if action.state == State::Awaiting {
-            self.write_on_machine(&client, action, &plan).await;
-        }
-        Ok(())
+        self.commit(transaction, action, event, &told).await
     }
 
     pub(super) async fn commit(
@@ -299,26 +229,6 @@ impl Executor {
         Ok(())
     }
 
-    /// What the node answers, if it does.
-    async fn answer(
-        &self,
-        action: &Action,
-        node: &NodeId,
-        question: &str,
-        asked_at: Timestamp,
-    ) -> Result<Option<Answered>, ActError> {
-        let listening = async {
-            loop {
-                if let Some(answered) = self.store.answer_to(node, question, asked_at).await? {
-                    return Ok(answered);
-                }
-                tokio::time::sleep(LISTEN).await;
-            }
-        };
-        let answered = tokio::time::timeout(ANSWERED_WITHIN, self.held(action, listening)).await;
-        answered.map_or(Ok(None), |answered| answered.map(Some))
-    }
-
     pub(super) async fn called(&self, action: &mut Action, called: Called) -> Result<(), ActError> {
         match called {
             Called::Accepted { request_id } => {
@@ -337,18 +247,6 @@ impl Executor {
                     Told::that("the call did not leave within 5 s of the node's answer, so it does not leave at all");
                 self.tell(action, Event::NotSent, told).await
             }
-        }
-    }
-
-    /// Who, when, why and by which plan, for whoever finds the machine stopped. Without it the machine is stopped all the same.
-    async fn write_on_machine(&self, client: &aws_sdk_ec2::Client, action: &Action, plan: &Plan) {
-        let at = action.called_at.unwrap_or(action.changed_at);
-        let values = [action.asked_by.join(","), at.to_string(), plan.content().title.clone(), action.plan.to_string()];
-        // EC2 takes 256 characters.
-        let cut = values.map(|value| value.chars().take(256).collect::<String>());
-        let tags: Vec<(&str, String)> = TAGS.into_iter().zip(cut).collect();
-        if let Err(why) = ec2::tag(client, &action.resource.id, &tags).await {
-            tracing::warn!(plan = %action.plan, %why, "what was done could not be written on the machine");
         }
     }
 }

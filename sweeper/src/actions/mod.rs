@@ -13,6 +13,7 @@ mod carry;
 mod deadline;
 mod ec2;
 mod facts;
+mod machine;
 mod own;
 mod record;
 mod rehearsal;
@@ -32,7 +33,7 @@ use crate::{
     sweep::Context,
 };
 use guards::{act::Answer, policy::Policy};
-use model::plan::ContentHash;
+use model::{ResourceKey, plan::ContentHash};
 use sessions::Sessions;
 use std::{
     collections::BTreeSet,
@@ -196,6 +197,11 @@ impl Executor {
         let asked_by: Vec<String> = people.into_iter().map(str::to_owned).collect();
         let new = NewAction { plan, direction: Direction::Do, attempt: 1, asked_by: &asked_by };
         Ok(self.store.claim_action(new, &self.holder, LEASE).await?)
+    }
+
+    /// Whether somebody has switched acting on where a resource is.
+    fn is_switched_on(&self, on: &ResourceKey) -> bool {
+        self.config.act.is_switched_on(&on.account, &on.location)
     }
 
     fn policy(&self) -> Result<Policy, ActError> {

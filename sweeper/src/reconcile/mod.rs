@@ -22,7 +22,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{Verdict, plan::Plan};
-use recommender::rules::stop::StopInput;
+use recommender::rules::Input;
 
 /// What a sweep saw of one class of waste on one resource, and what is made of it.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Planning<'_> {
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// What the rule looked at.
-    pub input: StopInput,
+    pub input: Input,
     /// The plan, or why there is none.
     pub plan: Result<Plan, String>,
 }
@@ -235,7 +235,7 @@ impl Decided<'_> {
         event: EventKind,
         mut finding: Finding,
         was_confirmed_at: Option<Timestamp>,
-        asked: Option<StopInput>,
+        asked: Option<Input>,
     ) -> Step {
         finding.recorded = Recorded {
             count: finding.recorded.count.saturating_add(1),
@@ -262,7 +262,7 @@ impl Decided<'_> {
     }
 
     /// Makes the finding's plan, and says what it was made from if it is a new one.
-    fn plan(&self, finding: &mut Finding) -> Option<StopInput> {
+    fn plan(&self, finding: &mut Finding) -> Option<Input> {
         let (sweeps, plan) = match self.seen.planning {
             Planning::Never(why) => {
                 (finding.plan, finding.no_plan_because) = (None, Some(why.to_owned()));

@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::plan::ContentHash;
-use recommender::rules::stop::{self, StopInput};
+use recommender::rules::Input;
 use serde::Serialize;
 
 /// One decision about a finding, with all that it rests on.
@@ -34,7 +34,7 @@ pub struct Record {
     /// What the machine costs.
     pub cost: Cost,
     /// What the rule looked at that made, or refused, a plan at this moment; none if none was asked.
-    pub asked: Option<StopInput>,
+    pub asked: Option<Input>,
     /// What was decided.
     pub change: Change,
     /// The plan that was made, if one was.
@@ -62,7 +62,7 @@ impl Record {
     pub fn replay(&self) -> Replayed {
         let answer = replay(self.class, &self.inputs);
         let change = next(self.before.as_ref(), &answer, self.inputs.was_asked());
-        let plan = self.asked.as_ref().and_then(|input| stop::plan(input).ok());
+        let plan = self.asked.as_ref().and_then(|input| input.plan().ok());
         let plan = plan.map(|plan| plan.content_hash().clone());
         let is_same_in_words = change == self.change;
         let is_same_plan = if self.is_of_before { plan.is_some() == self.plan.is_some() } else { plan == self.plan };

@@ -9,7 +9,7 @@ use crate::{
     snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use model::plan::ContentHash;
-use recommender::rules::stop::StopInput;
+use recommender::rules::{Input, stop::StopInput};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
@@ -53,7 +53,7 @@ enum Form {
         before: Option<Before>,
         #[serde(flatten)]
         cost: Cost,
-        plan: Option<StopInput>,
+        plan: Option<Box<StopInput>>,
     },
     LeftoverV1 {
         inputs: LeftoverInputs,
@@ -91,9 +91,10 @@ struct Conclusion {
 /// Appends what one decision rested on.
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
-    let (before, cost, plan) = (record.before, record.cost.clone(), record.asked.clone());
+    let (before, cost) = (record.before, record.cost.clone());
+    let stop = record.asked.as_ref().map(|Input::Stop(input)| input.clone());
     let form = match record.inputs.clone() {
-        Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan },
+        Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan: stop },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost },
         Inputs::Group(inputs) => Form::GroupV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
@@ -122,7 +123,9 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     let inputs = zstd::decode_all(row.inputs.as_slice()).map_err(|error| unreadable(error.to_string()))?;
     let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
     let (inputs, before, cost, asked) = match form {
-        Form::MachineV1 { inputs, before, cost, plan } => (Inputs::Machine(inputs), before, cost, plan),
+        Form::MachineV1 { inputs, before, cost, plan } => {
+            (Inputs::Machine(inputs), before, cost, plan.map(Input::Stop))
+        }
         Form::LeftoverV1 { inputs, before, cost } => (Inputs::Leftover(inputs), before, cost, None),
         Form::GroupV1 { inputs, before, cost } => (Inputs::Group(inputs), before, cost, None),
         Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),

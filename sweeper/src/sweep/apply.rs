@@ -27,7 +27,7 @@ use crate::{
 use jiff::Timestamp;
 use model::{Provider, ResourceKey, Verdict, machine, plan::Plan};
 use never::{NO_MACHINE, never};
-use recommender::rules::stop;
+use recommender::rules::{Input, stop};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -320,7 +320,8 @@ fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp)
         let prices = plan.content().keeps_billing.iter().filter_map(|charge| bills.charge(charge)).collect();
         plan.priced(prices)
     };
-    let plan = stop::plan(&input).map(priced).map_err(|why| why.to_string());
+    let input = Input::Stop(Box::new(input));
+    let plan = input.plan().map(priced).map_err(|why| why.to_string());
     Planned { input, plan }
 }
 

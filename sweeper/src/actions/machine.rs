@@ -1,0 +1,134 @@
+//! Does something to a machine: asks its node whether somebody works there, and acts on its answer.
+
+mod facts;
+
+use super::{
+    ActError, Deadline, Executor,
+    carry::FRESH,
+    ec2::{self, Called},
+    facts::Facts,
+};
+use crate::{
+    api,
+    store::{ANSWERED_WITHIN, Action, Answered, actions::Told},
+};
+use facts::Now;
+use guards::{
+    Refusal,
+    action::{Event, State},
+};
+use heartbeat::NodeId;
+use jiff::Timestamp;
+use model::plan::Plan;
+use std::time::Duration;
+
+/// So often it is asked whether a node's answer has come.
+const LISTEN: Duration = Duration::from_millis(250);
+/// What was done is written on the machine under these.
+const TAGS: [&str; 4] = [
+    "cloud-sweeper:stopped-by",
+    "cloud-sweeper:stopped-at",
+    "cloud-sweeper:stopped-because",
+    "cloud-sweeper:stopped-by-plan",
+];
+
+impl Executor {
+    /// Reads what takes its time, asks the node, and acts on its answer.
+    pub(super) async fn ask_and_act(&self, action: &mut Action) -> Result<(), ActError> {
+        let known = self.store.known(&action.plan).await?;
+        let (Some(finding), Some(node)) = (&known.finding, &known.node) else {
+            let why = if known.finding.is_none() { Refusal::PlanWithdrawn } else { Refusal::NoLiveSample };
+            return self.refuse(action, why.to_string()).await;
+        };
+        let read = async {
+            let accounts = self.sessions.account(&action.resource).await?;
+            let machine = self.machine(&accounts, &action.resource).await?;
+            let surroundings = match &machine {
+                Some(machine) => Some(self.surroundings(&accounts, machine, node).await?),
+                None => None,
+            };
+            Ok((accounts, surroundings))
+        };
+        let (accounts, Some(surroundings)) = self.held(action, read).await? else {
+            return self.refuse(action, "EC2 does not know the machine any more").await;
+        };
+        let client = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
+            Ok(client) => client,
+            Err(why) => return self.refuse(action, why.to_string()).await,
+        };
+        let question = api::question().map_err(|_| ActError::Random)?;
+        let asked_at = self.store.ask(&node.node_id, &question).await?;
+        self.tell(action, Event::Asked, Told::default()).await?;
+        let Some(answered) = self.answer(action, &node.node_id, &question, asked_at).await? else {
+            return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
+        };
+        let age = self.store.now().await?.duration_since(answered.received_at);
+        let age = Duration::try_from(age).unwrap_or_default();
+        let deadline = Deadline::after(FRESH.saturating_sub(age));
+        let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
+        // The second dry run opens the way that the call takes: it need not be waited for between the last check of the deadline and the call's leaving.
+        let (machine, dry_run) =
+            futures::join!(self.machine(&accounts, &action.resource), ec2::dry_run(&client, call, &action.resource.id));
+        let Some(machine) = machine? else {
+            return self.refuse(action, "EC2 does not know the machine any more").await;
+        };
+        if !matches!(dry_run, Called::Accepted { .. }) {
+            return self.refuse(action, "EC2 would not do it any more, by its own dry run").await;
+        }
+        // It may be disputed, or another one, by now.
+        let Some(node) = self.store.node(&node.node_id).await? else {
+            return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
+        };
+        let live = self.live(&action.plan, &node, finding, (&question, &answered)).await?;
+        let policy = self.policy()?;
+        let facts = Facts {
+            policy: &policy,
+            alike: surroundings.machines,
+            is_own: surroundings.is_own,
+            is_switched_on: self.is_switched_on(&action.resource),
+        };
+        let now = Now { machine: &machine, surroundings: &surroundings, live };
+        self.decide(action, |known| now.decide(&facts, known)).await?;
+        if action.state != State::Calling {
+            return Ok(());
+        }
+        let called = ec2::call(&client, call, &action.resource.id, deadline).await;
+        self.called(action, called).await?;
+        if action.state == State::Awaiting {
+            self.write_on_machine(&client, action, &plan).await;
+        }
+        Ok(())
+    }
+
+    /// What the node answers, if it does.
+    async fn answer(
+        &self,
+        action: &Action,
+        node: &NodeId,
+        question: &str,
+        asked_at: Timestamp,
+    ) -> Result<Option<Answered>, ActError> {
+        let listening = async {
+            loop {
+                if let Some(answered) = self.store.answer_to(node, question, asked_at).await? {
+                    return Ok(answered);
+                }
+                tokio::time::sleep(LISTEN).await;
+            }
+        };
+        let answered = tokio::time::timeout(ANSWERED_WITHIN, self.held(action, listening)).await;
+        answered.map_or(Ok(None), |answered| answered.map(Some))
+    }
+
+    /// Who, when, why and by which plan, for whoever finds the machine stopped. Without it the machine is stopped all the same.
+    async fn write_on_machine(&self, client: &aws_sdk_ec2::Client, action: &Action, plan: &Plan) {
+        let at = action.called_at.unwrap_or(action.changed_at);
+        let values = [action.asked_by.join(","), at.to_string(), plan.content().title.clone(), action.plan.to_string()];
+        // EC2 takes 256 characters.
+        let cut = values.map(|value| value.chars().take(256).collect::<String>());
+        let tags: Vec<(&str, String)> = TAGS.into_iter().zip(cut).collect();
+        if let Err(why) = ec2::tag(client, &action.resource.id, &tags).await {
+            tracing::warn!(plan = %action.plan, %why, "what was done could not be written on the machine");
+        }
+    }
+}

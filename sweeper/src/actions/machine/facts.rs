@@ -1,0 +1,193 @@
+//! What is known of a machine right before a call: some of it read before its node is asked, the rest behind its answer.
+
+use super::super::{
+    ActError, Executor,
+    facts::{Decided, Facts},
+    own, sessions,
+};
+use crate::{
+    detectors::Class,
+    findings::{Finding, MachineEvidence},
+    identity::Node,
+    inventory::{
+        InstanceState, Inventory,
+        aws::{self, Accounts, OneMachine},
+        key_of,
+    },
+    store::{Answered, moment::Known},
+    sweep::judge_node,
+    verdict::{Decision, Judgement, NodeFacts, words},
+};
+use guards::act::{Cohort, Dependents, LiveSample, LiveVerdict, OnMachine, Subject};
+use jiff::{SignedDuration, Timestamp};
+use model::{
+    ResourceKey, ResourceKind, Verdict,
+    machine::{Ec2Facts, Machine},
+    plan::ContentHash,
+};
+use std::collections::HashSet;
+
+/// Machines that were found idle within so long count as having turned so.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// What takes longer to read than an answer stays fresh.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    /// What may have the machine.
+    owners: Inventory,
+    dependents: Dependents,
+    pub(super) is_own: Option<bool>,
+    cohort: Cohort,
+    /// So many the account has.
+    pub(super) machines: u32,
+}
+
+/// What the node said, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Live {
+    sample: LiveSample,
+    /// End of the newest heartbeat that was judged.
+    until_unix_ms: Option<i64>,
+    bridges_a_gap: bool,
+}
+
+impl Executor {
+    /// The state of a machine, in EC2's words; none if it is there no more.
+    pub(in super::super) async fn state(
+        &self,
+        accounts: &Accounts,
+        on: &ResourceKey,
+    ) -> Result<Option<InstanceState>, ActError> {
+        let read = aws::instance(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = read.map_err(|why| ActError::Provider { what: "reading the machine", why })?;
+        Ok(read.map(|instance| instance.state))
+    }
+
+    /// One machine, as EC2 has it now; none if it is there no more.
+    pub(super) async fn machine(&self, accounts: &Accounts, on: &ResourceKey) -> Result<Option<OneMachine>, ActError> {
+        let scope = sessions::scope(on)?;
+        let read = aws::one_machine(accounts, &scope, &on.id).await;
+        read.map_err(|why| ActError::Provider { what: "reading the machine", why })
+    }
+
+    /// Reads what takes its time.
+    pub(super) async fn surroundings(
+        &self,
+        accounts: &Accounts,
+        machine: &OneMachine,
+        node: &Node,
+    ) -> Result<Surroundings, ActError> {
+        let on = &machine.instance.id;
+        let provider = |why| ActError::Provider { what: "reading what has the machine", why };
+        let scope = sessions::scope(on)?;
+        let (owners, dependents, is_own) = futures::join!(
+            aws::owners(accounts, &scope),
+            aws::dependents(accounts, &scope, machine),
+            own::is_own(&self.config, machine)
+        );
+        let machines = self.store.count_of_account(ResourceKind::Instance.into(), &on.account).await?;
+        Ok(Surroundings {
+            owners: owners.map_err(provider)?,
+            dependents,
+            is_own,
+            cohort: self.cohort(node).await?,
+            machines: u32::try_from(machines).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// What became of the machines with this node's agent and rules.
+    async fn cohort(&self, node: &Node) -> Result<Cohort, ActError> {
+        let states = self.store.node_states(None).await?;
+        let of = |facts: &NodeFacts| (facts.agent_version.clone(), facts.rules_version.clone());
+        let own = states.get(&node.node_id).map(|state| of(state.facts())).ok_or(ActError::NoState)?;
+        let alike = states.iter().filter(|(_, state)| of(state.facts()) == own);
+        let alike: HashSet<String> = alike.map(|(node, _)| key_of(node).to_string()).collect();
+        let turned = self.store.found_since(Class::IdleNode, self.store.now().await? - DAY).await?;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Ok(Cohort { machines: count(alike.len()), turned_idle: count(turned.intersection(&alike).count()) })
+    }
+
+    /// What follows from a node's answer and all that came before.
+    pub(super) async fn live(
+        &self,
+        plan: &ContentHash,
+        node: &Node,
+        finding: &Finding,
+        (question, answered): (&str, &Answered),
+    ) -> Result<Live, ActError> {
+        let (case, judgement, _) = judge_node(&self.store, &self.config, node, Timestamp::now()).await?;
+        let said = &answered.heartbeat;
+        let facts = case.node.as_ref();
+        let evidence = finding.evidence.of_machine();
+        let boot = |facts: Option<&NodeFacts>| facts.map(|facts| facts.boot_id.to_string()).unwrap_or_default();
+        let verdict = match judgement.verdict {
+            Verdict::Idle => LiveVerdict::Idle,
+            _ => LiveVerdict::NotIdle(words::decision(&judgement, &case)),
+        };
+        Ok(Live {
+            sample: LiveSample {
+                plan: plan.clone(),
+                boot: said.boot_id.to_string(),
+                boot_of_evidence: boot(evidence.and_then(|evidence| evidence.case.node.as_ref())),
+                received_at: answered.received_at,
+                is_answer_to_this: said.heartbeat.answers == question,
+                verdict,
+                rules_version: facts.map(|facts| facts.rules_version.clone()).unwrap_or_default(),
+            },
+            until_unix_ms: facts.map(|facts| facts.last_heartbeat_unix_ms),
+            bridges_a_gap: bridges(&judgement) || evidence.is_none_or(|evidence| bridges(&evidence.judgement)),
+        })
+    }
+}
+
+fn bridges(judgement: &Judgement) -> bool {
+    match &judgement.decision {
+        Decision::AllQuiet { total, .. } => total.restart_gap_ms.is_some(),
+        Decision::Above { .. } | Decision::Waiting { .. } | Decision::Unknown(_) => false,
+    }
+}
+
+/// What guards ask of a machine, by what EC2 says now and by who may have it.
+fn of_machine(machine: &OneMachine, owners: &Inventory) -> Option<Ec2Facts> {
+    let mut instance = machine.instance.clone();
+    let ResourceKey { provider, account, location, .. } = instance.id.clone();
+    aws::name_members(std::slice::from_mut(&mut instance), &owners.autoscaling_groups);
+    let groups_are_known = owners.groups_are_known(provider, &account, &location);
+    let schedulers = owners.schedulers(provider, &account, &location);
+    match instance.stop_facts(groups_are_known, &schedulers, machine.protection.clone())? {
+        Machine::Ec2(facts) => Some(*facts),
+        Machine::OnPrem | Machine::NotKnown(_) => None,
+    }
+}
+
+/// Everything that the guards ask for of a machine, but what the database knows.
+#[derive(Debug)]
+pub(super) struct Now<'a> {
+    pub(super) machine: &'a OneMachine,
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) live: Live,
+}
+
+impl Now<'_> {
+    /// Asks every guard. None if the plan, its finding or the machine cannot be put into their words: then nothing is done either.
+    pub(super) fn decide(mut self, facts: &Facts<'_>, known: &Known) -> Option<Decided> {
+        let machine = of_machine(self.machine, &self.surroundings.owners)?;
+        if known.newest_heartbeat_unix_ms > self.live.until_unix_ms {
+            let why = "its agent has reported again since it was judged".to_owned();
+            self.live.sample.verdict = LiveVerdict::NotIdle(why);
+        }
+        let evidence: Option<&MachineEvidence> = known.finding.as_ref().and_then(|one| one.evidence.of_machine());
+        let rules_version = evidence.and_then(|evidence| evidence.case.node.as_ref()).map(|node| &node.rules_version);
+        let is_attested = |node: &Node| node.attestation.is_attested() && node.disputed.is_none();
+        let subject = Subject::Machine(OnMachine {
+            facts: &machine,
+            is_attested: known.node.as_ref().is_some_and(is_attested),
+            live: Some(&self.live.sample),
+            rules_version: rules_version.map_or("", String::as_str),
+            bridges_a_gap: self.live.bridges_a_gap,
+            cohort: &self.surroundings.cohort,
+            dependents: &self.surroundings.dependents,
+        });
+        facts.decide(known, subject)
+    }
+}
