@@ -1,14 +1,21 @@
-//! Refuses a machine that somebody has exempted by a tag, and one whose tags cannot be read: one of them may exempt it.
+//! Refuses a resource that somebody has exempted by a tag, and one whose tags cannot be read: one of them may exempt it.
+
+use std::collections::BTreeMap;
 
 use model::machine::Ec2Facts;
 
 use crate::Refusal;
 
-/// A machine with this tag is never touched, whatever the tag's value, except `false`.
+/// A resource with this tag is never touched, whatever the tag's value, except `false`.
 pub const EXEMPTION_TAG: &str = "cloud-sweeper:exempt";
 
 pub(crate) fn guard(facts: &Ec2Facts) -> Result<(), Refusal> {
-    let tags = facts.tags.as_ref().ok_or(Refusal::TagsUnreadable)?;
+    of_tags(facts.tags.as_ref())
+}
+
+/// The same by the tags of any resource.
+pub(crate) fn of_tags(tags: Option<&BTreeMap<String, String>>) -> Result<(), Refusal> {
+    let tags = tags.ok_or(Refusal::TagsUnreadable)?;
     match tags.get(EXEMPTION_TAG) {
         Some(value) if !value.trim().eq_ignore_ascii_case("false") => {
             Err(Refusal::Exempt { tag: EXEMPTION_TAG.to_owned() })

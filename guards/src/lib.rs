@@ -1,10 +1,11 @@
-//! What stands between a plan and a machine: a file per guard, each saying what it refuses and why. Pure: no input or output, no clock, no SDK.
+//! What stands between a plan and a resource: a file per guard, each saying what it refuses and why. Pure: no input or output, no clock, no SDK.
 //!
 //! A guard that does not know refuses. The same guards are asked when a plan is made, when it is approved, and once more right before the provider is called:
 //! what was true a minute ago is no reason to act now.
 
 pub mod act;
 pub mod action;
+mod address;
 mod capacity;
 mod exemption;
 mod instance_store;
@@ -17,6 +18,7 @@ mod root;
 mod same;
 mod state;
 
+pub use address::may_release;
 pub use exemption::EXEMPTION_TAG;
 pub use refusal::Refusal;
 
@@ -59,6 +61,11 @@ pub fn holds(condition: &Condition, facts: &Ec2Facts) -> Result<(), Refusal> {
         Condition::NotProtected => protection::guard(facts),
         Condition::NoInstanceStoreWrites => instance_store::none(facts),
         Condition::StillIdle => Ok(()),
+        Condition::AddressIs { .. }
+        | Condition::TiedToNothing
+        | Condition::UnusedSince { .. }
+        | Condition::NoReverseName
+        | Condition::NotOffered => Err(Refusal::OfAnotherKind),
     }
 }
 

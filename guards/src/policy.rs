@@ -14,8 +14,6 @@ use serde::Deserialize;
 
 use crate::act::{Answer, Say};
 
-/// What ends or deletes something takes at least so many people.
-const DESTRUCTIVE_NEEDS: u32 = 2;
 /// Stands for everybody who is enrolled.
 const EVERYBODY: &str = "*";
 
@@ -238,11 +236,7 @@ impl Policy {
             if rule.hours.as_ref().is_some_and(|hours| !hours.hold(at)) {
                 return Err(NotAllowed::NotNow { rule: name() });
             }
-            let least = match plan.class() {
-                ActionClass::Reversible => 1,
-                ActionClass::Destructive => DESTRUCTIVE_NEEDS,
-            };
-            return Ok(Allowed { rule: &rule.name, needs: rule.needs.max(least) });
+            return Ok(Allowed { rule: &rule.name, needs: rule.needs.max(plan.class().least_approvers()) });
         }
         Err(NotAllowed::NoRule)
     }

@@ -242,6 +242,67 @@ pub enum Refusal {
         /// In EC2's words.
         state: String,
     },
+    /// It is about something else than it says.
+    #[error("the plan is about another kind of resource than it is on")]
+    OfAnotherKind,
+    /// Somebody uses it.
+    #[error("it is tied to {what}")]
+    TiedTo {
+        /// In the provider's words.
+        what: String,
+    },
+    /// Only that service may give it back.
+    #[error("the service {by} keeps it for itself")]
+    KeptByService {
+        /// In the provider's words.
+        by: String,
+    },
+    /// It would be made anew, or missed.
+    #[error("something else manages it, as its tag `{tag}` says")]
+    ManagedElsewhere {
+        /// The tag's name.
+        tag: String,
+    },
+    /// It is the customer's own, which AWS does not bill.
+    #[error("it is out of `{pool}`, and not one of Amazon's own addresses for a whole region")]
+    OfAnotherPool {
+        /// In EC2's words.
+        pool: String,
+    },
+    /// It is another one by now.
+    #[error("it was the address {was} when the plan was made, and is {is}")]
+    AddressChanged {
+        /// Then.
+        was: String,
+        /// Now.
+        is: String,
+    },
+    /// Somebody sends mail with it.
+    #[error("the name {name} leads back from it: mail may be sent with it")]
+    HasReverseName {
+        /// Which.
+        name: String,
+    },
+    /// It is about to be somebody else's.
+    #[error("it has been offered to the account {to}")]
+    Offered {
+        /// Which.
+        to: String,
+    },
+    /// It may be used.
+    #[error("{what} is not known: {why}")]
+    NotTold {
+        /// What.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+    /// Somebody has used it in between.
+    #[error("the lists do not show it unused since {since}, as the plan has it")]
+    UsedInBetween {
+        /// Since then it was to be unused.
+        since: Timestamp,
+    },
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
     LiveSampleStale,

@@ -2,6 +2,7 @@
 //!
 //! Pure: no input or output, no clock.
 
+pub mod address;
 mod canonical;
 pub mod machine;
 pub mod money;

@@ -4,10 +4,14 @@
 //! read back with a hash that does not fit. An approval names that hash, so a yes to one plan is never a yes to another. Until when it may be approved, and
 //! what its charges come to, stands beside it. Sealing costs one SHA-256 over about 1 KiB.
 
+mod action;
+
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use action::{Action, ActionClass};
 
 use crate::{HourlyRate, ResourceKey, Usd, canonical};
 
@@ -34,71 +38,6 @@ pub struct PlanContent {
     pub keeps_billing: Vec<Charge>,
     /// What the bill is lower by.
     pub net_saving: Saving,
-}
-
-/// One thing that is done to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Stop a machine, as its own system stops: never by force. Its disks stay.
-    StopInstance,
-    /// Stop a machine that was set up for it so that what is in memory comes back with its start. Where that fails EC2 stops it as its own system stops, and
-    /// never by force: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html>.
-    HibernateInstance,
-    /// Start a stopped machine.
-    StartInstance,
-}
-
-/// What an action takes from whoever is wrong about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActionClass {
-    /// Another action takes it back.
-    Reversible,
-    /// Nothing brings back what it ends or deletes: it needs a second approver.
-    Destructive,
-}
-
-impl Action {
-    /// What it takes from whoever is wrong about it.
-    #[must_use]
-    pub const fn class(self) -> ActionClass {
-        match self {
-            Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
-        }
-    }
-
-    /// The provider's state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
-    /// shut down, and one that hibernates writes up to 150 GB to its disk first.
-    #[must_use]
-    pub const fn ends_in(self) -> (&'static str, u32) {
-        match self {
-            Self::StopInstance => ("stopped", 900),
-            Self::HibernateInstance => ("stopped", 3600),
-            Self::StartInstance => ("running", 600),
-        }
-    }
-
-    /// The provider's name for the call: `StopInstances`.
-    #[must_use]
-    pub const fn call(self) -> &'static str {
-        match self {
-            Self::StopInstance | Self::HibernateInstance => "StopInstances",
-            Self::StartInstance => "StartInstances",
-        }
-    }
-
-    /// The same call for the provider's own command line, so that a person can check it or make it by hand. Neither `--force` nor `--skip-os-shutdown` is
-    /// ever in it.
-    #[must_use]
-    pub fn command_line(self, on: &ResourceKey) -> String {
-        let (verb, how) = match self {
-            Self::StopInstance => ("stop-instances", ""),
-            Self::HibernateInstance => ("stop-instances", " --hibernate"),
-            Self::StartInstance => ("start-instances", ""),
-        };
-        format!("aws ec2 {verb} --region {} --instance-ids {}{how}", on.location, on.id)
-    }
 }
 
 /// What must hold right before acting. Each is checked by the guard of its name.
@@ -128,6 +67,22 @@ pub enum Condition {
     NoInstanceStoreWrites,
     /// A live look at the node still says idle.
     StillIdle,
+    /// The allocation still is of this public address.
+    AddressIs {
+        /// Dotted.
+        address: String,
+    },
+    /// The address is tied to nothing, and no service, group of resources or other tool keeps it.
+    TiedToNothing,
+    /// Every list since then has shown it used by nothing.
+    UnusedSince {
+        /// As the finding had it.
+        at: Timestamp,
+    },
+    /// No name is set that leads back from the address: whoever sets one sends mail with it.
+    NoReverseName,
+    /// The address has not been offered to another account.
+    NotOffered,
 }
 
 /// What a reversal does not bring back.
@@ -147,6 +102,11 @@ pub enum Loss {
     },
     /// What instance-store disks hold, if the machine has any.
     InstanceStore,
+    /// This public address, for good: the provider gives it to others, and what names it (DNS, lists of who may connect, certificates) leads there.
+    ElasticIpv4 {
+        /// Dotted.
+        address: String,
+    },
     /// The provider's promise of a place: it may lack capacity of this type at the next start.
     Capacity {
         /// Of which type.

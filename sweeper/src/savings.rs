@@ -1,4 +1,4 @@
-//! What was saved: of each action that was carried out for how long the machine stayed stopped since, as the inventory saw it, at the rate of the plan that people approved. Pure but for [`realised()`], which reads it.
+//! What was saved: of each action that was carried out for how long the machine stayed stopped, or the address released, since, as the inventory saw it, at the rate of the plan that people approved. Pure but for [`realised()`], which reads it.
 //!
 //! Time counts from when the machine was seen to be stopped, up to when it was undone or first seen otherwise, or else up to the last listing that shows it stopped: where nobody has looked since, nothing is saved yet.
 
@@ -24,9 +24,9 @@ use serde::{Deserialize as _, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It has not: the last listing shows the machine stopped.
+    /// It has not: the last listing shows the machine stopped, or lacks what was released.
     Lasts,
-    /// No complete listing has shown it stopped yet.
+    /// No complete listing has shown it so yet.
     NotSeen,
     /// Somebody wanted it undone.
     Undone,
@@ -127,6 +127,16 @@ pub fn stopped(
     }
 }
 
+/// For how long something stayed away that was seen to be given back at `since`: by what it has been, oldest first, and until when listings of its kind went well.
+#[must_use]
+pub fn released(since: Timestamp, versions: &[Version], listed_until: Option<Timestamp>) -> Stopped {
+    let is_listed = versions.last().is_none_or(|version| version.until.is_none());
+    match listed_until {
+        Some(listed) if !is_listed && listed > since => Stopped { since, until: listed, ending: Ending::Lasts },
+        _ => Stopped { since, until: since, ending: Ending::NotSeen },
+    }
+}
+
 /// When a machine was first seen to run again that had been called to stop at `called_at`: by what it has been since, oldest first. None before it was seen to be stopped: what
 /// a listing saw that began before the call is no relapse.
 #[must_use]
@@ -190,6 +200,20 @@ mod tests {
             (12, Ending::Restarted),
             "what is not known saves nothing"
         );
+    }
+
+    #[test]
+    fn what_was_released_saves_for_as_long_as_whole_lists_lack_it() {
+        let of = |versions: &[Version], listed: Option<i64>| {
+            let released = released(at(10), versions, listed.map(at));
+            (released.until.duration_since(at(0)).as_mins(), released.ending)
+        };
+        let gone = [was("tagged", 0, Some(5)), was("", 5, Some(12))];
+        assert_eq!(of(&gone, Some(60)), (60, Ending::Lasts));
+        assert_eq!(of(&gone, Some(9)), (10, Ending::NotSeen), "the listing is older");
+        assert_eq!(of(&gone, None), (10, Ending::NotSeen), "nobody could list any");
+        assert_eq!(of(&[was("", 0, None)], Some(60)), (10, Ending::NotSeen), "it is listed still");
+        assert_eq!(of(&[], Some(60)), (10, Ending::NotSeen), "it never was");
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! Refuses a plan that not enough people have approved, each a different one who is still enrolled and has been since; and one that anybody has denied.
+//! What ends or deletes something takes two different approvers, whatever a policy says.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +53,7 @@ pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
     if let Some(no) = moment.says.iter().find(|say| say.answer == Answer::Deny) {
         return Err(Refusal::Denied { by: no.approver.clone() });
     }
-    let needs = moment.needs.ok_or(Refusal::NoRule)?.max(1);
+    let needs = moment.needs.ok_or(Refusal::NoRule)?.max(moment.plan.class().least_approvers());
     let counts = |say: &&Say| say.enrolled_since.is_some_and(|since| since <= say.at) && say.at <= moment.now;
     let people: BTreeSet<&str> = moment.says.iter().filter(counts).map(|say| say.approver.as_str()).collect();
     let given = u32::try_from(people.len()).unwrap_or(u32::MAX);
@@ -62,7 +63,7 @@ pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::act::sample::{NOW, Sample};
+    use crate::act::sample::{NOW, Released, Sample};
     use jiff::SignedDuration;
 
     #[test]
@@ -88,6 +89,22 @@ mod tests {
             moment.says.push(no);
         });
         assert_eq!(denied, Err(Refusal::Denied { by: "grace".to_owned() }));
+    }
+
+    #[test]
+    fn one_person_never_ends_anything_for_good() {
+        let of = |needs| {
+            Released::with(|released| {
+                released.sample.needs = Some(needs);
+                released.sample.says.truncate(1);
+            })
+        };
+        for needs in [0, 1, 2] {
+            assert_eq!(of(needs), Err(Refusal::NotApproved { given: 1, needs: 2 }), "{needs}");
+        }
+        let same = Released::with(|released| "ada".clone_into(&mut released.sample.says[1].approver));
+        assert_eq!(same, Err(Refusal::NotApproved { given: 1, needs: 2 }));
+        assert_eq!(Released::with(|released| released.sample.needs = Some(1)), Ok(()), "two have");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod owner;
 mod restored;
 mod rules;
 mod scope;
+mod subject;
 mod switch;
 mod undo;
 mod validity;
@@ -27,18 +28,16 @@ pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
+pub use subject::{OnAddress, OnMachine, Subject};
 pub use switch::Switch;
 pub use undo::{Undoing, Wanted, may_undo};
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{
-    machine::Ec2Facts,
-    plan::{ContentHash, Plan},
-};
+use model::plan::{ContentHash, Plan};
 
-use crate::{Refusal, holds, may_stop};
+use crate::{Refusal, address, holds, may_stop};
 
 /// Everything that is known right before acting. What could not be read is said to be so, and refuses.
 #[derive(Clone, Debug)]
@@ -75,48 +74,13 @@ pub struct Moment<'a> {
     pub subject: Subject<'a>,
 }
 
-/// What a plan is about, as it was read for this, and what is known of such a thing alone.
-#[derive(Clone, Debug)]
-pub enum Subject<'a> {
-    /// A machine, which an agent speaks for.
-    Machine(OnMachine<'a>),
-}
-
-/// What is known of a machine right before acting.
-#[derive(Clone, Debug)]
-pub struct OnMachine<'a> {
-    /// What its provider says of it, read for this.
-    pub facts: &'a Ec2Facts,
-    /// Whether its node has proved which machine it is.
-    pub is_attested: bool,
-    /// What the node answered when it was asked for this action.
-    pub live: Option<&'a LiveSample>,
-    /// The rules by which its agent told work from housekeeping when the plan was made.
-    pub rules_version: &'a str,
-    /// Whether the window that the finding rests on bridges a time without an agent.
-    pub bridges_a_gap: bool,
-    /// What became of machines like it.
-    pub cohort: &'a Cohort,
-    /// What else rests on the machine.
-    pub dependents: &'a Dependents,
-}
-
-impl Subject<'_> {
-    /// Its tags at this moment; none if they could not be read.
-    fn tags(&self) -> Option<&BTreeMap<String, String>> {
-        match self {
-            Self::Machine(machine) => machine.facts.tags.as_ref(),
-        }
-    }
-}
-
 /// One question about the moment, whatever the plan is about.
 type Guard = fn(&Moment<'_>) -> Result<(), Refusal>;
 /// One question about a machine at the moment.
 type MachineGuard = fn(&Moment<'_>, &OnMachine<'_>) -> Result<(), Refusal>;
 
 /// The most fundamental first: the first one that refuses gives the reason.
-const GUARDS: [Guard; 11] = [
+const GUARDS: [Guard; 12] = [
     switch::guard,
     scope::guard,
     restored::guard,
@@ -124,6 +88,7 @@ const GUARDS: [Guard; 11] = [
     current::guard,
     validity::guard,
     approval::guard,
+    subject::guard,
     own::guard,
     owner::guard,
     breaker::guard,
@@ -140,7 +105,15 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     GUARDS.iter().try_for_each(|guard| guard(moment))?;
     match &moment.subject {
         Subject::Machine(machine) => may_stop_now(moment, machine),
+        Subject::Address(on) => may_release_now(moment, on),
     }
+}
+
+/// Nobody runs on an address who could be asked: what the provider says of it is read right before the call.
+fn may_release_now(moment: &Moment<'_>, on: &OnAddress<'_>) -> Result<(), Refusal> {
+    address::may_release_now(on.facts)?;
+    let conditions = &moment.plan.content().conditions;
+    conditions.iter().try_for_each(|condition| address::holds(condition, on.facts, on.unused_since))
 }
 
 /// The live sample is looked at last of all: it is the freshest.
@@ -156,11 +129,47 @@ mod sample;
 
 #[cfg(test)]
 mod tests {
-    use super::{sample::Sample, *};
+    use super::{
+        sample::{Released, Sample},
+        *,
+    };
+    use model::address::Told;
 
     #[test]
     fn a_machine_that_nothing_speaks_for_keeping_may_be_stopped() {
         assert_eq!(may_act(&Sample::default().moment()), Ok(()));
+    }
+
+    #[test]
+    fn an_address_that_nothing_speaks_for_keeping_may_be_released() {
+        assert_eq!(Released::with(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn what_an_address_is_counts_as_much_as_what_was_approved() {
+        let attached = Released::with(|released| released.facts.tied_to = Some("eni-1".to_owned()));
+        assert_eq!(attached, Err(Refusal::TiedTo { what: "eni-1".to_owned() }));
+        let named = Released::with(|released| released.facts.reverse_name = Told::Something { what: "mx.".to_owned() });
+        assert_eq!(named, Err(Refusal::HasReverseName { name: "mx.".to_owned() }));
+        let used = Released::with(|released| released.unused_since = None);
+        assert!(matches!(used, Err(Refusal::UsedInBetween { .. })), "{used:?}");
+    }
+
+    #[test]
+    fn what_is_asked_of_a_machine_is_asked_of_an_address_too() {
+        let of = |change: fn(&mut Sample)| Released::with(|released| change(&mut released.sample));
+        assert_eq!(of(|sample| sample.switch = Switch::On), Err(Refusal::SwitchedOff));
+        assert_eq!(of(|sample| sample.is_switched_on = false), Err(Refusal::DryRunOnly));
+        assert_eq!(of(|sample| sample.was_restored = None), Err(Refusal::Restored));
+        assert_eq!(of(|sample| sample.current_plan = None), Err(Refusal::PlanWithdrawn));
+        assert_eq!(of(|sample| sample.is_own = None), Err(Refusal::Own));
+        assert_eq!(of(|sample| sample.has_relapsed = true), Err(Refusal::Relapsed));
+        assert_eq!(of(|sample| sample.caps.done = 10), Err(Refusal::Capped { done: 10, most: 10 }));
+        let given = Released::with(|released| {
+            released.facts.tags.get_or_insert_default().insert("owner".to_owned(), "grace".to_owned());
+        });
+        let [was, is] = ["ada", "grace"].map(|name| Some(name.to_owned()));
+        assert_eq!(given, Err(Refusal::OwnerChanged { was, is }));
     }
 
     #[test]

@@ -4,14 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::{
+    address::AddressFacts,
     machine::Ec2Facts,
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
 };
 
 use super::{
-    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnMachine, Say, Subject, Switch,
+    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnAddress, OnMachine, Say, Subject,
+    Switch,
 };
-use crate::sample::{LAUNCHED, facts};
+use crate::{
+    address,
+    sample::{LAUNCHED, facts},
+};
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
 pub(crate) const BOOT: &str = "0b1e";
@@ -136,10 +141,62 @@ impl Sample {
         }
     }
 
+    /// With this plan in the place of the one before, which the finding has now.
+    pub(crate) fn approved(&mut self, content: PlanContent) {
+        self.plan = Plan::seal(content, self.plan.valid_until()).expect("a plan");
+        let hash = self.plan.content_hash().clone();
+        if let Some(live) = &mut self.live {
+            live.plan = hash.clone();
+        }
+        self.current_plan = Some(hash);
+    }
+
     /// What is said of the moment with this change alone.
     pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
         let mut sample = Self::default();
         change(&mut sample);
         super::may_act(&sample.moment())
+    }
+}
+
+/// A moment in which nothing stands in the way of an address's release.
+pub(crate) struct Released {
+    pub(crate) sample: Sample,
+    pub(crate) facts: AddressFacts,
+    pub(crate) unused_since: Option<Timestamp>,
+}
+
+/// When it was last used.
+const UNUSED: Timestamp = Timestamp::constant(1_780_000_000, 0);
+
+impl Released {
+    /// What is said of the moment with this change alone.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
+        let mut sample = Sample::default();
+        let second = Say { approver: "grace".to_owned(), ..sample.says[0].clone() };
+        sample.says.push(second);
+        sample.needs = Some(2);
+        // No agent speaks for it.
+        (sample.live, sample.is_attested) = (None, false);
+        sample.approved(PlanContent {
+            resource: "aws:123456789012:eu-central-1:eipalloc-0123456789abcdef0".parse().expect("a key"),
+            title: "Release it".to_owned(),
+            conditions: vec![
+                Condition::TagsPermit,
+                Condition::AddressIs { address: "203.0.113.8".to_owned() },
+                Condition::TiedToNothing,
+                Condition::UnusedSince { at: UNUSED },
+                Condition::NoReverseName,
+                Condition::NotOffered,
+            ],
+            actions: vec![Action::ReleaseAddress],
+            reversal: Vec::new(),
+            ..sample.plan.content().clone()
+        });
+        let mut released = Self { sample, facts: address::sample::facts(|_| ()), unused_since: Some(UNUSED) };
+        change(&mut released);
+        let mut moment = released.sample.moment();
+        moment.subject = Subject::Address(OnAddress { facts: &released.facts, unused_since: released.unused_since });
+        super::may_act(&moment)
     }
 }

@@ -167,7 +167,7 @@ fn saved_in_words(saved: &super::Saved) -> String {
     let lasting = saved.per_month;
     let lasting = match lasting.count + lasting.unknown {
         0 => String::new(),
-        _ => format!("; what is stopped still saves {}", as_saving(lasting, " a month")),
+        _ => format!("; what lasts of it still saves {}", as_saving(lasting, " a month")),
     };
     format!("{} in this period, {} so far{lasting}", as_saving(saved.in_period, ""), as_saving(all, ""))
 }

@@ -23,7 +23,7 @@ const SUMMARY_LIMIT: usize = 200;
 
 /// Yes to a plan, which `summary` puts into words; not now, and never; and what shows the evidence of its finding.
 pub(super) fn of(ask: &Ask, summary: &str, finding: &str) -> SlackActionsBlock {
-    let again = "It is looked at once more before, and left alone if anybody works on it.";
+    let again = "It is looked at once more before, and left alone if anybody uses it.";
     let text = fit(summary, SUMMARY_LIMIT.min(TEXT_LIMIT - again.len() - 1));
     let yes = button(APPROVE, &ask.label, &ask.plan).with_style(SlackBlockButtonStyle::Danger).with_confirm(confirm(
         "Are you sure?",

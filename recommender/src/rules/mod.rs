@@ -3,6 +3,7 @@
 pub mod architecture;
 pub mod batch;
 pub mod region;
+pub mod release;
 pub mod request;
 pub mod rightsize;
 pub mod schedule;
@@ -21,7 +22,7 @@ pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Price {
-    /// The on-demand list price.
+    /// The list price, on demand.
     OnDemand(HourlyRate),
     /// Not known, and why.
     Unknown(String),
@@ -32,6 +33,8 @@ pub enum Price {
 pub enum Input {
     /// The rule `stop`.
     Stop(Box<stop::StopInput>),
+    /// The rule `release`.
+    Release(Box<release::ReleaseInput>),
 }
 
 /// Why none of the rules makes a plan.
@@ -40,6 +43,9 @@ pub enum NoPlan {
     /// The rule `stop` does not.
     #[error(transparent)]
     Stop(#[from] stop::NoPlan),
+    /// The rule `release` does not.
+    #[error(transparent)]
+    Release(#[from] release::NoPlan),
 }
 
 impl Input {
@@ -50,6 +56,7 @@ impl Input {
     pub fn plan(&self) -> Result<Plan, NoPlan> {
         match self {
             Self::Stop(input) => Ok(stop::plan(input)?),
+            Self::Release(input) => Ok(release::plan(input)?),
         }
     }
 }

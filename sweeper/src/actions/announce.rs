@@ -1,17 +1,18 @@
 //! Tells people what became of what they wanted, in the transaction that writes it: nothing is done that nobody hears of.
 
-use super::{ActError, Executor, record, relapse::REPLACED};
+use super::{ActError, Executor, record, relapse::REPLACED, words::Words};
 use crate::{
     findings::{Finding, capitalised, notice},
     reconcile::EventId,
     store::{
         Action, Direction, StoreError,
         actions::{Told, Until},
-        database_now, findings, outbox,
+        database_now, findings, outbox, plans,
     },
 };
 use guards::action::State;
 use jiff::Timestamp;
+use model::ResourceKind;
 use notifier::message::{Acted, FindingNotice, Outcome, how_long};
 use sea_orm::DatabaseTransaction;
 use std::time::Duration;
@@ -28,7 +29,10 @@ impl Executor {
         told: &Told,
     ) -> Result<(), ActError> {
         let Some(finding) = told_of(transaction, action).await? else { return Ok(()) };
-        let Some(notice) = acted_notice(&finding, action, told) else { return Ok(()) };
+        // Of a plan that cannot be read nobody knows what undoes it.
+        let plan = plans::by_hash(transaction, &action.plan).await?;
+        let can_be_undone = plan.is_some_and(|plan| !plan.content().reversal.is_empty());
+        let Some(notice) = acted_notice(&finding, action, told, can_be_undone) else { return Ok(()) };
         self.on_each_channel(transaction, action, action.direction.as_str(), (&notice, action.changed_at)).await
     }
 
@@ -116,7 +120,7 @@ fn relapse_notice(finding: &Finding, action: &Action, at: Timestamp) -> FindingN
 }
 
 /// What there is to say of an action that is over.
-fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<FindingNotice> {
+fn acted_notice(finding: &Finding, action: &Action, told: &Told, can_be_undone: bool) -> Option<FindingNotice> {
     let outcome = match action.state {
         State::Done => Outcome::Done,
         State::Voided => Outcome::Voided,
@@ -125,7 +129,7 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<Findi
     };
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
-    notice.headline = headline(what, action.direction, outcome, &action.asked_by);
+    notice.headline = headline(what, action.resource.kind, action.direction, outcome, &action.asked_by);
     match told.until_off {
         None => {}
         Some(Until::Ran) => notice.headline.push_str(", and something ran on it until it was off"),
@@ -133,7 +137,10 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<Findi
     }
     (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = action.outcome.clone().unwrap_or_else(|| "nobody wrote down why".to_owned());
-    let undo = outcome == Outcome::Done && action.direction == Direction::Do && told.until_off != Some(Until::Worked);
+    let undo = outcome == Outcome::Done
+        && action.direction == Direction::Do
+        && can_be_undone
+        && told.until_off != Some(Until::Worked);
     notice.acted = Some(Acted {
         at: action.changed_at,
         outcome,
@@ -145,8 +152,8 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told) -> Option<Findi
     Some(notice)
 }
 
-fn headline(what: &str, direction: Direction, outcome: Outcome, asked_by: &[String]) -> String {
-    let names = names(asked_by);
+fn headline(what: &str, kind: ResourceKind, direction: Direction, outcome: Outcome, asked_by: &[String]) -> String {
+    let (names, Words { done, doing, .. }) = (names(asked_by), Words::of(kind));
     match (direction, outcome) {
         (Direction::Undo, Outcome::Done) if asked_by.is_empty() => {
             format!("{what} was started again, because work had begun on it before it was off")
@@ -157,9 +164,9 @@ fn headline(what: &str, direction: Direction, outcome: Outcome, asked_by: &[Stri
         (Direction::Undo, Outcome::Failed) if asked_by.is_empty() => {
             format!("Starting {what} again failed, though work had begun on it before it was off")
         }
-        (Direction::Do, Outcome::Done) => format!("{what} was stopped, as {names} approved"),
-        (Direction::Do, Outcome::Voided) => format!("{what} was not stopped, though {names} approved it"),
-        (Direction::Do, Outcome::Failed) => format!("Stopping {what} failed, which {names} approved"),
+        (Direction::Do, Outcome::Done) => format!("{what} was {done}, as {names} approved"),
+        (Direction::Do, Outcome::Voided) => format!("{what} was not {done}, though {names} approved it"),
+        (Direction::Do, Outcome::Failed) => format!("{} {what} failed, which {names} approved", capitalised(doing)),
         (Direction::Undo, Outcome::Done) => format!("{what} was started again, as {names} wanted"),
         (Direction::Undo, Outcome::Voided) => format!("{what} was not started again, though {names} wanted it"),
         (Direction::Undo, Outcome::Failed) => format!("Starting {what} again failed, which {names} wanted"),
@@ -181,6 +188,7 @@ fn names(all: &[String]) -> String {
 mod tests {
     use super::{headline, names};
     use crate::store::Direction;
+    use model::ResourceKind;
     use notifier::message::Outcome;
 
     #[test]
@@ -194,12 +202,17 @@ mod tests {
 
     #[test]
     fn what_was_not_done_is_never_said_to_be() {
-        for direction in [Direction::Do, Direction::Undo] {
-            let said = |outcome| headline("align-7", direction, outcome, &["ada".to_owned()]);
+        let all = [
+            (ResourceKind::Instance, Direction::Do),
+            (ResourceKind::Instance, Direction::Undo),
+            (ResourceKind::Address, Direction::Do),
+        ];
+        for (kind, direction) in all {
+            let said = |outcome| headline("align-7", kind, direction, outcome, &["ada".to_owned()]);
             assert!(!said(Outcome::Done).contains(" not ") && said(Outcome::Voided).contains(" was not "));
             assert!(said(Outcome::Failed).contains(" failed"));
         }
-        let of_itself = |outcome| headline("align-7", Direction::Undo, outcome, &[]);
+        let of_itself = |outcome| headline("align-7", ResourceKind::Instance, Direction::Undo, outcome, &[]);
         assert!(!of_itself(Outcome::Done).contains(" not ") && of_itself(Outcome::Voided).contains(" was not "));
         assert!(of_itself(Outcome::Failed).contains(" failed"));
     }

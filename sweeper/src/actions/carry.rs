@@ -5,6 +5,7 @@ use super::{
     ec2::{self, Called},
     facts::Decided,
     undo,
+    words::Words,
 };
 use crate::{
     inventory::FailureKind,
@@ -16,7 +17,10 @@ use crate::{
 };
 use guards::action::{Event, State};
 use jiff::SignedDuration;
-use model::plan::{Action as Call, Plan};
+use model::{
+    ResourceKind,
+    plan::{Action as Call, Plan},
+};
 use sea_orm::DatabaseTransaction;
 use std::{future::Future, time::Duration};
 
@@ -26,6 +30,9 @@ const CALLED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 const AGAIN: Duration = Duration::from_secs(5);
 /// An answer is fresh for so long.
 pub(super) const FRESH: Duration = Duration::from_secs(5);
+/// The second dry run says otherwise than the first.
+pub(super) const WOULD_NOT: &str = "EC2 would not do it any more, by its own dry run";
+
 impl Executor {
     /// Carries an action as far as it goes now.
     pub(super) async fn carry_out(&self, mut action: Action) {
@@ -57,9 +64,10 @@ impl Executor {
         loop {
             match action.state {
                 State::Claimed => self.dry_run(action).await?,
-                State::DryRun => match action.direction {
-                    Direction::Do => self.ask_and_act(action).await?,
-                    Direction::Undo => self.undo(action).await?,
+                State::DryRun => match (action.direction, action.resource.kind) {
+                    (Direction::Do, ResourceKind::Address) => self.release(action).await?,
+                    (Direction::Do, _) => self.ask_and_act(action).await?,
+                    (Direction::Undo, _) => self.undo(action).await?,
                 },
                 // Within the two above alone: whoever finds such a row takes it over first, which makes it another one.
                 State::Asking => return Err(ActError::TakenOver),
@@ -243,8 +251,9 @@ impl Executor {
             }
             Called::Lost { why } => self.tell(action, Event::Lost, Told::that(format!("no answer came: {why}"))).await,
             Called::NotSent => {
+                let of = Words::of(action.resource.kind).last_said;
                 let told =
-                    Told::that("the call did not leave within 5 s of the node's answer, so it does not leave at all");
+                    Told::that(format!("the call did not leave within 5 s of {of}, so it does not leave at all"));
                 self.tell(action, Event::NotSent, told).await
             }
         }

@@ -31,18 +31,21 @@ const WOULD_DO: &str = "DryRunOperation";
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>
 const CAPACITY: [&str; 3] = ["InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"];
 
-/// Asks whether it would do so, by its own dry run.
-pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instance: &str) -> Called {
+/// Asks whether it would do so to the resource of that id, by its own dry run.
+pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, on: &str) -> Called {
     let answer = match action {
         Action::StopInstance => {
-            client.stop_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
+            client.stop_instances().instance_ids(on).dry_run(true).send().await.map(drop).map_err(told)
         }
         Action::HibernateInstance => {
-            let request = client.stop_instances().instance_ids(instance).hibernate(true);
+            let request = client.stop_instances().instance_ids(on).hibernate(true);
             request.dry_run(true).send().await.map(drop).map_err(told)
         }
         Action::StartInstance => {
-            client.start_instances().instance_ids(instance).dry_run(true).send().await.map(drop).map_err(told)
+            client.start_instances().instance_ids(on).dry_run(true).send().await.map(drop).map_err(told)
+        }
+        Action::ReleaseAddress => {
+            client.release_address().allocation_id(on).dry_run(true).send().await.map(drop).map_err(told)
         }
     };
     match answer {
@@ -57,18 +60,22 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, instan
 }
 
 /// Makes the call, if it can leave before the deadline. Never by force, and never past the machine's own shutdown.
-pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, instance: &str, deadline: Deadline) -> Called {
+pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, on: &str, deadline: Deadline) -> Called {
     let leaves = LeavesBefore::new(deadline);
     let answer = match action {
         Action::StopInstance | Action::HibernateInstance => {
             // None is EC2's own word for a plain stop.
             let hibernates = (action == Action::HibernateInstance).then_some(true);
-            let request = client.stop_instances().instance_ids(instance).set_hibernate(hibernates);
+            let request = client.stop_instances().instance_ids(on).set_hibernate(hibernates);
             let request = request.customize().interceptor(leaves.clone());
             request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
         Action::StartInstance => {
-            let request = client.start_instances().instance_ids(instance).customize().interceptor(leaves.clone());
+            let request = client.start_instances().instance_ids(on).customize().interceptor(leaves.clone());
+            request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
+        }
+        Action::ReleaseAddress => {
+            let request = client.release_address().allocation_id(on).customize().interceptor(leaves.clone());
             request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
     };

@@ -4,7 +4,7 @@ mod facts;
 
 use super::{
     ActError, Deadline, Executor,
-    carry::FRESH,
+    carry::{FRESH, WOULD_NOT},
     ec2::{self, Called},
     facts::Facts,
 };
@@ -73,7 +73,7 @@ impl Executor {
             return self.refuse(action, "EC2 does not know the machine any more").await;
         };
         if !matches!(dry_run, Called::Accepted { .. }) {
-            return self.refuse(action, "EC2 would not do it any more, by its own dry run").await;
+            return self.refuse(action, WOULD_NOT).await;
         }
         // It may be disputed, or another one, by now.
         let Some(node) = self.store.node(&node.node_id).await? else {

@@ -2,11 +2,12 @@
 //!
 //! An action goes through the states of [`guards::action`], each of which is in the database before what it announces is done: claimed, dry run, asking, calling,
 //! awaiting. Whoever holds it renews its lease; a process that was not heard of for a lease is taken over, and what may have been called then is looked
-//! into and not called again. Everything that can be read beforehand is; then the node is asked, and from its answer on five seconds are left to read the machine once more, for the guards,
+//! into and not called again. Everything that can be read beforehand is; then the node is asked (of an address nobody can be: EC2's word on it is read), and from its answer on five seconds are left to read the machine once more, for the guards,
 //! and the call, by the clock of the host, which goes on while a process stands still ([`Deadline`]).
 //!
 //! Where acting is not switched on, all of it is gone through but the call: a dry run.
 
+mod address;
 mod after;
 mod announce;
 mod carry;
@@ -22,6 +23,7 @@ mod sessions;
 mod undo;
 mod watch;
 mod witness;
+mod words;
 
 pub use deadline::Deadline;
 pub use rehearsal::{Rehearsal, rehearse};
@@ -77,7 +79,7 @@ enum ActError {
     NoState,
     #[error("{what}: {why}")]
     Provider { what: &'static str, why: Failure },
-    #[error("only machines of EC2 are stopped and started")]
+    #[error("only what EC2 has is acted on")]
     Elsewhere,
     #[error(transparent)]
     Policy(#[from] PolicyError),

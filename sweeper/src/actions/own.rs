@@ -22,6 +22,12 @@ pub(super) async fn is_own(config: &Config, machine: &OneMachine) -> Option<bool
     Some(machine.addresses.iter().any(is_needed))
 }
 
+/// Whether the sweeper needs this address: its own host's, its database's or a proxy's; none if that cannot be told.
+pub(super) async fn is_own_address(config: &Config, address: Option<&str>) -> Option<bool> {
+    let address = address?.parse::<IpAddr>().ok()?;
+    Some(needed(config).await?.contains(&address))
+}
+
 async fn needed(config: &Config) -> Option<BTreeSet<IpAddr>> {
     let mut needed = interfaces()?;
     let proxies = PROXIES.iter().filter_map(|name| std::env::var(name).ok()).filter(|text| !text.is_empty());

@@ -1,5 +1,6 @@
 //! What came of a plan, shown in the messages that asked about it: each is the record of who decided, what the last check said, and how it ended.
 
+use super::words::Words;
 use crate::{
     approvals,
     store::{Action, Direction, StoreError, actions, approvals::given, database_now, outbox},
@@ -37,13 +38,14 @@ fn outcome(action: &Action) -> Option<Outcome> {
 /// An action that is over in a line, and that it has come undone in another.
 fn lines(action: &Action) -> Vec<String> {
     let Some(outcome) = outcome(action) else { return Vec::new() };
+    let Words { done, doing, .. } = Words::of(action.resource.kind);
     let what = match (action.direction, outcome) {
-        (Direction::Do, Outcome::Done) => "looked at once more and stopped",
-        (Direction::Do, Outcome::Voided) => "looked at once more and not stopped",
-        (Direction::Do, Outcome::Failed) => "stopping it failed",
-        (Direction::Undo, Outcome::Done) => "started again",
-        (Direction::Undo, Outcome::Voided) => "not started again",
-        (Direction::Undo, Outcome::Failed) => "starting it again failed",
+        (Direction::Do, Outcome::Done) => format!("looked at once more and {done}"),
+        (Direction::Do, Outcome::Voided) => format!("looked at once more and not {done}"),
+        (Direction::Do, Outcome::Failed) => format!("{doing} it failed"),
+        (Direction::Undo, Outcome::Done) => "started again".to_owned(),
+        (Direction::Undo, Outcome::Voided) => "not started again".to_owned(),
+        (Direction::Undo, Outcome::Failed) => "starting it again failed".to_owned(),
     };
     let time = words::time(action.changed_at.as_millisecond());
     let because = action.outcome.as_ref().map_or_else(String::new, |because| format!(": {because}"));

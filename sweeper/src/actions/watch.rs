@@ -1,12 +1,13 @@
 //! Looks whether what was called has come about.
 
-use super::{ActError, Executor, after::Ran};
+use super::{ActError, Executor, after::Ran, words::Words};
 use crate::store::{
     Action, Direction,
     actions::{Told, Until},
 };
 use guards::action::{Event, State};
 use jiff::SignedDuration;
+use model::{ResourceKind, plan::ActionClass};
 use std::time::Duration;
 
 /// So often a machine is read until it is where it was to be.
@@ -21,12 +22,16 @@ impl Executor {
             return self.tell(action, Event::TimedOut, Told::that("this version does not know such a plan")).await;
         };
         let (wanted, most_s) = call.ends_in();
+        let it = Words::of(action.resource.kind).it;
         let since = action.called_at.unwrap_or(action.changed_at);
         let accounts = self.sessions.account(&action.resource).await?;
         loop {
             let now = self.store.now().await?;
             let waited = now.duration_since(since);
             let read = async {
+                if action.resource.kind == ResourceKind::Address {
+                    return self.address_state(&accounts, &action.resource).await.map(Some);
+                }
                 let state = self.state(&accounts, &action.resource).await?;
                 Ok(state.map(|state| state.to_string()))
             };
@@ -38,7 +43,7 @@ impl Executor {
             match state {
                 Ok(Some(state)) if state == wanted => {
                     let whether = if is_lost { "; whether by this call, nobody knows" } else { "" };
-                    let outcome = format!("the machine is {wanted}{whether}");
+                    let outcome = format!("{it} is {wanted}{whether}");
                     return self.tell(action, Event::Ended, self.with_what_ran(action, outcome).await).await;
                 }
                 Ok(None) => {
@@ -48,16 +53,18 @@ impl Executor {
                 }
                 // It has not begun to change.
                 Ok(Some(state)) if is_lost && !is_on_its_way(&state) && waited >= NOT_REACHED => {
-                    let told = format!("the call has not reached EC2: the machine is {state}");
+                    let told = format!("the call has not reached EC2: {it} is {state}");
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 Ok(Some(state)) if waited >= SignedDuration::from_secs(i64::from(most_s)) => {
-                    let later = match action.direction {
-                        Direction::Do => "; should it get there later, undoing this starts it again",
-                        Direction::Undo => "",
+                    let later = match (action.direction, call.class()) {
+                        (Direction::Do, ActionClass::Reversible) => {
+                            "; should it get there later, undoing this starts it again"
+                        }
+                        (Direction::Do, ActionClass::Destructive) | (Direction::Undo, _) => "",
                     };
                     let minutes = most_s / 60;
-                    let told = format!("the machine is {state}, and not {wanted}, after {minutes} minutes{later}");
+                    let told = format!("{it} is {state}, and not {wanted}, after {minutes} minutes{later}");
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 Ok(Some(_)) => {}
@@ -71,7 +78,7 @@ impl Executor {
 impl Executor {
     /// How an action ended, with what ran on a machine that was stopped until it was off.
     async fn with_what_ran(&self, action: &Action, outcome: String) -> Told {
-        if action.direction == Direction::Undo {
+        if action.direction == Direction::Undo || action.resource.kind != ResourceKind::Instance {
             return Told::that(outcome);
         }
         match self.ran_after(action).await {

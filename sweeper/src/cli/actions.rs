@@ -13,7 +13,7 @@ use crate::{
 };
 use guards::action::State;
 use jiff::Timestamp;
-use model::plan::ContentHash;
+use model::{ResourceKind, plan::ContentHash};
 use std::{
     process::ExitCode,
     time::{Duration, Instant},
@@ -166,6 +166,7 @@ fn line(action: &Action) -> String {
     let word = match action.state {
         State::Claimed => "taken up",
         State::DryRun => "EC2 would do it",
+        State::Asking if action.resource.kind == ResourceKind::Address => "the address is read once more",
         State::Asking => "the machine is asked whether somebody works there",
         State::Calling => "the call leaves",
         State::Awaiting => "EC2 does it",

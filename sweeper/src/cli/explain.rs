@@ -350,6 +350,9 @@ fn of_plan(out: &mut String, finding: &Finding) {
     for (kept, price) in plan.charges() {
         let _ = writeln!(out, "    {}", plain(&charge(kept, price)));
     }
+    if content.keeps_billing.is_empty() {
+        let _ = writeln!(out, "    nothing");
+    }
     let _ = writeln!(out, "  net saving\n    {}", plan::saving(content));
     let _ = writeln!(
         out,

@@ -16,8 +16,11 @@ pub(super) fn steps(plan: &PlanContent) -> Vec<String> {
     std::iter::once(look).chain(asks).chain(done(&plan.actions, &plan.resource)).collect()
 }
 
-/// What takes it back.
+/// What takes it back, or that nothing does.
 pub(super) fn reversal(plan: &PlanContent) -> Vec<String> {
+    if plan.reversal.is_empty() {
+        return vec!["nothing: it is for good, so that two different people must approve it".to_owned()];
+    }
     done(&plan.reversal, &plan.resource).collect()
 }
 
@@ -40,6 +43,13 @@ fn condition(condition: &Condition) -> String {
         Condition::TagsPermit => "its tags can be read and permit it".to_owned(),
         Condition::StillIdle => "a live look at the node still says idle".to_owned(),
         Condition::NotProtected => "it has neither stop nor termination protection".to_owned(),
+        Condition::AddressIs { address } => format!("its allocation still is of {}", plain(address)),
+        Condition::TiedToNothing => "it is tied to nothing, and no service keeps it".to_owned(),
+        Condition::UnusedSince { at } => {
+            format!("every list since {} has shown it tied to nothing", words::time(at.as_millisecond()))
+        }
+        Condition::NoReverseName => "no name is set that leads back from it (reverse DNS)".to_owned(),
+        Condition::NotOffered => "it has not been offered to another account".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
     }
 }
@@ -58,6 +68,11 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
             Loss::PublicIpv4 { address, may_be_elastic: true } => {
                 format!("the public address {}, unless it is elastic", plain(address))
             }
+            Loss::ElasticIpv4 { address } => format!(
+                "the address {} for good: EC2 gives it to others, and names, lists of who may connect and certificates that have it lead there; \
+                 that AllocateAddress gives it back is luck",
+                plain(address)
+            ),
             Loss::InstanceStore => "what instance-store disks hold, if it has any".to_owned(),
             Loss::Capacity { instance_type } => {
                 format!("the certainty of a place: there may be no capacity for a {} later", plain(instance_type))

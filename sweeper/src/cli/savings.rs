@@ -28,7 +28,7 @@ pub(super) async fn show(config: &Config, output: Output) -> anyhow::Result<Exit
 }
 
 fn table(saved: &[Saved]) -> String {
-    let mut table = bare_table(["PLAN", "WHAT", "STOPPED", "UNTIL", "SAVES", "SO FAR", "APPROVED BY"]);
+    let mut table = bare_table(["PLAN", "WHAT", "SINCE", "UNTIL", "SAVES", "SO FAR", "APPROVED BY"]);
     let or_unknown = |amount: Option<String>| amount.unwrap_or_else(|| "not known".to_owned());
     for one in saved {
         table.add_row([

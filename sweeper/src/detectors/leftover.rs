@@ -6,10 +6,12 @@ use crate::{
     snapshot::{Coverage, LeftoverInputs},
 };
 
+pub(super) const NOT_LISTED: &str = "the provider lists it no more";
+
 /// What refutes every class of leftovers; none if nothing of where it is listed does.
 pub(super) fn refutes(inputs: &LeftoverInputs) -> Option<Answer> {
     match (&inputs.used_by, inputs.coverage) {
-        (None, Coverage::Complete) => Some(Answer::Gone { because: "the provider lists it no more".to_owned() }),
+        (None, Coverage::Complete) => Some(Answer::Gone { because: NOT_LISTED.to_owned() }),
         (None, Coverage::Failed | Coverage::NotAsked) => Some(Answer::NotKnown),
         (Some(_), _) => None,
     }

@@ -1,6 +1,6 @@
 //! What a machine's not being there, or not running, says of every class of waste.
 
-use super::Answer;
+use super::{Answer, leftover};
 use crate::{
     snapshot::{Coverage, Presence},
     verdict::words,
@@ -25,7 +25,7 @@ pub(super) fn refutes(presence: &Presence, now_unix_ms: i64) -> Option<Answer> {
 /// Whether what refuted a class of waste was that the machine had ended or stopped, by the words for it: a closed finding keeps nothing else.
 #[must_use]
 pub fn says_ended(because: &str) -> bool {
-    because == NOT_LISTED || because.starts_with(IS_IN_STATE)
+    because == NOT_LISTED || because == leftover::NOT_LISTED || because.starts_with(IS_IN_STATE)
 }
 
 fn silence(presence: &Presence, now_unix_ms: i64) -> Option<Answer> {

@@ -1,7 +1,7 @@
 //! An unused address: if and only if the provider lists a public address that is reserved and tied to nothing, no service keeps it for itself, and every
 //! list of the last [`after_s`](LeftoverInputs::after_s) has shown it so.
 //!
-//! Whoever gives an address up never gets the same one again: it raises a finding, and no plan is made.
+//! Whoever releases an address may never get the same one again: a plan of it takes two people.
 
 use super::{Answer, Class, Detector, Of, leftover};
 use crate::snapshot::{LeftoverInputs, SnapshotPart};

@@ -61,6 +61,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
     let label = match plan.content().actions.as_slice() {
         [Action::StopInstance] => "Stop it",
         [Action::HibernateInstance] => "Hibernate it",
+        [Action::ReleaseAddress] => "Release it",
         _ => return None,
     };
     Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned() })

@@ -225,7 +225,7 @@ fn saved(one: &Saved) -> Row {
     let (until, by) = (until(one.stopped), one.approved_by.join(", "));
     Row {
         name: one.title.clone(),
-        details: format!("stopped {since}, until: {until}; saves {rate}, so far {so_far}; approved by {by}"),
+        details: format!("since {since}, until: {until}; saves {rate}, so far {so_far}; approved by {by}"),
         id: one.plan.short().to_owned(),
     }
 }

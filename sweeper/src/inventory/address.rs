@@ -1,6 +1,9 @@
 //! A public address as its provider describes it.
 
-use model::ResourceKey;
+use model::{
+    ResourceKey,
+    address::{AddressFacts, Told},
+};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -40,4 +43,27 @@ pub struct Address {
     /// something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub google: Option<Box<GoogleAddress>>,
+}
+
+impl Address {
+    /// What the rule and the guards of releases look at; none for an address of another provider than EC2.
+    #[must_use]
+    pub fn release_facts(&self, reverse_name: Told, offered_to: Told) -> Option<AddressFacts> {
+        if self.google.is_some() {
+            return None;
+        }
+        Some(AddressFacts {
+            region: self.id.location.clone(),
+            allocation_id: self.allocation_id.clone(),
+            address: self.public_ipv4.clone(),
+            name: super::tags::name(&self.tags),
+            tags: Some(self.tags.clone()),
+            tied_to: self.user().cloned(),
+            service: self.service_managed.clone(),
+            pool: self.pool.clone(),
+            border_group: self.border_group.clone(),
+            reverse_name,
+            offered_to,
+        })
+    }
 }

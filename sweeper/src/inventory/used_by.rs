@@ -53,9 +53,12 @@ impl Address {
                 _ => UsedBy::NotTold,
             };
         }
-        // EC2 says *to nothing* by leaving these out.
-        let user = self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref());
-        user.map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
+        self.user().map_or(UsedBy::Nothing, |what| UsedBy::Something { what: what.clone() })
+    }
+
+    /// What EC2 has tied it to. It says *to nothing* by leaving all of these out.
+    pub(super) fn user(&self) -> Option<&String> {
+        self.instance_id.as_ref().or(self.network_interface_id.as_ref()).or(self.association_id.as_ref())
     }
 }
 

@@ -1,10 +1,10 @@
 //! What was saved by everything that was carried out, as the store has it.
 
-use super::{Saved, stopped};
+use super::{Saved, released, stopped};
 use crate::store::{Action, Direction, Span, Store, StoreError};
 use guards::action::State;
 use jiff::Timestamp;
-use model::{ResourceKey, plan::ContentHash};
+use model::{ResourceKey, ResourceKind, plan::ContentHash};
 use std::collections::HashMap;
 
 /// Why what was saved is not known.
@@ -34,13 +34,16 @@ pub async fn realised(store: &Store, actions: &[Action]) -> Result<Vec<Saved>, N
         let plan = store.sealed_plan(&action.plan).await?.ok_or_else(|| NotKnown::NoPlan(action.plan.clone()))?;
         let versions = store.resource_history(&action.resource.to_string()).await?;
         let listed = listed_until(&listings, &action.resource);
-        let stopped = stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed);
+        let stopped = match action.resource.kind {
+            ResourceKind::Address => released(action.changed_at, &versions, listed),
+            _ => stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed),
+        };
         saved.push(Saved::of(&plan, action.asked_by.clone(), stopped));
     }
     Ok(saved)
 }
 
-/// Until when the machines of its account and region could be listed.
+/// Until when what is of its kind in its account and region could be listed.
 fn listed_until(listings: &[Span], resource: &ResourceKey) -> Option<Timestamp> {
     let ResourceKey { provider, account, location, kind, .. } = resource;
     let is_its = |span: &&Span| {

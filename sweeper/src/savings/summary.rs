@@ -87,7 +87,7 @@ impl Savings {
             (_, unknown) => format!("{}{unit}, and {unknown} an unknown amount", sum.known.in_cents()),
         };
         format!(
-            "Saved so far, at the rates of the plans: {}. What is stopped still saves {}.",
+            "Saved so far, at the rates of the plans: {}. What lasts of it still saves {}.",
             sum(&self.saved, ""),
             sum(&self.per_month, " a month")
         )
@@ -107,13 +107,13 @@ fn is(action: &Action, state: State) -> bool {
     action.direction == Direction::Do && action.state == state
 }
 
-/// Until when a machine stayed stopped, and what ended that.
+/// Until when a machine stayed stopped, or an address released, and what ended that.
 #[must_use]
 pub fn until(Stopped { until, ending, .. }: Stopped) -> String {
     let at = words::time(until.as_millisecond());
     match ending {
         Ending::Lasts => format!("still, as of {at}"),
-        Ending::NotSeen => "no sweep has seen it stopped yet".to_owned(),
+        Ending::NotSeen => "no sweep has seen it so yet".to_owned(),
         Ending::Undone => format!("{at}: undone"),
         Ending::Restarted => format!("{at}: started by somebody"),
         Ending::Gone => format!("{at}: there no more"),
@@ -122,9 +122,9 @@ pub fn until(Stopped { until, ending, .. }: Stopped) -> String {
 
 fn unapproved(Shadow { worked, rested, too_early, not_known }: Shadow) -> String {
     let all = worked + rested + too_early + not_known;
-    let machines = if all == 1 { "machine" } else { "machines" };
+    let resources = if all == 1 { "resource" } else { "resources" };
     let mut told = vec![format!(
-        "Of {all} {machines} with a plan that nobody approved, {worked} worked again within a day, so that stopping would have been wrong; {rested} did not"
+        "Of {all} {resources} with a plan that nobody approved, {worked} worked or was used again within a day, so that carrying it out would have been wrong; {rested} did not"
     )];
     told.extend((too_early > 0).then(|| format!("of {too_early} it is too early to say")));
     told.extend((not_known > 0).then(|| format!("of {not_known} nothing was heard any more")));

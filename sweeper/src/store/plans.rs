@@ -62,7 +62,7 @@ pub(crate) async fn append(
 }
 
 /// The plan of this hash; none if there was never one, or a later version made it.
-pub(super) async fn by_hash(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Option<Plan>, StoreError> {
+pub(crate) async fn by_hash(connection: &impl ConnectionTrait, hash: &ContentHash) -> Result<Option<Plan>, StoreError> {
     let row = row::Entity::find_by_id(hash.as_str()).one(connection).await.doing("look up a plan")?;
     row.map(|row| plan_of(&row)).transpose()
 }

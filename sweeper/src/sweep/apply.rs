@@ -5,6 +5,7 @@
 //! opened a finding here, or a scope may have been found, since this one was read.
 
 mod never;
+mod planner;
 mod tell;
 
 use super::{
@@ -15,7 +16,7 @@ use crate::{
     exemptions::{Exemption, Exemptions},
     findings::{self, Finding, Status},
     inventory::{Inventory, Listing, Outcome as Listed, owner},
-    reconcile::{Planned, Planning, Seen, Step, reconcile},
+    reconcile::{Planning, Seen, Step, reconcile},
     snapshot::{Coverage, Machine, Snapshot, Subject},
     store::{
         self, Finished, FinishedSweep, Lease, StoreError, actions, events, evidence, exemptions, history, plans,
@@ -25,9 +26,8 @@ use crate::{
     work_unit::WorkUnit,
 };
 use jiff::Timestamp;
-use model::{Provider, ResourceKey, Verdict, machine, plan::Plan};
-use never::{NO_MACHINE, never};
-use recommender::rules::{Input, stop};
+use model::{ResourceKey, Verdict};
+use planner::Planner;
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -199,23 +199,25 @@ fn decide(
         if existing.is_none() && !is_found {
             return Vec::new();
         }
-        let On::Machine(machine) = on else {
-            let planning = Planning::Never(never(class, id.kind).unwrap_or(NO_MACHINE));
-            return reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: None, planning });
+        let shown = match on {
+            On::Machine(machine) => shown(machine),
+            _ => None,
         };
-        let plan = |finding: &Finding| plan(finding, machine, bills, snapshot.at);
-        let left_alone = left_alone.of(id).map(Exemption::line);
-        let planning = match (never(class, id.kind), &left_alone) {
-            (Some(why), _) => Planning::Never(why),
-            (None, Some(why)) => Planning::Never(why),
-            (None, None) => Planning::After { sweeps, plan: &plan },
+        let seen = |planning| {
+            reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
         };
-        let shown = machine.subject.instance.as_ref().map(|instance| findings::Machine {
-            launched_by: machine.provider.launched_by.clone(),
-            ..findings::Machine::of(instance)
-        });
-        reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
+        match (Planner::of(class, on, bills, snapshot.at), left_alone.of(id).map(Exemption::line)) {
+            (Err(why), _) => seen(Planning::Never(why)),
+            (Ok(_), Some(why)) => seen(Planning::Never(&why)),
+            (Ok(planner), None) => seen(Planning::After { sweeps, plan: &|finding| planner.plan(finding) }),
+        }
     })
+}
+
+/// What a finding shows of a machine.
+fn shown(machine: &Machine) -> Option<findings::Machine> {
+    let instance = machine.subject.instance.as_ref()?;
+    Some(findings::Machine { launched_by: machine.provider.launched_by.clone(), ..findings::Machine::of(instance) })
 }
 
 impl Counted {
@@ -291,38 +293,6 @@ fn line(machine: &Machine) -> MachineLine {
         launched_by: machine.provider.launched_by.clone(),
         no_report: no_report(machine),
     }
-}
-
-/// What the *stop* rule looks at; none for a machine without an instance that it knows.
-fn stop_facts(machine: &Machine) -> Option<machine::Machine> {
-    let Subject { instance, groups_are_known, schedulers, .. } = &machine.subject;
-    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, machine.provider.protection.clone())
-}
-
-fn plan(finding: &Finding, machine: &Machine, bills: &Bills<'_>, now: Timestamp) -> Planned {
-    let input = stop::StopInput {
-        finding: finding.id.0.clone(),
-        record: finding.recorded.count.saturating_add(1),
-        resource: finding.resource.clone(),
-        verdict: machine.judgement.verdict,
-        machine: stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
-            Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
-            Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
-        }),
-        price: match finding.cost.rate() {
-            Some(rate) => stop::Price::OnDemand(rate),
-            None => stop::Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
-        },
-        lent_ipv4: machine.subject.instance.as_ref().map(|instance| bills.lent_address(instance)),
-        now,
-    };
-    let priced = |plan: Plan| {
-        let prices = plan.content().keeps_billing.iter().filter_map(|charge| bills.charge(charge)).collect();
-        plan.priced(prices)
-    };
-    let input = Input::Stop(Box::new(input));
-    let plan = input.plan().map(priced).map_err(|why| why.to_string());
-    Planned { input, plan }
 }
 
 fn scope_lines(inventory: &Inventory) -> Vec<ScopeLine> {

@@ -55,6 +55,14 @@ impl<'a> Bills<'a> {
         }
     }
 
+    /// An address of EC2's or Google's that the inventory has.
+    pub(super) fn address(&self, id: &ResourceKey) -> Option<&'a Address> {
+        match self.left.get(id) {
+            Some(Billed::Address(address)) => Some(address),
+            _ => None,
+        }
+    }
+
     pub(super) fn volume(&self, volume: &Volume) -> Monthly {
         self.month(&pricing::volume(volume)?)
     }

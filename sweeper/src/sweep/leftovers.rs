@@ -26,10 +26,9 @@ pub(super) async fn read(
     let of = |kind| unused.iter().filter(|key| key.kind == kind).map(|key| (*key).clone()).collect::<Vec<_>>();
     let mut since = HashMap::new();
     let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
-    let of_address = |record: &str| kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
     since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
-    since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), of_address).await?);
+    since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), was_unused).await?);
     since.extend(outlived(store, inventory, &of(ResourceKind::Snapshot)).await?);
     since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
     let named =
@@ -74,6 +73,11 @@ async fn outlived(
 /// A version of the history; what another version of this program kept otherwise shows nothing.
 fn kept<T: DeserializeOwned>(record: &str) -> Option<T> {
     serde_json::from_str(record).ok()
+}
+
+/// Whether a kept version of an address shows it tied to nothing.
+pub(crate) fn was_unused(record: &str) -> bool {
+    kept::<Address>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing)
 }
 
 /// Of an instance's many facts its state is enough.

@@ -12,8 +12,8 @@ locals {
           ["ec2:DescribeInstances", "ec2:DescribeVolumes", "ec2:DescribeAddresses", "ec2:DescribeSnapshots", "ec2:DescribeInstanceTypes", "ec2:DescribeImages", "ec2:DescribeSpotPriceHistory"],
           # Where regions are named, nobody asks which there are.
           length(var.regions) == 0 ? ["ec2:DescribeRegions"] : [],
-          # What rests on a machine.
-          var.before_acting ? ["ec2:DescribeRouteTables"] : [],
+          # What rests on a machine, and what lists do not tell of an address.
+          var.before_acting ? ["ec2:DescribeRouteTables", "ec2:DescribeAddressesAttribute", "ec2:DescribeAddressTransfers"] : [],
         )
         Resource = ["*"]
       },
@@ -61,6 +61,16 @@ locals {
   instances = [
     for region in length(var.regions) == 0 ? ["*"] : var.regions : "arn:${var.partition}:ec2:${region}:${var.account_id}:instance/*"
   ]
+  addresses = [for instances in local.instances : replace(instances, ":instance/", ":elastic-ip/")]
+  releases  = var.release_tag != null
+  # What nothing undoes always asks for a tag.
+  release = [for statement in [{
+    Sid       = "ReleaseAddresses"
+    Effect    = "Allow"
+    Action    = "ec2:ReleaseAddress"
+    Resource  = local.addresses
+    Condition = { StringEquals = { "aws:ResourceTag/${try(var.release_tag.key, "")}" = try(var.release_tag.value, "") } }
+  }] : statement if local.releases]
   allowing_tag = var.allow_tag == null ? {} : { "aws:ResourceTag/${var.allow_tag.key}" = var.allow_tag.value }
   # Status keys alone: whoever could set any tag could allow an instance, or take an exemption away.
   status_keys = {
@@ -69,7 +79,7 @@ locals {
     Null = { "aws:TagKeys" = "false" }
   }
 
-  act_statements = [
+  act_statements = concat([
     merge(
       { Sid = "StopAndStart", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
       length(local.allowing_tag) == 0 ? {} : { Condition = { StringEquals = local.allowing_tag } },
@@ -81,22 +91,22 @@ locals {
       Resource  = local.instances
       Condition = merge(local.status_keys, length(local.allowing_tag) == 0 ? {} : { StringEquals = local.allowing_tag })
     },
-  ]
-  # The sweeper leaves exempt machines alone by itself; here IAM does so, too, whatever the sweeper believes. Undoing a stop stays possible.
+  ], local.release)
+  # The sweeper leaves what is exempt alone by itself; here IAM does so, too, whatever the sweeper believes. Undoing a stop stays possible.
   exempt = {
-    Sid      = "LeaveExemptMachinesAlone"
+    Sid      = "LeaveExemptAlone"
     Effect   = "Deny"
-    Action   = "ec2:StopInstances"
-    Resource = local.instances
+    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [])
+    Resource = concat(local.instances, local.releases ? local.addresses : [])
     Condition = {
       Null                      = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
       StringNotEqualsIgnoreCase = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
     }
   }
   # What the role may do at most, whatever else somebody attaches to it later.
-  act_boundary = [
+  act_boundary = concat([
     { Sid = "StopAndStartAtMost", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
     { Sid = "StatusTagsAtMost", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.instances, Condition = local.status_keys },
     local.exempt,
-  ]
+  ], local.release)
 }

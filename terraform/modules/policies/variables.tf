@@ -74,6 +74,24 @@ variable "allow_tag" {
   }
 }
 
+variable "release_tag" {
+  description = "The tag that an Elastic IP address must carry before it may be released, which nothing undoes. null: none is ever released."
+  type = object({
+    key   = string
+    value = string
+  })
+  default = null
+
+  validation {
+    condition     = var.release_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,128}$", var.release_tag.key))
+    error_message = "release_tag.key must be a tag's key: 1 to 128 letters, digits, spaces or _.:/=+@-."
+  }
+  validation {
+    condition     = var.release_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,256}$", var.release_tag.value))
+    error_message = "release_tag.value must be 1 to 256 letters, digits, spaces or _.:/=+@-: IAM takes * and ? for wildcards."
+  }
+}
+
 variable "sweeper_principal_arn" {
   description = "ARN of the role that the sweeper runs as."
   type        = string

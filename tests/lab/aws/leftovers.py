@@ -4,7 +4,8 @@ Importing this module mends moto for the whole process:
   - DescribeVolumes, DescribeSnapshots and DescribeImages page, at most 1,000 at a time (moto: everything in one answer);
   - DescribeSnapshots with OwnerIds lists the snapshots of those owners (moto: everybody's);
   - DescribeAutoScalingGroups pages as small as the scenario asks for (moto: 50 or what the client asks for);
-  - volumes and addresses may be managed by a service, attached and tied to what the scenario says.
+  - volumes and addresses may be managed by a service, attached and tied to what the scenario says;
+  - addresses may have a name that leads back, a pool of the customer's own, and an offer to another account, which DescribeAddressTransfers lists (moto: no such call).
 """
 
 from moto.autoscaling import autoscaling_backends
@@ -16,6 +17,7 @@ from moto.ec2.models.elastic_block_store import Snapshot, Volume
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
 from moto.ec2.responses.amis import AmisResponse
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
+from moto.ec2.responses.elastic_ip_addresses import ElasticIPAddresses
 
 from ec2 import PAGING, time_of
 
@@ -85,6 +87,26 @@ Volume.state = property(lambda self: getattr(self, "lab_state", None) or self.st
 Snapshot.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
 ElasticAddress.public_ipv4_pool = "amazon"
 ElasticAddress.service_managed = None
+ElasticAddress.ptr_record = None
+ElasticAddress.offered_to = None
+
+
+def describe_address_transfers(self):
+    self.error_on_dryrun()
+    offered = [address for address in self.ec2_backend.addresses if address.offered_to]
+    transfers = [
+        {
+            "PublicIp": address.public_ip,
+            "AllocationId": address.allocation_id,
+            "TransferAccountId": address.offered_to,
+            "AddressTransferStatus": "pending",
+        }
+        for address in offered
+    ]
+    return ActionResult({"AddressTransfers": transfers})
+
+
+ElasticIPAddresses.describe_address_transfers = describe_address_transfers
 
 
 def volumes(region, wanted):
@@ -115,11 +137,14 @@ def volumes(region, wanted):
 
 
 def addresses(region, wanted):
-    """Allocates addresses; an entry may have `instance` (an id), `service_managed` and `tags`."""
+    """Allocates addresses; an entry may have `instance` (an id), `service_managed`, `reverse_name`, `offered_to` (an account), `pool` and `tags`."""
     backend, ids = ec2_backends[ACCOUNT][region], []
     for entry in wanted:
         address = backend.allocate_address("vpc", tags=entry.get("tags", {}))
         address.service_managed = entry.get("service_managed")
+        address.ptr_record = entry.get("reverse_name")
+        address.offered_to = entry.get("offered_to")
+        address.public_ipv4_pool = entry.get("pool", "amazon")
         if "instance" in entry:
             backend.associate_address(
                 instance=backend.get_instance(entry["instance"]), allocation_id=address.allocation_id

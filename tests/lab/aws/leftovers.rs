@@ -54,6 +54,15 @@ pub struct Address {
     /// `alb`, `rds`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_managed: Option<String>,
+    /// The name that leads back from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse_name: Option<String>,
+    /// The account that it has been offered to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offered_to: Option<String>,
+    /// The customer's own range of addresses; Amazon's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }

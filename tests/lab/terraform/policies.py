@@ -15,6 +15,7 @@ from parliament import analyze_policy_string, enhance_finding
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
 MACHINE = "arn:aws:ec2:eu-central-1:123456789012:instance/i-00000000000000001"
+ADDRESS = "arn:aws:ec2:eu-central-1:123456789012:elastic-ip/eipalloc-00000000000000001"
 SWEEPER = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-sweeper/session"
 ACTING = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-act/session"
 ALLOWED = {"aws:ResourceTag/cloud-sweeper:act": "allow"}
@@ -98,7 +99,7 @@ def held_to_the_documentation(states, found):
     act, act_trust = documented("docs/approvals.md")
     before_acting = named("docs/approvals.md", "What reads needs beside")
     switched_off = named("docs/operations.md", "What is switched off by default")
-    expect(len(before_acting) == 4 and len(switched_off) == 2, "docs: the paragraphs that name single actions were not understood")
+    expect(len(before_acting) == 6 and len(switched_off) == 2, "docs: the paragraphs that name single actions were not understood")
 
     widest = {name: json.loads(text) for name, text in checked["widest"].items()}
     same("read role with everything on", actions(widest["read"]), actions(member) | before_acting | switched_off)
@@ -192,6 +193,17 @@ def acting(states):
     cases.append(may_not("ec2:DescribeInstances", resource="*"))
     cases.append(may_not("iam:PassRole", resource="arn:aws:iam::123456789012:role/cloud-sweeper-act"))
     cases.append(may_not("ssm:SendCommand", ALLOWED))
+    # An address is released where that was asked for and the address has the tag, whatever instances need; an exempt one never.
+    cases.append(may_not("ec2:ReleaseAddress", ALLOWED, resource=ADDRESS))
+    widest, widest_boundary = (json.loads(states["everything"]["values"]["outputs"]["checked"]["value"]["widest"][name]) for name in ("act", "act_boundary"))
+    for policy in (widest, widest_boundary):
+        cases.append(("Allowed", on(policy, "ec2:ReleaseAddress", ADDRESS, context=ALLOWED)))
+        cases.append(("ImplicitlyDenied", on(policy, "ec2:ReleaseAddress", ADDRESS)))
+        cases.append(("ImplicitlyDenied", on(policy, "ec2:ReleaseAddress", ADDRESS, context={"aws:ResourceTag/cloud-sweeper:act": "deny"})))
+        cases.append(("ExplicitlyDenied", on(policy, "ec2:ReleaseAddress", ADDRESS, context={**ALLOWED, exempt: "true"})))
+        for action in ["DisassociateAddress", "AssociateAddress", "AllocateAddress", "EnableAddressTransfer", "ModifyAddressAttribute"]:
+            cases.append(("ImplicitlyDenied", on(policy, f"ec2:{action}", ADDRESS, context=ALLOWED)))
+        cases.append(("ImplicitlyDenied", on(policy, "ec2:CreateTags", ADDRESS, context={**ALLOWED, **keys})))
     # The boundary holds where somebody attaches more: what it does not allow, no policy allows.
     for action in ["TerminateInstances", "ModifyInstanceAttribute", "DeleteTags", "RunInstances"]:
         cases.append(("ImplicitlyDenied", on(boundary, f"ec2:{action}", context=ALLOWED)))

@@ -1,4 +1,4 @@
-//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, and nothing by which somebody could run code, take a
+//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, release addresses that have the tag for it, and nothing by which somebody could run code, take a
 //! protection away or read; who may take its role; and that what reads only reads, by AWS's own classification.
 
 use crate::policies::{allowed, blocks, named};
@@ -45,6 +45,13 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
         (false, tags(&other("volume"), &stopped)),
         (false, tags(&other("security-group"), &stopped)),
     ];
+    let address = other("elastic-ip");
+    let allowing = |value: &str| json!({ "aws:ResourceTag/cloud-sweeper:act": value });
+    cases.push((true, request("ec2:ReleaseAddress", &address, allowing("allow"))));
+    cases.push((false, request("ec2:ReleaseAddress", &address, allowing("deny"))));
+    for action in ["AllocateAddress", "AssociateAddress", "DisassociateAddress", "EnableAddressTransfer"] {
+        cases.push((false, request(&format!("ec2:{action}"), &address, allowing("allow"))));
+    }
     // Each by which code could be run, a protection taken away, or something lost.
     for action in [
         "TerminateInstances",

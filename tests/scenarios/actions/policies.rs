@@ -1,6 +1,9 @@
 //! The policies that the documentation gives are what the code calls, no action less and none more; what acts reads nothing, and what reads changes nothing.
 
-use crate::site::{REGION, Site};
+use crate::{
+    addresses::{FOR_GOOD, unused},
+    site::{REGION, Site},
+};
 use lab::aws::{
     Instance, Snapshot, Volume,
     estate::{environment, job, minutes_ago, on, queue, registered, running},
@@ -43,7 +46,8 @@ pub(crate) fn named(page: &str, begins: &str) -> BTreeSet<String> {
 #[tokio::test]
 async fn the_policies_are_what_is_called_in_both_directions() {
     let folder = tempfile::tempdir().unwrap();
-    let site = Site::start(&format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display())).await;
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display());
+    let site = Site::start_leaving(&url, FOR_GOOD, &[unused("gateway")]).await;
     // Something of everything that is listed by a call of its own.
     let [volume] = site.moto.volumes(REGION, &[Volume::default()]).await.try_into().unwrap();
     site.moto.snapshots(REGION, &[Snapshot { volume, ..Snapshot::default() }]).await;
@@ -63,12 +67,17 @@ async fn the_policies_are_what_is_called_in_both_directions() {
     // What the scenario itself asked for is none of the sweeper's.
     let before = site.moto.calls().await.len();
     site.sweeper.sweep().await;
-    let (plan, ada) = (site.plan().await, site.enrol("ada").await);
+    let (plan, ada) = (site.plan_to("Stop the idle").await, site.enrol("ada").await);
     let token = ada.to_str().unwrap();
     let approved = site.run(&["approve", &plan, "--token-file", token, "--wait"]).await;
     assert_eq!(approved.code, 0, "{approved:?}");
     let undone = site.run(&["undo", &plan, "--token-file", token, "--wait"]).await;
     assert_eq!(undone.code, 0, "{undone:?}");
+    let (release, grace) = (site.plan_to("gateway").await, site.enrol("grace").await);
+    site.approve(&release, &ada).await;
+    site.approve(&release, &grace).await;
+    let released = site.ended(&release).await;
+    assert_eq!(released["state"], "done", "{released:#}");
 
     let calls = site.moto.calls().await.split_off(before);
     let of = |reads: bool| -> BTreeSet<String> {

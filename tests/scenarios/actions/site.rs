@@ -3,7 +3,7 @@
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Call, Instance, Moto, Role},
+    aws::{ACCOUNT, Address, Call, Instance, Moto, Role},
     sample,
     slack::{Hears, Slack},
     sweeper::Sweeper,
@@ -59,6 +59,8 @@ pub(crate) struct Site {
     pub(crate) moto: Moto,
     pub(crate) slack: Slack,
     pub(crate) machine: String,
+    /// Elastic IP addresses, by their allocations.
+    pub(crate) addresses: Vec<String>,
     pub(crate) folder: TempDir,
     answers: Answers,
 }
@@ -103,6 +105,21 @@ impl Site {
 
     /// With other machines of the same owner, by their names, which rest as well; their nodes answer nothing.
     pub(crate) async fn start_among(url: &str, policy: &str, act: &str, hears: Hears, others: &[&str]) -> Self {
+        Self::start_beside(url, policy, act, hears, (others, &[])).await
+    }
+
+    /// With addresses that nobody uses: each is found at once.
+    pub(crate) async fn start_leaving(url: &str, policy: &str, addresses: &[Address]) -> Self {
+        Self::start_beside(url, policy, SWITCHED_ON, Hears::Requests, (&[], addresses)).await
+    }
+
+    async fn start_beside(
+        url: &str,
+        policy: &str,
+        act: &str,
+        hears: Hears,
+        (others, addresses): (&[&str], &[Address]),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
         let slack = async {
@@ -123,10 +140,11 @@ impl Site {
         let others: Vec<Instance> = others.iter().map(|name| machine(name)).collect();
         let others = if others.is_empty() { Vec::new() } else { moto.run(REGION, &others).await };
         let machine = moto.run(REGION, &[machine("align-7")]).await.remove(0);
+        let addresses = moto.addresses(REGION, addresses).await;
         // What comes last is what scenarios add to.
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
-             {}[outbox]\ngather = \"0s\"\n\
+             {}[outbox]\ngather = \"0s\"\n[verdict]\nleftover_after = \"0s\"\n\
              [act]\n{act}roles = [{{ role_arn = \"{ACTS}\", external_id = \"{EXTERNAL_ID}\" }}]\n",
             folder.path().join("policy.toml"),
             slack.config(hears),
@@ -153,7 +171,7 @@ impl Site {
         let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
         let answering = answering(store.clone(), node, reported_at, Arc::clone(&says));
         let answers = Answers { says, task: tokio::spawn(answering).abort_handle() };
-        Self { sweeper, store, moto, slack, machine, folder, answers }
+        Self { sweeper, store, moto, slack, machine, addresses, folder, answers }
     }
 
     pub(crate) fn node_says(&self, says: Says) {
@@ -172,6 +190,15 @@ impl Site {
     pub(crate) async fn plan(&self) -> String {
         let plans = self.sweeper.json(&["plans"]).await;
         let [plan] = plans.as_array().unwrap().as_slice() else { panic!("{plans:#}") };
+        plan["plan"].as_str().unwrap().to_owned()
+    }
+
+    /// The hash of the only plan whose title says so.
+    pub(crate) async fn plan_to(&self, what: &str) -> String {
+        let plans = self.sweeper.json(&["plans"]).await;
+        let is_it = |plan: &&Value| plan["title"].as_str().unwrap().contains(what);
+        let found: Vec<&Value> = plans.as_array().unwrap().iter().filter(is_it).collect();
+        let [plan] = found.as_slice() else { panic!("{what}: {plans:#}") };
         plan["plan"].as_str().unwrap().to_owned()
     }
 

@@ -297,7 +297,10 @@ async fn a_plan_that_is_over_cannot_be_approved(url: String) {
     let shadow = json!({ "worked": 1, "rested": 0, "too_early": 0, "not_known": 0 });
     assert_eq!(savings["plans"]["shadow"], shadow, "{savings:#}");
     let told = site.run(&["savings"]).await.said;
-    assert!(told.contains("Of 1 machine with a plan that nobody approved, 1 worked again within a day"), "{told}");
+    assert!(
+        told.contains("Of 1 resource with a plan that nobody approved, 1 worked or was used again within a day"),
+        "{told}"
+    );
     refused(&site.answer("approve", &hash, &ada).await, "that has ended, or another plan has taken its place");
 }
 

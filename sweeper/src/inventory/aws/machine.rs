@@ -44,7 +44,7 @@ pub struct OneMachine {
     pub forwards: Option<bool>,
 }
 
-fn place(accounts: &Accounts, scope: &Scope) -> Result<std::sync::Arc<Place>, Failure> {
+pub(super) fn place(accounts: &Accounts, scope: &Scope) -> Result<std::sync::Arc<Place>, Failure> {
     accounts.place(scope).ok_or_else(|| Failure {
         kind: FailureKind::Credentials,
         message: format!("account {} is not open here; name a role of it in `aws.accounts`", scope.account),

@@ -11,6 +11,7 @@
 //! it. Accounts and regions are read side by side, and so are the kinds of one.
 
 mod accounts;
+mod address;
 mod answer;
 mod batch;
 mod collect;
@@ -36,6 +37,7 @@ mod trail;
 mod types;
 
 pub use accounts::{Accounts, Discovered};
+pub use address::{OneAddress, address, one_address};
 pub use collect::{collect, read};
 pub use machine::{OneMachine, dependents, instance, one_machine, owners};
 pub use metrics::{Measured, usage};

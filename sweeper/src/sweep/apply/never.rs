@@ -1,17 +1,20 @@
 //! Of which classes no plan is made, and why. Each class is named: one that is added says of itself whether a machine may be stopped for it.
 
 use crate::detectors::Class;
-use model::ResourceKind;
+use model::{Provider, ResourceKey, ResourceKind};
 
 /// Why no plan is made of what is no machine, whatever its class.
-pub(super) const NO_MACHINE: &str = "plans are made of machines alone";
+pub(super) const NO_MACHINE: &str = "plans are made of machines and addresses alone";
 
 /// Why no plan is made of what a provider saw.
 const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
                     an agent on the machine would tell";
 
 /// Why no plan is made of what nothing uses.
-const LEFT: &str = "no plan deletes or releases anything yet: what is on a volume, and an address that others know, may be wanted; decide by hand";
+const LEFT: &str = "no plan deletes a volume or a snapshot yet, nor ends a machine that is stopped: what is on them may be wanted; decide by hand";
+
+/// Why no plan is made of an address of Google's.
+pub(super) const NOT_EC2: &str = "no plan releases an address of Google Cloud yet: others may know it; decide by hand";
 
 /// Why no plan is made of a machine whose GPUs alone are idle.
 const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
@@ -48,8 +51,8 @@ const SPINS: &str = "it loops or it computes, and nobody can tell from outside: 
 const ORPHANED: &str =
     "no plan ends a single process yet: end it by hand, unless its run left it behind on purpose, as a server is";
 
-/// Why no plan is made of a class on such a resource; none of the one that plans are made of.
-pub(super) const fn never(class: Class, on: ResourceKind) -> Option<&'static str> {
+/// Why no plan is made of a class on such a resource; none of those that plans are made of.
+pub(super) const fn never(class: Class, on: &ResourceKey) -> Option<&'static str> {
     match class {
         Class::IdleNode => None,
         Class::QuietInstance => Some(WEAK),
@@ -57,8 +60,10 @@ pub(super) const fn never(class: Class, on: ResourceKind) -> Option<&'static str
         Class::BarelyUsed => Some(BARELY),
         Class::QuietHours => Some(HOURS),
         Class::SilentAgent => Some(SILENT),
-        Class::UnattachedVolume | Class::UnusedAddress | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
-        Class::RelaunchingGroup if matches!(on, ResourceKind::LaunchTemplate) => Some(TEMPLATE),
+        Class::UnusedAddress if matches!(on.provider, Provider::Aws) => None,
+        Class::UnusedAddress => Some(NOT_EC2),
+        Class::UnattachedVolume | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
+        Class::RelaunchingGroup if matches!(on.kind, ResourceKind::LaunchTemplate) => Some(TEMPLATE),
         Class::IdleGroup | Class::RelaunchingGroup => Some(GROUP),
         Class::AbandonedWorker => Some(ABANDONED),
         Class::UnregisteredWorker

@@ -13,7 +13,7 @@ use crate::{
     verdict::{Case, Decision, Judgement, Observation, Policy, Unknown},
 };
 use jiff::SignedDuration;
-use model::Verdict;
+use model::{Verdict, machine};
 use std::sync::Arc;
 
 const POLICY: WorkerPolicy = WorkerPolicy { register_after_s: 0, end_within_s: 900, lookback_s: 14_400 };

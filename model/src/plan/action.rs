@@ -1,0 +1,97 @@
+//! What can be done to a resource.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ResourceKey, ResourceKind};
+
+/// One thing that is done to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Stop a machine, as its own system stops: never by force. Its disks stay.
+    StopInstance,
+    /// Stop a machine that was set up for it so that what is in memory comes back with its start. Where that fails EC2 stops it as its own system stops, and
+    /// never by force: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html>.
+    HibernateInstance,
+    /// Start a stopped machine.
+    StartInstance,
+    /// Give a public address back that is tied to nothing. EC2 may give it to anybody from then on; that it comes back by `AllocateAddress` is luck, so that nothing undoes it:
+    /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ReleaseAddress.html>.
+    ReleaseAddress,
+}
+
+/// What an action takes from whoever is wrong about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionClass {
+    /// Another action takes it back.
+    Reversible,
+    /// Nothing brings back what it ends or deletes: it needs a second approver.
+    Destructive,
+}
+
+impl ActionClass {
+    /// So many different people must approve, whatever a policy says.
+    #[must_use]
+    pub const fn least_approvers(self) -> u32 {
+        match self {
+            Self::Reversible => 1,
+            Self::Destructive => 2,
+        }
+    }
+}
+
+impl Action {
+    /// What it takes from whoever is wrong about it.
+    #[must_use]
+    pub const fn class(self) -> ActionClass {
+        match self {
+            Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
+            Self::ReleaseAddress => ActionClass::Destructive,
+        }
+    }
+
+    /// What it can be done to.
+    #[must_use]
+    pub const fn is_on(self) -> ResourceKind {
+        match self {
+            Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ResourceKind::Instance,
+            Self::ReleaseAddress => ResourceKind::Address,
+        }
+    }
+
+    /// The state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
+    /// shut down, and one that hibernates writes up to 150 GB to its disk first. An address is *released* once EC2 lists it no more.
+    #[must_use]
+    pub const fn ends_in(self) -> (&'static str, u32) {
+        match self {
+            Self::StopInstance => ("stopped", 900),
+            Self::HibernateInstance => ("stopped", 3600),
+            Self::StartInstance => ("running", 600),
+            Self::ReleaseAddress => ("released", 300),
+        }
+    }
+
+    /// The provider's name for the call: `StopInstances`.
+    #[must_use]
+    pub const fn call(self) -> &'static str {
+        match self {
+            Self::StopInstance | Self::HibernateInstance => "StopInstances",
+            Self::StartInstance => "StartInstances",
+            Self::ReleaseAddress => "ReleaseAddress",
+        }
+    }
+
+    /// The same call for the provider's own command line, so that a person can check it or make it by hand. Neither `--force` nor `--skip-os-shutdown` is
+    /// ever in it.
+    #[must_use]
+    pub fn command_line(self, on: &ResourceKey) -> String {
+        let (verb, named_by, how) = match self {
+            Self::StopInstance => ("stop-instances", "instance-ids", ""),
+            Self::HibernateInstance => ("stop-instances", "instance-ids", " --hibernate"),
+            Self::StartInstance => ("start-instances", "instance-ids", ""),
+            Self::ReleaseAddress => ("release-address", "allocation-id", ""),
+        };
+        format!("aws ec2 {verb} --region {} --{named_by} {}{how}", on.location, on.id)
+    }
+}

@@ -1,0 +1,31 @@
+//! What people are told of actions on each kind of resource.
+
+use model::ResourceKind;
+
+/// The words for one kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    /// What it is: `the machine`.
+    pub(super) it: &'static str,
+    /// What was done to it: `stopped`.
+    pub(super) done: &'static str,
+    /// Doing it: `stopping`.
+    pub(super) doing: &'static str,
+    /// Whose word was the last before the call.
+    pub(super) last_said: &'static str,
+}
+
+impl Words {
+    /// Those for a kind.
+    pub(super) const fn of(kind: ResourceKind) -> Self {
+        match kind {
+            ResourceKind::Address => Self {
+                it: "the address",
+                done: "released",
+                doing: "releasing",
+                last_said: "what EC2 said of the address",
+            },
+            _ => Self { it: "the machine", done: "stopped", doing: "stopping", last_said: "the node's answer" },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which rule makes the plan of a finding, and what it looks at.
+
+use super::{
+    super::{bills::Bills, report},
+    never::{NO_MACHINE, NOT_EC2, never},
+};
+use crate::{
+    detectors::{Class, On},
+    findings::Finding,
+    reconcile::Planned,
+    snapshot::{Machine, Subject},
+};
+use jiff::Timestamp;
+use model::{
+    Provider,
+    address::{AddressFacts, Told},
+    machine,
+    plan::Plan,
+};
+use recommender::rules::{Input, Price, release::ReleaseInput, stop::StopInput};
+
+/// What a plan is made of.
+enum Of<'a> {
+    /// A machine to stop.
+    Machine(&'a Machine),
+    /// An address to release.
+    Address(AddressFacts),
+}
+
+/// Makes the plans of the findings on one resource.
+pub(super) struct Planner<'a> {
+    of: Of<'a>,
+    bills: &'a Bills<'a>,
+    now: Timestamp,
+}
+
+impl<'a> Planner<'a> {
+    /// One for a class of waste on a resource, or why no plan is ever made of it.
+    pub(super) fn of(class: Class, on: On<'a>, bills: &'a Bills<'a>, now: Timestamp) -> Result<Self, &'static str> {
+        if let Some(why) = never(class, on.resource()) {
+            return Err(why);
+        }
+        let of = match on {
+            On::Machine(machine) => Of::Machine(machine),
+            On::Leftover(leftover) => {
+                let address = bills.address(&leftover.id).ok_or("its provider does not list it")?;
+                let unasked = || Told::Unknown { why: "it is asked right before the call".to_owned() };
+                Of::Address(address.release_facts(unasked(), unasked()).ok_or(NOT_EC2)?)
+            }
+            On::Group(_) | On::Batch(_) | On::Work(_) => return Err(NO_MACHINE),
+        };
+        Ok(Self { of, bills, now })
+    }
+
+    /// The plan of a finding, with all that it was made from.
+    pub(super) fn plan(&self, finding: &Finding) -> Planned {
+        let input = match &self.of {
+            Of::Machine(machine) => Input::Stop(Box::new(self.stop(finding, machine))),
+            Of::Address(address) => Input::Release(Box::new(self.release(finding, address))),
+        };
+        let priced = |plan: Plan| {
+            let prices = plan.content().keeps_billing.iter().filter_map(|charge| self.bills.charge(charge)).collect();
+            plan.priced(prices)
+        };
+        let plan = input.plan().map(priced).map_err(|why| why.to_string());
+        Planned { input, plan }
+    }
+
+    fn stop(&self, finding: &Finding, machine: &Machine) -> StopInput {
+        StopInput {
+            finding: finding.id.0.clone(),
+            record: record(finding),
+            resource: finding.resource.clone(),
+            verdict: machine.judgement.verdict,
+            machine: stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
+                Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
+                Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
+            }),
+            price: price(finding),
+            lent_ipv4: machine.subject.instance.as_ref().map(|instance| self.bills.lent_address(instance)),
+            now: self.now,
+        }
+    }
+
+    fn release(&self, finding: &Finding, address: &AddressFacts) -> ReleaseInput {
+        ReleaseInput {
+            finding: finding.id.0.clone(),
+            record: record(finding),
+            resource: finding.resource.clone(),
+            since: finding.since,
+            address: address.clone(),
+            price: price(finding),
+            now: self.now,
+        }
+    }
+}
+
+/// The number of the finding's record that a plan is made with: the next one.
+fn record(finding: &Finding) -> u32 {
+    finding.recorded.count.saturating_add(1)
+}
+
+fn price(finding: &Finding) -> Price {
+    match finding.cost.rate() {
+        Some(rate) => Price::OnDemand(rate),
+        None => Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
+    }
+}
+
+/// What the *stop* rule looks at; none for a machine without an instance that it knows.
+fn stop_facts(machine: &Machine) -> Option<machine::Machine> {
+    let Subject { instance, groups_are_known, schedulers, .. } = &machine.subject;
+    instance.as_ref()?.stop_facts(*groups_are_known, schedulers, machine.provider.protection.clone())
+}
