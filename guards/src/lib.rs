@@ -9,6 +9,7 @@ mod address;
 mod capacity;
 mod exemption;
 mod instance_store;
+mod managed;
 mod membership;
 pub mod policy;
 mod protection;
@@ -17,10 +18,13 @@ mod refusal;
 mod root;
 mod same;
 mod state;
+mod unused;
+mod volume;
 
 pub use address::may_release;
 pub use exemption::EXEMPTION_TAG;
 pub use refusal::Refusal;
+pub use volume::may_delete;
 
 use model::{machine::Ec2Facts, plan::Condition};
 
@@ -65,7 +69,9 @@ pub fn holds(condition: &Condition, facts: &Ec2Facts) -> Result<(), Refusal> {
         | Condition::TiedToNothing
         | Condition::UnusedSince { .. }
         | Condition::NoReverseName
-        | Condition::NotOffered => Err(Refusal::OfAnotherKind),
+        | Condition::NotOffered
+        | Condition::VolumeIs { .. }
+        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -303,6 +303,38 @@ pub enum Refusal {
         /// Since then it was to be unused.
         since: Timestamp,
     },
+    /// It is being made, used or deleted.
+    #[error("its state is `{state}`, not `available`")]
+    NotReady {
+        /// In EC2's words.
+        state: String,
+    },
+    /// It is not billed by its size.
+    #[error("it is on an Outpost")]
+    OnOutpost,
+    /// Somebody has changed it.
+    #[error("it was {was} when the plan was made, and is {is}")]
+    VolumeChanged {
+        /// Then.
+        was: String,
+        /// Now.
+        is: String,
+    },
+    /// There is no copy of what it holds.
+    #[error("there is no snapshot of it for this plan")]
+    NoSnapshot,
+    /// The copy is of something else.
+    #[error("the snapshot is of another volume, or for another plan")]
+    SnapshotOfAnother,
+    /// The copy is not all of it.
+    #[error("its snapshot is `{}`, not `completed`", state.as_deref().unwrap_or("in a state that EC2 does not tell"))]
+    SnapshotNotWhole {
+        /// In EC2's words; none if EC2 did not say.
+        state: Option<String>,
+    },
+    /// What was written since is not in it.
+    #[error("its snapshot was not begun after the plan was approved")]
+    SnapshotOfBefore,
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
     LiveSampleStale,

@@ -11,6 +11,7 @@ mod provider;
 mod resource;
 mod unit_price;
 mod verdict;
+pub mod volume;
 
 pub use money::{HOURS_PER_MONTH, HourlyRate, Sum, Usd};
 pub use provider::Provider;

@@ -83,6 +83,17 @@ pub enum Condition {
     NoReverseName,
     /// The address has not been offered to another account.
     NotOffered,
+    /// The volume still is as it was.
+    VolumeIs {
+        /// `gp3`, …
+        volume_type: String,
+        /// In GiB.
+        size_gib: u32,
+        /// When it was made.
+        created_at: Timestamp,
+    },
+    /// A snapshot of the volume, begun for this plan once it was approved, is whole.
+    SnapshotCompleted,
 }
 
 /// What a reversal does not bring back.
@@ -107,6 +118,11 @@ pub enum Loss {
         /// Dotted.
         address: String,
     },
+    /// This volume: what is made again from its snapshot has another id, and is slow until it was read once.
+    Volume {
+        /// `vol-…`
+        id: String,
+    },
     /// The provider's promise of a place: it may lack capacity of this type at the next start.
     Capacity {
         /// Of which type.
@@ -129,6 +145,11 @@ pub enum Charge {
         address: String,
         /// True where the provider did not say whether the address is elastic; then it may be released.
         may_be_released: bool,
+    },
+    /// The snapshot that is made of a volume, for as long as nobody deletes it.
+    SnapshotOf {
+        /// `vol-…`
+        volume: String,
     },
     /// A reservation or savings plan that covers the machine, if there is one: that has not been read.
     CommitmentsUnknown,

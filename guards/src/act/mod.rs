@@ -17,6 +17,7 @@ mod owner;
 mod restored;
 mod rules;
 mod scope;
+mod snapshot;
 mod subject;
 mod switch;
 mod undo;
@@ -28,7 +29,7 @@ pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
-pub use subject::{OnAddress, OnMachine, Subject};
+pub use subject::{OnAddress, OnMachine, OnVolume, Subject};
 pub use switch::Switch;
 pub use undo::{Undoing, Wanted, may_undo};
 
@@ -37,7 +38,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::plan::{ContentHash, Plan};
 
-use crate::{Refusal, address, holds, may_stop};
+use crate::{Refusal, address, holds, may_delete, may_stop, volume};
 
 /// Everything that is known right before acting. What could not be read is said to be so, and refuses.
 #[derive(Clone, Debug)]
@@ -106,7 +107,16 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     match &moment.subject {
         Subject::Machine(machine) => may_stop_now(moment, machine),
         Subject::Address(on) => may_release_now(moment, on),
+        Subject::Volume(on) => may_delete_now(moment, on),
     }
+}
+
+/// The snapshot is looked at last of all: where nothing else stands in the way, one is made.
+fn may_delete_now(moment: &Moment<'_>, on: &OnVolume<'_>) -> Result<(), Refusal> {
+    may_delete(on.facts)?;
+    let conditions = &moment.plan.content().conditions;
+    conditions.iter().try_for_each(|condition| volume::holds(condition, on.facts, on.unused_since))?;
+    snapshot::guard(moment, on)
 }
 
 /// Nobody runs on an address who could be asked: what the provider says of it is read right before the call.
@@ -130,7 +140,7 @@ mod sample;
 #[cfg(test)]
 mod tests {
     use super::{
-        sample::{Released, Sample},
+        sample::{Deleted, Released, Sample},
         *,
     };
     use model::address::Told;
@@ -153,6 +163,27 @@ mod tests {
         assert_eq!(named, Err(Refusal::HasReverseName { name: "mx.".to_owned() }));
         let used = Released::with(|released| released.unused_since = None);
         assert!(matches!(used, Err(Refusal::UsedInBetween { .. })), "{used:?}");
+    }
+
+    #[test]
+    fn a_volume_that_nothing_speaks_for_keeping_may_be_deleted() {
+        assert_eq!(Deleted::with(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn what_a_volume_is_counts_before_there_is_a_snapshot() {
+        let of = |change: fn(&mut Deleted)| {
+            Deleted::with(|deleted| {
+                deleted.snapshot = None;
+                change(deleted);
+            })
+        };
+        assert_eq!(of(|_| ()), Err(Refusal::NoSnapshot));
+        assert_eq!(of(|deleted| deleted.facts.on_outpost = true), Err(Refusal::OnOutpost));
+        let used = of(|deleted| deleted.unused_since = None);
+        assert!(matches!(used, Err(Refusal::UsedInBetween { .. })), "{used:?}");
+        assert_eq!(of(|deleted| deleted.sample.switch = Switch::On), Err(Refusal::SwitchedOff));
+        assert_eq!(of(|deleted| deleted.sample.says.truncate(1)), Err(Refusal::NotApproved { given: 1, needs: 2 }));
     }
 
     #[test]

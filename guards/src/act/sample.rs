@@ -7,15 +7,17 @@ use model::{
     address::AddressFacts,
     machine::Ec2Facts,
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
+    volume::{SnapshotFacts, VolumeFacts},
 };
 
 use super::{
-    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnAddress, OnMachine, Say, Subject,
-    Switch,
+    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnAddress, OnMachine, OnVolume, Say,
+    Subject, Switch,
 };
 use crate::{
     address,
     sample::{LAUNCHED, facts},
+    volume,
 };
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_790_100_000, 0);
@@ -141,6 +143,17 @@ impl Sample {
         }
     }
 
+    /// One that two people have approved, and no agent speaks for.
+    fn of_two() -> Self {
+        let mut sample = Sample::default();
+        let second = Say { approver: "grace".to_owned(), ..sample.says[0].clone() };
+        sample.says.push(second);
+        sample.needs = Some(2);
+        // No agent speaks for it.
+        (sample.live, sample.is_attested) = (None, false);
+        sample
+    }
+
     /// With this plan in the place of the one before, which the finding has now.
     pub(crate) fn approved(&mut self, content: PlanContent) {
         self.plan = Plan::seal(content, self.plan.valid_until()).expect("a plan");
@@ -172,12 +185,7 @@ const UNUSED: Timestamp = Timestamp::constant(1_780_000_000, 0);
 impl Released {
     /// What is said of the moment with this change alone.
     pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
-        let mut sample = Sample::default();
-        let second = Say { approver: "grace".to_owned(), ..sample.says[0].clone() };
-        sample.says.push(second);
-        sample.needs = Some(2);
-        // No agent speaks for it.
-        (sample.live, sample.is_attested) = (None, false);
+        let mut sample = Sample::of_two();
         sample.approved(PlanContent {
             resource: "aws:123456789012:eu-central-1:eipalloc-0123456789abcdef0".parse().expect("a key"),
             title: "Release it".to_owned(),
@@ -197,6 +205,49 @@ impl Released {
         change(&mut released);
         let mut moment = released.sample.moment();
         moment.subject = Subject::Address(OnAddress { facts: &released.facts, unused_since: released.unused_since });
+        super::may_act(&moment)
+    }
+}
+
+/// A moment in which nothing stands in the way of a volume's end.
+pub(crate) struct Deleted {
+    pub(crate) sample: Sample,
+    pub(crate) facts: VolumeFacts,
+    pub(crate) unused_since: Option<Timestamp>,
+    pub(crate) snapshot: Option<SnapshotFacts>,
+}
+
+impl Deleted {
+    /// What is said of the moment with this change alone.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
+        let mut sample = Sample::of_two();
+        sample.approved(PlanContent {
+            resource: "aws:123456789012:eu-central-1:vol-0123456789abcdef0".parse().expect("a key"),
+            title: "Delete it".to_owned(),
+            conditions: vec![
+                Condition::TagsPermit,
+                Condition::TiedToNothing,
+                Condition::UnusedSince { at: UNUSED },
+                Condition::SnapshotCompleted,
+            ],
+            actions: vec![Action::DeleteVolume],
+            reversal: Vec::new(),
+            ..sample.plan.content().clone()
+        });
+        let snapshot = SnapshotFacts {
+            snapshot_id: "snap-0123456789abcdef0".to_owned(),
+            volume_id: Some("vol-0123456789abcdef0".to_owned()),
+            size_gib: Some(100),
+            state: Some("completed".to_owned()),
+            started_at: Some(NOW - SignedDuration::from_mins(4)),
+            plan: Some(sample.plan.content_hash().to_string()),
+        };
+        let facts = volume::sample::facts(|_| ());
+        let mut deleted = Self { sample, facts, unused_since: Some(UNUSED), snapshot: Some(snapshot) };
+        change(&mut deleted);
+        let mut moment = deleted.sample.moment();
+        let (unused_since, snapshot) = (deleted.unused_since, deleted.snapshot.as_ref());
+        moment.subject = Subject::Volume(OnVolume { facts: &deleted.facts, unused_since, snapshot });
         super::may_act(&moment)
     }
 }

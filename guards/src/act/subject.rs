@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{ResourceKind, address::AddressFacts, machine::Ec2Facts};
+use model::{
+    ResourceKind,
+    address::AddressFacts,
+    machine::Ec2Facts,
+    volume::{SnapshotFacts, VolumeFacts},
+};
 
 use super::{Cohort, Dependents, LiveSample, Moment};
 use crate::Refusal;
@@ -15,6 +20,8 @@ pub enum Subject<'a> {
     Machine(OnMachine<'a>),
     /// A public address, which nobody speaks for but its provider.
     Address(OnAddress<'a>),
+    /// A disk, which nobody speaks for but its provider.
+    Volume(OnVolume<'a>),
 }
 
 /// What is known of a machine right before acting.
@@ -45,12 +52,24 @@ pub struct OnAddress<'a> {
     pub unused_since: Option<Timestamp>,
 }
 
+/// What is known of a disk right before acting.
+#[derive(Clone, Debug)]
+pub struct OnVolume<'a> {
+    /// What its provider says of it, read for this.
+    pub facts: &'a VolumeFacts,
+    /// Since when every list has shown it unused; none if the last one does not, or nobody knows.
+    pub unused_since: Option<Timestamp>,
+    /// The snapshot that was made for this plan, read for this; none if there is none.
+    pub snapshot: Option<&'a SnapshotFacts>,
+}
+
 impl Subject<'_> {
     /// Its tags at this moment; none if they could not be read.
     pub(super) fn tags(&self) -> Option<&BTreeMap<String, String>> {
         match self {
             Self::Machine(machine) => machine.facts.tags.as_ref(),
             Self::Address(address) => address.facts.tags.as_ref(),
+            Self::Volume(volume) => volume.facts.tags.as_ref(),
         }
     }
 
@@ -58,6 +77,7 @@ impl Subject<'_> {
         match self {
             Self::Machine(_) => ResourceKind::Instance,
             Self::Address(_) => ResourceKind::Address,
+            Self::Volume(_) => ResourceKind::Volume,
         }
     }
 
@@ -65,6 +85,7 @@ impl Subject<'_> {
         match self {
             Self::Machine(machine) => Some(&machine.facts.instance_id),
             Self::Address(address) => address.facts.allocation_id.as_deref(),
+            Self::Volume(volume) => Some(&volume.facts.volume_id),
         }
     }
 }

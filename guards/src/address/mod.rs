@@ -1,6 +1,5 @@
 //! What stands between a plan and a public address: a file per guard, as of machines.
 
-mod managed;
 mod offered;
 mod pool;
 mod reverse_name;
@@ -12,18 +11,22 @@ mod tied;
 use jiff::Timestamp;
 use model::{address::AddressFacts, plan::Condition};
 
-use crate::{Refusal, exemption};
+use crate::{Refusal, exemption, managed, unused};
 
 /// One question about an address.
 type Guard = fn(&AddressFacts) -> Result<(), Refusal>;
 
 /// By what lists tell, the most fundamental first.
-const RELEASE: [Guard; 5] = [exempt, tied::guard, managed::guard, pool::guard, same::is_allocated];
+const RELEASE: [Guard; 5] = [exempt, tied::guard, is_managed, pool::guard, same::is_allocated];
 /// By what has to be asked, right before the call.
 const ASKED: [Guard; 2] = [reverse_name::guard, offered::guard];
 
 fn exempt(facts: &AddressFacts) -> Result<(), Refusal> {
     exemption::of_tags(facts.tags.as_ref())
+}
+
+fn is_managed(facts: &AddressFacts) -> Result<(), Refusal> {
+    managed::of_tags(facts.tags.as_ref())
 }
 
 /// Whether an address may be given back, by what its provider's list says of it.
@@ -47,10 +50,10 @@ pub(crate) fn holds(
     unused_since: Option<Timestamp>,
 ) -> Result<(), Refusal> {
     match condition {
-        Condition::TagsPermit => exempt(facts).and_then(|()| managed::guard(facts)),
+        Condition::TagsPermit => exempt(facts).and_then(|()| is_managed(facts)),
         Condition::AddressIs { address } => same::address(address, facts),
         Condition::TiedToNothing => tied::guard(facts),
-        Condition::UnusedSince { at } => same::unused_since(*at, unused_since),
+        Condition::UnusedSince { at } => unused::since(*at, unused_since),
         Condition::NoReverseName => reverse_name::guard(facts),
         Condition::NotOffered => offered::guard(facts),
         Condition::StateIs { .. }
@@ -58,7 +61,9 @@ pub(crate) fn holds(
         | Condition::InstanceTypeIs { .. }
         | Condition::NotProtected
         | Condition::NoInstanceStoreWrites
-        | Condition::StillIdle => Err(Refusal::OfAnotherKind),
+        | Condition::StillIdle
+        | Condition::VolumeIs { .. }
+        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
     }
 }
 
@@ -90,6 +95,7 @@ mod tests {
             Condition::NotProtected,
             Condition::NoInstanceStoreWrites,
             Condition::StillIdle,
+            Condition::SnapshotCompleted,
         ] {
             let since = Some(Timestamp::UNIX_EPOCH);
             assert_eq!(holds(&condition, &facts(|_| ()), since), Err(Refusal::OfAnotherKind), "{condition:?}");

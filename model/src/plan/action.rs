@@ -18,6 +18,9 @@ pub enum Action {
     /// Give a public address back that is tied to nothing. EC2 may give it to anybody from then on; that it comes back by `AllocateAddress` is luck, so that nothing undoes it:
     /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ReleaseAddress.html>.
     ReleaseAddress,
+    /// Delete a volume that is attached to nothing, once a snapshot of it that was begun for this plan is whole. A volume that is made of the snapshot is another one, so that nothing
+    /// undoes it: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteVolume.html>.
+    DeleteVolume,
 }
 
 /// What an action takes from whoever is wrong about it.
@@ -47,7 +50,7 @@ impl Action {
     pub const fn class(self) -> ActionClass {
         match self {
             Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
-            Self::ReleaseAddress => ActionClass::Destructive,
+            Self::ReleaseAddress | Self::DeleteVolume => ActionClass::Destructive,
         }
     }
 
@@ -57,11 +60,12 @@ impl Action {
         match self {
             Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ResourceKind::Instance,
             Self::ReleaseAddress => ResourceKind::Address,
+            Self::DeleteVolume => ResourceKind::Volume,
         }
     }
 
     /// The state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
-    /// shut down, and one that hibernates writes up to 150 GB to its disk first. An address is *released* once EC2 lists it no more.
+    /// shut down, and one that hibernates writes up to 150 GB to its disk first. An address is *released*, and a volume *deleted*, once EC2 lists it no more.
     #[must_use]
     pub const fn ends_in(self) -> (&'static str, u32) {
         match self {
@@ -69,6 +73,7 @@ impl Action {
             Self::HibernateInstance => ("stopped", 3600),
             Self::StartInstance => ("running", 600),
             Self::ReleaseAddress => ("released", 300),
+            Self::DeleteVolume => ("deleted", 900),
         }
     }
 
@@ -79,6 +84,18 @@ impl Action {
             Self::StopInstance | Self::HibernateInstance => "StopInstances",
             Self::StartInstance => "StartInstances",
             Self::ReleaseAddress => "ReleaseAddress",
+            Self::DeleteVolume => "DeleteVolume",
+        }
+    }
+
+    /// What is done before, for the provider's own command line; nothing for most.
+    #[must_use]
+    pub fn preparation(self, on: &ResourceKey) -> Option<String> {
+        match self {
+            Self::StopInstance | Self::HibernateInstance | Self::StartInstance | Self::ReleaseAddress => None,
+            Self::DeleteVolume => {
+                Some(format!("aws ec2 create-snapshot --region {} --volume-id {}", on.location, on.id))
+            }
         }
     }
 
@@ -91,6 +108,7 @@ impl Action {
             Self::HibernateInstance => ("stop-instances", "instance-ids", " --hibernate"),
             Self::StartInstance => ("start-instances", "instance-ids", ""),
             Self::ReleaseAddress => ("release-address", "allocation-id", ""),
+            Self::DeleteVolume => ("delete-volume", "volume-id", ""),
         };
         format!("aws ec2 {verb} --region {} --{named_by} {}{how}", on.location, on.id)
     }

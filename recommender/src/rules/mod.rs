@@ -2,6 +2,7 @@
 
 pub mod architecture;
 pub mod batch;
+pub mod delete;
 pub mod region;
 pub mod release;
 pub mod request;
@@ -35,6 +36,8 @@ pub enum Input {
     Stop(Box<stop::StopInput>),
     /// The rule `release`.
     Release(Box<release::ReleaseInput>),
+    /// The rule `delete`.
+    Delete(Box<delete::DeleteInput>),
 }
 
 /// Why none of the rules makes a plan.
@@ -46,6 +49,9 @@ pub enum NoPlan {
     /// The rule `release` does not.
     #[error(transparent)]
     Release(#[from] release::NoPlan),
+    /// The rule `delete` does not.
+    #[error(transparent)]
+    Delete(#[from] delete::NoPlan),
 }
 
 impl Input {
@@ -57,6 +63,7 @@ impl Input {
         match self {
             Self::Stop(input) => Ok(stop::plan(input)?),
             Self::Release(input) => Ok(release::plan(input)?),
+            Self::Delete(input) => Ok(delete::plan(input)?),
         }
     }
 }

@@ -26,6 +26,8 @@ use std::{future::Future, time::Duration};
 
 /// An action that is not called within so long of its claim is not called at all: whoever approved it has turned to something else by then.
 const CALLED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+/// The same where a snapshot has to be whole before; the plan ends no later.
+const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 /// Between two tries of what failed for now.
 const AGAIN: Duration = Duration::from_secs(5);
 /// An answer is fresh for so long.
@@ -66,6 +68,7 @@ impl Executor {
                 State::Claimed => self.dry_run(action).await?,
                 State::DryRun => match (action.direction, action.resource.kind) {
                     (Direction::Do, ResourceKind::Address) => self.release(action).await?,
+                    (Direction::Do, ResourceKind::Volume) => self.delete_volume(action).await?,
                     (Direction::Do, _) => self.ask_and_act(action).await?,
                     (Direction::Undo, _) => self.undo(action).await?,
                 },
@@ -130,11 +133,16 @@ impl Executor {
 
     /// Whether an action has been tried for long enough; then it is over.
     async fn is_too_late(&self, action: &mut Action) -> Result<bool, ActError> {
-        if self.store.now().await?.duration_since(action.claimed_at) < CALLED_WITHIN {
+        // A snapshot takes its time.
+        let (within, words) = match action.resource.kind {
+            ResourceKind::Volume => (COPIED_WITHIN, "a day"),
+            _ => (CALLED_WITHIN, "15 minutes"),
+        };
+        if self.store.now().await?.duration_since(action.claimed_at) < within {
             return Ok(false);
         }
         let why = action.outcome.clone().unwrap_or_else(|| "no sweeper served".to_owned());
-        self.refuse(action, format!("it could not be carried out within 15 minutes: {why}")).await?;
+        self.refuse(action, format!("it could not be carried out within {words}: {why}")).await?;
         Ok(true)
     }
 

@@ -6,7 +6,7 @@ use aws_sdk_ec2::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
     operation::RequestId,
-    types::Tag,
+    types::{ResourceType, Tag, TagSpecification},
 };
 use model::plan::Action;
 use std::error::Error;
@@ -47,7 +47,13 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, on: &s
         Action::ReleaseAddress => {
             client.release_address().allocation_id(on).dry_run(true).send().await.map(drop).map_err(told)
         }
+        Action::DeleteVolume => client.delete_volume().volume_id(on).dry_run(true).send().await.map(drop).map_err(told),
     };
+    dry(answer)
+}
+
+/// What a dry run came to.
+fn dry(answer: Result<(), Told>) -> Called {
     match answer {
         Err(Told { code: Some(code), request_id, .. }) if code == WOULD_DO => Called::Accepted { request_id },
         Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
@@ -56,6 +62,24 @@ pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, on: &s
             let why = "it answered a dry run as if it had done so".to_owned();
             Called::Rejected { why, request_id: None, for_now: false }
         }
+    }
+}
+
+/// Has a snapshot made of a volume, with these tags from its begin on; one attempt, after a dry run. Whoever lost the answer finds it by its tags.
+pub(super) async fn snapshot(client: &aws_sdk_ec2::Client, volume: &str, tags: &[(&str, String)]) -> Called {
+    let tags = tags.iter().map(|(key, value)| Tag::builder().key(*key).value(value).build()).collect();
+    let tagged = TagSpecification::builder().resource_type(ResourceType::Snapshot).set_tags(Some(tags)).build();
+    let request = client.create_snapshot().volume_id(volume).tag_specifications(tagged);
+    match dry(request.clone().dry_run(true).send().await.map(drop).map_err(told)) {
+        Called::Accepted { .. } => {}
+        refused => return refused,
+    }
+    match request.send().await {
+        Ok(answer) => Called::Accepted { request_id: answer.request_id().map(str::to_owned) },
+        Err(error) => match told(error) {
+            Told { is_certain: true, why, request_id, .. } => Called::Rejected { why, request_id, for_now: false },
+            Told { why, .. } => Called::Lost { why },
+        },
     }
 }
 
@@ -76,6 +100,10 @@ pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, on: &str,
         }
         Action::ReleaseAddress => {
             let request = client.release_address().allocation_id(on).customize().interceptor(leaves.clone());
+            request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
+        }
+        Action::DeleteVolume => {
+            let request = client.delete_volume().volume_id(on).customize().interceptor(leaves.clone());
             request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
     };

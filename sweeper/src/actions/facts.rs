@@ -3,7 +3,7 @@
 use crate::store::moment::Known;
 use guards::{
     Refusal,
-    act::{Caps, Moment, OnAddress, OnMachine, Say, Subject, may_act},
+    act::{Caps, Moment, OnAddress, OnMachine, OnVolume, Say, Subject, may_act},
     policy::Policy,
 };
 use serde_json::{Value, json};
@@ -86,6 +86,9 @@ fn rests_on(moment: &Moment<'_>, says: &[Say]) -> String {
         Subject::Machine(machine) => of_machine(machine),
         Subject::Address(OnAddress { facts, unused_since }) => {
             json!({ "address": facts, "unused_since": unused_since })
+        }
+        Subject::Volume(OnVolume { facts, unused_since, snapshot }) => {
+            json!({ "volume": facts, "unused_since": unused_since, "snapshot": snapshot })
         }
     };
     if let (Value::Object(all), Value::Object(of_subject)) = (&mut all, of_subject) {

@@ -21,6 +21,7 @@ mod rehearsal;
 mod relapse;
 mod sessions;
 mod undo;
+mod volume;
 mod watch;
 mod witness;
 mod words;

@@ -1,9 +1,12 @@
 //! Looks whether what was called has come about.
 
 use super::{ActError, Executor, after::Ran, words::Words};
-use crate::store::{
-    Action, Direction,
-    actions::{Told, Until},
+use crate::{
+    inventory::aws,
+    store::{
+        Action, Direction,
+        actions::{Told, Until},
+    },
 };
 use guards::action::{Event, State};
 use jiff::SignedDuration;
@@ -31,6 +34,9 @@ impl Executor {
             let read = async {
                 if action.resource.kind == ResourceKind::Address {
                     return self.address_state(&accounts, &action.resource).await.map(Some);
+                }
+                if action.resource.kind == ResourceKind::Volume {
+                    return self.volume_state(&accounts, &action.resource).await.map(Some);
                 }
                 let state = self.state(&accounts, &action.resource).await?;
                 Ok(state.map(|state| state.to_string()))
@@ -78,6 +84,12 @@ impl Executor {
 impl Executor {
     /// How an action ended, with what ran on a machine that was stopped until it was off.
     async fn with_what_ran(&self, action: &Action, outcome: String) -> Told {
+        if action.resource.kind == ResourceKind::Volume {
+            return Told::that(format!(
+                "{outcome}; its snapshot stays, with the tag `{}`, and a volume that is made of it has another id",
+                aws::PLAN_TAG
+            ));
+        }
         if action.direction == Direction::Undo || action.resource.kind != ResourceKind::Instance {
             return Told::that(outcome);
         }
@@ -103,5 +115,5 @@ impl Executor {
 }
 
 fn is_on_its_way(state: &str) -> bool {
-    matches!(state, "stopping" | "pending")
+    matches!(state, "stopping" | "pending" | "deleting")
 }

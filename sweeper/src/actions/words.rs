@@ -25,6 +25,9 @@ impl Words {
                 doing: "releasing",
                 last_said: "what EC2 said of the address",
             },
+            ResourceKind::Volume => {
+                Self { it: "the volume", done: "deleted", doing: "deleting", last_said: "what EC2 said of the volume" }
+            }
             _ => Self { it: "the machine", done: "stopped", doing: "stopping", last_said: "the node's answer" },
         }
     }

@@ -165,8 +165,14 @@ fn line(action: &Action) -> String {
     let at = words::time(action.changed_at.as_millisecond());
     let word = match action.state {
         State::Claimed => "taken up",
+        State::DryRun if action.resource.kind == ResourceKind::Volume => {
+            "EC2 would do it, and a snapshot is made first"
+        }
         State::DryRun => "EC2 would do it",
         State::Asking if action.resource.kind == ResourceKind::Address => "the address is read once more",
+        State::Asking if action.resource.kind == ResourceKind::Volume => {
+            "the volume and its snapshot are read once more"
+        }
         State::Asking => "the machine is asked whether somebody works there",
         State::Calling => "the call leaves",
         State::Awaiting => "EC2 does it",

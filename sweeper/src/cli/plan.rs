@@ -13,7 +13,9 @@ pub(super) fn steps(plan: &PlanContent) -> Vec<String> {
     let look = format!("look again, and go on only if{}", conditions.collect::<String>());
     let ask = |action: &Action| format!("{} --dry-run", command(*action, &plan.resource));
     let asks = plan.actions.iter().map(ask);
-    std::iter::once(look).chain(asks).chain(done(&plan.actions, &plan.resource)).collect()
+    let before = plan.actions.iter().filter_map(|action| action.preparation(&plan.resource));
+    let before = before.flat_map(|command| [plain(&command), "wait for it to be completed, and look again".to_owned()]);
+    std::iter::once(look).chain(asks).chain(before).chain(done(&plan.actions, &plan.resource)).collect()
 }
 
 /// What takes it back, or that nothing does.
@@ -49,6 +51,15 @@ fn condition(condition: &Condition) -> String {
             format!("every list since {} has shown it tied to nothing", words::time(at.as_millisecond()))
         }
         Condition::NoReverseName => "no name is set that leads back from it (reverse DNS)".to_owned(),
+        Condition::VolumeIs { volume_type, size_gib, created_at } => format!(
+            "it is of {size_gib} GiB and of type {}, made at {}",
+            plain(volume_type),
+            words::time(created_at.as_millisecond())
+        ),
+        Condition::SnapshotCompleted => {
+            "for the deletion: a snapshot of it that was begun for this plan, once it was approved, is completed"
+                .to_owned()
+        }
         Condition::NotOffered => "it has not been offered to another account".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
     }
@@ -72,6 +83,10 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
                 "the address {} for good: EC2 gives it to others, and names, lists of who may connect and certificates that have it lead there; \
                  that AllocateAddress gives it back is luck",
                 plain(address)
+            ),
+            Loss::Volume { id } => format!(
+                "the volume {} itself: one that is made of its snapshot has another id, and is slow until all of it was read once",
+                plain(id)
             ),
             Loss::InstanceStore => "what instance-store disks hold, if it has any".to_owned(),
             Loss::Capacity { instance_type } => {

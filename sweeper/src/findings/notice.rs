@@ -62,6 +62,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
         [Action::StopInstance] => "Stop it",
         [Action::HibernateInstance] => "Hibernate it",
         [Action::ReleaseAddress] => "Release it",
+        [Action::DeleteVolume] => "Delete it",
         _ => return None,
     };
     Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned() })
@@ -232,6 +233,7 @@ pub fn charge(charge: &Charge, price: Option<&ChargePrice>) -> String {
         Charge::Volume { id } => format!("volume {id}{what}"),
         Charge::ElasticIpv4 { address, may_be_released: false } => format!("elastic address {address}"),
         Charge::ElasticIpv4 { address, may_be_released: true } => format!("address {address}, if it is elastic"),
+        Charge::SnapshotOf { volume } => format!("the snapshot of {volume}{what}"),
         Charge::CommitmentsUnknown => "reservations and savings plans, if any cover it (not read)".to_owned(),
     };
     match price.map(|price| &price.cost) {

@@ -1,6 +1,6 @@
 //! A disk as its provider describes it.
 
-use model::ResourceKey;
+use model::{ResourceKey, address::Told, volume::VolumeFacts};
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -42,6 +42,40 @@ pub struct Volume {
     /// What only Google says of a disk; none for one of EC2's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub google: Option<Box<GoogleDisk>>,
+}
+
+impl Volume {
+    /// What the rule and the guards of deletions look at; none for a disk of another provider than EC2.
+    #[must_use]
+    pub fn delete_facts(&self) -> Option<VolumeFacts> {
+        if self.google.is_some() {
+            return None;
+        }
+        let attached_to = match &self.attachments {
+            Some(all) if all.is_empty() => Told::Nothing,
+            Some(all) => {
+                let ids = all.iter().map(|one| one.instance_id.as_deref().unwrap_or("a machine"));
+                Told::Something { what: ids.collect::<Vec<_>>().join(", ") }
+            }
+            None => Told::Unknown { why: "EC2 did not say".to_owned() },
+        };
+        Some(VolumeFacts {
+            region: self.id.location.clone(),
+            volume_id: self.id.id.clone(),
+            name: super::tags::name(&self.tags),
+            tags: Some(self.tags.clone()),
+            state: self.state.as_ref().map(ToString::to_string),
+            attached_to,
+            service: self.operator.clone(),
+            on_outpost: self.on_outpost,
+            zone: self.availability_zone.clone(),
+            volume_type: self.volume_type.clone(),
+            size_gib: self.size_gib,
+            iops: self.iops,
+            throughput_mib_per_s: self.throughput_mib_per_s,
+            created_at: self.created_at,
+        })
+    }
 }
 
 /// A volume's tie to one machine.

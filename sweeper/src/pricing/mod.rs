@@ -22,7 +22,7 @@ pub use load::{Options, Source, UnitTable, load, unavailable};
 pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
 pub use table::PriceTable;
 pub use units::{UnitPriced, UnitPrices};
-pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, volume};
+pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, snapshot_of_at_most, volume};
 
 /// Why a price is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]

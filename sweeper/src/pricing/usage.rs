@@ -275,5 +275,21 @@ pub fn snapshot_at_most(snapshot: &Snapshot) -> Result<Part, Unpriced> {
     Ok(Part { key, quantity })
 }
 
+/// The most that a snapshot of a volume, which is yet to be made, may be billed for: each of the volume's blocks.
+///
+/// # Errors
+/// The reason why not even that can be told.
+pub fn snapshot_of_at_most(volume: &Volume) -> Result<Part, Unpriced> {
+    if volume.id.provider == Provider::Gcp {
+        return Err(Unpriced::Google);
+    }
+    if volume.on_outpost {
+        return Err(Unpriced::Outpost);
+    }
+    let size = volume.size_gib.ok_or(Unpriced::FactUnknown("size"))?;
+    let key = UnitKey { provider: Provider::Aws, region: volume.id.location.clone(), usage: Usage::Snapshot };
+    Ok(Part { key, quantity: Quantity::whole(size.into()) })
+}
+
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ pub async fn realised(store: &Store, actions: &[Action]) -> Result<Vec<Saved>, N
         let versions = store.resource_history(&action.resource.to_string()).await?;
         let listed = listed_until(&listings, &action.resource);
         let stopped = match action.resource.kind {
-            ResourceKind::Address => released(action.changed_at, &versions, listed),
+            ResourceKind::Address | ResourceKind::Volume => released(action.changed_at, &versions, listed),
             _ => stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed),
         };
         saved.push(Saved::of(&plan, action.asked_by.clone(), stopped));

@@ -9,7 +9,7 @@ use crate::{
     snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use model::plan::ContentHash;
-use recommender::rules::{Input, release::ReleaseInput, stop::StopInput};
+use recommender::rules::{Input, delete::DeleteInput, release::ReleaseInput, stop::StopInput};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
@@ -61,6 +61,8 @@ enum Form {
         cost: Cost,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Box<ReleaseInput>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delete: Option<Box<DeleteInput>>,
     },
     GroupV1 {
         inputs: GroupInputs,
@@ -94,14 +96,16 @@ struct Conclusion {
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
     let (before, cost) = (record.before, record.cost.clone());
-    let (stop, release) = match record.asked.clone() {
-        Some(Input::Stop(input)) => (Some(input), None),
-        Some(Input::Release(input)) => (None, Some(input)),
-        None => (None, None),
-    };
+    let (mut stop, mut release, mut delete) = (None, None, None);
+    match record.asked.clone() {
+        Some(Input::Stop(input)) => stop = Some(input),
+        Some(Input::Release(input)) => release = Some(input),
+        Some(Input::Delete(input)) => delete = Some(input),
+        None => {}
+    }
     let form = match record.inputs.clone() {
         Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan: stop },
-        Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost, plan: release },
+        Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost, plan: release, delete },
         Inputs::Group(inputs) => Form::GroupV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
         Inputs::Work(inputs) => Form::WorkV1 { inputs, before, cost },
@@ -132,8 +136,9 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
         Form::MachineV1 { inputs, before, cost, plan } => {
             (Inputs::Machine(inputs), before, cost, plan.map(Input::Stop))
         }
-        Form::LeftoverV1 { inputs, before, cost, plan } => {
-            (Inputs::Leftover(inputs), before, cost, plan.map(Input::Release))
+        Form::LeftoverV1 { inputs, before, cost, plan, delete } => {
+            let asked = plan.map(Input::Release).or(delete.map(Input::Delete));
+            (Inputs::Leftover(inputs), before, cost, asked)
         }
         Form::GroupV1 { inputs, before, cost } => (Inputs::Group(inputs), before, cost, None),
         Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),

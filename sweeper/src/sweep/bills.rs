@@ -23,7 +23,8 @@ pub(super) fn keys(inventory: &Inventory) -> BTreeSet<UnitKey> {
     let addresses = inventory.addresses.iter().filter_map(|address| pricing::address(address, Usage::AddressIdle).ok());
     let lent = inventory.instances.iter().filter(|instance| lent_ipv4(instance).next().is_some());
     let lent = lent.filter_map(|instance| pricing::lent_address(instance).ok());
-    volumes.chain(snapshots).map(|part| part.key).chain(addresses).chain(lent).collect()
+    let copies = inventory.volumes.iter().filter_map(|volume| pricing::snapshot_of_at_most(volume).ok());
+    volumes.chain(snapshots).chain(copies).map(|part| part.key).chain(addresses).chain(lent).collect()
 }
 
 /// The addresses that a stop gives back.
@@ -63,6 +64,19 @@ impl<'a> Bills<'a> {
         }
     }
 
+    /// A volume of EC2's or a disk of Google's that the inventory has.
+    pub(super) fn disk(&self, id: &ResourceKey) -> Option<&'a Volume> {
+        match self.left.get(id) {
+            Some(Billed::Volume(volume)) => Some(volume),
+            _ => None,
+        }
+    }
+
+    /// The most that a snapshot of a volume may cost by the hour.
+    pub(super) fn snapshot_of(&self, volume: &Volume) -> Cost {
+        hourly(pricing::snapshot_of_at_most(volume).and_then(|part| self.month(&[part])))
+    }
+
     pub(super) fn volume(&self, volume: &Volume) -> Monthly {
         self.month(&pricing::volume(volume)?)
     }
@@ -83,14 +97,7 @@ impl<'a> Bills<'a> {
             Some(Billed::Instance(instance)) => self.stopped(instance),
             None => Err(Unpriced::NotListed(id.kind.names().1)),
         };
-        match monthly {
-            // To the nearest micro-dollar.
-            Ok((month, as_of)) => {
-                let micros = month.micros().saturating_add(HOURS_PER_MONTH / 2) / HOURS_PER_MONTH;
-                Cost::Known { per_hour: HourlyRate::from_micros(micros), as_of }
-            }
-            Err(why) => Cost::Unknown { why: why.to_string() },
-        }
+        hourly(monthly)
     }
 
     /// What a machine that is stopped costs: its volumes and the addresses that it keeps, all of them or none.
@@ -170,6 +177,13 @@ impl<'a> Bills<'a> {
                 Some(address) => (None, self.idle_address(address)),
                 None => (None, Err(Unpriced::NotListed("addresses"))),
             },
+            Charge::SnapshotOf { volume } => match self.volumes.get(volume.as_str()) {
+                Some(volume) => {
+                    let monthly = pricing::snapshot_of_at_most(volume).and_then(|part| self.month(&[part]));
+                    (Some("at most".to_owned()), monthly)
+                }
+                None => (None, Err(Unpriced::NotListed("volumes"))),
+            },
             Charge::CommitmentsUnknown => return None,
         };
         let cost = match monthly {
@@ -177,6 +191,17 @@ impl<'a> Bills<'a> {
             Err(why) => ChargeCost::Unknown { why: why.to_string() },
         };
         Some(ChargePrice { charge: charge.clone(), what, cost })
+    }
+}
+
+fn hourly(monthly: Monthly) -> Cost {
+    match monthly {
+        // To the nearest micro-dollar.
+        Ok((month, as_of)) => {
+            let micros = month.micros().saturating_add(HOURS_PER_MONTH / 2) / HOURS_PER_MONTH;
+            Cost::Known { per_hour: HourlyRate::from_micros(micros), as_of }
+        }
+        Err(why) => Cost::Unknown { why: why.to_string() },
     }
 }
 

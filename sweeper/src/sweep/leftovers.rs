@@ -25,9 +25,8 @@ pub(super) async fn read(
         Billed::all(inventory).filter(|billed| billed.used_by() == UsedBy::Nothing).map(Billed::id).collect();
     let of = |kind| unused.iter().filter(|key| key.kind == kind).map(|key| (*key).clone()).collect::<Vec<_>>();
     let mut since = HashMap::new();
-    let of_volume = |record: &str| kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing);
     let store = &context.store;
-    since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), of_volume).await?);
+    since.extend(store.lasting_since(ResourceKind::Volume.into(), &of(ResourceKind::Volume), was_unattached).await?);
     since.extend(store.lasting_since(ResourceKind::Address.into(), &of(ResourceKind::Address), was_unused).await?);
     since.extend(outlived(store, inventory, &of(ResourceKind::Snapshot)).await?);
     since.extend(store.lasting_since(ResourceKind::Instance.into(), &of(ResourceKind::Instance), was_stopped).await?);
@@ -73,6 +72,11 @@ async fn outlived(
 /// A version of the history; what another version of this program kept otherwise shows nothing.
 fn kept<T: DeserializeOwned>(record: &str) -> Option<T> {
     serde_json::from_str(record).ok()
+}
+
+/// Whether a kept version of a volume shows it attached to nothing.
+pub(crate) fn was_unattached(record: &str) -> bool {
+    kept::<Volume>(record).is_some_and(|kept| kept.used_by() == UsedBy::Nothing)
 }
 
 /// Whether a kept version of an address shows it tied to nothing.

@@ -28,7 +28,7 @@ mod work;
 
 pub use hours::WEEKS_KEPT;
 pub use lease::owner;
-pub(crate) use leftovers::was_unused;
+pub(crate) use leftovers::{was_unattached, was_unused};
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, Unseen, WhyNot};
 pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, KeptReport, MachineLine, NoReport, NotAsked, Report, ScopeLine};

@@ -38,12 +38,13 @@ variable "cloudtrail" {
 }
 
 variable "act" {
-  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; any_instance = true asks for none. release_addresses = true lets Elastic IP addresses be released that carry that tag, which nothing undoes."
+  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; any_instance = true asks for none. release_addresses = true lets Elastic IP addresses be released that carry that tag, and delete_volumes = true EBS volumes be copied and deleted; nothing undoes either."
   type = object({
     allow_tag    = optional(object({ key = string, value = string }), { key = "cloud-sweeper:act", value = "allow" })
     any_instance = optional(bool, false)
-    # An address always needs the tag.
+    # An address and a volume always need the tag.
     release_addresses = optional(bool, false)
+    delete_volumes    = optional(bool, false)
   })
   default = null
 }

@@ -79,6 +79,31 @@ locals {
     Null = { "aws:TagKeys" = "false" }
   }
 
+  volumes   = [for instances in local.instances : replace(instances, ":instance/", ":volume/")]
+  snapshots = [for region in length(var.regions) == 0 ? ["*"] : var.regions : "arn:${var.partition}:ec2:${region}::snapshot/*"]
+  deletes   = var.delete_tag != null
+  delete = [for statement in [
+    {
+      Sid       = "CopyAndDeleteVolumes"
+      Effect    = "Allow"
+      Action    = ["ec2:CreateSnapshot", "ec2:DeleteVolume"]
+      Resource  = local.volumes
+      Condition = { StringEquals = { "aws:ResourceTag/${try(var.delete_tag.key, "")}" = try(var.delete_tag.value, "") } }
+    },
+    # Each copy says for which plan it was made, and by that is found again.
+    {
+      Sid      = "MakeCopies"
+      Effect   = "Allow"
+      Action   = "ec2:CreateSnapshot"
+      Resource = local.snapshots
+      Condition = {
+        "ForAllValues:StringEquals" = { "aws:TagKeys" = ["cloud-sweeper:plan", "cloud-sweeper:snapshot-for"] }
+        Null                        = { "aws:RequestTag/cloud-sweeper:plan" = "false" }
+      }
+    },
+    { Sid = "TagCopiesAsTheyAreMade", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.snapshots, Condition = { StringEquals = { "ec2:CreateAction" = "CreateSnapshot" } } },
+  ] : statement if local.deletes]
+
   act_statements = concat([
     merge(
       { Sid = "StopAndStart", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
@@ -91,13 +116,13 @@ locals {
       Resource  = local.instances
       Condition = merge(local.status_keys, length(local.allowing_tag) == 0 ? {} : { StringEquals = local.allowing_tag })
     },
-  ], local.release)
+  ], local.release, local.delete)
   # The sweeper leaves what is exempt alone by itself; here IAM does so, too, whatever the sweeper believes. Undoing a stop stays possible.
   exempt = {
     Sid      = "LeaveExemptAlone"
     Effect   = "Deny"
-    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [])
-    Resource = concat(local.instances, local.releases ? local.addresses : [])
+    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [], local.deletes ? ["ec2:DeleteVolume"] : [])
+    Resource = concat(local.instances, local.releases ? local.addresses : [], local.deletes ? local.volumes : [])
     Condition = {
       Null                      = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
       StringNotEqualsIgnoreCase = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
@@ -108,5 +133,5 @@ locals {
     { Sid = "StopAndStartAtMost", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
     { Sid = "StatusTagsAtMost", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.instances, Condition = local.status_keys },
     local.exempt,
-  ], local.release)
+  ], local.release, local.delete)
 }

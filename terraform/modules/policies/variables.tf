@@ -92,6 +92,24 @@ variable "release_tag" {
   }
 }
 
+variable "delete_tag" {
+  description = "The tag that an EBS volume must carry before a snapshot of it is taken and it may be deleted, which nothing undoes. null: none is ever deleted."
+  type = object({
+    key   = string
+    value = string
+  })
+  default = null
+
+  validation {
+    condition     = var.delete_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,128}$", var.delete_tag.key))
+    error_message = "delete_tag.key must be a tag's key: 1 to 128 letters, digits, spaces or _.:/=+@-."
+  }
+  validation {
+    condition     = var.delete_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,256}$", var.delete_tag.value))
+    error_message = "delete_tag.value must be 1 to 256 letters, digits, spaces or _.:/=+@-: IAM takes * and ? for wildcards."
+  }
+}
+
 variable "sweeper_principal_arn" {
   description = "ARN of the role that the sweeper runs as."
   type        = string

@@ -84,7 +84,9 @@ AmisResponse.describe_images = describe_images
 AutoScalingResponse.describe_auto_scaling_groups = describe_auto_scaling_groups
 Volume.attachments = property(attachments)
 Volume.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
-Snapshot.state = property(lambda self: getattr(self, "lab_state", None) or self.status)
+Snapshot.state = property(
+    lambda self: getattr(self, "lab_state", None) or getattr(self.volume, "lab_copies_are", None) or self.status
+)
 ElasticAddress.public_ipv4_pool = "amazon"
 ElasticAddress.service_managed = None
 ElasticAddress.ptr_record = None
@@ -111,7 +113,7 @@ ElasticIPAddresses.describe_address_transfers = describe_address_transfers
 
 def volumes(region, wanted):
     """Makes volumes; an entry may have `type`, `size_gib`, `iops`, `throughput`, `created_at`, `state`, `tags`, `attached_to`
-    (an instance's id), `attached_at`, `delete_on_termination` and `snapshot`."""
+    (an instance's id), `attached_at`, `delete_on_termination`, `snapshot` and `copies_are` (the state of each snapshot of it)."""
     backend, ids = ec2_backends[ACCOUNT][region], []
     for entry in wanted:
         volume = backend.create_volume(
@@ -124,6 +126,7 @@ def volumes(region, wanted):
         volume.add_tags(entry.get("tags", {}))
         volume.snapshot_id = entry.get("snapshot")
         volume.lab_state = entry.get("state")
+        volume.lab_copies_are = entry.get("copies_are")
         if "created_at" in entry:
             volume.create_time = time_of(entry["created_at"])
         if "attached_to" in entry:

@@ -32,6 +32,9 @@ pub struct Volume {
     /// The snapshot that it was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+    /// The state of each snapshot that is made of it; `completed` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies_are: Option<String>,
     /// An instance's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,

@@ -1,6 +1,6 @@
 //! An address that nobody uses is released once two people have said so, if nothing speaks against it at the last moment; and never by one of them, nor twice.
 
-use crate::site::{ANYBODY, REGION, Site, TIMEOUT};
+use crate::site::{ANYBODY, REGION, SWITCHED_ON, Site, TIMEOUT};
 use lab::{
     aws::{Address, Fault},
     wait,
@@ -41,7 +41,7 @@ impl Left {
     }
 
     async fn start_with(url: &str, addresses: &[Address]) -> Self {
-        let site = Site::start_leaving(url, FOR_GOOD, addresses).await;
+        let site = Site::start_leaving(url, FOR_GOOD, SWITCHED_ON, addresses, &[]).await;
         let (ada, grace) = (site.enrol("ada").await, site.enrol("grace").await);
         Self { site, ada, grace }
     }
@@ -259,7 +259,7 @@ async fn what_lists_do_not_tell_is_asked_before_the_call(url: String) {
 }
 
 async fn nobody_may_approve_it_where_no_rule_is_about_what_ends_for_good(url: String) {
-    let site = Site::start_leaving(&url, ANYBODY, &[unused("gateway")]).await;
+    let site = Site::start_leaving(&url, ANYBODY, SWITCHED_ON, &[unused("gateway")], &[]).await;
     let (ada, plan) = (site.enrol("ada").await, site.plan_to("gateway").await);
     let refused = site.run(&["approve", &plan, "--token-file", ada.to_str().unwrap()]).await;
     assert!(refused.code == 1 && refused.error.contains("no rule of the policy is about this plan"), "{refused:?}");

@@ -52,6 +52,18 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
     for action in ["AllocateAddress", "AssociateAddress", "DisassociateAddress", "EnableAddressTransfer"] {
         cases.push((false, request(&format!("ec2:{action}"), &address, allowing("allow"))));
     }
+    let volume = other("volume");
+    for action in ["ec2:DeleteVolume", "ec2:CreateSnapshot"] {
+        cases.push((true, request(action, &volume, allowing("allow"))));
+        cases.push((false, request(action, &volume, allowing("deny"))));
+    }
+    let copy = "arn:aws:ec2:eu-central-1::snapshot/snap-00000000000000001";
+    let plan = json!({ "aws:TagKeys": ["cloud-sweeper:plan"], "aws:RequestTag/cloud-sweeper:plan": "5d" });
+    cases.push((true, request("ec2:CreateSnapshot", copy, plan.clone())));
+    cases.push((false, request("ec2:CreateSnapshot", copy, json!({}))));
+    cases.push((true, request("ec2:CreateTags", copy, json!({ "ec2:CreateAction": "CreateSnapshot" }))));
+    cases.push((false, request("ec2:CreateTags", copy, plan)));
+    cases.push((false, request("ec2:DeleteSnapshot", copy, allowing("allow"))));
     // Each by which code could be run, a protection taken away, or something lost.
     for action in [
         "TerminateInstances",

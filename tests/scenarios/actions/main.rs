@@ -15,6 +15,7 @@ mod site;
 mod slack;
 mod socket;
 mod told;
+mod volumes;
 
 use lab::{
     aws::{ACCOUNT, Fault, Instance},

@@ -2,7 +2,8 @@
 
 use crate::{
     addresses::{FOR_GOOD, unused},
-    site::{REGION, Site},
+    site::{REGION, SWITCHED_ON, Site},
+    volumes::scratch,
 };
 use lab::aws::{
     Instance, Snapshot, Volume,
@@ -47,9 +48,11 @@ pub(crate) fn named(page: &str, begins: &str) -> BTreeSet<String> {
 async fn the_policies_are_what_is_called_in_both_directions() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display());
-    let site = Site::start_leaving(&url, FOR_GOOD, &[unused("gateway")]).await;
+    let site = Site::start_leaving(&url, FOR_GOOD, SWITCHED_ON, &[unused("gateway")], &[scratch("scratch")]).await;
     // Something of everything that is listed by a call of its own.
-    let [volume] = site.moto.volumes(REGION, &[Volume::default()]).await.try_into().unwrap();
+    // Of a type whose price nobody has asked for yet.
+    let made = Volume { volume_type: Some("st1".into()), size_gib: Some(500), ..Volume::default() };
+    let [volume] = site.moto.volumes(REGION, &[made]).await.try_into().unwrap();
     site.moto.snapshots(REGION, &[Snapshot { volume, ..Snapshot::default() }]).await;
     site.moto
         .run(REGION, &[Instance { lifecycle: Some("spot".to_owned()), ..Instance::named("m5.large", "spot") }])
@@ -76,8 +79,13 @@ async fn the_policies_are_what_is_called_in_both_directions() {
     let (release, grace) = (site.plan_to("gateway").await, site.enrol("grace").await);
     site.approve(&release, &ada).await;
     site.approve(&release, &grace).await;
-    let released = site.ended(&release).await;
-    assert_eq!(released["state"], "done", "{released:#}");
+    let delete = site.plan_to("(scratch)").await;
+    site.approve(&delete, &ada).await;
+    site.approve(&delete, &grace).await;
+    for plan in [release, delete] {
+        let ended = site.ended(&plan).await;
+        assert_eq!(ended["state"], "done", "{ended:#}");
+    }
 
     let calls = site.moto.calls().await.split_off(before);
     let of = |reads: bool| -> BTreeSet<String> {

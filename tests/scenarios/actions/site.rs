@@ -3,7 +3,7 @@
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use lab::{
-    aws::{ACCOUNT, Address, Call, Instance, Moto, Role},
+    aws::{ACCOUNT, Address, Call, Instance, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
     sweeper::Sweeper,
@@ -61,6 +61,8 @@ pub(crate) struct Site {
     pub(crate) machine: String,
     /// Elastic IP addresses, by their allocations.
     pub(crate) addresses: Vec<String>,
+    /// Volumes that are attached to nothing.
+    pub(crate) volumes: Vec<String>,
     pub(crate) folder: TempDir,
     answers: Answers,
 }
@@ -105,12 +107,18 @@ impl Site {
 
     /// With other machines of the same owner, by their names, which rest as well; their nodes answer nothing.
     pub(crate) async fn start_among(url: &str, policy: &str, act: &str, hears: Hears, others: &[&str]) -> Self {
-        Self::start_beside(url, policy, act, hears, (others, &[])).await
+        Self::start_beside(url, policy, act, hears, (others, &[], &[])).await
     }
 
-    /// With addresses that nobody uses: each is found at once.
-    pub(crate) async fn start_leaving(url: &str, policy: &str, addresses: &[Address]) -> Self {
-        Self::start_beside(url, policy, SWITCHED_ON, Hears::Requests, (&[], addresses)).await
+    /// With addresses and volumes that nobody uses: each is found at once.
+    pub(crate) async fn start_leaving(
+        url: &str,
+        policy: &str,
+        act: &str,
+        addresses: &[Address],
+        volumes: &[Volume],
+    ) -> Self {
+        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes)).await
     }
 
     async fn start_beside(
@@ -118,7 +126,7 @@ impl Site {
         policy: &str,
         act: &str,
         hears: Hears,
-        (others, addresses): (&[&str], &[Address]),
+        (others, addresses, volumes): (&[&str], &[Address], &[Volume]),
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
@@ -141,6 +149,7 @@ impl Site {
         let others = if others.is_empty() { Vec::new() } else { moto.run(REGION, &others).await };
         let machine = moto.run(REGION, &[machine("align-7")]).await.remove(0);
         let addresses = moto.addresses(REGION, addresses).await;
+        let volumes = moto.volumes(REGION, volumes).await;
         // What comes last is what scenarios add to.
         let config = format!(
             "[store]\nurl = \"{url}\"\n[aws]\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n[approvals]\npolicy_file = {:?}\n\
@@ -171,7 +180,7 @@ impl Site {
         let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
         let answering = answering(store.clone(), node, reported_at, Arc::clone(&says));
         let answers = Answers { says, task: tokio::spawn(answering).abort_handle() };
-        Self { sweeper, store, moto, slack, machine, addresses, folder, answers }
+        Self { sweeper, store, moto, slack, machine, addresses, volumes, folder, answers }
     }
 
     pub(crate) fn node_says(&self, says: Says) {

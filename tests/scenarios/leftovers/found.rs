@@ -139,7 +139,7 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
         "owner     genomics",
         "Why left over\n  attached to nothing in every list since",
         "decided again from the kept evidence just now: the same",
-        "no plan deletes a volume or a snapshot yet",
+        "Plan: Take a snapshot of the unattached 100 GiB gp3 volume",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
@@ -172,6 +172,5 @@ async fn what_is_left_over_is_found_once_with_its_price_and_gone_when_it_is_used
         [(&*scratch, &*attached), (&*reads, gone), (&*address, gone), (&*off, runs), (&*orphan, gone)].into()
     );
     let (decisions, plans) = sweeper.replays().await;
-    // That of the address alone.
-    assert!(decisions >= 10 && plans == 1, "{decisions}, {plans}");
+    assert!(decisions >= 10 && plans >= 3, "those of the address and of both volumes: {decisions}, {plans}");
 }

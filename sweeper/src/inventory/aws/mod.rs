@@ -35,6 +35,7 @@ mod spot;
 mod storage;
 mod trail;
 mod types;
+mod volume;
 
 pub use accounts::{Accounts, Discovered};
 pub use address::{OneAddress, address, one_address};
@@ -49,3 +50,4 @@ pub(crate) use scaling::name_members;
 pub use session::Session;
 pub use spot::{SpotTold, spot_history};
 pub use trail::{LOOKUP, Launches, Sought, launches};
+pub use volume::{PLAN_TAG, snapshot_for, volume};

@@ -4,17 +4,19 @@ use crate::detectors::Class;
 use model::{Provider, ResourceKey, ResourceKind};
 
 /// Why no plan is made of what is no machine, whatever its class.
-pub(super) const NO_MACHINE: &str = "plans are made of machines and addresses alone";
+pub(super) const NO_MACHINE: &str = "plans are made of machines, addresses and volumes alone";
 
 /// Why no plan is made of what a provider saw.
 const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
                     an agent on the machine would tell";
 
 /// Why no plan is made of what nothing uses.
-const LEFT: &str = "no plan deletes a volume or a snapshot yet, nor ends a machine that is stopped: what is on them may be wanted; decide by hand";
+const LEFT: &str =
+    "no plan deletes a snapshot or ends a machine that is stopped: what is on them may be wanted; decide by hand";
 
-/// Why no plan is made of an address of Google's.
-pub(super) const NOT_EC2: &str = "no plan releases an address of Google Cloud yet: others may know it; decide by hand";
+/// Why no plan is made of what nothing uses at Google.
+pub(super) const NOT_EC2: &str =
+    "no plan releases or deletes anything of Google Cloud yet: others may know or want it; decide by hand";
 
 /// Why no plan is made of a machine whose GPUs alone are idle.
 const UNUSED: &str = "the machine works or waits: see whether its work needs a GPU, or has lost it";
@@ -60,9 +62,9 @@ pub(super) const fn never(class: Class, on: &ResourceKey) -> Option<&'static str
         Class::BarelyUsed => Some(BARELY),
         Class::QuietHours => Some(HOURS),
         Class::SilentAgent => Some(SILENT),
-        Class::UnusedAddress if matches!(on.provider, Provider::Aws) => None,
-        Class::UnusedAddress => Some(NOT_EC2),
-        Class::UnattachedVolume | Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
+        Class::UnusedAddress | Class::UnattachedVolume if matches!(on.provider, Provider::Aws) => None,
+        Class::UnusedAddress | Class::UnattachedVolume => Some(NOT_EC2),
+        Class::OrphanedSnapshot | Class::StoppedInstance => Some(LEFT),
         Class::RelaunchingGroup if matches!(on.kind, ResourceKind::LaunchTemplate) => Some(TEMPLATE),
         Class::IdleGroup | Class::RelaunchingGroup => Some(GROUP),
         Class::AbandonedWorker => Some(ABANDONED),

@@ -7,17 +7,19 @@ use super::{
 use crate::{
     detectors::{Class, On},
     findings::Finding,
+    pricing::Cost,
     reconcile::Planned,
     snapshot::{Machine, Subject},
 };
 use jiff::Timestamp;
 use model::{
-    Provider,
+    Provider, ResourceKind,
     address::{AddressFacts, Told},
     machine,
     plan::Plan,
+    volume::VolumeFacts,
 };
-use recommender::rules::{Input, Price, release::ReleaseInput, stop::StopInput};
+use recommender::rules::{Input, Price, delete::DeleteInput, release::ReleaseInput, stop::StopInput};
 
 /// What a plan is made of.
 enum Of<'a> {
@@ -25,6 +27,8 @@ enum Of<'a> {
     Machine(&'a Machine),
     /// An address to release.
     Address(AddressFacts),
+    /// A volume to delete, and the most that a snapshot of it may cost.
+    Volume(VolumeFacts, Price),
 }
 
 /// Makes the plans of the findings on one resource.
@@ -42,6 +46,10 @@ impl<'a> Planner<'a> {
         }
         let of = match on {
             On::Machine(machine) => Of::Machine(machine),
+            On::Leftover(leftover) if leftover.id.kind == ResourceKind::Volume => {
+                let volume = bills.disk(&leftover.id).ok_or("its provider does not list it")?;
+                Of::Volume(volume.delete_facts().ok_or(NOT_EC2)?, price(&bills.snapshot_of(volume)))
+            }
             On::Leftover(leftover) => {
                 let address = bills.address(&leftover.id).ok_or("its provider does not list it")?;
                 let unasked = || Told::Unknown { why: "it is asked right before the call".to_owned() };
@@ -57,6 +65,7 @@ impl<'a> Planner<'a> {
         let input = match &self.of {
             Of::Machine(machine) => Input::Stop(Box::new(self.stop(finding, machine))),
             Of::Address(address) => Input::Release(Box::new(self.release(finding, address))),
+            Of::Volume(volume, snapshot) => Input::Delete(Box::new(self.delete(finding, volume, snapshot))),
         };
         let priced = |plan: Plan| {
             let prices = plan.content().keeps_billing.iter().filter_map(|charge| self.bills.charge(charge)).collect();
@@ -76,7 +85,7 @@ impl<'a> Planner<'a> {
                 Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
                 Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
             }),
-            price: price(finding),
+            price: price(&finding.cost),
             lent_ipv4: machine.subject.instance.as_ref().map(|instance| self.bills.lent_address(instance)),
             now: self.now,
         }
@@ -89,7 +98,20 @@ impl<'a> Planner<'a> {
             resource: finding.resource.clone(),
             since: finding.since,
             address: address.clone(),
-            price: price(finding),
+            price: price(&finding.cost),
+            now: self.now,
+        }
+    }
+
+    fn delete(&self, finding: &Finding, volume: &VolumeFacts, snapshot: &Price) -> DeleteInput {
+        DeleteInput {
+            finding: finding.id.0.clone(),
+            record: record(finding),
+            resource: finding.resource.clone(),
+            since: finding.since,
+            volume: volume.clone(),
+            price: price(&finding.cost),
+            snapshot_at_most: snapshot.clone(),
             now: self.now,
         }
     }
@@ -100,10 +122,10 @@ fn record(finding: &Finding) -> u32 {
     finding.recorded.count.saturating_add(1)
 }
 
-fn price(finding: &Finding) -> Price {
-    match finding.cost.rate() {
+fn price(cost: &Cost) -> Price {
+    match cost.rate() {
         Some(rate) => Price::OnDemand(rate),
-        None => Price::Unknown(report::cost(&finding.cost).2.unwrap_or_default()),
+        None => Price::Unknown(report::cost(cost).2.unwrap_or_default()),
     }
 }
 

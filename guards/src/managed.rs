@@ -1,6 +1,6 @@
-//! Refuses an address that something else manages, as its tags say: what made it would make it anew, or fail without it.
+//! Refuses a leftover that something else manages, as its tags say: what made it would make it anew, or fail without it.
 
-use model::address::AddressFacts;
+use std::collections::BTreeMap;
 
 use crate::Refusal;
 
@@ -8,10 +8,11 @@ use crate::Refusal;
 const BEGINNINGS: [&str; 7] =
     ["aws:", "kubernetes.io/", "k8s.io/", "eks:", "ecs:", "elasticbeanstalk:", "ebs.csi.aws.com/"];
 /// Tags of tools of which any value but `false` says so; compared without case and signs.
-const TOOLS: [&str; 6] = ["managedby", "terraform", "opentofu", "pulumi", "kubernetescluster", "provisionedby"];
+const TOOLS: [&str; 7] =
+    ["managedby", "terraform", "opentofu", "pulumi", "kubernetescluster", "csivolumename", "provisionedby"];
 
-pub(super) fn guard(facts: &AddressFacts) -> Result<(), Refusal> {
-    let tags = facts.tags.as_ref().ok_or(Refusal::TagsUnreadable)?;
+pub(crate) fn of_tags(tags: Option<&BTreeMap<String, String>>) -> Result<(), Refusal> {
+    let tags = tags.ok_or(Refusal::TagsUnreadable)?;
     match tags.iter().find(|(tag, value)| is_managed(tag, value)) {
         Some((tag, _)) => Err(Refusal::ManagedElsewhere { tag: tag.clone() }),
         None => Ok(()),
@@ -27,15 +28,12 @@ fn is_managed(tag: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::{may_release, sample::facts};
 
     #[test]
     fn what_something_else_made_is_its_to_end() {
         let of = |key: &str, value: &str| {
-            let tagged = |facts: &mut AddressFacts| {
-                facts.tags.get_or_insert_default().insert(key.to_owned(), value.to_owned());
-            };
-            may_release(&facts(tagged))
+            let tags = BTreeMap::from([("owner".to_owned(), "ada".to_owned()), (key.to_owned(), value.to_owned())]);
+            of_tags(Some(&tags))
         };
         for (key, value) in [
             ("aws:cloudformation:stack-id", "arn"),
@@ -54,6 +52,8 @@ mod tests {
             ("OpenTofu", "yes"),
             ("pulumi", "yes"),
             ("KubernetesCluster", "prod"),
+            ("CSIVolumeName", "pvc-1"),
+            ("kubernetes.io/created-for/pvc/name", "data"),
             ("provisioned-by", "x"),
         ] {
             assert_eq!(of(key, value), Err(Refusal::ManagedElsewhere { tag: key.to_owned() }), "{key}");

@@ -1,0 +1,191 @@
+//! Deletes a volume, once a snapshot of it is whole. The snapshot is made where nothing else stands in the way of the deletion, and not where that would be a dry run; it is found again by its tag,
+//! so that a crash makes no second one. What EC2 says of both is read within the five seconds before the call leaves. The deletion is the one call that does harm.
+
+use super::{
+    ActError, Deadline, Executor,
+    carry::{FRESH, WOULD_NOT},
+    ec2::{self, Called},
+    facts::{Decided, Facts},
+    sessions,
+};
+use crate::{
+    inventory::{
+        Volume,
+        aws::{self, Accounts, PLAN_TAG},
+    },
+    store::{Action, actions::Told, moment::Known},
+    sweep::was_unattached,
+};
+use guards::{
+    Refusal,
+    act::{OnVolume, Subject},
+    action::{Event, State},
+};
+use jiff::Timestamp;
+use model::{ResourceKey, volume::SnapshotFacts};
+use std::time::Duration;
+
+const GONE: &str = "EC2 does not know the volume any more";
+/// So often a snapshot is read until it is whole; that takes minutes to hours.
+const WATCH: Duration = Duration::from_secs(10);
+/// After an answer was lost a snapshot that was made all the same is in every list by then.
+const LISTED: Duration = Duration::from_secs(30);
+
+/// What EC2 and the kept lists say of a volume now.
+struct Now {
+    volume: Volume,
+    unused_since: Option<Timestamp>,
+    snapshot: Option<SnapshotFacts>,
+}
+
+impl Now {
+    /// Asks every guard. None if the plan or the volume cannot be put into their words: then nothing is done either.
+    fn decide(&self, facts: &Facts<'_>, known: &Known) -> Option<Decided> {
+        let volume = self.volume.delete_facts()?;
+        let (unused_since, snapshot) = (self.unused_since, self.snapshot.as_ref());
+        facts.decide(known, Subject::Volume(OnVolume { facts: &volume, unused_since, snapshot }))
+    }
+}
+
+impl Executor {
+    /// Has a snapshot made of a volume, and deletes the volume if nothing speaks against that once the snapshot is whole.
+    pub(super) async fn delete_volume(&self, action: &mut Action) -> Result<(), ActError> {
+        let on = action.resource.clone();
+        let accounts = self.sessions.account(&on).await?;
+        let client = match self.sessions.acting(&self.config, &on, &action.asked_by).await {
+            Ok(client) => client,
+            Err(why) => return self.refuse(action, why.to_string()).await,
+        };
+        if !self.prepare(action, &accounts, &client).await? {
+            return Ok(());
+        }
+        self.tell(action, Event::Asked, Told::default()).await?;
+        let Some((_, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
+        let deadline = Deadline::after(FRESH);
+        // As of a machine, the second dry run opens the way that the call takes.
+        let (now, dry_run) = futures::join!(self.volume(&accounts, action), ec2::dry_run(&client, call, &on.id));
+        let Some(now) = now? else { return self.refuse(action, GONE).await };
+        if !matches!(dry_run, Called::Accepted { .. }) {
+            return self.refuse(action, WOULD_NOT).await;
+        }
+        let policy = self.policy()?;
+        let facts = self.facts(&policy, &on).await?;
+        self.decide(action, |known| now.decide(&facts, known)).await?;
+        if action.state != State::Calling {
+            return Ok(());
+        }
+        let called = ec2::call(&client, call, &on.id, deadline).await;
+        self.called(action, called).await
+    }
+
+    /// Waits until a snapshot for this action is whole, and has one made where there is none. False if the action is over: something else stands in the way, or the snapshot failed.
+    async fn prepare(
+        &self,
+        action: &mut Action,
+        accounts: &Accounts,
+        client: &aws_sdk_ec2::Client,
+    ) -> Result<bool, ActError> {
+        let on = action.resource.clone();
+        loop {
+            let Some(now) = self.held(action, self.volume(accounts, action)).await? else {
+                self.refuse(action, GONE).await?;
+                return Ok(false);
+            };
+            let policy = self.policy()?;
+            let facts = self.facts(&policy, &on).await?;
+            let known = self.store.known(&action.plan).await?;
+            let refused = now.decide(&facts, &known).map(|decided| decided.refused);
+            match refused {
+                Some(None) => return Ok(true),
+                Some(Some(Refusal::NoSnapshot)) if facts.is_switched_on => {
+                    if !self.snapshot(action, client).await? {
+                        return Ok(false);
+                    }
+                }
+                Some(Some(Refusal::SnapshotNotWhole { state: Some(state) }))
+                    if is_on_its_way(&state) && facts.is_switched_on =>
+                {
+                    let id = now.snapshot.map(|snapshot| snapshot.snapshot_id).unwrap_or_default();
+                    self.store.note_action(action, &format!("its snapshot {id} is {state}")).await?;
+                    self.wait(action, WATCH).await?;
+                }
+                Some(Some(Refusal::NoSnapshot | Refusal::DryRunOnly)) => {
+                    let why = format!("a dry run: nothing stands in the way but that {}", Refusal::DryRunOnly);
+                    self.refuse(action, why).await?;
+                    return Ok(false);
+                }
+                Some(Some(refused)) => {
+                    let kept =
+                        now.snapshot.map(|snapshot| format!("; {} was made for it, and stays", snapshot.snapshot_id));
+                    self.refuse(action, format!("{refused}{}", kept.unwrap_or_default())).await?;
+                    return Ok(false);
+                }
+                None => {
+                    self.refuse(action, "what it rests on cannot be read").await?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Has a snapshot made. False if EC2 refuses, and then the action is over.
+    async fn snapshot(&self, action: &mut Action, client: &aws_sdk_ec2::Client) -> Result<bool, ActError> {
+        let plan = action.plan.to_string();
+        let tags = [(PLAN_TAG, plan), ("cloud-sweeper:snapshot-for", action.asked_by.join(","))];
+        match self.held(action, async { Ok(ec2::snapshot(client, &action.resource.id, &tags).await) }).await? {
+            Called::Accepted { .. } => self.wait(action, WATCH).await?,
+            Called::Rejected { why, .. } => {
+                self.refuse(action, format!("EC2 made no snapshot of it: {why}")).await?;
+                return Ok(false);
+            }
+            Called::Lost { why } => {
+                self.store.note_action(action, &format!("whether its snapshot is made is not known: {why}")).await?;
+                self.wait(action, LISTED).await?;
+            }
+            Called::NotSent => self.wait(action, WATCH).await?,
+        }
+        Ok(true)
+    }
+
+    /// A volume and its snapshot, as EC2 has them now; none if it does not know the volume any more.
+    async fn volume(&self, accounts: &Accounts, action: &Action) -> Result<Option<Now>, ActError> {
+        let (on, scope) = (&action.resource, sessions::scope(&action.resource)?);
+        let (volume, snapshot) = futures::join!(
+            aws::volume(accounts, &scope, &on.id),
+            aws::snapshot_for(accounts, &scope, &on.id, action.plan.as_str())
+        );
+        let provider = |why| ActError::Provider { what: "reading the volume and its snapshot", why };
+        let (Some(volume), snapshot) = (volume.map_err(provider)?, snapshot.map_err(provider)?) else {
+            return Ok(None);
+        };
+        let unused = self.store.lasting_since(on.kind.into(), std::slice::from_ref(on), was_unattached).await?;
+        Ok(Some(Now { volume, unused_since: unused.get(on).copied(), snapshot }))
+    }
+
+    async fn facts<'a>(&self, policy: &'a guards::policy::Policy, on: &ResourceKey) -> Result<Facts<'a>, ActError> {
+        let alike = self.store.count_of_account(on.kind.into(), &on.account).await?;
+        Ok(Facts {
+            policy,
+            alike: u32::try_from(alike).unwrap_or(u32::MAX),
+            // The sweeper's own disks are attached to its machines.
+            is_own: Some(false),
+            is_switched_on: self.is_switched_on(on),
+        })
+    }
+
+    /// Where a volume is, in EC2's word, or `deleted`; the same words as [`model::plan::Action::ends_in`].
+    pub(super) async fn volume_state(&self, accounts: &Accounts, on: &ResourceKey) -> Result<String, ActError> {
+        let read = aws::volume(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = read.map_err(|why| ActError::Provider { what: "reading the volume", why })?;
+        Ok(match read {
+            None => "deleted".to_owned(),
+            Some(volume) => {
+                volume.state.map_or_else(|| "in a state that EC2 does not tell".to_owned(), |state| state.to_string())
+            }
+        })
+    }
+}
+
+fn is_on_its_way(state: &str) -> bool {
+    state == "pending"
+}
