@@ -10,7 +10,7 @@ use model::{
     ResourceKey,
     plan::{ActionClass, Plan},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::act::{Answer, Say};
 
@@ -72,8 +72,8 @@ fn one() -> u32 {
     1
 }
 
-/// When a rule lets people approve.
-#[derive(Clone, Debug, Deserialize)]
+/// Hours of the week, by the clock of a place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hours {
     /// On these days.
@@ -83,12 +83,12 @@ pub struct Hours {
     /// Until before this one; the same as `from` is 24 hours later, and an earlier one is on the next day.
     pub to: civil::Time,
     /// Whose clock counts: `Europe/Berlin`.
-    #[serde(deserialize_with = "zone")]
+    #[serde(serialize_with = "name_of_zone", deserialize_with = "zone")]
     pub zone: TimeZone,
 }
 
 /// A day of the week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Day {
     /// Monday.
@@ -108,6 +108,20 @@ pub enum Day {
 }
 
 impl Day {
+    /// As a file has it: `mon`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mon => "mon",
+            Self::Tue => "tue",
+            Self::Wed => "wed",
+            Self::Thu => "thu",
+            Self::Fri => "fri",
+            Self::Sat => "sat",
+            Self::Sun => "sun",
+        }
+    }
+
     fn of(weekday: civil::Weekday) -> Self {
         match weekday {
             civil::Weekday::Monday => Self::Mon,
@@ -126,8 +140,15 @@ fn zone<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<TimeZone, D
     TimeZone::get(&name).map_err(|error| serde::de::Error::custom(format!("time zone `{name}`: {error}")))
 }
 
+fn name_of_zone<S: Serializer>(zone: &TimeZone, serializer: S) -> Result<S::Ok, S::Error> {
+    // Each was read by its name.
+    zone.iana_name().serialize(serializer)
+}
+
 impl Hours {
-    fn hold(&self, at: Timestamp) -> bool {
+    /// Whether a moment is within them.
+    #[must_use]
+    pub fn hold(&self, at: Timestamp) -> bool {
         let now = at.to_zoned(self.zone.clone());
         let (today, time) = (now.date(), now.time());
         let is_on = |date: Option<civil::Date>| date.is_some_and(|date| self.days.contains(&Day::of(date.weekday())));

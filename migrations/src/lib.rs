@@ -35,6 +35,7 @@ mod m0028_actions;
 mod m0029_exemptions;
 mod m0030_digests;
 mod m0031_spot_prices;
+mod m0032_destinations;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -78,6 +79,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0029_exemptions::Migration),
             Box::new(m0030_digests::Migration),
             Box::new(m0031_spot_prices::Migration),
+            Box::new(m0032_destinations::Migration),
         ]
     }
 }

@@ -33,6 +33,12 @@ pub enum SendError {
         /// What happened, and the remedy.
         why: String,
     },
+    /// This channel takes no message of ours; another one may take this one.
+    #[error("{why}")]
+    NoChannel {
+        /// What happened, and the remedy.
+        why: String,
+    },
     /// This message will never be taken: too long, malformed, or against the server's policy. Another one may be.
     #[error("{why}")]
     Unfit {

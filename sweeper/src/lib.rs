@@ -20,6 +20,7 @@ pub mod outbox;
 pub mod pricing;
 pub mod reconcile;
 pub mod rollup;
+pub mod routes;
 pub mod rules;
 pub mod savings;
 pub mod snapshot;

@@ -7,14 +7,16 @@
 //! One message is claimed at a time, for as long as its one attempt may take and
 //! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
-//! discarded when the server refuses it for good or after `outbox.discard_after`, never because of a number of attempts: a
+//! discarded when the server refuses it for good (what is meant for one of Slack's channels that does not take it goes to the channel for all first) or after `outbox.discard_after`, never because of a number of attempts: a
 //! server may be down for a weekend. What is due, and who holds a claim, is by the database's clock: sweepers need not agree on the time.
 
 mod channels;
+mod routing;
 
 pub use crate::store::SLACK;
 pub use channels::{ChannelError, Channels};
 pub(crate) use channels::{mailer, slack};
+pub(crate) use routing::destination;
 
 use crate::{
     config::OutboxConfig,
@@ -125,6 +127,14 @@ impl Round<'_> {
                 tracing::warn!(key, told, channel, why, "bundle not taken; each of it is sent by itself");
                 Ok(())
             }
+            // Nobody would miss what was never said: it is said where somebody reads.
+            Err(SendError::NoChannel { why }) if claimed.may_be_diverted() => {
+                self.store.divert(claimed, &why).await?;
+                self.delivered.retried += told;
+                self.count("diverted", claimed);
+                tracing::warn!(key, told, channel, why, "message not taken there; it goes to the channel for all");
+                Ok(())
+            }
             Err(error) => self.failed(claimed, error).await,
         }
     }
@@ -170,7 +180,10 @@ impl Round<'_> {
                 self.count("retried", claimed);
                 tracing::warn!(key, told, channel, attempts, next_attempt = %next, why, "message not sent yet");
             }
-            SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why } => {
+            SendError::Retry { why, .. }
+            | SendError::Permanent { why }
+            | SendError::NoChannel { why }
+            | SendError::Unfit { why } => {
                 store.message_failed(claimed, &why, None).await?;
                 self.delivered.failed += told;
                 self.count("failed", claimed);

@@ -1,6 +1,6 @@
 //! A local stand-in for Slack's Web API, which judges what it is sent by Slack's own types and limits.
 //!
-//! It is no Slack: it knows one token, one channel, seven methods, what one person is told by a command's address, and Socket Mode. What it accepts has passed a JSON Schema generated from
+//! It is no Slack: it knows one token, a few channels, seven methods, what one person is told by a command's address, and Socket Mode. What it accepts has passed a JSON Schema generated from
 //! Slack's TypeScript types (structure) and the models of Slack's Python SDK (limits).
 
 use crate::{binaries, port, process::Running, smtp::lines};
@@ -57,8 +57,11 @@ impl Slack {
     pub const SECRET: &str = "8f742231b10e8888abcd99aaabbb85a5";
     /// The workspace.
     pub const TEAM: &str = "T0LAB1";
-    /// The one channel there is.
+    /// The channel for all.
     pub const CHANNEL: &str = "#waste";
+    /// Its other channels, with their ids.
+    pub const OTHERS: [(&str, &str); 3] =
+        [("#genomics", "C0LABGENOMICS"), ("#physics", "C0LABPHYSICS"), ("#on-call", "C0LABONCALL")];
 
     /// Starts it over plain HTTP.
     ///
@@ -151,6 +154,16 @@ impl Slack {
         };
         let lines: String = faults.iter().map(|fault| format!("{}\n", line(fault))).collect();
         fs::write(self.folder.path().join("faults.jsonl"), lines).expect("the faults can be written");
+    }
+
+    /// Archives these channels, and no others.
+    ///
+    /// # Panics
+    ///
+    /// When the list cannot be written.
+    pub fn archive(&self, channels: &[&str]) {
+        let list = serde_json::to_string(channels).expect("a list");
+        fs::write(self.folder.path().join("archived.json"), list).expect("the list can be written");
     }
 
     /// The messages posted so far, as they were sent.

@@ -138,7 +138,7 @@ async fn what_is_as_it_must_be_is_tried_and_nothing_is_changed(url: String) {
     let untried = format!("aws {ACCOUNT} elasticloadbalancing:DescribeTargetHealth");
     assert_eq!(
         standing(&report, "not_checked"),
-        [&*untried, "google projects", "slack channel", "email recipients", "agents nodes"].map(str::to_owned),
+        [&*untried, "google projects", "slack #waste", "email recipients", "agents nodes"].map(str::to_owned),
         "{report:#}"
     );
     assert_eq!(standing(&report, "warning"), ["approvals approvers"], "nobody is enrolled: {report:#}");

@@ -88,6 +88,13 @@ fn permanent(result: Result<notifier::Receipt, SendError>) -> String {
     }
 }
 
+fn no_channel(result: Result<notifier::Receipt, SendError>) -> String {
+    match result {
+        Err(SendError::NoChannel { why }) => why,
+        other => panic!("{other:?} instead of a channel that takes nothing"),
+    }
+}
+
 #[tokio::test]
 async fn an_email_arrives_over_starttls_after_a_login() {
     let server = Smtp::start().await;
@@ -221,7 +228,7 @@ async fn slack_refusals_say_what_to_change() {
     assert!(why.contains("invalid_auth") && why.contains("token") && !why.contains("hunter2"), "{why}");
     let mut config = slack_config(&server);
     config.channel = "#nowhere".into();
-    let why = permanent(Channel::new(config).unwrap().send(&notice(), "k").await);
+    let why = no_channel(Channel::new(config).unwrap().send(&notice(), "k").await);
     assert!(why.contains("channel_not_found") && why.contains("#nowhere"), "{why}");
     let mut config = slack_config(&server);
     config.api_url = format!("{}/wrong", server.api_url());
@@ -229,9 +236,9 @@ async fn slack_refusals_say_what_to_change() {
     assert!(why.contains("address"), "{why}");
     server.fail_next(&[slack::Fault::Error("not_in_channel"), slack::Fault::Error("is_archived")]);
     let channel = Channel::new(slack_config(&server)).unwrap();
-    let why = permanent(channel.send(&notice(), "k").await);
+    let why = no_channel(channel.send(&notice(), "k").await);
     assert!(why.contains("/invite"), "{why}");
-    permanent(channel.send(&notice(), "k").await);
+    no_channel(channel.send(&notice(), "k").await);
     assert!(server.messages().is_empty());
 }
 
@@ -327,7 +334,7 @@ async fn a_message_in_slack_is_updated_and_one_that_is_gone_is_not() {
     let mut over = notice();
     let because = "Work runs on it <!channel>".to_owned();
     over.ended = Some(Ended { at: over.as_of, how: Ending::Resolved, because });
-    let updated = channel.update(&Notice::One(&over), "F-7K3QJ2/slack", &posted).await.unwrap();
+    let updated = channel.update(&Notice::One(&over), "F-7K3QJ2/slack", &posted, None).await.unwrap();
     assert!(matches!(&updated, Updated::Shown(receipt) if receipt.reference.as_ref() == Some(&posted)), "{updated:?}");
     let updates = server.updates();
     let [update] = updates.as_slice() else { panic!("{updates:?}") };
@@ -335,19 +342,20 @@ async fn a_message_in_slack_is_updated_and_one_that_is_gone_is_not() {
     assert_eq!(update["metadata"], server.messages()[0]["metadata"]);
     assert!(update.to_string().contains("What ended it") && server.messages().len() == 1, "{update}");
     for gone in ["C0LABWASTE/1.2", "not of Slack's form"] {
-        let gone = channel.update(&Notice::One(&over), "k", gone).await.unwrap();
+        let gone = channel.update(&Notice::One(&over), "k", gone, None).await.unwrap();
         assert!(matches!(gone, Updated::Gone { .. }), "{gone:?}");
     }
-    let elsewhere = channel.update(&Notice::One(&over), "k", "C0OTHER/1.2").await.unwrap_err();
+    let elsewhere = channel.update(&Notice::One(&over), "k", "C0OTHER/1.2", None).await.unwrap_err();
     assert!(matches!(&elsewhere, SendError::Permanent { why } if why.contains("channel_not_found")), "{elsewhere}");
 }
 
 #[tokio::test]
-async fn what_is_about_one_message_is_told_from_what_is_about_all() {
+async fn what_is_about_one_message_or_one_channel_is_told_from_what_is_about_all() {
     let server = Slack::start().await;
     let channel = Channel::new(slack_config(&server)).unwrap();
-    server.fail_next(&[slack::Fault::Error("msg_too_long"), slack::Fault::Error("is_archived")]);
+    server.fail_next(&["msg_too_long", "is_archived", "token_revoked"].map(slack::Fault::Error));
     assert!(matches!(channel.send(&notice(), "k").await, Err(SendError::Unfit { .. })));
+    assert!(matches!(channel.send(&notice(), "k").await, Err(SendError::NoChannel { .. })));
     assert!(matches!(channel.send(&notice(), "k").await, Err(SendError::Permanent { .. })));
     let server = Smtp::start().await;
     server.fail_next(&[smtp::Fault::Reply("552 5.3.4 message too big")]);

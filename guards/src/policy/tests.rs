@@ -111,6 +111,21 @@ fn hours_are_of_their_zone_and_end_before_their_end() {
 }
 
 #[test]
+fn hours_are_written_as_they_are_read() {
+    let rules = policy(GENOMICS);
+    let hours = rules.rules[1].hours.as_ref().expect("hours");
+    let text = toml::to_string(hours).expect("text");
+    assert!(text.contains("zone = \"Europe/Berlin\""), "{text}");
+    assert_eq!(toml::to_string(&toml::from_str::<Hours>(&text).expect("hours")).expect("text"), text);
+    for (day, word) in [Day::Mon, Day::Tue, Day::Wed, Day::Thu, Day::Fri, Day::Sat, Day::Sun]
+        .iter()
+        .zip("mon tue wed thu fri sat sun".split(' '))
+    {
+        assert_eq!((day.as_str(), toml::Value::try_from(day).expect("text")), (word, word.into()));
+    }
+}
+
+#[test]
 fn what_was_said_counts_as_this_policy_would_let_it_be_at_that_moment() {
     let (rules, elsewhere) = (policy(GENOMICS), plan("999999999999"));
     let said = |who: &str, answer, at: &str| Say {

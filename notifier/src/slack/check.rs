@@ -51,13 +51,15 @@ impl Slack {
         })
     }
 
-    /// Says in the channel that this is a test; exactly one attempt. Nothing else tells whether the app may post there.
+    /// Says in a channel, or in the one for all, that this is a test; exactly one attempt. Nothing else tells whether the app may post there.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn post_test(&self) -> Result<Receipt, SendError> {
+    pub async fn post_test(&self, channel: Option<&str>) -> Result<Receipt, SendError> {
         let text = "This is a test of Cloud Sweeper (`sweeper doctor --send-test`): alerts will come here. Nothing needs doing.";
-        self.post_plain(SlackMessageContent::new().with_text(text.to_owned())).await
+        let channel = channel.unwrap_or(&self.channel);
+        let posted = self.post(SlackMessageContent::new().with_text(text.to_owned()), channel, None).await;
+        posted.map_err(|error| error.of_a_message(channel))
     }
 }
 

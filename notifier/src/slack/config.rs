@@ -6,6 +6,8 @@ use url::{Host, Url};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::text::clean;
+
 /// Slack's own Web API.
 pub const API_URL: &str = "https://slack.com/api";
 
@@ -70,6 +72,15 @@ pub enum ConfigError {
     /// The TLS library refused its own defaults.
     #[error("TLS cannot be set up")]
     Tls(#[source] rustls::Error),
+}
+
+/// A channel as people write it, without what nobody sees.
+///
+/// # Errors
+/// If nothing is left of it.
+pub fn channel(text: &str) -> Result<String, ConfigError> {
+    let channel = clean(text);
+    if channel.is_empty() { Err(ConfigError::Channel) } else { Ok(channel) }
 }
 
 /// The checked address, without a final slash, and whether it is to be reached with TLS.

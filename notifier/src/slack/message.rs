@@ -29,15 +29,33 @@ const FIELD_LIMIT: usize = 2_000;
 /// Slack takes 40,000 and recommends 4,000; this is what a phone's lock screen shows of it.
 pub(super) const TEXT_LIMIT: usize = 1_000;
 const METADATA_LIMIT: usize = 256;
+/// Names of channels have 80 characters at most.
+const CHANNEL_LIMIT: usize = 100;
 /// Lines of a bundle in one block: each has at most 500 characters.
 pub(super) const LINES: usize = 6;
 
-/// The whole message. The metadata names the idempotency key, so a repetition is recognisable.
-pub(super) fn render(notice: &Notice<'_>, idempotency_key: &str, buttons: bool) -> SlackMessageContent {
-    match notice {
+/// The whole message, and that it was meant for another channel if it stands `instead_of` one. The metadata names the idempotency key, so a repetition is recognisable.
+pub(super) fn render(
+    notice: &Notice<'_>,
+    idempotency_key: &str,
+    buttons: bool,
+    instead_of: Option<&str>,
+) -> SlackMessageContent {
+    let mut content = match notice {
         Notice::One(notice) => one(notice, idempotency_key, buttons),
         Notice::Several(bundle) => several(bundle, idempotency_key, buttons),
+    };
+    if let (Some(channel), Some(blocks)) = (instead_of, &mut content.blocks) {
+        blocks.push(meant_for(channel).into());
     }
+    content
+}
+
+/// Names a channel without pinging anybody there.
+fn meant_for(channel: &str) -> SlackContextBlock {
+    let channel = mrkdwn(&clean(channel), CHANNEL_LIMIT);
+    let text = format!("Meant for {channel}, where Slack takes no message of this app: `sweeper messages` says why.");
+    SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))])
 }
 
 fn one(notice: &FindingNotice, idempotency_key: &str, buttons: bool) -> SlackMessageContent {

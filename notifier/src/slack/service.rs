@@ -18,6 +18,7 @@ use url::Url;
 use super::{
     config::{self, ConfigError, SlackConfig},
     message,
+    place::Place,
 };
 use crate::{
     Receipt, SendError,
@@ -26,7 +27,7 @@ use crate::{
     text::{clean, fit},
 };
 
-/// One Slack channel. Cheap to keep, meant to be shared; holds a connection pool.
+/// A workspace, and the channel that whatever names none is posted in. Cheap to keep, meant to be shared; holds a connection pool.
 pub struct Slack {
     pub(super) client: SlackHyperClient,
     pub(super) token: SlackApiToken,
@@ -36,7 +37,7 @@ pub struct Slack {
     pub(super) buttons: bool,
     /// The app's own, once Slack has said it.
     pub(super) workspace: OnceCell<String>,
-    channel: String,
+    pub(super) channel: String,
 }
 
 impl Slack {
@@ -46,10 +47,7 @@ impl Slack {
     /// [`ConfigError`] says which value cannot work and what it should be.
     pub fn new(config: SlackConfig) -> Result<Self, ConfigError> {
         config::token(&config.token)?;
-        let channel = clean(&config.channel);
-        if channel.is_empty() {
-            return Err(ConfigError::Channel);
-        }
+        let channel = config::channel(&config.channel)?;
         let api = config::api_url(&config.api_url)?;
         Ok(Self {
             client: client(&api)?,
@@ -68,11 +66,11 @@ impl Slack {
     /// # Errors
     /// [`SendError`] says whether another attempt may help, and what to change if not.
     pub async fn send(&self, notice: &FindingNotice, idempotency_key: &str) -> Result<Receipt, SendError> {
-        self.deliver(&Notice::One(notice), idempotency_key, None).await
+        self.deliver(&Notice::One(notice), idempotency_key, Place::DEFAULT).await
     }
 
-    /// The same about one finding or several, by itself or in the thread of another message, which is named by its [`Receipt::reference`]; it stands in the channel as well, since not
-    /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself.
+    /// The same about one finding or several, by itself or in the thread of another message; it stands in that one's channel as well, since not
+    /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself in the same channel.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -80,27 +78,36 @@ impl Slack {
         &self,
         notice: &Notice<'_>,
         idempotency_key: &str,
-        answers: Option<&str>,
+        place: Place<'_>,
     ) -> Result<Receipt, SendError> {
-        let content = message::render(notice, idempotency_key, self.buttons);
-        if let Some(ts) = answers.and_then(|reference| self.thread(reference)) {
-            match self.post(content.clone(), Some(ts)).await {
+        let content = message::render(notice, idempotency_key, self.buttons, place.instead_of);
+        let (channel, thread) = place.channel_and_thread();
+        let channel = channel.unwrap_or(&self.channel);
+        if thread.is_some() {
+            match self.post(content.clone(), channel, thread).await {
                 Err(Failed::Api(error)) if may_be_the_threads(&error) => {}
-                answer => return answer.map_err(|error| error.judge(&self.channel)),
+                answer => return answer.map_err(|error| error.of_a_message(channel)),
             }
         }
-        self.post_plain(content).await
+        self.post(content, channel, None).await.map_err(|error| error.of_a_message(channel))
     }
 
-    /// Puts a notice in the place of one that was posted, which is named by its [`Receipt::reference`]; exactly one attempt. Nobody is pinged.
+    /// Puts a notice in the place of one that was posted, which is named by its [`Receipt::reference`], and was meant for another channel if it stands `instead_of` one;
+    /// exactly one attempt. Nobody is pinged.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn update(&self, notice: &Notice<'_>, idempotency_key: &str, posted: &str) -> Result<Updated, SendError> {
+    pub async fn update(
+        &self,
+        notice: &Notice<'_>,
+        idempotency_key: &str,
+        posted: &str,
+        instead_of: Option<&str>,
+    ) -> Result<Updated, SendError> {
         let Some((channel, ts)) = posted.split_once('/') else {
             return Ok(Updated::Gone { why: "what names the message is not of Slack's form".to_owned() });
         };
-        let content = message::render(notice, idempotency_key, self.buttons);
+        let content = message::render(notice, idempotency_key, self.buttons, instead_of);
         let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into());
         let session = self.client.open_session(&self.token);
         match tokio::time::timeout(self.timeout, session.chat_update(&request)).await {
@@ -116,21 +123,8 @@ impl Slack {
         }
     }
 
-    /// The name of a message, if it is one of this channel as far as anybody can tell: a channel that is configured by its name has an id that is not known here.
-    fn thread<'a>(&self, reference: &'a str) -> Option<&'a str> {
-        let (channel, ts) = reference.split_once('/')?;
-        let is_id =
-            self.channel.starts_with(['C', 'G', 'D']) && self.channel.bytes().all(|b| b.is_ascii_alphanumeric());
-        (!is_id || channel == self.channel).then_some(ts)
-    }
-
-    /// Posts something by itself.
-    pub(super) async fn post_plain(&self, content: SlackMessageContent) -> Result<Receipt, SendError> {
-        self.post(content, None).await.map_err(|error| error.judge(&self.channel))
-    }
-
-    async fn post(&self, content: SlackMessageContent, thread: Option<&str>) -> Result<Receipt, Failed> {
-        let mut request = SlackApiChatPostMessageRequest::new(self.channel.clone().into(), content)
+    pub(super) async fn post(&self, content: SlackMessageContent, channel: &str, thread: Option<&str>) -> Result<Receipt, Failed> {
+        let mut request = SlackApiChatPostMessageRequest::new(channel.into(), content)
             .with_unfurl_links(false)
             .with_unfurl_media(false);
         if let Some(ts) = thread {
@@ -168,7 +162,7 @@ fn is_gone(code: &str) -> bool {
 }
 
 /// Why one request was in vain.
-enum Failed {
+pub(super) enum Failed {
     /// The answer, or what came in its place.
     Api(Box<SlackClientError>),
     /// There was none in time.
@@ -182,6 +176,32 @@ impl Failed {
             Self::Silent(timeout) => SendError::retry(format!("Slack did not answer within {timeout:?}")),
         }
     }
+
+    /// The same of a message, which may stand in another channel.
+    pub(super) fn of_a_message(&self, channel: &str) -> SendError {
+        match (self, self.judge(channel)) {
+            (Self::Api(error), SendError::Permanent { why }) if is_of_the_channel(error) => {
+                SendError::NoChannel { why }
+            }
+            (_, judged) => judged,
+        }
+    }
+}
+
+/// Whether a refusal is of the channel and not of the message: <https://docs.slack.dev/reference/methods/chat.postMessage#errors>.
+fn is_of_the_channel(error: &SlackClientError) -> bool {
+    let SlackClientError::ApiError(api) = error else { return false };
+    matches!(
+        api.code.as_str(),
+        "channel_not_found"
+            | "channel_is_limited_access"
+            | "not_in_channel"
+            | "is_archived"
+            | "is_inactive"
+            | "restricted_action"
+            | "restricted_action_read_only_channel"
+            | "restricted_action_thread_only_channel"
+    )
 }
 
 /// What names a message, if it is of the form that Slack documents; anything else is not kept.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 fn json(notice: &FindingNotice) -> Value {
-    serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack", true)).unwrap()
+    serde_json::to_value(render(&Notice::One(notice), "F-7K3QJ2/slack", true, None)).unwrap()
 }
 
 fn told(answer: &Answer) -> Value {
@@ -25,7 +25,7 @@ fn told(answer: &Answer) -> Value {
 }
 
 fn bundled(bundle: &Bundle) -> Value {
-    serde_json::to_value(render(&Notice::Several(bundle), "b-0123456789ab/slack", true)).unwrap()
+    serde_json::to_value(render(&Notice::Several(bundle), "b-0123456789ab/slack", true, None)).unwrap()
 }
 
 #[test]
@@ -58,11 +58,29 @@ fn a_plan_that_people_are_asked_about() {
     let asked = json(&samples::asked());
     assert_limits(&asked);
     insta::assert_json_snapshot!(asked);
-    let without = render(&Notice::One(&samples::asked()), "F-7K3QJ2/slack", false);
+    let without = render(&Notice::One(&samples::asked()), "F-7K3QJ2/slack", false, None);
     assert!(!serde_json::to_string(&without).unwrap().contains("\"actions\""), "where nobody hears of it");
     for over in [samples::ended(), samples::stopped()] {
         let over = FindingNotice { ask: samples::asked().ask, ..over };
         assert!(!json(&over).to_string().contains("\"actions\""), "{over:?}");
+    }
+}
+
+#[test]
+fn a_message_that_stands_elsewhere_says_so_and_pings_nobody() {
+    let hostile = format!("<!channel> *x* {}", "#gone".repeat(100));
+    for (notice, blocks) in [
+        (Notice::One(&samples::asked()), json(&samples::asked())["blocks"].as_array().unwrap().len()),
+        (
+            Notice::Several(&samples::asked_plans()),
+            bundled(&samples::asked_plans())["blocks"].as_array().unwrap().len(),
+        ),
+    ] {
+        let message = serde_json::to_value(render(&notice, "k", true, Some(&hostile))).unwrap();
+        assert_limits(&message);
+        assert_eq!(message["blocks"].as_array().unwrap().len(), blocks + 1);
+        let last = message["blocks"].as_array().unwrap().last().unwrap().to_string();
+        assert!(last.contains("Meant for &lt;!channel&gt;") && !last.contains("<!channel>"), "{last}");
     }
 }
 
@@ -132,7 +150,7 @@ fn of_three_hundred_plans_ten_have_buttons_and_the_others_are_counted() {
     assert_eq!(asked.len(), 10, "each of its own plan");
     let said = message.to_string();
     assert!(said.contains("*290 more plans wait for an answer, without buttons here:*"), "{said}");
-    let without = render(&Notice::Several(&bundle), "b-0123456789ab/slack", false);
+    let without = render(&Notice::Several(&bundle), "b-0123456789ab/slack", false, None);
     let without = serde_json::to_value(without).unwrap();
     assert_limits(&without);
     assert!(!without.to_string().contains("\"actions\"") && !without.to_string().contains("wait for an answer"));

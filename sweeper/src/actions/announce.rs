@@ -3,9 +3,10 @@
 use super::{ActError, Executor, record, relapse::REPLACED, words::Words};
 use crate::{
     findings::{Finding, capitalised, notice},
+    outbox::destination,
     reconcile::EventId,
     store::{
-        Action, Direction, StoreError,
+        Action, Direction, SLACK, StoreError,
         actions::{Told, Until},
         database_now, findings, outbox, plans,
     },
@@ -20,6 +21,14 @@ use std::time::Duration;
 /// Names that a headline has room for.
 const NAMED: usize = 3;
 
+/// What is said of a finding, and as of when.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    finding: &'a Finding,
+    notice: &'a FindingNotice,
+    at: Timestamp,
+}
+
 impl Executor {
     /// Writes a message on each channel, as an answer to that of the finding's opening.
     pub(super) async fn announce(
@@ -33,7 +42,8 @@ impl Executor {
         let plan = plans::by_hash(transaction, &action.plan).await?;
         let can_be_undone = plan.is_some_and(|plan| !plan.content().reversal.is_empty());
         let Some(notice) = acted_notice(&finding, action, told, can_be_undone) else { return Ok(()) };
-        self.on_each_channel(transaction, action, action.direction.as_str(), (&notice, action.changed_at)).await
+        let said = Said { finding: &finding, notice: &notice, at: action.changed_at };
+        self.on_each_channel(transaction, action, action.direction.as_str(), said).await
     }
 
     /// Writes a message that what was done has come undone by somebody else's hand, as an answer to the same.
@@ -45,7 +55,8 @@ impl Executor {
     ) -> Result<(), ActError> {
         let Some(finding) = told_of(transaction, action).await? else { return Ok(()) };
         let notice = relapse_notice(&finding, action, at);
-        self.on_each_channel(transaction, action, "relapsed", (&notice, database_now(transaction).await?)).await
+        let said = Said { finding: &finding, notice: &notice, at: database_now(transaction).await? };
+        self.on_each_channel(transaction, action, "relapsed", said).await
     }
 
     /// Writes a message on each channel that answers that of the finding's opening, and shows the same in those that asked about the plan.
@@ -54,16 +65,25 @@ impl Executor {
         transaction: &DatabaseTransaction,
         action: &Action,
         what: &str,
-        (notice, at): (&FindingNotice, Timestamp),
+        Said { finding, notice, at }: Said<'_>,
     ) -> Result<(), ActError> {
         let event = EventId::of_action(&action.finding, &action.plan, what, action.attempt);
         let opening = EventId(action.finding.0.clone());
         for channel in &self.channels {
+            let before = outbox::answered_by_later(transaction, &opening, channel).await?;
+            let destination = match &before {
+                Some(before) => before.destination(),
+                None if *channel == SLACK => {
+                    destination(transaction, &self.config.slack.teams, finding, None, at).await?
+                }
+                None => outbox::Destination::default(),
+            };
             let message = outbox::NewMessage {
                 event: &event,
                 channel,
                 notice,
-                answers: outbox::answered_by_later(transaction, &opening, channel).await?,
+                answers: before.map(|before| before.event),
+                destination,
                 audience: None,
                 created_at: at,
                 gather: Duration::ZERO,

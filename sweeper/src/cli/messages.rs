@@ -48,14 +48,14 @@ Nothing is sent by this command itself: `sweeper serve` does, within seconds.")]
 
 pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<ExitCode> {
     match question.command {
-        None => list(config, question.state, question.most, question.printed.output).await,
+        None => list(config, &question).await,
         Some(Command::Retry { events, printed }) => retry(config, events, printed.output).await,
     }
 }
 
-async fn list(config: &Config, state: Option<MessageState>, most: u64, output: Output) -> anyhow::Result<ExitCode> {
-    let messages = open_existing(config).await?.messages(state, most).await?;
-    match output {
+async fn list(config: &Config, question: &Question) -> anyhow::Result<ExitCode> {
+    let messages = open_existing(config).await?.messages(question.state, question.most).await?;
+    match question.printed.output {
         Output::Json => screen::json(&messages)?,
         Output::Table if messages.is_empty() => screen::print("No messages."),
         Output::Table => {
@@ -64,7 +64,10 @@ async fn list(config: &Config, state: Option<MessageState>, most: u64, output: O
                 table.add_row([
                     words::time(message.created_at.as_millisecond()),
                     screen::plain(&message.event.0),
-                    screen::plain(&message.channel),
+                    screen::plain(&message.destination.as_ref().map_or_else(
+                        || message.channel.clone(),
+                        |destination| format!("{} {destination}", message.channel),
+                    )),
                     status(message),
                     screen::plain(&message.headline),
                 ]);
@@ -79,11 +82,12 @@ async fn list(config: &Config, state: Option<MessageState>, most: u64, output: O
 fn status(message: &Message) -> String {
     let time = |at: Option<Timestamp>| at.map_or_else(String::new, |at| words::time(at.as_millisecond()));
     let why = message.last_error.as_deref().map_or_else(String::new, |why| format!(": {}", screen::plain(why)));
+    let instead = instead(message);
     match message.state {
         MessageState::Sent if message.updates.is_some() => format!("updated at {}", time(message.sent_at)),
         MessageState::Sent => match &message.bundle {
-            Some(bundle) => format!("sent at {} in bundle {bundle}", time(message.sent_at)),
-            None => format!("sent at {}", time(message.sent_at)),
+            Some(bundle) => format!("sent at {} in bundle {bundle}{instead}", time(message.sent_at)),
+            None => format!("sent at {}{instead}", time(message.sent_at)),
         },
         MessageState::Pending if message.attempts == 0 => "waits".to_owned(),
         MessageState::Pending => {
@@ -92,6 +96,13 @@ fn status(message: &Message) -> String {
         MessageState::Failed => format!("discarded after {} ×{why}", message.attempts),
         MessageState::Withdrawn => format!("not needed{why}"),
     }
+}
+
+/// That it went to the channel for all, and why.
+fn instead(message: &Message) -> String {
+    let why = message.routed_because.as_deref().unwrap_or_default();
+    let instead = message.diverted_from.as_ref().map(|meant| format!(", not in {meant}: {why}"));
+    instead.map_or_else(String::new, |instead| screen::plain(&instead))
 }
 
 async fn retry(config: &Config, events: Vec<String>, output: Output) -> anyhow::Result<ExitCode> {

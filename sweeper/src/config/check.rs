@@ -206,6 +206,10 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         "slack.channel",
         "is needed, because `slack.token` is set",
     )?;
+    require(slack.token.is_some() || slack.teams.is_empty(), "slack.token", "is needed, because `slack.teams` is set")?;
+    if let Some((key, reason)) = slack.wrong_team() {
+        return Err(ConfigError::WrongValue { origin: origins.of("slack.teams"), key, reason });
+    }
     require(
         slack.token.is_some() || !slack.hears(),
         "slack.token",

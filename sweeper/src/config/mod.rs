@@ -18,6 +18,7 @@ mod policy;
 mod rights;
 mod secret;
 mod service;
+mod teams;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,7 @@ pub use policy::{PolicyError, read_policy};
 pub use service::{
     ApiConfig, ApprovalsConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig,
 };
+pub use teams::SlackTeam;
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};

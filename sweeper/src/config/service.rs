@@ -1,6 +1,6 @@
 //! Settings of what the sweeper talks to: its database, its agents, its people.
 
-use super::{duration, secret};
+use super::{SlackTeam, duration, secret};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -108,8 +108,10 @@ pub struct SlackConfig {
     pub app_token: Option<SecretString>,
     /// File that holds the app's own token.
     pub app_token_file: Option<PathBuf>,
-    /// Channel name or id.
+    /// Name or id of the channel in which all is told that is no team's.
     pub channel: Option<String>,
+    /// Whose findings are told in which channel; the first that a finding fits.
+    pub teams: Vec<SlackTeam>,
     /// Base of Slack's Web API.
     pub api_url: String,
 }
@@ -132,6 +134,7 @@ impl Default for SlackConfig {
             app_token: None,
             app_token_file: None,
             channel: None,
+            teams: Vec::new(),
             api_url: "https://slack.com/api".to_owned(),
         }
     }

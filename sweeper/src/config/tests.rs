@@ -186,6 +186,11 @@ fn settings_that_cannot_work_together_are_refused() {
         ("[api]\ntls_key = \"/tls.key\"", "api.tls_certificate"),
         ("[[sweep.schedules]]\nprovider = \"onprem\"\nschedule = \"0 0 * * * *\"", "sweep.schedules[0].provider"),
         ("[slack]\nchannel = \"c\"", "slack.token"),
+        ("[slack]\nteams = [{ name = \"n\", channel = \"#c\" }]", "slack.token"),
+        (
+            "[slack]\ntoken = \"xoxb-1\"\nchannel = \"c\"\nteams = [{ name = \"n\", channel = \" \" }]",
+            "slack.teams[0].channel",
+        ),
         ("[slack]\nsigning_secret = \"8f742231b10e8888\"", "slack.token"),
         ("[slack]\napp_token = \"xapp-1-A0-2-abc\"", "slack.token"),
         ("[email]\nhost = \"h\"", "email.from"),

@@ -235,7 +235,10 @@ impl Sender {
                 count("retried");
                 tracing::warn!(list, due = %mail.due, attempts, next_attempt = %next, why, "digest not sent yet");
             }
-            SendError::Retry { why, .. } | SendError::Permanent { why } | SendError::Unfit { why } => {
+            SendError::Retry { why, .. }
+            | SendError::Permanent { why }
+            | SendError::NoChannel { why }
+            | SendError::Unfit { why } => {
                 self.store.digest_failed(mail, &why, None).await?;
                 mailed.failed += 1;
                 count("failed");

@@ -45,15 +45,30 @@ pub(super) async fn slack(config: &Config, send_test: bool) -> Vec<Check> {
             Check::off(part, "buttons", "none in messages", "set `slack.app_token` or `slack.signing_secret`")
         }
     });
-    let channel = config.slack.channel.as_deref().unwrap_or_default();
-    all.push(if send_test {
-        match slack.post_test().await {
-            Ok(receipt) => Check::ok(part, "channel", format!("{channel}: {}", receipt.said)),
-            Err(error) => failed(part, "channel", &error),
-        }
-    } else {
-        Check::off(part, "channel", format!("{channel}: whether the app may post there is not known"), NO_TEST)
+    for channel in channels(config) {
+        all.push(if send_test {
+            match slack.post_test(Some(channel)).await {
+                Ok(receipt) => Check::ok(part, channel, receipt.said),
+                Err(error) => failed(part, channel, &error),
+            }
+        } else {
+            Check::off(part, channel, "whether the app may post there is not known", NO_TEST)
+        });
+    }
+    all
+}
+
+/// The channel for all, and those of teams, each once.
+fn channels(config: &Config) -> Vec<&str> {
+    let of_teams = config.slack.teams.iter().flat_map(|team| {
+        [Some(team.channel.as_str()), team.channel_outside_hours.as_deref()].into_iter().flatten()
     });
+    let mut all: Vec<&str> = Vec::new();
+    for channel in config.slack.channel.as_deref().into_iter().chain(of_teams) {
+        if !all.contains(&channel) {
+            all.push(channel);
+        }
+    }
     all
 }
 

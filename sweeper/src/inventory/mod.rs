@@ -29,7 +29,10 @@ mod volume;
 mod words;
 
 use model::{Provider, ResourceKey, ResourceKind};
-use std::fmt;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
 
 pub use address::Address;
 pub use batch::{
@@ -125,6 +128,22 @@ impl Inventory {
         let is_here = |id: &ResourceKey| id.provider == provider && id.account == account && id.location == region;
         let mut groups = self.autoscaling_groups.iter().filter(|group| is_here(&group.id));
         self.listings.iter().any(is_listed) && groups.all(|group| group.members.is_some())
+    }
+
+    /// The tags of all that is listed with tags, by its key.
+    #[must_use]
+    pub fn tags(&self) -> HashMap<&ResourceKey, &BTreeMap<String, String>> {
+        let instances = self.instances.iter().map(|instance| (&instance.id, &instance.tags));
+        let volumes = self.volumes.iter().map(|volume| (&volume.id, &volume.tags));
+        let addresses = self.addresses.iter().map(|address| (&address.id, &address.tags));
+        let snapshots = self.snapshots.iter().map(|snapshot| (&snapshot.id, &snapshot.tags));
+        let groups = self.autoscaling_groups.iter().map(|group| (&group.id, &group.tags));
+        let environments =
+            self.batch_compute_environments.iter().map(|environment| (&environment.id, &environment.tags));
+        let queues = self.batch_job_queues.iter().map(|queue| (&queue.id, &queue.tags));
+        let jobs = self.batch_jobs.iter().map(|job| (&job.id, &job.tags));
+        let all = instances.chain(volumes).chain(addresses).chain(snapshots).chain(groups);
+        all.chain(environments).chain(queues).chain(jobs).collect()
     }
 
     /// Whether what providers measured could not be read where this machine is.

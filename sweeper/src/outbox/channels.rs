@@ -11,7 +11,7 @@ use notifier::{
     bundle::{Bundle, Member, News, Notice},
     email::{EmailConfig, Login, Mailer, Tls},
     message::FindingNotice,
-    slack::{Slack, SlackConfig, Updated},
+    slack::{Place, Slack, SlackConfig, Updated},
 };
 use std::time::Duration;
 
@@ -76,7 +76,10 @@ impl Channels {
         };
         let (key, thread) = (claimed.key(), claimed.thread.as_deref());
         match (claimed.channel.as_str(), &self.slack, &self.email) {
-            (SLACK, Some(slack), _) => slack.deliver(&notice, &key, thread).await,
+            (SLACK, Some(slack), _) => {
+                let (channel, instead_of) = (claimed.destination.as_deref(), claimed.diverted_from.as_deref());
+                slack.deliver(&notice, &key, Place { channel, answers: thread, instead_of }).await
+            }
             (EMAIL, _, Some(email)) => email.deliver(&notice, &key, thread).await,
             (channel, ..) => Err(not_configured(channel)),
         }
@@ -95,7 +98,7 @@ impl Channels {
             }
         };
         match &self.slack {
-            Some(slack) => slack.update(&notice, &update.key, &update.posted).await,
+            Some(slack) => slack.update(&notice, &update.key, &update.posted, update.diverted_from.as_deref()).await,
             None => Err(not_configured(SLACK)),
         }
     }

@@ -8,6 +8,7 @@ mod before;
 mod lasting;
 mod newcomers;
 mod rows;
+mod tags;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
@@ -20,6 +21,7 @@ use sea_orm::{
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
+pub(crate) use tags::tags_last;
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has ten.
 const ROWS: usize = 1_000;

@@ -4,6 +4,7 @@
 
 mod answers;
 mod claim;
+mod destination;
 mod messages;
 mod outcome;
 mod thread;
@@ -11,6 +12,7 @@ mod updates;
 
 pub(crate) use answers::{Shown, asked_about, show_answers};
 pub use claim::{Claimed, Due, MAX_BUNDLE};
+pub(crate) use destination::{Before, Destination};
 pub use messages::{Message, MessageState};
 pub use updates::{ClaimedUpdate, Told};
 pub(crate) use updates::{put_updates, withdraw};
@@ -50,6 +52,9 @@ mod row {
         pub bundle: Option<String>,
         pub updates: Option<String>,
         pub withdrawn_unix_ms: Option<i64>,
+        pub destination: Option<String>,
+        pub routed_because: Option<String>,
+        pub diverted_from: Option<String>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -94,9 +99,9 @@ pub(crate) async fn answered_by_later(
     transaction: &impl ConnectionTrait,
     opening: &EventId,
     channel: &str,
-) -> Result<Option<EventId>, StoreError> {
+) -> Result<Option<Before>, StoreError> {
     let first = find(transaction, opening, channel).await?;
-    Ok(first.map(|row| EventId(row.event_id)))
+    Ok(first.map(Before::of))
 }
 
 /// Whether people were told of a plan for this finding since then that is not over: by a message of its own, or by that of the opening.
@@ -160,7 +165,9 @@ pub(crate) struct NewMessage<'a> {
     pub(crate) notice: &'a FindingNotice,
     /// The event whose message on the channel it answers.
     pub(crate) answers: Option<EventId>,
-    /// With what it may be told by one message: what has the same word here. Alone if there is none.
+    /// Where on that channel.
+    pub(crate) destination: Destination,
+    /// With what it may be told by one message: what has the same word here, and the same destination. Alone if there is none.
     pub(crate) audience: Option<String>,
     /// When the event was.
     pub(crate) created_at: Timestamp,
@@ -180,6 +187,7 @@ async fn insert(
     updates: Option<&EventId>,
 ) -> Result<(), StoreError> {
     let due = after(database_now(transaction).await?, message.gather);
+    let audience = message.audience.map(|audience| message.destination.within(audience));
     let row = row::ActiveModel {
         event_id: Set(message.event.0.clone()),
         channel: Set(message.channel.to_owned()),
@@ -193,10 +201,13 @@ async fn insert(
         last_error: Set(None),
         receipt: Set(None),
         answers: Set(message.answers.map(|event| event.0)),
-        audience: Set(message.audience),
+        audience: Set(audience),
         bundle: Set(None),
         updates: Set(updates.map(|event| event.0.clone())),
         withdrawn_unix_ms: Set(None),
+        destination: Set(message.destination.channel),
+        routed_because: Set(message.destination.because),
+        diverted_from: Set(message.destination.diverted_from),
     };
     row::Entity::insert(row)
         .on_conflict_do_nothing()

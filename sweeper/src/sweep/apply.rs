@@ -76,6 +76,7 @@ pub(super) async fn apply(
     overview.count_unseen(&blind_spots);
 
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
+    let told = tell::Known::of(context, &left_alone, &snapshot.inventory);
     // An end is written before what takes its place, and each step before the next is decided: thousands of them hold a whole window each.
     for Step { finding, was_confirmed_at, record } in decide(context, &snapshot, &bills, &left_alone, open) {
         match was_confirmed_at {
@@ -97,7 +98,7 @@ pub(super) async fn apply(
                 plans::append(&transaction, plan, record.at).await?;
             }
             let event = record.event();
-            tell::enqueue(context, &transaction, &finding, &event, &left_alone).await?;
+            tell::enqueue(&told, &transaction, &finding, &event).await?;
             events::append(&transaction, &event).await?;
         }
     }

@@ -14,7 +14,9 @@ import json
 import time
 import uuid
 
-APP, TEAM, CHANNEL = "A0LAB", "T0LAB1", "C0LABWASTE"
+APP, TEAM = "A0LAB", "T0LAB1"
+# The channels that the app is in, by their names.
+CHANNELS = {"#waste": "C0LABWASTE", "#genomics": "C0LABGENOMICS", "#physics": "C0LABPHYSICS", "#on-call": "C0LABONCALL"}
 # Where people type commands, and see the answers: the app is not in it.
 ELSEWHERE = "C0LABTALK"
 
@@ -88,10 +90,13 @@ def payload(press):
             "response_url": answered_at(press, "actions"),
             "actions": [action_of(press)],
         }
+    # An update says nothing of the name.
+    channel = CHANNELS.get(message["channel"], message["channel"])
+    name = next(name for name, one in CHANNELS.items() if one == channel)
     return common | {
         "type": "block_actions",
-        "container": {"type": "message", "message_ts": message["ts"], "channel_id": CHANNEL, "is_ephemeral": False},
-        "channel": {"id": CHANNEL, "name": "waste"},
+        "container": {"type": "message", "message_ts": message["ts"], "channel_id": channel, "is_ephemeral": False},
+        "channel": {"id": channel, "name": name.removeprefix("#")},
         "message": {"type": "message", "bot_id": "B0LAB", "text": message["text"], "user": "U0LAB", "ts": message["ts"], "app_id": APP, "team": TEAM, "blocks": message["blocks"]},
         "state": {"values": {}},
         "response_url": answered_at({**press, "answers_at": press["replies_at"]}, "actions") if "replies_at" in press else "https://hooks.slack.com/actions/T0LAB1/1/x",

@@ -13,6 +13,7 @@ FOLDER/updates.jsonl   accepted updates, likewise, with the `ts` of the message 
 FOLDER/whispers.jsonl  accepted messages to one person
 FOLDER/replies.jsonl   accepted answers to one person, where a command or a button of a message to them alone said, each with its `user`
 FOLDER/views.jsonl     forms that were opened, each with its `id`
+FOLDER/archived.json   names of channels that are archived
 FOLDER/users.json      what differs from a full member, by the id of the user
 FOLDER/requests.jsonl  every request, with what it was answered
 FOLDER/faults.jsonl    what the next requests are answered instead, consumed from the top, a line each:
@@ -33,14 +34,12 @@ from pathlib import Path
 import jsonschema
 from certificates import tls_context
 from slack_manifest import BOT_SCOPES, COMMANDS, NEEDED
-from slack_payload import TEAM, command, payload
+from slack_payload import CHANNELS, TEAM, command, payload
 from slack_sdk.models.blocks import Block
 from slack_sdk.models.views import View
 from slack_socket import Sockets
 
 TOKEN, APP_TOKEN = "xoxb-lab-1-secret", "xapp-1-A0LAB-1-secret"
-CHANNEL = "C0LABWASTE"
-CHANNEL_NAME = "#waste"
 # What chat.postMessage takes and chat.update does not: https://docs.slack.dev/reference/methods/chat.update#arguments
 NOT_IN_UPDATES = {"thread_ts", "unfurl_links", "unfurl_media"}
 
@@ -130,10 +129,21 @@ def lacks(path):
     return {"ok": False, "error": "missing_scope", "needed": needed} if needed and needed not in BOT_SCOPES else None
 
 
-def posted_at():
-    """The names of all messages of the channel: what a reply may answer."""
+def channel_of(text):
+    """The id of a channel that is named by it or by its name, and what is wrong with that one: (id, error code)."""
+    ids = [one for name, one in CHANNELS.items() if text in (name, one)]
+    path = FOLDER / "archived.json"
+    archived = json.loads(path.read_text()) if path.exists() else []
+    if not ids:
+        return None, "channel_not_found"
+    return ids[0], "is_archived" if any(CHANNELS[name] == ids[0] for name in archived) else None
+
+
+def posted_at(channel):
+    """The names of all messages of the channel of that id: what a reply may answer."""
     path = FOLDER / "messages.jsonl"
-    return {json.loads(line)["ts"] for line in path.read_text().splitlines()} if path.exists() else set()
+    messages = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {message["ts"] for message in messages if channel_of(message["channel"])[0] == channel}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -209,7 +219,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def whisper(self, message):
         """https://docs.slack.dev/reference/methods/chat.postEphemeral"""
-        if message.get("channel") != CHANNEL:
+        if message.get("channel") not in CHANNELS.values():
             return 200, {"ok": False, "error": "channel_not_found"}, {}
         fault = next(EPHEMERAL.iter_errors(message), None)
         if fault or len(message["text"]) > 4000:
@@ -273,35 +283,37 @@ class Handler(BaseHTTPRequestHandler):
             return self.whisper(message)
         if self.path == "/api/views.open":
             return self.form(message)
-        if message.get("channel") not in (CHANNEL, CHANNEL_NAME):
-            return 200, {"ok": False, "error": "channel_not_found"}, {}
+        channel, refused = channel_of(message.get("channel"))
+        if refused:
+            return 200, {"ok": False, "error": refused}, {}
         fault = judge(message)
         if fault:
             return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
         thread = message.get("thread_ts")
-        if thread and thread not in posted_at():
+        if thread and thread not in posted_at(channel):
             return 200, {"ok": False, "error": "thread_not_found"}, {}
         if message.get("reply_broadcast") and not thread:
             return 200, {"ok": False, "error": "invalid_arguments"}, {}
         ts = f"{time.time():.6f}"
         append("messages.jsonl", {"ts": ts, **message})
         posted = {"type": "message", "subtype": "bot_message", "text": message["text"], "ts": ts, "bot_id": "B0LAB", "blocks": message["blocks"]}
-        return 200, {"ok": True, "channel": CHANNEL, "ts": ts, "message": posted}, {}
+        return 200, {"ok": True, "channel": channel, "ts": ts, "message": posted}, {}
 
     def update(self, message):
         """Judged as a message is; the channel must be named by its id, and the message be there."""
-        if message.get("channel") != CHANNEL:
-            return 200, {"ok": False, "error": "channel_not_found"}, {}
+        channel, refused = channel_of(message.get("channel"))
+        if refused or message["channel"] != channel:
+            return 200, {"ok": False, "error": refused or "channel_not_found"}, {}
         ts = message.pop("ts", None)
         unknown = NOT_IN_UPDATES & message.keys()
         fault = ("invalid_arguments", f"{unknown}") if unknown else judge(message)
         if fault:
             return 200, {"ok": False, "error": fault[0], "response_metadata": {"messages": [f"[ERROR] {fault[1]}"]}}, {}
-        if ts not in posted_at():
+        if ts not in posted_at(channel):
             return 200, {"ok": False, "error": "message_not_found"}, {}
         append("updates.jsonl", {"ts": ts, **message})
         updated = {"text": message["text"], "user": "U0LAB", "blocks": message["blocks"]}
-        return 200, {"ok": True, "channel": CHANNEL, "ts": ts, "text": message["text"], "message": updated}, {}
+        return 200, {"ok": True, "channel": channel, "ts": ts, "text": message["text"], "message": updated}, {}
 
 
 SERVER = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)

@@ -107,7 +107,19 @@ impl Site {
 
     /// With other machines of the same owner, by their names, which rest as well; their nodes answer nothing.
     pub(crate) async fn start_among(url: &str, policy: &str, act: &str, hears: Hears, others: &[&str]) -> Self {
-        Self::start_beside(url, policy, act, hears, (others, &[], &[])).await
+        Self::start_routed(url, policy, act, hears, others, "[]").await
+    }
+
+    /// Where these teams are told in channels of their own.
+    pub(crate) async fn start_routed(
+        url: &str,
+        policy: &str,
+        act: &str,
+        hears: Hears,
+        others: &[&str],
+        teams: &str,
+    ) -> Self {
+        Self::start_beside(url, policy, act, hears, (others, &[], &[]), teams).await
     }
 
     /// With addresses and volumes that nobody uses: each is found at once.
@@ -118,7 +130,7 @@ impl Site {
         addresses: &[Address],
         volumes: &[Volume],
     ) -> Self {
-        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes)).await
+        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes), "[]").await
     }
 
     async fn start_beside(
@@ -127,6 +139,7 @@ impl Site {
         act: &str,
         hears: Hears,
         (others, addresses, volumes): (&[&str], &[Address], &[Volume]),
+        teams: &str,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.toml"), policy).unwrap();
@@ -159,6 +172,7 @@ impl Site {
             slack.config(hears),
         );
         let mut environment = moto.environment();
+        environment.push(("SWEEPER_SLACK__TEAMS".to_owned(), teams.to_owned()));
         if hears == Hears::Sockets {
             environment.push(("SSL_CERT_FILE".to_owned(), slack.ca_file().display().to_string()));
         }

@@ -1,14 +1,15 @@
 //! A yes by a button of Slack: as good as one in the shell where Slack vouches for whoever gives it, and nothing at all elsewhere.
 
-use crate::site::{SWITCHED_ON, Site, TIMEOUT};
+use crate::site::{ANYBODY, SWITCHED_ON, Site, TIMEOUT};
 use lab::{
-    slack::{Slack, has_buttons},
+    slack::{Hears, Slack, has_buttons},
     wait,
 };
 use serde_json::{Value, json};
 
 lab::on_both_databases! {
     a_tap_stops_the_machine_and_the_message_is_the_record,
+    a_tap_in_a_teams_channel_is_worth_what_it_is_elsewhere_and_all_is_told_there,
     whoever_may_not_hears_so_alone_and_nothing_is_done,
     two_people_must_and_two_ways_are_not_two_people,
     a_no_by_the_button_of_a_version_before_ends_the_plan,
@@ -58,6 +59,27 @@ impl Site {
         })
         .await
     }
+}
+
+async fn a_tap_in_a_teams_channel_is_worth_what_it_is_elsewhere_and_all_is_told_there(url: String) {
+    let teams = "[{ name = \"ada\", channel = \"#genomics\", owners = [\"Ada\"] }]";
+    let site = Site::start_routed(&url, ANYBODY, SWITCHED_ON, Hears::Requests, &[], teams).await;
+    site.links("ada", ADA).await;
+    let (plan, asked) = (site.plan().await, site.asks().await);
+    // Whoever reads a team's channel has no right by that.
+    assert_eq!(site.press(&asked, "approve", GRACE, json!({})).await, 200);
+    let told = site.whispered(1).await;
+    assert_eq!([&told["user"], &told["channel"]], [&json!(GRACE), &json!("C0LABGENOMICS")]);
+    assert!(told["text"].as_str().unwrap().starts_with("That does not count"), "{told:#}");
+    assert_eq!(site.press(&asked, "approve", ADA, json!({})).await, 200);
+    assert_eq!(site.ended(&plan).await["state"], "done");
+    let outcome = site.hears("was stopped, as ada approved").await;
+    let shown = site.shows(&asked, "looked at once more and stopped").await;
+    for message in [&asked, &outcome, &shown] {
+        assert!(["#genomics", "C0LABGENOMICS"].iter().any(|channel| message["channel"] == *channel), "{message:#}");
+    }
+    let began = asked["thread_ts"].as_str().or(asked["ts"].as_str());
+    assert_eq!(outcome["thread_ts"].as_str(), began);
 }
 
 async fn a_tap_stops_the_machine_and_the_message_is_the_record(url: String) {

@@ -29,6 +29,15 @@ pub(super) struct Fleet {
 
 impl Fleet {
     pub(super) async fn new(url: &str, count: u32) -> Self {
+        let fleet = Self::of(url, count, Timestamp::now(), |_| {}).await;
+        for number in 0..count {
+            fleet.join(number, &format!("machine-{number}")).await;
+        }
+        fleet
+    }
+
+    /// Prices for so many, of which none is there yet, at a moment, with other settings.
+    pub(super) async fn of(url: &str, count: u32, now: Timestamp, change: impl FnOnce(&mut Config)) -> Self {
         let store = Store::connect(url).await.expect("a database");
         store.migrate().await.expect("a schema");
         let (slack, smtp) = (Slack::start().await, Smtp::start().await);
@@ -53,13 +62,16 @@ impl Fleet {
             let price = format!("{}.{:02}", number / 100, number % 100);
             config.onprem.hourly_usd.insert(sample::node(number).to_string(), price);
         }
+        change(&mut config);
         let channels = Channels::new(&config).expect("channels");
         let context = Context { store, config, channels: channels.names() };
-        let fleet = Self { context, slack, smtp, url: url.to_owned(), channels, now: Timestamp::now(), worked: 0 };
-        for number in 0..count {
-            fleet.join(number, &format!("machine-{number}")).await;
-        }
-        fleet
+        Self { context, slack, smtp, url: url.to_owned(), channels, now, worked: 0 }
+    }
+
+    /// The sweeper begins anew with other settings.
+    pub(super) fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.context.config);
+        self.channels = Channels::new(&self.context.config).expect("channels");
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -68,10 +80,21 @@ impl Fleet {
 
     /// One more node, which has been idle since ten minutes before.
     pub(super) async fn join(&self, number: u32, name: &str) {
-        let (node, boot) = (sample::node(number), sample::boot(number));
+        self.join_as(&sample::node(number), number, name).await;
+    }
+
+    /// The same under another id.
+    pub(super) async fn join_as(&self, node: &NodeId, number: u32, name: &str) {
         let token = TokenHash::of(&format!("token {number}"));
-        self.store().join_node(&sample::join(&node, boot), &token, self.now).await.expect("a node");
-        self.beat(&node, number, name, |_| {}).await;
+        self.store().join_node(&sample::join(node, sample::boot(number)), &token, self.now).await.expect("a node");
+        self.beat(node, number, name, |_| {}).await;
+    }
+
+    /// So much later a node has been started again, and idle for ten minutes.
+    pub(super) async fn rest_again(&mut self, node: &NodeId, boot: u32, name: &str, later: SignedDuration) {
+        self.now += later;
+        self.worked = 0;
+        self.beat(node, boot, name, |_| {}).await;
     }
 
     async fn beat(&self, node: &NodeId, number: u32, name: &str, change: impl Fn(&mut heartbeat::wire::Envelope)) {
@@ -87,28 +110,41 @@ impl Fleet {
 
     /// Half a minute later these nodes have worked.
     pub(super) async fn work(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        self.go_on();
+        for number in numbers {
+            self.has_worked(&sample::node(number), number, &format!("machine-{number}")).await;
+        }
+    }
+
+    /// The same of one under another id.
+    pub(super) async fn work_as(&mut self, node: &NodeId, boot: u32, name: &str) {
+        self.go_on();
+        self.has_worked(node, boot, name).await;
+    }
+
+    fn go_on(&mut self) {
         // A sweep takes a second.
         self.now += SignedDuration::from_secs(29);
         self.worked += 1;
+    }
+
+    async fn has_worked(&self, node: &NodeId, boot: u32, name: &str) {
         let intervals = u64::from(self.worked);
-        for number in numbers {
-            let node = sample::node(number);
-            self.beat(&node, number, &format!("machine-{number}"), |envelope| {
-                let last = envelope.heartbeats.last_mut().expect("a heartbeat");
-                last.sequence += intervals;
-                last.workloads[0].cpu_ns = Some(20_000_000_000);
-                if let Some(counters) = &mut last.counters {
-                    counters.cpu_busy_ns = Some(20_000_000_000);
-                }
-                if let Some(interval) = &mut last.interval {
-                    interval.start_boottime_ns += intervals * 30_000_000_000;
-                    interval.end_boottime_ns += intervals * 30_000_000_000;
-                }
-                let last = last.clone();
-                envelope.heartbeats = vec![last];
-            })
-            .await;
-        }
+        self.beat(node, boot, name, |envelope| {
+            let last = envelope.heartbeats.last_mut().expect("a heartbeat");
+            last.sequence += intervals;
+            last.workloads[0].cpu_ns = Some(20_000_000_000);
+            if let Some(counters) = &mut last.counters {
+                counters.cpu_busy_ns = Some(20_000_000_000);
+            }
+            if let Some(interval) = &mut last.interval {
+                interval.start_boottime_ns += intervals * 30_000_000_000;
+                interval.end_boottime_ns += intervals * 30_000_000_000;
+            }
+            let last = last.clone();
+            envelope.heartbeats = vec![last];
+        })
+        .await;
     }
 
     pub(super) async fn sweep(&mut self) -> Report {

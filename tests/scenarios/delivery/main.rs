@@ -4,6 +4,7 @@
 
 mod bundles;
 mod fleet;
+mod routes;
 mod updates;
 
 use jiff::Timestamp;

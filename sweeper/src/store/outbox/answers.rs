@@ -1,6 +1,6 @@
 //! Shows what people said of a plan, or of what it is about, in the messages that ask them.
 
-use super::{NewMessage, SLACK, find_all, insert, notice, row, updates_of};
+use super::{Destination, NewMessage, SLACK, find_all, insert, notice, row, updates_of};
 use crate::{findings::FindingId, reconcile::EventId, store::StoreError};
 use jiff::Timestamp;
 use model::plan::ContentHash;
@@ -48,6 +48,7 @@ pub(crate) async fn show_answers(
             channel: &updates_of(SLACK),
             notice: &notice,
             answers: None,
+            destination: Destination::default(),
             audience: None,
             created_at: shown.at,
             gather: Duration::ZERO,

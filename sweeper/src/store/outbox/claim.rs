@@ -1,6 +1,6 @@
 //! Claims: what one sweeper tells by one message, so that nobody else tells it meanwhile.
 //!
-//! The message that has been due for longest is claimed with those of the same audience and the same thread that are due as well, at most [`MAX_BUNDLE`]. Which
+//! The message that has been due for longest is claimed with those of the same audience, destination and thread that are due as well, at most [`MAX_BUNDLE`]. Which
 //! they were is kept (`bundle`): if the sweeper dies after sending and before noting it, the same set is claimed again as a whole and sent under the same key,
 //! by which it is known for a repetition. Claims are made one after the other, under a lock, so that no two sweepers divide a set between them.
 
@@ -43,6 +43,10 @@ pub struct Claimed {
     pub bundle: Option<String>,
     /// The thread that it belongs in, by what names the message that began it.
     pub thread: Option<String>,
+    /// Where on the channel, if not where all goes.
+    pub destination: Option<String>,
+    /// Where it should have gone, and was not taken.
+    pub diverted_from: Option<String>,
 }
 
 /// One message that is due.
@@ -202,6 +206,7 @@ async fn claim(
         return Ok(Found::PutAside);
     }
     rows.sort_by(|a, b| a.event_id.cmp(&b.event_id));
+    let (destination, diverted_from) = (head.destination.clone(), head.diverted_from.clone());
     let bundle = head.bundle.or_else(|| (rows.len() > 1).then(|| name(&rows)));
     row::Entity::update_many()
         .col_expr(row::Column::ClaimedUntilUnixMs, Expr::value(to_unix_ms(until)))
@@ -217,10 +222,11 @@ async fn claim(
         Answered::Sent(receipt) => Some(receipt),
         Answered::Waits(_) | Answered::Unnamed => None,
     };
-    Ok(Found::Claimed(Claimed { channel: channel.to_owned(), messages, bundle, thread }))
+    let channel = channel.to_owned();
+    Ok(Found::Claimed(Claimed { channel, messages, bundle, thread, destination, diverted_from }))
 }
 
-/// What is told together with a message: due as well, of the same audience, and in the same thread, if it is in one.
+/// What is told together with a message: due as well, of the same audience, for the same destination, and in the same thread, if it is in one.
 async fn company(
     transaction: &DatabaseTransaction,
     head: &row::Model,
@@ -228,8 +234,14 @@ async fn company(
     thread: &Answered,
     now: Timestamp,
 ) -> Result<Vec<row::Model>, StoreError> {
+    let same = |column: row::Column, value: &Option<String>| match value {
+        Some(value) => column.eq(value),
+        None => column.is_null(),
+    };
     let others = due(&head.channel, to_unix_ms(now))
         .filter(row::Column::Audience.eq(audience))
+        .filter(same(row::Column::Destination, &head.destination))
+        .filter(same(row::Column::DivertedFrom, &head.diverted_from))
         .filter(row::Column::Bundle.is_null())
         .filter(row::Column::EventId.ne(&head.event_id))
         .limit(u64::try_from(MAX_BUNDLE - 1).unwrap_or(u64::MAX))

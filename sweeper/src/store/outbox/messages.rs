@@ -69,6 +69,12 @@ pub struct Message {
     pub updates: Option<EventId>,
     /// What names all that is told by the same message, if it is more than this.
     pub bundle: Option<String>,
+    /// Where on its channel it goes; none is where all goes that is not routed.
+    pub destination: Option<String>,
+    /// Why there, in one sentence.
+    pub routed_because: Option<String>,
+    /// Where it should have gone, and was not taken.
+    pub diverted_from: Option<String>,
 }
 
 fn message(row: row::Model) -> Result<Message, StoreError> {
@@ -94,6 +100,9 @@ fn message(row: row::Model) -> Result<Message, StoreError> {
         answers: row.answers.map(EventId),
         updates: row.updates.map(EventId),
         bundle: row.bundle,
+        destination: row.destination,
+        routed_because: row.routed_because,
+        diverted_from: row.diverted_from,
         event: EventId(row.event_id),
         channel: row.channel.strip_suffix(UPDATE).unwrap_or(&row.channel).to_owned(),
     })

@@ -4,7 +4,7 @@
 //! due are made by one call, which shows everything that has ended, and one sweeper at a time makes them: an older state never comes after a newer one.
 
 use super::{
-    Claimed, Due, FAILED, NewMessage, PENDING, SENT,
+    Claimed, Destination, Due, FAILED, NewMessage, PENDING, SENT,
     answers::{newest, of, with_answers},
     claim,
     claim::{Found, due},
@@ -43,6 +43,8 @@ pub struct ClaimedUpdate {
     pub is_opening: bool,
     /// What the message tells, at least one.
     pub told: Vec<Told>,
+    /// Where the message should have stood, and was not taken.
+    pub diverted_from: Option<String>,
 }
 
 /// A finding that a message tells.
@@ -86,7 +88,9 @@ pub(crate) async fn put_updates(
             continue;
         }
         let event = if is_opening { end.event.clone() } else { EventId(format!("{}/{}", end.event, of(&told))) };
-        let message = NewMessage { event: &event, channel: &channel, answers: None, audience: None, ..end };
+        let destination = Destination::default();
+        let message =
+            NewMessage { event: &event, channel: &channel, answers: None, audience: None, destination, ..end };
         insert(transaction, message, Some(&EventId(told.event_id.clone()))).await?;
     }
     Ok(())
@@ -189,9 +193,11 @@ async fn claim_first(
     let key = format!("{}/{channel}", opening.bundle.as_ref().unwrap_or(&opening.event_id));
     let told = told.collect::<Result<_, StoreError>>()?;
     let messages = due.into_iter().map(Due::of).collect::<Result<_, _>>()?;
-    let claimed = Claimed { channel: updates, messages, bundle: None, thread: None };
-    let is_opening = EventId(opening.event_id).is_opening();
-    Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, is_opening, told }))
+    // It stands where its message does.
+    let (bundle, thread, destination, nowhere_else) = (None, None, None, None);
+    let claimed = Claimed { channel: updates, messages, bundle, thread, destination, diverted_from: nowhere_else };
+    let (diverted_from, is_opening) = (opening.diverted_from, EventId(opening.event_id).is_opening());
+    Ok(Found::Claimed(ClaimedUpdate { claimed, posted, key, is_opening, told, diverted_from }))
 }
 
 async fn updates_among(

@@ -4,25 +4,71 @@ use super::{Context, SweepError};
 use crate::{
     exemptions::Exemptions,
     findings::{Finding, audience, end_notice, notice, plan_notice},
-    outbox::can_update,
+    inventory::Inventory,
+    outbox::{can_update, destination},
     reconcile::{Event, EventId, EventKind},
-    store::{self, StoreError, exemptions, outbox},
+    routes,
+    store::{
+        self, SLACK, StoreError, exemptions,
+        outbox::{self, Before, Destination},
+    },
 };
 use jiff::{SignedDuration, Timestamp};
+use model::ResourceKey;
 use notifier::message::Ending;
 use sea_orm::DatabaseTransaction;
+use std::collections::{BTreeMap, HashMap};
 
 /// Whatever opens anew so soon continues the thread of before, and a plan that is made anew so soon is no news.
 const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
 
+/// What a sweep knows beyond a finding when it tells of it.
+pub(super) struct Known<'a> {
+    context: &'a Context,
+    left_alone: &'a Exemptions,
+    /// Of all that it listed; of nothing where nobody asks for tags.
+    tags: HashMap<&'a ResourceKey, &'a BTreeMap<String, String>>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(context: &'a Context, left_alone: &'a Exemptions, inventory: &'a Inventory) -> Self {
+        let has_teams = !context.config.slack.teams.is_empty();
+        Self { context, left_alone, tags: if has_teams { inventory.tags() } else { HashMap::new() } }
+    }
+
+    /// What a message on this channel answers, and where it goes. A plan is told where its finding was. What opens anew is told to whoever may decide
+    /// now, in the thread of before if that is theirs.
+    async fn place(
+        &self,
+        transaction: &DatabaseTransaction,
+        finding: &Finding,
+        event: &Event,
+        (channel, before): (&str, Option<Before>),
+    ) -> Result<(Option<Before>, Destination), StoreError> {
+        match before {
+            Some(before) if event.kind == EventKind::Planned => {
+                let destination = before.destination();
+                Ok((Some(before), destination))
+            }
+            before if channel == SLACK => {
+                let listed = self.tags.get(&routes::tagged(&finding.resource)).copied();
+                let teams = &self.context.config.slack.teams;
+                let destination = destination(transaction, teams, finding, listed, event.at).await?;
+                Ok((before.filter(|before| before.is_in(destination.channel.as_deref())), destination))
+            }
+            before => Ok((before, Destination::default())),
+        }
+    }
+}
+
 /// Writes the messages that an event is told by, if it is told, or the updates by which messages show that a finding has ended.
 pub(super) async fn enqueue(
-    context: &Context,
+    known: &Known<'_>,
     transaction: &DatabaseTransaction,
     finding: &Finding,
     event: &Event,
-    left_alone: &Exemptions,
 ) -> Result<(), SweepError> {
+    let Known { context, left_alone, .. } = known;
     let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
     let is_silenced = left_alone.silences(finding.class, &finding.resource);
     let (notice, before) = match event.kind {
@@ -38,15 +84,17 @@ pub(super) async fn enqueue(
     };
     let audience = format!("{}|{}", event.kind.as_str(), audience(finding));
     for channel in &context.channels {
-        let answers = match &before {
+        let before = match &before {
             Some(finding) => outbox::answered_by_later(transaction, &EventId(finding.0.clone()), channel).await?,
             None => None,
         };
+        let (before, destination) = known.place(transaction, finding, event, (*channel, before)).await?;
         let message = outbox::NewMessage {
             event: &event.id,
             channel,
             notice: &notice,
-            answers,
+            answers: before.map(|before| before.event),
+            destination,
             audience: Some(audience.clone()),
             created_at: event.at,
             gather: context.config.outbox.gather,
@@ -82,6 +130,7 @@ async fn end(
             channel,
             notice: &notice,
             answers: None,
+            destination: Destination::default(),
             audience: None,
             created_at: event.at,
             gather: context.config.outbox.gather,

@@ -1,0 +1,291 @@
+//! Whose a finding is decides in which channel it is told, and what answers it goes where it was told.
+
+use super::fleet::{Fleet, heading};
+use guards::policy::{Day, Hours};
+use heartbeat::NodeId;
+use jiff::{SignedDuration, Timestamp, civil, tz::TimeZone};
+use lab::slack::Slack;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use sweeper::{
+    config::{Config, SlackTeam},
+    store::{Message, MessageState},
+};
+
+lab::on_both_databases! {
+    each_team_is_told_in_its_channel_and_no_message_is_two_teams,
+    on_saturday_whoever_may_decide_then_is_told_and_the_thread_stays_there,
+    what_opens_again_outside_hours_is_told_to_whoever_may_decide_then,
+    a_channel_that_is_archived_loses_nothing_and_says_where_it_was_meant_for,
+    what_answers_in_a_channel_that_was_archived_since_goes_to_the_one_for_all,
+    what_waits_for_a_team_that_is_configured_no_more_goes_there,
+    what_the_version_before_wrote_goes_to_the_channel_for_all,
+}
+
+/// The id in Slack of one of its channels.
+fn id_of(channel: &str) -> &'static str {
+    Slack::OTHERS.iter().find(|(name, _)| *name == channel).expect("a channel").1
+}
+
+fn team(name: &str) -> SlackTeam {
+    let tags = [("team".to_owned(), name.to_owned())].into();
+    SlackTeam { name: name.to_owned(), channel: format!("#{name}"), tags, ..SlackTeam::default() }
+}
+
+/// Genomics and physics, by a tag.
+fn teams(config: &mut Config) {
+    config.slack.teams = vec![team("genomics"), team("physics")];
+}
+
+/// Genomics alone, whose channel is read on weekdays.
+fn on_weekdays(config: &mut Config) {
+    let time = |hour| civil::time(hour, 0, 0, 0);
+    let days = vec![Day::Mon, Day::Tue, Day::Wed, Day::Thu, Day::Fri];
+    let hours = Hours { days, from: time(8), to: time(18), zone: TimeZone::UTC };
+    let outside = Some("#on-call".to_owned());
+    config.slack.teams = vec![SlackTeam { hours: Some(hours), channel_outside_hours: outside, ..team("genomics") }];
+}
+
+/// That hour of the last day of this name.
+fn last(day: civil::Weekday, hour: i8) -> Timestamp {
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let last = today.nth_weekday(-1, day).expect("a day").at(hour, 0, 0, 0);
+    last.to_zoned(TimeZone::UTC).expect("a moment").timestamp()
+}
+
+/// A machine of EC2.
+fn machine(number: u32) -> NodeId {
+    format!("aws:123456789012:eu-central-1:i-{number:017x}").parse().expect("a node id")
+}
+
+impl Fleet {
+    /// One more machine of EC2 that has been idle, as it was listed with these tags; never listed if there are none.
+    async fn join_tagged(&self, number: u32, tags: Option<Value>) {
+        let node = machine(number);
+        self.join_as(&node, number, &format!("machine-{number}")).await;
+        let Some(tags) = tags else { return };
+        let record = json!({ "tags": tags }).to_string().replace('\'', "''");
+        self.execute(&format!(
+            "INSERT INTO resource_versions (kind, resource, from_unix_ms, provider, account, region, lasting_key, sha256, record) \
+             VALUES ('instance', '{node}', 0, 'aws', '123456789012', 'eu-central-1', 'instance|{node}', 'x', '{record}')"
+        ))
+        .await;
+    }
+
+    /// What was posted so far, by its channel as it was sent.
+    fn posted(&self) -> BTreeMap<String, Vec<Value>> {
+        let mut posted: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for post in self.slack.messages() {
+            posted.entry(post["channel"].as_str().expect("a channel").to_owned()).or_default().push(post);
+        }
+        posted
+    }
+
+    /// The one message of Slack's in this state.
+    async fn only(&self, state: MessageState) -> Message {
+        let mut messages = self.messages("slack", Some(state)).await;
+        assert_eq!(messages.len(), 1, "{messages:#?}");
+        messages.remove(0)
+    }
+}
+
+/// Which machines a message names.
+fn named(message: &Value) -> BTreeSet<u32> {
+    let said = message.to_string();
+    (0..10).filter(|number| said.contains(&format!("machine-{number}"))).collect()
+}
+
+async fn each_team_is_told_in_its_channel_and_no_message_is_two_teams(url: String) {
+    let mut fleet = Fleet::of(&url, 0, Timestamp::now(), teams).await;
+    let (genomics, physics) = (json!({ "team": "genomics" }), json!({ "team": "physics" }));
+    for (number, tags) in (0..).zip([
+        Some(genomics.clone()),
+        Some(physics.clone()),
+        Some(genomics),
+        Some(physics),
+        Some(json!({})),
+        Some(json!({ "team": "<!channel> #genomics'; DROP TABLE outbox" })),
+        None,
+        Some(json!("no tags at all")),
+    ]) {
+        fleet.join_tagged(number, tags).await;
+    }
+    assert_eq!(fleet.sweep().await.opened.len(), 8);
+    fleet.deliver().await;
+    // All are of one account, and nobody's by an owner tag as a finding has it: but for their teams they would be one message.
+    let posted = fleet.posted();
+    let told = |channel: &str| posted[channel].iter().map(named).collect::<Vec<_>>();
+    assert_eq!(told("#genomics"), [BTreeSet::from([0, 2])]);
+    assert_eq!(told("#physics"), [BTreeSet::from([1, 3])]);
+    assert_eq!(told("#waste"), [BTreeSet::from([4, 5, 6, 7])]);
+    assert_eq!((posted.len(), fleet.smtp.delivered().len()), (3, 1), "mail has one list of readers");
+
+    let messages = fleet.messages("slack", Some(MessageState::Sent)).await;
+    let of = |number: u32| {
+        let node = machine(number).to_string();
+        let is_of = |message: &&Message| message.headline.contains(&format!("machine-{number} "));
+        messages.iter().find(is_of).unwrap_or_else(|| panic!("{node}: {messages:#?}"))
+    };
+    for (number, destination, because) in [
+        (0, Some("#genomics"), "it is a finding of `genomics`: its tag team is genomics"),
+        (3, Some("#physics"), "it is a finding of `physics`: its tag team is physics"),
+        (4, None, "it is no team's"),
+        (5, None, "it is no team's"),
+        (6, None, "which tags it carries is not known, and `genomics` asks for them"),
+        (7, None, "which tags it carries is not known, and `genomics` asks for them"),
+    ] {
+        let message = of(number);
+        assert_eq!((message.destination.as_deref(), message.routed_because.as_deref()), (destination, Some(because)));
+    }
+    let mails = fleet.messages("email", Some(MessageState::Sent)).await;
+    assert!(mails.iter().all(|mail| mail.destination.is_none() && mail.routed_because.is_none()), "{mails:#?}");
+}
+
+async fn on_saturday_whoever_may_decide_then_is_told_and_the_thread_stays_there(url: String) {
+    let mut fleet = Fleet::of(&url, 0, last(civil::Weekday::Saturday, 9), on_weekdays).await;
+    fleet.join_tagged(1, Some(json!({ "team": "genomics" }))).await;
+    assert_eq!(fleet.sweep().await.opened.len(), 1);
+    assert_eq!(fleet.deliver().await.sent, 2, "nothing is kept until Monday");
+    let opening = fleet.slack.messages().remove(0);
+    assert_eq!(opening["channel"], "#on-call");
+    let because = fleet.only(MessageState::Sent).await.routed_because.unwrap();
+    assert!(because.contains("of `genomics`, outside their hours"), "{because}");
+
+    // Nobody's machine any more, of a team that is there no more.
+    fleet.execute("UPDATE resource_versions SET record = '{\"tags\":{}}'").await;
+    fleet.reconfigure(|config| config.slack.teams = vec![team("physics")]);
+    fleet.work_as(&machine(1), 1, "machine-1").await;
+    assert_eq!(fleet.sweep().await.closed.len(), 1);
+    fleet.deliver().await;
+    let update = fleet.slack.updates().remove(0);
+    assert_eq!((&update["channel"], &update["ts"]), (&json!(id_of("#on-call")), &opening["ts"]));
+    assert!(heading(&update).contains("is no longer idle"), "{update}");
+    assert_eq!(fleet.slack.messages().len(), 1);
+}
+
+async fn what_opens_again_outside_hours_is_told_to_whoever_may_decide_then(url: String) {
+    let mut fleet = Fleet::of(&url, 0, last(civil::Weekday::Friday, 16), on_weekdays).await;
+    fleet.join_tagged(1, Some(json!({ "team": "genomics" }))).await;
+    fleet.sweep().await;
+    fleet.deliver().await;
+    // It works, and rests again: within the hours still, after them, and once more after them.
+    for (boot, hours) in [(11, 1), (12, 3), (13, 1)] {
+        fleet.work_as(&machine(1), boot - if boot == 11 { 10 } else { 1 }, "machine-1").await;
+        assert_eq!(fleet.sweep().await.closed.len(), 1, "{boot}");
+        fleet.rest_again(&machine(1), boot, "machine-1", SignedDuration::from_hours(hours)).await;
+        assert_eq!(fleet.sweep().await.opened.len(), 1, "{boot}");
+        fleet.deliver().await;
+    }
+    let posts = fleet.slack.messages();
+    let (day, night) = (id_of("#genomics"), id_of("#on-call"));
+    let places: Vec<_> = posts.iter().map(|post| (post["channel"].as_str().unwrap(), &post["thread_ts"])).collect();
+    let (first, third) = (&posts[0]["ts"], &posts[2]["ts"]);
+    assert_eq!(places, [("#genomics", &Value::Null), (day, first), ("#on-call", &Value::Null), (night, third)]);
+}
+
+async fn a_channel_that_is_archived_loses_nothing_and_says_where_it_was_meant_for(url: String) {
+    let mut fleet = Fleet::of(&url, 0, Timestamp::now(), teams).await;
+    for number in 1..3 {
+        fleet.join_tagged(number, Some(json!({ "team": "genomics" }))).await;
+    }
+    fleet.slack.archive(&["#genomics"]);
+    fleet.sweep().await;
+    let delivered = fleet.deliver().await;
+    assert_eq!((delivered.sent, delivered.retried, delivered.failed), (4, 2, 0));
+    let posts = fleet.slack.messages();
+    let [post] = posts.as_slice() else { panic!("one bundle: {posts:?}") };
+    assert_eq!((&post["channel"], named(post)), (&json!("#waste"), BTreeSet::from([1, 2])));
+    let says = "Meant for #genomics, where Slack takes no message of this app";
+    assert!(post.to_string().contains(says), "{post}");
+    for message in fleet.messages("slack", Some(MessageState::Sent)).await {
+        assert_eq!((message.destination.as_deref(), message.diverted_from.as_deref()), (None, Some("#genomics")));
+        assert!(message.routed_because.as_deref().unwrap().contains("is_archived"), "{message:?}");
+    }
+
+    // It stays where it is, though the channel is there again, and goes on to say so; what is new goes where it is meant for.
+    fleet.slack.archive(&[]);
+    fleet.work_as(&machine(1), 1, "machine-1").await;
+    fleet.join_tagged(3, Some(json!({ "team": "genomics" }))).await;
+    fleet.sweep().await;
+    fleet.deliver().await;
+    let update = fleet.slack.updates().remove(0);
+    assert_eq!((&update["ts"], &update["channel"]), (&post["ts"], &json!("C0LABWASTE")));
+    assert!(update.to_string().contains(says), "{update}");
+    let posts = fleet.slack.messages();
+    assert_eq!((posts.len(), &posts[1]["channel"], named(&posts[1])), (2, &json!("#genomics"), BTreeSet::from([3])));
+
+    // Where neither takes it, it is kept until somebody mends that.
+    fleet.slack.archive(&["#genomics", "#waste"]);
+    fleet.join_tagged(4, Some(json!({ "team": "genomics" }))).await;
+    fleet.sweep().await;
+    fleet.deliver().await;
+    let failed = fleet.only(MessageState::Failed).await;
+    assert!(failed.last_error.as_deref().unwrap().contains("#waste: is_archived"), "{failed:?}");
+    assert_eq!((failed.attempts, failed.diverted_from.as_deref()), (2, Some("#genomics")));
+    fleet.slack.archive(&["#genomics"]);
+    let now = fleet.store().now().await.unwrap();
+    assert_eq!(fleet.store().retry_messages(&[], now).await.unwrap(), (1, 0));
+    assert_eq!(fleet.deliver().await.sent, 1);
+    let last = fleet.slack.messages().pop().unwrap();
+    assert!(last["channel"] == "#waste" && last.to_string().contains(says), "{last}");
+}
+
+async fn what_answers_in_a_channel_that_was_archived_since_goes_to_the_one_for_all(url: String) {
+    let mut fleet = Fleet::of(&url, 0, Timestamp::now(), teams).await;
+    fleet.join_tagged(1, Some(json!({ "team": "genomics" }))).await;
+    fleet.sweep().await;
+    fleet.deliver().await;
+    fleet.slack.archive(&["#genomics"]);
+    fleet.work_as(&machine(1), 1, "machine-1").await;
+    fleet.sweep().await;
+    fleet.rest_again(&machine(1), 11, "machine-1", SignedDuration::from_hours(1)).await;
+    assert_eq!(fleet.sweep().await.opened.len(), 1);
+    assert_eq!(fleet.deliver().await.failed, 1, "the old message cannot be changed there");
+    let posts = fleet.slack.messages();
+    assert_eq!((posts.len(), &posts[1]["channel"], &posts[1]["thread_ts"]), (2, &json!("#waste"), &Value::Null));
+    assert!(posts[1].to_string().contains("Meant for #genomics"), "{}", posts[1]);
+    let failed = fleet.only(MessageState::Failed).await;
+    assert!(failed.updates.is_some() && failed.last_error.as_deref().unwrap().contains("is_archived"), "{failed:?}");
+    // Once somebody has mended it, it shows what has become of its finding.
+    fleet.slack.archive(&[]);
+    let now = fleet.store().now().await.unwrap();
+    assert_eq!(fleet.store().retry_messages(&[], now).await.unwrap(), (1, 0));
+    fleet.deliver().await;
+    assert_eq!(fleet.slack.updates()[0]["ts"], posts[0]["ts"]);
+}
+
+async fn what_waits_for_a_team_that_is_configured_no_more_goes_there(url: String) {
+    let mut fleet = Fleet::of(&url, 0, Timestamp::now(), |config| {
+        teams(config);
+        config.slack.teams.push(team("gone"));
+    })
+    .await;
+    for (number, of) in [(1, "genomics"), (2, "gone")] {
+        fleet.join_tagged(number, Some(json!({ "team": of }))).await;
+    }
+    fleet.sweep().await;
+    fleet.reconfigure(|config| config.slack.teams.clear());
+    fleet.execute("UPDATE resource_versions SET record = '{\"tags\":{\"team\":\"physics\"}}'").await;
+    assert_eq!(fleet.deliver().await.failed, 0);
+    let posted = fleet.posted();
+    assert_eq!(posted["#genomics"].iter().map(named).collect::<Vec<_>>(), [BTreeSet::from([1])]);
+    assert_eq!(posted["#waste"].iter().map(named).collect::<Vec<_>>(), [BTreeSet::from([2])]);
+    assert!(posted["#waste"][0].to_string().contains("Meant for #gone"), "{posted:?}");
+    assert_eq!(posted.len(), 2);
+}
+
+async fn what_the_version_before_wrote_goes_to_the_channel_for_all(url: String) {
+    let mut fleet = Fleet::of(&url, 0, Timestamp::now(), teams).await;
+    fleet.join_tagged(1, Some(json!({ "team": "genomics" }))).await;
+    fleet.sweep().await;
+    // It knows none of these columns.
+    fleet.execute("UPDATE outbox SET destination = NULL, routed_because = NULL, diverted_from = NULL").await;
+    fleet.deliver().await;
+    let post = fleet.slack.messages().remove(0);
+    assert_eq!(post["channel"], "#waste");
+    // What answers it goes where it is.
+    fleet.work_as(&machine(1), 1, "machine-1").await;
+    fleet.sweep().await;
+    fleet.deliver().await;
+    assert_eq!(fleet.slack.updates()[0]["ts"], post["ts"]);
+}
