@@ -114,6 +114,38 @@ async fn whoever_started_a_machine_is_named_with_the_service_that_did_it() {
 }
 
 #[tokio::test]
+async fn whoever_started_a_machine_tells_whose_it_is() {
+    let site = Site::new().await;
+    let ids = site.run(&["by-role", "by-user", "nobody"]).await;
+    let user = json!({"type": "IAMUser", "arn": format!("arn:aws:iam::{ACCOUNT}:user/ada"), "userName": "ada"});
+    let events = [Launch::by(role("Genomics"), ago(90), &ids[..1]), Launch::by(user, ago(80), &ids[1..2])];
+    site.moto.launched(REGION, &events).await;
+    assert_eq!(site.sweeper.sweep().await.0, 0);
+    let teams = r##"
+        [slack]
+        token = "xoxb-1"
+        channel = "#waste"
+        [[slack.teams]]
+        name = "genomics"
+        channel = "#genomics"
+        launchers = ["assumed-role/Genomics/*"]
+        [[slack.teams]]
+        name = "ada"
+        channel = "#ada"
+        launchers = ["ada"]
+    "##;
+    std::fs::write(site.sweeper.folder().join("sweeper.toml"), format!("{CONFIG}{teams}")).unwrap();
+    for (id, told_in, because) in [
+        (&ids[0], "#genomics", "it is a finding of `genomics`: it was started by assumed-role/Genomics/*"),
+        (&ids[1], "#ada", "it is a finding of `ada`: it was started by ada"),
+        (&ids[2], "#waste", "who started it is not known, which `genomics`, `ada` ask for, and it is no other team's"),
+    ] {
+        let told = site.sweeper.json(&["routes", id]).await;
+        assert_eq!((&told["told_in"], &told["because"]), (&json!(told_in), &json!(because)), "{told:#}");
+    }
+}
+
+#[tokio::test]
 async fn the_trail_is_read_on_from_the_latest_event_and_never_for_one_machine() {
     let site = Site::new().await;
     let ids = site.run(&["first", "second"]).await;

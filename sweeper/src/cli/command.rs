@@ -106,6 +106,8 @@ Examples:
   sweeper messages retry                       have it tried again, once the reason is mended
   sweeper messages --output json | jq '.[] | {event, channel, state, receipt}'")]
     Messages(messages::Question),
+    /// List whose findings are told in which channel of Slack; say where one would be told, and why there
+    Routes(routes::Question),
     /// List the nodes and how each is attested, or show what one does; make join tokens, revoke
     #[command(after_help = "\
 Examples:

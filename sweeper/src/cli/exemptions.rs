@@ -124,12 +124,7 @@ async fn what(store: &Store, text: &str) -> anyhow::Result<Option<Alone>> {
     if text.contains(':') {
         return Ok(match text.parse::<ResourceKey>() {
             Ok(resource) => {
-                if !is_known(store, &resource).await? {
-                    let key = screen::plain(text);
-                    screen::error(&format!(
-                        "no sweep has ever seen {key}: see whether the key is right (`sweeper inventory`)"
-                    ));
-                }
+                complain_unless_known(store, &resource).await?;
                 Some(Alone::Resource(resource))
             }
             Err(why) => {
@@ -146,6 +141,15 @@ async fn what(store: &Store, text: &str) -> anyhow::Result<Option<Alone>> {
         },
     };
     Ok(finding.map(|finding| Alone::Finding(Box::new(finding))))
+}
+
+/// Says so on the screen if nobody has ever seen a resource.
+pub(super) async fn complain_unless_known(store: &Store, resource: &ResourceKey) -> anyhow::Result<()> {
+    if !is_known(store, resource).await? {
+        let key = screen::plain(&resource.to_string());
+        screen::error(&format!("no sweep has ever seen {key}: see whether the key is right (`sweeper inventory`)"));
+    }
+    Ok(())
 }
 
 /// Whether anybody has ever seen a resource; who mistypes a key would think it safe.

@@ -20,6 +20,7 @@ mod plans;
 mod policy;
 mod progress;
 mod replay;
+mod routes;
 mod rules;
 mod savings;
 mod scopes;
@@ -131,6 +132,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Inventory { question, printed } => inventory::show(&config, question, printed.output).await,
         Command::Jobs { question, printed } => jobs::list(&config, &question, printed.output).await,
         Command::Messages(question) => messages::run(&config, question).await,
+        Command::Routes(question) => routes::run(&config, &question).await,
         Command::Nodes(question) => nodes::run(&config, question).await,
         Command::Plans(printed) => plans::list(&config, printed.output).await,
         Command::Approve(said) => plans::approve(&config, &said).await,

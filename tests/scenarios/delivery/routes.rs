@@ -1,10 +1,17 @@
 //! Whose a finding is decides in which channel it is told, and what answers it goes where it was told.
 
-use super::fleet::{Fleet, heading};
+use super::{
+    REGION, Stage,
+    fleet::{Fleet, heading},
+};
 use guards::policy::{Day, Hours};
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp, civil, tz::TimeZone};
-use lab::slack::Slack;
+use lab::{
+    aws::{ACCOUNT, Instance, Moto},
+    quiet,
+    slack::Slack,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use sweeper::{
@@ -288,4 +295,74 @@ async fn what_the_version_before_wrote_goes_to_the_channel_for_all(url: String) 
     fleet.sweep().await;
     fleet.deliver().await;
     assert_eq!(fleet.slack.updates()[0]["ts"], post["ts"]);
+}
+
+#[tokio::test]
+async fn a_plan_is_told_where_its_finding_was_and_the_shell_says_where_that_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let moto = Moto::start(folder.path()).await;
+    let tagged = |team: &str| [("team".to_owned(), team.to_owned())].into();
+    let machine = Instance { tags: tagged("genomics"), ..Instance::named("m5.large", "quiet-1") };
+    let instance = moto.run(REGION, &[machine]).await.remove(0);
+    let map = "[{ name = \"genomics\", channel = \"#genomics\", tags = { team = \"genomics\" }, channel_outside_hours = \"#on-call\", \
+               hours = { days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"], from = \"00:00\", to = \"00:00\", zone = \"UTC\" } }]";
+    let environment = moto.environment();
+    let mut environment: Vec<(&str, &str)> =
+        environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    environment.push(("SWEEPER_SLACK__TEAMS", map));
+    let stage = Stage::with(&format!("enabled = \"yes\"\nregions = [\"{REGION}\"]"), 2, &environment).await;
+    stage.sweep().await;
+    let key = format!("aws:{ACCOUNT}:{REGION}:{instance}");
+    quiet::report_as(&stage.sweeper, &key, "quiet-1", |_| {}).await;
+    let finding = stage.sweep().await["opened"][0].as_str().expect("a finding").to_owned();
+    stage.delivered(1).await;
+    assert_eq!(stage.slack.messages()[0]["channel"], "#genomics");
+
+    let because = "it is a finding of `genomics`, within their hours: its tag team is genomics";
+    for what in [instance.as_str(), &key, &finding, &finding[..8]] {
+        let told = stage.sweeper.json(&["routes", what]).await;
+        let of = (&told["told_in"], &told["team"], &told["because"], &told["resource"]);
+        assert_eq!(of, (&json!("#genomics"), &json!("genomics"), &json!(because), &json!(key)), "{what}");
+    }
+    let said = async |arguments: &[&str]| {
+        let output = stage.sweeper.run(&[&["routes"], arguments].concat()).await;
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), text)
+    };
+    let (_, teams) = said(&[]).await;
+    for part in [
+        "genomics",
+        "tag team=genomics",
+        "mon tue wed thu fri sat sun 00:00 to 00:00 UTC",
+        "else in #on-call",
+        "What is no team's is told in #waste.",
+    ] {
+        assert!(teams.contains(part), "`{part}` is not in:\n{teams}");
+    }
+    let (code, nothing) = said(&["i-nowhere"]).await;
+    assert!(code == Some(1) && nothing.contains("neither a finding nor a resource"), "{nothing}");
+    let (code, unknown) = said(&["aws:123456789012:eu-central-1:i-0f"]).await;
+    assert!(
+        code == Some(0)
+            && unknown.contains("which tags it carries is not known")
+            && unknown.contains("no sweep has ever seen"),
+        "{unknown}"
+    );
+
+    // Somebody else's now; the plan is told where the finding was.
+    let change = Instance { tags: tagged("physics"), ..Instance::default() };
+    moto.change_in(ACCOUNT, REGION, &instance, &change).await;
+    stage.sweep().await;
+    stage.delivered(2).await;
+    let posts = stage.slack.messages();
+    assert_eq!((&posts[1]["channel"], &posts[1]["thread_ts"]), (&json!(id_of("#genomics")), &posts[0]["ts"]));
+    let (_, told) = said(&[&finding]).await;
+    for part in
+        ["is told in #waste, the channel for all: it is no team's.", "goes to #genomics, where that one was told."]
+    {
+        assert!(told.contains(part), "`{part}` is not in:\n{told}");
+    }
+    let table = stage.sweeper.run(&["messages"]).await;
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert_eq!(table.matches("slack #genomics").count(), 2, "{table}");
 }
