@@ -154,6 +154,7 @@ async fn what_is_as_it_must_be_is_tried_and_nothing_is_changed(url: String) {
     let mut expected = policy("README.md");
     expected
         .extend(["cloudwatch:GetMetricData", "cloudtrail:LookupEvents", "ec2:DescribeRouteTables"].map(str::to_owned));
+    expected.extend(["ec2:DescribeAddressesAttribute", "ec2:DescribeAddressTransfers"].map(str::to_owned));
     expected.extend(
         ["elasticloadbalancing:DescribeTargetGroups", "elasticloadbalancing:DescribeLoadBalancers"].map(str::to_owned),
     );

@@ -123,7 +123,12 @@ impl Slack {
         }
     }
 
-    pub(super) async fn post(&self, content: SlackMessageContent, channel: &str, thread: Option<&str>) -> Result<Receipt, Failed> {
+    pub(super) async fn post(
+        &self,
+        content: SlackMessageContent,
+        channel: &str,
+        thread: Option<&str>,
+    ) -> Result<Receipt, Failed> {
         let mut request = SlackApiChatPostMessageRequest::new(channel.into(), content)
             .with_unfurl_links(false)
             .with_unfurl_media(false);

@@ -7,6 +7,7 @@ use crate::{
     store::{Action, Doer, StoreError, actions::note_relapse},
 };
 use jiff::{SignedDuration, Timestamp};
+use model::ResourceKind;
 
 /// How it has come undone, as people are told.
 const STARTED: &str = "started again by somebody else";
@@ -19,7 +20,10 @@ impl Executor {
     pub(super) async fn search_for_relapses(&self) -> Result<(), ActError> {
         let since = self.store.now().await?.checked_sub(WATCHED_FOR).unwrap_or(Timestamp::MIN);
         for action in self.store.done_since(since).await? {
-            let Some(called_at) = action.called_at else { continue };
+            // What was given back or deleted does not run again.
+            let Some(called_at) = action.called_at.filter(|_| action.resource.kind == ResourceKind::Instance) else {
+                continue;
+            };
             let Some((at, because)) = self.come_undone(&action, called_at).await? else { continue };
             let by = Doer { who: self.holder.clone(), way: "service" };
             if self.note_relapse(action.clone(), at, &because, &by).await? {

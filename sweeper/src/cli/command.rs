@@ -2,7 +2,7 @@
 
 use super::{
     Printed, actions, approvers, audit, digest, doctor, exemptions, inventory, jobs, messages, nodes, plans, policy,
-    rules,
+    routes, rules,
 };
 use clap::Subcommand;
 use std::path::PathBuf;

@@ -60,9 +60,10 @@ pub(super) async fn slack(config: &Config, send_test: bool) -> Vec<Check> {
 
 /// The channel for all, and those of teams, each once.
 fn channels(config: &Config) -> Vec<&str> {
-    let of_teams = config.slack.teams.iter().flat_map(|team| {
-        [Some(team.channel.as_str()), team.channel_outside_hours.as_deref()].into_iter().flatten()
-    });
+    let of_teams =
+        config.slack.teams.iter().flat_map(|team| {
+            [Some(team.channel.as_str()), team.channel_outside_hours.as_deref()].into_iter().flatten()
+        });
     let mut all: Vec<&str> = Vec::new();
     for channel in config.slack.channel.as_deref().into_iter().chain(of_teams) {
         if !all.contains(&channel) {

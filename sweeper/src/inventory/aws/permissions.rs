@@ -8,7 +8,7 @@ use aws_sdk_ec2::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
     primitives::DateTime,
-    types::InstanceAttributeName,
+    types::{AddressAttributeName, InstanceAttributeName},
 };
 use std::{
     error::Error,
@@ -181,7 +181,11 @@ async fn before_acting(place: &Place) -> Vec<Permission> {
         None => Permission { action: HEALTH, allowed: Allowed::NotTried("there is no target group in this region") },
         Some(arn) => judged(HEALTH, place.load_balancing().describe_target_health().target_group_arn(arn).send().await),
     };
+    let attributes = place.ec2().describe_addresses_attribute().attribute(AddressAttributeName::DomainName);
+    let attributes = attributes.max_results(FEW);
     vec![
+        judged("ec2:DescribeAddressesAttribute", attributes.send().await),
+        judged("ec2:DescribeAddressTransfers", place.ec2().describe_address_transfers().max_results(FEW).send().await),
         judged("ec2:DescribeRouteTables", place.ec2().describe_route_tables().max_results(FEW).send().await),
         judged("elasticloadbalancing:DescribeTargetGroups", groups),
         health,
