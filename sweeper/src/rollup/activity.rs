@@ -44,13 +44,33 @@ pub enum Counter {
     OomKills,
     /// Page faults that needed storage.
     MajorFaults,
-    /// Time in which GPUs worked, added up over all of them.
+    /// Time in which GPUs worked, added up over all of them; of a workload on those that no other one held.
     GpuBusy,
 }
 
 /// What a counter grew by, and the time in which it was measured, in milliseconds: it may be shorter than the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum(pub u64, pub u64);
+
+impl Sum {
+    fn grow(&mut self, by: Self) {
+        *self = Self(self.0.saturating_add(by.0), self.1.saturating_add(by.1));
+    }
+}
+
+/// What there was to use, and memory over time. Kept beside the counters, so that a version which does not know these reads the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// CPU time that there was to use, where it was measured how much was used; of a node.
+    CpuCapacity,
+    /// Memory in use at the end of each interval, in KiB, times the interval's milliseconds; of a node all that could not be had without swapping.
+    MemoryTime,
+    /// Memory that there was, likewise, where it was measured how much was in use; of a node.
+    MemoryCapacity,
+    /// Time of GPUs that there was to use, where it was measured how much was used: zero where there are none; of a node.
+    GpuCapacity,
+}
 
 /// Something that is had, and not used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,6 +93,9 @@ pub struct Activity {
     /// Sums.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sums: BTreeMap<Counter, Sum>,
+    /// Capacities, and memory over time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<Resource, Sum>,
     /// Peaks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub peaks: BTreeMap<Peak, u64>,
@@ -89,6 +112,8 @@ pub(super) struct Added {
     pub(super) ms: u64,
     /// What each counter grew by, where it was measured.
     pub(super) grown: Vec<(Counter, Option<u64>)>,
+    /// Capacities, and memory over time, where they were measured.
+    pub(super) resources: Vec<(Resource, Option<u64>)>,
     /// Memory in use, in bytes.
     pub(super) memory_bytes: Option<u64>,
     /// What else there was.
@@ -104,6 +129,11 @@ impl Activity {
             if *counter == Counter::Cpu && added.ms > 0 {
                 // Nanoseconds a millisecond are millionths of a core.
                 self.milli_cores.add(grown / added.ms / 1_000, added.ms);
+            }
+        }
+        for (resource, amount) in &added.resources {
+            if let Some(amount) = amount {
+                self.resources.entry(*resource).or_default().grow(Sum(*amount, added.ms));
             }
         }
         if let Some(bytes) = added.memory_bytes {
@@ -122,6 +152,9 @@ impl Activity {
         for (counter, sum) in &other.sums {
             self.grow(*counter, *sum);
         }
+        for (resource, sum) in &other.resources {
+            self.resources.entry(*resource).or_default().grow(*sum);
+        }
         for (peak, value) in &other.peaks {
             self.raise(*peak, *value);
         }
@@ -135,9 +168,14 @@ impl Activity {
         self.sums.get(&counter).copied()
     }
 
+    /// A capacity, or memory over time, if it was measured at all.
+    #[must_use]
+    pub fn resource(&self, resource: Resource) -> Option<Sum> {
+        self.resources.get(&resource).copied()
+    }
+
     fn grow(&mut self, counter: Counter, by: Sum) {
-        let sum = self.sums.entry(counter).or_default();
-        *sum = Sum(sum.0.saturating_add(by.0), sum.1.saturating_add(by.1));
+        self.sums.entry(counter).or_default().grow(by);
     }
 
     fn raise(&mut self, peak: Peak, to: u64) {

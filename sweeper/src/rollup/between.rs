@@ -5,7 +5,7 @@
 //! good and none before it is kept) tells of no row: what its rows counted before may have been added up already.
 
 use super::{
-    activity::{Added, Counter, Peak},
+    activity::{Added, Counter, Peak, Resource},
     subject::{Label, Subject, class},
 };
 use heartbeat::{
@@ -46,7 +46,9 @@ pub(super) fn between(boot: BootId, earlier: Option<&Heartbeat>, later: &Heartbe
     };
     let Some(ms) = span_ms(begin_ns, interval) else { return between };
     // GPUs are counted by the agent itself, as rows are.
-    between.node.grown.push((Counter::GpuBusy, gpu_busy(rows_before, later)));
+    let busy_ns = gpu_busy(rows_before, later);
+    between.node.grown.push((Counter::GpuBusy, busy_ns));
+    between.node.resources.push((Resource::GpuCapacity, gpu_capacity(busy_ns, later, ms)));
     if between.node.ms == 0 {
         between.node.ms = ms;
     }
@@ -72,8 +74,18 @@ fn node(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> Added {
     let now = later.counters.as_ref().unwrap_or(&empty);
     let then = earlier.and_then(|heartbeat| heartbeat.counters.as_ref()).unwrap_or(&empty);
     let of = |counter: fn(&wire::HostCounters) -> Option<u64>| grown(counter(now), counter(then));
+    let host = later.host.as_ref();
+    let cpu_ns = of(|c| c.cpu_busy_ns);
+    let cpus = host.map(|host| u64::from(host.cpus)).filter(|cpus| *cpus > 0 && cpu_ns.is_some());
+    let total = host.map(|host| host.memory_bytes).filter(|bytes| *bytes > 0);
+    let used_now = total.zip(now.memory_available_bytes).and_then(|(total, available)| total.checked_sub(available));
+    let resources = vec![
+        (Resource::CpuCapacity, cpus.map(|cpus| cpus.saturating_mul(ms).saturating_mul(1_000_000))),
+        (Resource::MemoryTime, used_now.map(|bytes| kib_ms(bytes, ms))),
+        (Resource::MemoryCapacity, total.filter(|_| used_now.is_some()).map(|bytes| kib_ms(bytes, ms))),
+    ];
     let sums = vec![
-        (Counter::Cpu, of(|c| c.cpu_busy_ns)),
+        (Counter::Cpu, cpu_ns),
         (Counter::CpuUser, of(|c| c.cpu_user_ns)),
         (Counter::CpuSystem, of(|c| c.cpu_system_ns)),
         (Counter::CpuSteal, of(|c| c.cpu_steal_ns)),
@@ -87,28 +99,59 @@ fn node(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> Added {
         (Counter::OomKills, of(|c| c.oom_kills)),
         (Counter::MajorFaults, of(|c| c.major_faults)),
     ];
-    let total = later.host.as_ref().map(|host| host.memory_bytes).filter(|bytes| *bytes > 0);
-    let in_use = now.memory_used_peak_bytes.or_else(|| total?.checked_sub(now.memory_available_bytes?));
+    let in_use = now.memory_used_peak_bytes.or(used_now);
     let gpu_memory = later
         .gpus
         .iter()
         .map(|gpu| gpu.memory_used_bytes)
         .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
     let has_gpu = !later.gpus.is_empty();
-    Added { ms, grown: sums, memory_bytes: in_use, peaks: vec![(Peak::GpuMemory, gpu_memory.filter(|_| has_gpu))] }
+    Added {
+        ms,
+        grown: sums,
+        resources,
+        memory_bytes: in_use,
+        peaks: vec![(Peak::GpuMemory, gpu_memory.filter(|_| has_gpu))],
+    }
+}
+
+/// Memory for a time.
+fn kib_ms(bytes: u64, ms: u64) -> u64 {
+    (bytes >> 10).saturating_mul(ms)
+}
+
+/// What the GPUs could have worked; `None` where it is not known what they did, or how many there are.
+fn gpu_capacity(busy_ns: Option<u64>, later: &Heartbeat, ms: u64) -> Option<u64> {
+    let has_unread = later.host.as_ref().is_none_or(|host| host.gpu_present);
+    if later.gpus.is_empty() {
+        return (!has_unread).then_some(0);
+    }
+    let gpus = u64::try_from(later.gpus.len()).unwrap_or(u64::MAX);
+    busy_ns.map(|_| gpus.saturating_mul(ms).saturating_mul(1_000_000))
+}
+
+/// What the GPUs worked that this workload alone held; `None` where there is none.
+fn own_gpus_busy(earlier: Option<&Heartbeat>, later: &Heartbeat, key: &str) -> Option<u64> {
+    let own = later.gpus.iter().filter(|gpu| gpu.workloads == [key]);
+    own.filter_map(|gpu| busy_since(earlier, gpu)).reduce(u64::saturating_add)
+}
+
+/// What a GPU worked.
+fn busy_since(earlier: Option<&Heartbeat>, gpu: &wire::Gpu) -> Option<u64> {
+    let before = match earlier.and_then(|earlier| earlier.gpus.iter().find(|before| before.uuid == gpu.uuid)) {
+        Some(before) => before.busy_ns,
+        // The agent began to read it since.
+        None => Some(0),
+    };
+    grown(gpu.busy_ns, before)
 }
 
 /// What the GPUs worked; `None` if there is none, or one was not read.
 fn gpu_busy(earlier: Option<&Heartbeat>, later: &Heartbeat) -> Option<u64> {
-    let before = |uuid: &str| match earlier.and_then(|earlier| earlier.gpus.iter().find(|gpu| gpu.uuid == uuid)) {
-        Some(gpu) => gpu.busy_ns,
-        // The agent began to read it since.
-        None => Some(0),
-    };
     if later.gpus.is_empty() {
         return None;
     }
-    later.gpus.iter().try_fold(0_u64, |sum, gpu| Some(sum.saturating_add(grown(gpu.busy_ns, before(&gpu.uuid))?)))
+    later.gpus.iter().try_fold(0_u64, |sum, gpu| Some(sum.saturating_add(busy_since(earlier, gpu)?)))
 }
 
 /// The counters of a row.
@@ -137,10 +180,12 @@ fn row(then: Option<&WorkloadActivity>, now: &WorkloadActivity, ms: u64) -> Adde
     let mut sums: Vec<_> = COLUMNS.iter().map(|(counter, of)| (*counter, grown(of(now), before(*of)))).collect();
     // The cgroup's own, which began with the cgroup and not with the row.
     sums.push((Counter::CpuThrottled, grown(now.cpu_throttled_ns, then.and_then(|then| then.cpu_throttled_ns))));
+    let memory_bytes = now.memory_working_set_bytes.or(now.resident_bytes);
     Added {
         ms,
         grown: sums,
-        memory_bytes: now.memory_working_set_bytes.or(now.resident_bytes),
+        resources: vec![(Resource::MemoryTime, memory_bytes.map(|bytes| kib_ms(bytes, ms)))],
+        memory_bytes,
         peaks: vec![(Peak::Processes, Some(now.live_processes.into())), (Peak::Threads, Some(now.live_threads.into()))],
     }
 }
@@ -160,7 +205,9 @@ fn workloads(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> BTreeMa
     now.iter()
         .map(|(key, now)| {
             let subject = Subject::Workload { class: class(now).to_owned(), key: now.key.clone() };
-            (subject, (Label::of_workload(now), row(before.get(key), now, ms)))
+            let mut added = row(before.get(key), now, ms);
+            added.grown.push((Counter::GpuBusy, own_gpus_busy(earlier, later, &now.key)));
+            (subject, (Label::of_workload(now), added))
         })
         .collect()
 }

@@ -150,6 +150,51 @@ fn the_nodes_memory_and_gpus_and_what_limits_held_back() {
     assert_eq!((activity.peaks[&Peak::Processes], activity.peaks[&Peak::Memory]), (2, 3 << 20));
 }
 
+/// 4 CPUs, 16 GiB of which 5 are in use, and two GPUs, of which one is held by one workload alone.
+#[test]
+fn what_there_was_to_use_is_told_beside_what_was_used() {
+    let make = |end_s: u64, busy_s: u64| {
+        let mut work = row(Class::Workload, "/a", busy_s * 1_000_000_000);
+        work.memory_working_set_bytes = Some(3 << 30);
+        let mut beat = beat(end_s, vec![work, row(Class::Workload, "/b", 0)]);
+        beat.host.as_mut().unwrap().cpus = 4;
+        let counters = beat.counters.as_mut().unwrap();
+        counters.cpu_busy_ns = Some(busy_s * 2_000_000_000);
+        counters.memory_available_bytes = Some(11 << 30);
+        counters.memory_used_peak_bytes = Some(9 << 30);
+        let gpu = |uuid: &str, keys: &[&str]| Gpu {
+            uuid: uuid.to_owned(),
+            busy_ns: Some(busy_s * 1_000),
+            workloads: keys.iter().map(|key| (*key).to_owned()).collect(),
+            ..Gpu::default()
+        };
+        beat.gpus = vec![gpu("one", &["/a"]), gpu("other", &["/a", "/b"])];
+        beat
+    };
+    let rollup = of([make(30, 10), make(60, 25)]).unwrap();
+    let node = |counter| rollup.node.sum(counter);
+    assert_eq!(node(Counter::Cpu), Some(Sum(30_000_000_000, 30_000)));
+    let there = |resource| rollup.node.resource(resource);
+    assert_eq!(there(Resource::CpuCapacity), Some(Sum(4 * 30_000_000_000, 30_000)));
+    // What is in use at the end of an interval, not the highest within it; nothing is known before the second heartbeat.
+    assert_eq!(there(Resource::MemoryTime), Some(Sum(5 * (1 << 20) * 30_000, 30_000)));
+    assert_eq!(there(Resource::MemoryCapacity), Some(Sum(16 * (1 << 20) * 30_000, 30_000)));
+    assert_eq!(there(Resource::GpuCapacity), Some(Sum(2 * 60_000_000_000, 60_000)));
+    let work = |key: &str| rollup.of(&workload(key)).unwrap().clone();
+    assert_eq!(work("/a").resource(Resource::MemoryTime), Some(Sum(3 * (1 << 20) * 60_000, 60_000)));
+    assert_eq!(work("/b").resource(Resource::MemoryTime), None);
+    assert_eq!((work("/a").sum(Counter::GpuBusy), work("/b").sum(Counter::GpuBusy)), (Some(Sum(25_000, 60_000)), None));
+
+    // What is not measured has no capacity either; a machine without GPUs has none to use, and of one whose GPUs nobody reads it is not known.
+    let mut unread = [beat(30, vec![]), beat(60, vec![])];
+    let rollup = of(unread.clone()).unwrap();
+    let capacity = [Resource::CpuCapacity, Resource::MemoryCapacity, Resource::GpuCapacity]
+        .map(|resource| rollup.node.resource(resource));
+    assert_eq!(capacity, [None, None, Some(Sum(0, 60_000))]);
+    unread.iter_mut().for_each(|beat| beat.host.as_mut().unwrap().gpu_present = true);
+    assert_eq!(of(unread).unwrap().node.resource(Resource::GpuCapacity), None);
+}
+
 #[test]
 fn runs_tasks_and_tools_are_told_apart_and_labelled_by_the_newest() {
     let make = |end_s, cpu_ns, name: &str| {
