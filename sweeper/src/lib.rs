@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod api;
 pub mod approvals;
+pub mod attribution;
 pub mod audit;
 pub mod cli;
 pub mod config;

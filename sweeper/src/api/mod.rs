@@ -8,6 +8,7 @@
 
 mod auth;
 mod body;
+mod costs;
 mod counters;
 mod evidence;
 mod health;
@@ -36,7 +37,8 @@ pub use server::serve;
 pub use tls::{Tls, TlsError};
 
 use crate::{
-    config::IdentityConfig,
+    attribution,
+    config::{Config, IdentityConfig},
     identity::{challenge::ChallengeKey, evidence::Verifier},
     ingest::Ingest,
     interactions::Interactions,
@@ -54,6 +56,21 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
 const MAX_BODIES: usize = 256;
 
+/// What of the configuration request handlers need.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    identity: IdentityConfig,
+    costs: attribution::Settings,
+}
+
+impl Settings {
+    /// Those of this configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self { identity: config.identity.clone(), costs: attribution::Settings::of(config) }
+    }
+}
+
 /// What every request handler needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AppState(Arc<Inner>);
@@ -64,10 +81,12 @@ struct Inner {
     ingest: Ingest,
     rules: Option<Arc<RulesStore>>,
     timetable: Arc<Timetable>,
-    identity: IdentityConfig,
+    settings: Settings,
     verifier: Verifier,
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
+    /// Costs are added up for one at a time: that takes a core for seconds.
+    costs: Semaphore,
     strangers: Limits,
     remembered: Tokens,
     questions: Arc<Questions>,
@@ -75,7 +94,7 @@ struct Inner {
 }
 
 impl AppState {
-    /// The state over a migrated store; `ingest` is where heartbeats go in, `rules` what agents are to follow, if not their built-in rules, `timetable` when what is swept, `identity` how nodes prove who they are, `verifier` what
+    /// The state over a migrated store; `ingest` is where heartbeats go in, `rules` what agents are to follow, if not their built-in rules, `timetable` when what is swept, `settings` what else of the configuration is needed, `verifier` what
     /// evidence is verified with, and `interactions` where answers in Slack go, if there are any.
     #[must_use]
     pub fn new(
@@ -83,7 +102,7 @@ impl AppState {
         ingest: Ingest,
         rules: Option<Arc<RulesStore>>,
         timetable: Arc<Timetable>,
-        identity: IdentityConfig,
+        settings: Settings,
         verifier: Verifier,
         interactions: Option<Arc<Interactions>>,
     ) -> Self {
@@ -94,10 +113,11 @@ impl AppState {
             ingest,
             rules,
             timetable,
-            identity,
+            settings,
             verifier,
             challenges,
             bodies,
+            costs: Semaphore::new(1),
             strangers,
             remembered,
             questions,
@@ -134,7 +154,7 @@ impl AppState {
     }
 
     fn identity(&self) -> &IdentityConfig {
-        &self.0.identity
+        &self.0.settings.identity
     }
 
     fn verifier(&self) -> &Verifier {
@@ -144,6 +164,10 @@ impl AppState {
     /// What challenges are made with: the same at every sweeper over this database.
     async fn challenges(&self) -> Result<&ChallengeKey, Refusal> {
         self.0.challenges.get_or_try_init(|| auth::challenge_key(self.store())).await
+    }
+
+    fn costs(&self) -> (&attribution::Settings, &Semaphore) {
+        (&self.0.settings.costs, &self.0.costs)
     }
 
     fn timetable(&self) -> &Timetable {

@@ -113,7 +113,7 @@ impl Reason {
             }
             Self::ClockSkew => (StatusCode::UNPROCESSABLE_ENTITY, "clock_skew", "The sender's clock is off"),
             Self::Invalid => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The body is well-formed but cannot be true")
+                (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The request is well-formed but cannot be true")
             }
             Self::UnsupportedMediaType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body is of another type")

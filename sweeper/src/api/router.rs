@@ -1,7 +1,7 @@
 //! All routes of the sweeper, in one place.
 
 use super::{
-    AppState, health, heartbeats, interactions, nodes,
+    AppState, costs, health, heartbeats, interactions, nodes,
     observe::observe,
     problem::{Reason, Refusal},
     rules, scopes, unsubscribe,
@@ -29,6 +29,7 @@ pub fn router(state: AppState) -> Router {
         .route(HEARTBEATS_PATH, post(heartbeats::receive))
         .route(RULES_PATH, get(rules::send))
         .route("/v1/scopes", get(scopes::list))
+        .route("/v1/costs", get(costs::show))
         .route("/v1/slack/interactions", post(interactions::receive))
         .route(UNSUBSCRIBE_PATH, get(unsubscribe::show).post(unsubscribe::stop))
         .fallback(not_found)

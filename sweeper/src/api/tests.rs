@@ -7,9 +7,9 @@ mod interactions;
 mod limits;
 mod rules;
 
-use super::{AppState, FLEET, OPERATOR, TokenError, establish, router};
+use super::{AppState, FLEET, OPERATOR, Settings, TokenError, establish, router};
 use crate::{
-    config::{IdentityConfig, SweepConfig},
+    config::{Config, IdentityConfig, SweepConfig},
     identity::evidence::Verifier,
     ingest::Ingest,
     interactions::Interactions,
@@ -74,7 +74,8 @@ impl TestApp {
         let ingest = Ingest::new(store.clone(), Duration::from_secs(300), StatePolicy::new(Policy::default()));
         let slack = "[slack]\ntoken = \"xoxb-1-2-abc\"\nchannel = \"C1\"\nsigning_secret = \"8f742231b10e8888abcd99aaabbb85a5\"";
         let interactions = Interactions::new(store.clone(), &toml::from_str(slack).unwrap()).unwrap().map(Arc::new);
-        let state = AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
+        let settings = Settings::of(&Config { identity, ..Config::default() });
+        let state = AppState::new(store.clone(), ingest, rules, timetable, settings, verifier, interactions);
         let app = Self { router: router(state.clone()), state, store, directory };
         establish(&app.store, &FLEET, &app.join_token_file()).await.unwrap();
         establish(&app.store, &OPERATOR, &app.operator_token_file()).await.unwrap();
@@ -352,7 +353,7 @@ async fn scopes_and_metrics_are_for_who_holds_the_operator_token_and_not_for_age
         request.body(Body::empty()).unwrap()
     };
     let node = app.join(NODE).await.node_token;
-    for path in ["/v1/scopes", "/metrics"] {
+    for path in ["/v1/scopes", "/v1/costs", "/metrics"] {
         for token in [&node, &app.join_token(), &format!("{}0", app.operator_token())] {
             assert_eq!(app.refused(get(path, token)).await.kind, "unauthenticated", "{path}");
         }

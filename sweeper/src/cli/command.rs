@@ -1,8 +1,8 @@
 //! The commands and their help.
 
 use super::{
-    Printed, actions, approvers, audit, digest, doctor, exemptions, inventory, jobs, messages, nodes, plans, policy,
-    routes, rules,
+    Printed, actions, approvers, audit, costs, digest, doctor, exemptions, inventory, jobs, messages, nodes, plans,
+    policy, routes, rules,
 };
 use clap::Subcommand;
 use std::path::PathBuf;
@@ -199,6 +199,9 @@ Examples:
     /// Show what was saved by what people approved, and how often a plan was wrong
     #[command(after_help = "Examples:\n  sweeper savings\n  sweeper savings --output json | jq .saved")]
     Savings(Printed),
+    /// Show what machines cost and what used them, idle and unseen time included, to the micro-dollar
+    #[command(after_help = costs::EXAMPLES)]
+    Costs(costs::Asked),
     /// Check what the sweeper rests on: credentials, rights, database, clocks, prices, Slack, mail, agents; nothing is changed
     #[command(after_help = "\
 Examples:

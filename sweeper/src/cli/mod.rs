@@ -4,6 +4,7 @@ mod actions;
 mod approvers;
 mod audit;
 mod command;
+mod costs;
 mod database;
 mod digest;
 mod doctor;
@@ -72,6 +73,7 @@ Examples:
   sweeper plans                      what would be done, and who said what of it
   sweeper approve 5d0f66e03c15       a yes to exactly one plan
   sweeper actions                    what was carried out, and how it ended
+  sweeper costs --by tool            what machines cost, and for what
 
 Exit codes:
   0  done
@@ -146,6 +148,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::KillSwitch(switching) => actions::kill_switch(&config, switching).await,
         Command::Approvers(question) => approvers::run(&config, question).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Costs(asked) => costs::show(&config, asked).await,
         Command::Doctor(question) => doctor::run(&config, file.as_deref(), question).await,
         Command::Digest(question) => digest::run(&config, question).await,
         Command::Audit(question) => audit::run(&config, question).await,

@@ -1,7 +1,7 @@
 //! Writing to a terminal: colours only there, and nothing that a machine's name could do to it.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Row, Table, presets};
 use std::io::Write as _;
 
 pub(super) const BOLD: Style = Style::new().bold();
@@ -32,7 +32,7 @@ pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 }
 
 /// An empty table without lines.
-pub(super) fn bare_table<const N: usize>(header: [&str; N]) -> Table {
+pub(super) fn bare_table(header: impl Into<Row>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);

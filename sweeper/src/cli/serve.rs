@@ -84,11 +84,11 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
     let ingest = Ingest::new(store.clone(), config.ingest.clock_skew, StatePolicy::new(sweep::policy(&config)));
-    let identity = config.identity;
+    let settings = api::Settings::of(&config);
     if let Some(interactions) = interactions.clone() {
         tasks.spawn(hearing(interactions, stop.clone()));
     }
-    let state = api::AppState::new(store.clone(), ingest, rules, timetable, identity, verifier, interactions);
+    let state = api::AppState::new(store.clone(), ingest, rules, timetable, settings, verifier, interactions);
     if let Some(tls) = tls.clone() {
         tasks.spawn(watching_tls(tls, stop.clone()));
     }

@@ -196,6 +196,9 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         require(known, key, &format!("`{node}` is neither a node id nor `default`"))?;
         require(is_amount(usd), key, &format!("`{usd}` is not an amount such as \"0.25\""))?;
     }
+    if let Some((key, reason)) = config.costs.wrong() {
+        require(false, key, &reason)?;
+    }
     require(
         slack.token.is_some() || slack.channel.is_none(),
         "slack.token",

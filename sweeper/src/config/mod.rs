@@ -6,6 +6,7 @@
 mod act;
 mod batch;
 mod check;
+mod costs;
 mod digest;
 pub mod duration;
 mod error;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use act::{ActConfig, ActRole};
 pub use batch::BatchConfig;
+pub use costs::CostsConfig;
 pub use digest::{DigestConfig, DigestList, Weekday};
 pub use error::{ConfigError, Origin};
 pub use google::GcpConfig;
@@ -71,6 +73,8 @@ pub struct Config {
     pub sweep: SweepConfig,
     /// Machines that no provider bills for.
     pub onprem: OnpremConfig,
+    /// How costs are split and whose they are.
+    pub costs: CostsConfig,
     /// Messages to a Slack channel.
     pub slack: SlackConfig,
     /// Messages by mail.
@@ -100,6 +104,7 @@ impl Default for Config {
             batch: BatchConfig::default(),
             sweep: SweepConfig::default(),
             onprem: OnpremConfig::default(),
+            costs: CostsConfig::default(),
             slack: SlackConfig::default(),
             email: EmailConfig::default(),
             digest: DigestConfig::default(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What only Google says of an instance.
 /// <https://cloud.google.com/compute/docs/reference/rest/v1/instances>
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleInstance {
     /// Google's own word for what it does: `STOPPED` and `TERMINATED` both mean stopped.
     pub status: Option<String>,
@@ -35,7 +35,7 @@ pub struct GoogleInstance {
 
 /// What a machine of a type has.
 /// <https://cloud.google.com/compute/docs/reference/rest/v1/machineTypes>
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineShape {
     /// Virtual processors.
     pub vcpus: Option<u32>,
@@ -48,7 +48,7 @@ pub struct MachineShape {
 }
 
 /// Accelerators of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Accelerators {
     /// For example `nvidia-l4`.
     pub kind: Option<String>,

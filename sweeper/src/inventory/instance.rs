@@ -11,7 +11,7 @@ use super::{GoogleInstance, LaunchTemplate, Schedulers};
 
 /// What its provider says of one instance; EC2's words stand for those of others where they mean the same. A fact that the provider
 /// left out is `None`, never a default.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
     /// The resource key; it holds account, region and instance id.
     pub id: ResourceKey,
@@ -95,7 +95,7 @@ pub enum InstanceState {
 }
 
 /// How an instance was bought.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// By the second.
@@ -109,7 +109,7 @@ pub enum Lifecycle {
 }
 
 /// What an instance shares its host with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tenancy {
     /// Anyone.
@@ -125,7 +125,7 @@ pub enum Tenancy {
 }
 
 /// What an instance boots from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootDevice {
     /// A volume.
@@ -139,7 +139,7 @@ pub enum RootDevice {
 }
 
 /// Whether a machine has disks of its host, whose data do not outlive a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceStore {
     /// Its type has none.
@@ -151,7 +151,7 @@ pub enum InstanceStore {
 }
 
 /// An EBS volume of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachedVolume {
     /// `vol-…`
     pub id: String,
@@ -164,7 +164,7 @@ pub struct AttachedVolume {
 }
 
 /// A public address of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PublicIpv4 {
     /// Dotted.
     pub address: String,

@@ -3,7 +3,7 @@
 use model::ResourceKey;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What Auto Scaling says of one group. A fact that it left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html>
@@ -38,7 +38,7 @@ pub enum Launch {
 }
 
 /// A launch template in one of its versions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchTemplate {
     /// `lt-…`
     pub id: Option<String>,

@@ -24,6 +24,13 @@ pub use table::PriceTable;
 pub use units::{UnitPriced, UnitPrices};
 pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, snapshot_of_at_most, volume};
 
+use jiff::SignedDuration;
+
+/// A price of the API is asked for again after so long: price lists change a few times a year.
+pub const ASKED_EACH: SignedDuration = SignedDuration::from_hours(24);
+/// A price that was last read longer ago than this is not known any more.
+pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
+
 /// Why a price is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Unpriced {

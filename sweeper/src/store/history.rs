@@ -5,6 +5,7 @@
 //! new writes one row per listing and none per resource.
 
 mod before;
+mod billed;
 mod lasting;
 mod newcomers;
 mod rows;
@@ -13,6 +14,7 @@ mod tags;
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
 pub(super) use before::tags_before;
+pub use billed::{ListedPlace, MachineVersion};
 use jiff::Timestamp;
 use rows::{span, version};
 use sea_orm::{

@@ -2,10 +2,11 @@
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Launched, LaunchedBy, Scope, Trail};
+use model::{Provider, ResourceKey};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, Condition, EntityTrait as _, QueryFilter as _, sea_query::OnConflict,
 };
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has nine.
 const ROWS: usize = 1_000;
@@ -102,6 +103,26 @@ impl Store {
             })
         });
         Ok((launches, read.transpose()?))
+    }
+
+    /// Who started each machine, as far as any trail told, by the machine's key.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn launchers(&self) -> Result<HashMap<String, String>, StoreError> {
+        let kind = Launched::Machine.resource();
+        let rows = row::Entity::find()
+            .filter(row::Column::Kind.eq(kind.as_str()))
+            .filter(row::Column::Principal.is_not_null())
+            .all(self.connection())
+            .await
+            .doing("read who started machines")?;
+        let by_key = rows.into_iter().filter_map(|row| {
+            let (provider, kind) = (Provider::from_word(&row.provider)?, Launched::Machine.resource());
+            let key = ResourceKey { provider, account: row.account, location: row.region, kind, id: row.id };
+            Some((key.to_string(), row.principal?))
+        });
+        Ok(by_key.collect())
     }
 
     /// Keeps what was found and how far was read, together, and forgets what is `gone`.

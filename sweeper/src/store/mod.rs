@@ -57,7 +57,7 @@ pub(crate) use error::{Doing, corrupt};
 pub use events::End;
 pub use exemptions::Alone;
 pub use heartbeats::StoredHeartbeat;
-pub use history::{Span, Version};
+pub use history::{ListedPlace, MachineVersion, Span, Version};
 pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, SLACK, Told};
@@ -66,7 +66,7 @@ pub use prices::KnownPrice;
 pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;
-pub use rollups::RolledUp;
+pub use rollups::{PackedRollup, RolledUp};
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use spot_prices::KnownSpot;
 pub use sweeps::FinishedSweep;

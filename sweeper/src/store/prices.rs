@@ -70,6 +70,27 @@ impl Store {
         prices(self.connection(), source, keys).await
     }
 
+    /// All prices that this price list ever had, of each key in the order in which they came into effect.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn price_history(&self, source: &str) -> Result<HashMap<PriceKey, Vec<KnownPrice>>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::Source.eq(source))
+            .order_by_asc(row::Column::EffectiveUnixMs)
+            .all(self.connection())
+            .await
+            .doing("read all prices")?;
+        let mut history = HashMap::<PriceKey, Vec<KnownPrice>>::new();
+        for row in rows {
+            let price = known(&row)?;
+            if let Some(key) = key_of(row) {
+                history.entry(key).or_default().push(price);
+            }
+        }
+        Ok(history)
+    }
+
     /// Keeps what was read at this time: a price that is another one than before is in effect from then on.
     ///
     /// # Errors
@@ -120,19 +141,23 @@ async fn prices(
         .all(connection)
         .await
         .doing("read the prices")?;
-    let mut known = HashMap::new();
+    let mut latest = HashMap::new();
     for row in rows {
-        let price = KnownPrice {
-            price: HourlyRate::from_micros(row.micro_usd_per_hour),
-            effective_from: from_unix_ms(row.effective_unix_ms)?,
-            read_at: from_unix_ms(row.read_unix_ms)?,
-        };
+        let price = known(&row)?;
         // A provider of a later version is nobody's key here. Of several prices the one that is in effect last stays.
         if let Some(key) = key_of(row).filter(|key| keys.contains(key)) {
-            known.insert(key, price);
+            latest.insert(key, price);
         }
     }
-    Ok(known)
+    Ok(latest)
+}
+
+fn known(row: &row::Model) -> Result<KnownPrice, StoreError> {
+    Ok(KnownPrice {
+        price: HourlyRate::from_micros(row.micro_usd_per_hour),
+        effective_from: from_unix_ms(row.effective_unix_ms)?,
+        read_at: from_unix_ms(row.read_unix_ms)?,
+    })
 }
 
 fn is_of(source: &str, key: &PriceKey) -> Condition {

@@ -46,6 +46,20 @@ pub struct RolledUp {
     pub are_more_due: bool,
 }
 
+/// A rollup as it is stored.
+#[derive(Clone, Debug)]
+pub struct PackedRollup(Vec<u8>);
+
+impl PackedRollup {
+    /// The rollup.
+    ///
+    /// # Errors
+    /// If it is damaged, or of a later version.
+    pub fn unpack(&self) -> std::io::Result<Rollup> {
+        unpack(&self.0)
+    }
+}
+
 /// One node and period.
 type Key = (String, Period);
 
@@ -134,6 +148,34 @@ impl Store {
             Ok((from_unix_ms(start_unix_ms)?, node))
         });
         unpacked.collect()
+    }
+
+    /// The hours of several nodes (at most 1,000) that begin from `from` on and before `to`, by node and begin; each is unpacked where it is used.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn packed_hours(
+        &self,
+        nodes: &[String],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<(String, i64), PackedRollup>, StoreError> {
+        if nodes.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let body = "SELECT rollups.node_id AS node_id, start_unix_ms, rollup FROM given JOIN rollups ON rollups.node_id = given.node_id \
+                    AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms";
+        let integers = |value| Column::Integer(vec![value; nodes.len()]);
+        let columns = vec![
+            ("node_id", Column::Text(nodes.to_vec())),
+            ("tier", integers(Tier::Hour.number())),
+            ("from_unix_ms", integers(to_unix_ms(from))),
+            ("to_unix_ms", integers(to_unix_ms(to))),
+        ];
+        let transaction = self.connection.begin().await.doing("begin to read rollups")?;
+        let rows = query(&transaction, columns, body, "read the hours of nodes").await?;
+        let hour = |row| Ok(((get(row, "node_id")?, get(row, "start_unix_ms")?), PackedRollup(get(row, "rollup")?)));
+        rows.iter().map(hour).collect()
     }
 
     /// Deletes rollups of periods that began before `time`, and says how many.

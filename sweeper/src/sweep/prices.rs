@@ -4,22 +4,19 @@ use super::{Context, SweepError, provider_metrics::At, spot};
 use crate::{
     config::{Config, PricingSource},
     inventory::aws,
-    pricing::{self, Cost, MachinePrice, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced},
+    pricing::{
+        self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced,
+    },
     snapshot::Machine,
     store::KnownPrice,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::{HourlyRate, Provider, ResourceKey, UnitPrice};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Display,
     hash::Hash,
 };
-
-/// A price of the API is asked for again after so long: price lists change a few times a year.
-const ASKED_EACH: SignedDuration = SignedDuration::from_hours(24);
-/// A price that was last read longer ago than this is not known any more.
-const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// Looks up the prices of all that runs, each kind of machine once, and those per unit of these keys.
 pub(super) async fn price(
