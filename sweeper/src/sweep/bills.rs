@@ -1,7 +1,7 @@
 //! What volumes, addresses and snapshots cost a month, by the prices per unit that are known. Pure.
 
 use crate::{
-    inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, Volume},
+    inventory::{Address, Instance, Inventory, PublicIpv4, Snapshot, UsedBy, Volume},
     pricing::{self, Cost, Part, UnitKey, UnitPrices, Unpriced, Usage},
     snapshot::Billed,
 };
@@ -23,7 +23,9 @@ pub(super) fn keys(inventory: &Inventory) -> BTreeSet<UnitKey> {
     let addresses = inventory.addresses.iter().filter_map(|address| pricing::address(address, Usage::AddressIdle).ok());
     let lent = inventory.instances.iter().filter(|instance| lent_ipv4(instance).next().is_some());
     let lent = lent.filter_map(|instance| pricing::lent_address(instance).ok());
-    let copies = inventory.volumes.iter().filter_map(|volume| pricing::snapshot_of_at_most(volume).ok());
+    // Who deletes a volume that nothing uses has a snapshot of it made.
+    let unused = inventory.volumes.iter().filter(|volume| volume.used_by() == UsedBy::Nothing);
+    let copies = unused.filter_map(|volume| pricing::snapshot_of_at_most(volume).ok());
     volumes.chain(snapshots).chain(copies).map(|part| part.key).chain(addresses).chain(lent).collect()
 }
 

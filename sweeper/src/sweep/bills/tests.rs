@@ -76,6 +76,13 @@ fn an_hour_of_a_lent_address_is_told_in_whole_micro_dollars_or_not_at_all() {
 fn prices_are_asked_for_that_something_needs() {
     let usages: Vec<Usage> = keys(&inventory()).into_iter().map(|key| key.usage).collect();
     assert_eq!(usages, [Usage::Gp2, Usage::Gp3, Usage::Gp3Iops, Usage::AddressInUse]);
+    let mut unused = inventory();
+    unused.volumes[0].state = Some(crate::inventory::VolumeState::Available);
+    let usages: Vec<Usage> = keys(&unused).into_iter().map(|key| key.usage).collect();
+    assert!(
+        usages.contains(&Usage::Snapshot),
+        "a plan to delete it needs the most that its snapshot may cost: {usages:?}"
+    );
 }
 
 #[test]
