@@ -93,7 +93,7 @@ fn check<'a>(report: &'a Value, part: &str, name: &str) -> &'a Value {
 }
 
 /// The names of what stands so, with their parts.
-fn standing(report: &Value, status: &str) -> Vec<String> {
+fn of_status(report: &Value, status: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == status);
     checks.map(|check| format!("{} {}", check["part"].as_str().unwrap(), check["name"].as_str().unwrap())).collect()
 }
@@ -117,7 +117,7 @@ async fn what_is_as_it_must_be_is_tried_and_nothing_is_changed(url: String) {
     .await;
     let before = site.moto.calls().await.len();
     let (code, report) = site.doctor(&[]).await;
-    assert_eq!((code, &report["ok"], standing(&report, "broken")), (0, &json!(true), vec![]), "{report:#}");
+    assert_eq!((code, &report["ok"], of_status(&report, "broken")), (0, &json!(true), vec![]), "{report:#}");
     for (part, name, found) in [
         ("database", "database", "its clock agrees with this host's"),
         ("database", "schema", "of this version"),
@@ -137,11 +137,11 @@ async fn what_is_as_it_must_be_is_tried_and_nothing_is_changed(url: String) {
     // Nobody knows whether what was not tried works.
     let untried = format!("aws {ACCOUNT} elasticloadbalancing:DescribeTargetHealth");
     assert_eq!(
-        standing(&report, "not_checked"),
+        of_status(&report, "not_checked"),
         [&*untried, "google projects", "slack #waste", "email recipients", "agents nodes"].map(str::to_owned),
         "{report:#}"
     );
-    assert_eq!(standing(&report, "warning"), ["approvals approvers"], "nobody is enrolled: {report:#}");
+    assert_eq!(of_status(&report, "warning"), ["approvals approvers"], "nobody is enrolled: {report:#}");
 
     // What the pages let it read is what is tried.
     let calls = site.moto.calls().await.split_off(before);
@@ -168,7 +168,7 @@ async fn what_is_as_it_must_be_is_tried_and_nothing_is_changed(url: String) {
     assert!(site.slack.messages().is_empty() && site.smtp.delivered().is_empty(), "nothing was sent");
 
     let (code, report) = site.doctor(&["--send-test"]).await;
-    assert_eq!((code, standing(&report, "broken")), (0, vec![]), "{report:#}");
+    assert_eq!((code, of_status(&report, "broken")), (0, vec![]), "{report:#}");
     let [message] = &site.slack.messages()[..] else { panic!("{:#?}", site.slack.messages()) };
     assert!(message["text"].as_str().unwrap().starts_with("This is a test of Cloud Sweeper"), "{message:#}");
     let [mail] = &site.smtp.delivered()[..] else { panic!("{:?}", site.smtp.delivered()) };
@@ -219,10 +219,10 @@ async fn each_thing_that_is_broken_is_named_with_what_mends_it(url: String) {
         let said = |key: &str, text: &str| check[key].as_str().unwrap().contains(text);
         assert!(said("found", found) && said("remedy", remedy), "{check:#}");
     }
-    assert_eq!(standing(&report, "broken").len(), broken.len(), "{report:#}");
+    assert_eq!(of_status(&report, "broken").len(), broken.len(), "{report:#}");
     let warnings = ["service serve", &format!("approvals {ACTS}"), "approvals kill switch"].map(str::to_owned);
     for warning in warnings {
-        assert!(standing(&report, "warning").contains(&warning), "{warning}: {report:#}");
+        assert!(of_status(&report, "warning").contains(&warning), "{warning}: {report:#}");
     }
 
     // For people: the same, without a colour where nobody sees it.
@@ -239,7 +239,7 @@ async fn each_thing_that_is_broken_is_named_with_what_mends_it(url: String) {
     let (code, report) = site.doctor(&[]).await;
     assert_eq!(code, 1, "{report:#}");
     assert_eq!(check(&report, "aws", "own account")["status"], "broken");
-    assert!(!standing(&report, "ok").iter().any(|name| name.contains(ACCOUNT)), "{report:#}");
+    assert!(!of_status(&report, "ok").iter().any(|name| name.contains(ACCOUNT)), "{report:#}");
 }
 
 #[tokio::test]

@@ -138,6 +138,6 @@ fn named(text: &str, limit: usize) -> String {
     if text.is_empty() { "not named".to_owned() } else { text }
 }
 
-fn section(text: String) -> SlackSectionBlock {
+pub(super) fn section(text: String) -> SlackSectionBlock {
     SlackSectionBlock::new().with_text(SlackBlockText::MarkDown(verbatim(text)))
 }

@@ -2,14 +2,15 @@
 
 use slack_morphism::{
     errors::SlackClientError,
-    prelude::{SlackApiUsersInfoRequest, SlackMessageContent},
+    prelude::{SlackApiUsersInfoRequest, SlackMessageContent, SlackMessageMetadata},
 };
 
-use super::{Slack, service::judge};
+use super::{Slack, answers::section, service::judge};
 use crate::{
     Receipt, SendError,
     text::{clean, fit},
 };
+use std::collections::HashMap;
 
 /// Longest name that is shown of a workspace or an app.
 const NAME_LIMIT: usize = 100;
@@ -58,7 +59,10 @@ impl Slack {
     pub async fn post_test(&self, channel: Option<&str>) -> Result<Receipt, SendError> {
         let text = "This is a test of Cloud Sweeper (`sweeper doctor --send-test`): alerts will come here. Nothing needs doing.";
         let channel = channel.unwrap_or(&self.channel);
-        let posted = self.post(SlackMessageContent::new().with_text(text.to_owned()), channel, None).await;
+        let blocks = vec![section(text.to_owned()).into()];
+        let test = SlackMessageMetadata::new("cloud_sweeper_test".to_owned()).with_event_payload(HashMap::new());
+        let content = SlackMessageContent::new().with_text(text.to_owned()).with_blocks(blocks).with_metadata(test);
+        let posted = self.post(content, channel, None).await;
         posted.map_err(|error| error.of_a_message(channel))
     }
 }

@@ -19,7 +19,7 @@ const AT_ONCE: usize = 8;
 const TRIED: usize = 20;
 
 /// The credentials and each account, in one of its regions.
-pub(super) async fn reading(config: &Config) -> (Vec<Check>, Option<Session>) {
+pub(super) async fn read_rights(config: &Config) -> (Vec<Check>, Option<Session>) {
     let part = Part::Aws;
     if config.aws.enabled == Enabled::No {
         return (vec![Check::off(part, "accounts", "AWS is not read (`aws.enabled`)", "")], None);

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The credentials, and what of each project can be read.
-pub(super) async fn reading(config: &Config) -> Vec<Check> {
+pub(super) async fn read_rights(config: &Config) -> Vec<Check> {
     let part = Part::Google;
     if config.gcp.enabled == Enabled::No || config.gcp.projects.is_empty() {
         return vec![Check::off(part, "projects", "none is read", "name them in `gcp.projects`")];

@@ -117,10 +117,10 @@ pub async fn examine(
     if let Some(store) = &store {
         take(database::service(store, config).await);
     }
-    let (checks, session) = amazon::reading(config).await;
+    let (checks, session) = amazon::read_rights(config).await;
     take(checks);
     take(amazon::prices(config, session.as_ref()).await);
-    take(google::reading(config).await);
+    take(google::read_rights(config).await);
     take(approvals(config, store.as_ref()).await);
     if let Some(session) = &session {
         take(amazon::acting(config, session).await);

@@ -3,6 +3,7 @@
 //! What cannot be told by a call that would fail anyway (a target group's health where there is none) is not tried, and said so.
 
 use aws_sdk_batch::types::JobStatus;
+use aws_sdk_cloudtrail::types::{LookupAttribute, LookupAttributeKey};
 use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricStat};
 use aws_sdk_ec2::{
     config::http::HttpResponse,
@@ -66,8 +67,7 @@ pub async fn permissions(accounts: &Accounts, scope: &Scope, besides: Besides) -
         all.push(metrics(&place).await);
     }
     if besides.cloudtrail {
-        let answer = place.cloudtrail().lookup_events().max_results(1).send().await;
-        all.push(judged(trail::LOOKUP, answer));
+        all.push(launches(&place).await);
     }
     if besides.acting {
         all.extend(before_acting(&place).await);
@@ -171,6 +171,20 @@ async fn metrics(place: &Place) -> Permission {
     let since = now.checked_sub(Duration::from_secs(600)).unwrap_or(now);
     let request = place.cloudwatch().get_metric_data().metric_data_queries(query);
     judged(ACTION, request.start_time(DateTime::from(since)).end_time(DateTime::from(now)).send().await)
+}
+
+async fn launches(place: &Place) -> Permission {
+    let name = LookupAttribute::builder().attribute_key(LookupAttributeKey::EventName).attribute_value("RunInstances");
+    match name.build() {
+        Ok(name) => {
+            let request = place.cloudtrail().lookup_events().lookup_attributes(name).max_results(1);
+            judged(trail::LOOKUP, request.send().await)
+        }
+        Err(error) => {
+            let why = Failure { kind: FailureKind::Provider, message: error.to_string() };
+            Permission { action: trail::LOOKUP, allowed: Allowed::NotKnown(why) }
+        }
+    }
 }
 
 async fn before_acting(place: &Place) -> Vec<Permission> {
