@@ -313,6 +313,6 @@ pub fn has_buttons(message: &Value) -> bool {
 /// If it is no message of blocks.
 #[must_use]
 pub fn buttons(message: &Value) -> Vec<Value> {
-    let blocks = message["blocks"].as_array().unwrap().iter().filter(|block| block["type"] == "actions");
-    blocks.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
+    let blocks = message["blocks"].as_array().expect("blocks").iter().filter(|block| block["type"] == "actions");
+    blocks.flat_map(|block| block["elements"].as_array().expect("elements").clone()).collect()
 }
