@@ -35,15 +35,15 @@ before_line() {
 }
 
 measure ebpf
-within "$lost" "$out/lost-one" burn 9000
+within "$lost" "$out/lost-one" burn 14000
 within "$lost" "$load" burn 700
-within "$lost/gone" "$out/lost-two" burn 4800
+within "$lost/gone" "$out/lost-two" burn 7500
 let_go
 {
     echo "lost_path ${lost#"$tree"}"
     before_line lost_before
-    echo "lost_one_burned 9000"
-    echo "lost_two_burned 4800"
+    echo "lost_one_burned 14000"
+    echo "lost_two_burned 7500"
     echo "lost_one $("$lose" "$agent_pid" lost-one)"
     echo "lost_two $("$lose" "$agent_pid" lost-two)"
 } >"$out/counters"

@@ -11,7 +11,7 @@ use lab::{
 };
 use std::{fs, process::Command, time::Duration};
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::test]
 async fn what_a_lost_end_used_is_taken_up_from_the_cgroup_once_and_a_move_is_no_loss() {

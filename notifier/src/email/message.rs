@@ -150,25 +150,28 @@ pub(super) fn render(
         builder = builder.in_reply_to(id.clone()).references(id);
     }
     let parts = MultiPart::alternative_plain_html(content.text, content.html);
-    Ok(builder.multipart(parts)?)
+    Ok(to_all(builder, addresses).multipart(parts)?)
 }
 
 /// A mail that says that it is a test.
 pub(super) fn test(idempotency_key: &str, addresses: &Addresses, now: SystemTime) -> Result<Message, RenderError> {
     let text = "This is a test of Cloud Sweeper (`sweeper doctor --send-test`): alerts will come to this address. Nothing needs doing.\n";
     let builder = begun(addresses, &subject("a test"), idempotency_key, now);
-    Ok(builder.header(ContentType::TEXT_PLAIN).body(text.to_owned())?)
+    Ok(to_all(builder, addresses).header(ContentType::TEXT_PLAIN).body(text.to_owned())?)
 }
 
-/// What all have in common.
+/// What all have in common but their recipients.
 fn begun(addresses: &Addresses, subject: &str, idempotency_key: &str, now: SystemTime) -> MessageBuilder {
-    let builder = Message::builder()
+    Message::builder()
         .from(addresses.from.clone())
         .subject(subject)
         .date(now)
         .message_id(Some(message_id(idempotency_key, &addresses.from)))
         // RFC 3834: no out-of-office replies, please.
-        .raw_header(raw("Auto-Submitted", "auto-generated"));
+        .raw_header(raw("Auto-Submitted", "auto-generated"))
+}
+
+fn to_all(builder: MessageBuilder, addresses: &Addresses) -> MessageBuilder {
     addresses.to.iter().fold(builder, |builder, to| builder.to(to.clone()))
 }
 

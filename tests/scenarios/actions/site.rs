@@ -186,7 +186,7 @@ impl Site {
             let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{other}").parse().unwrap();
             sample::report(&store, &node, sample::boot(boot), 1..=BEATS, quiet).await;
         }
-        let reported_at = last_end(&store).await;
+        let reported_at = last_end(&store, &node).await;
         store.connection().execute_unprepared("UPDATE nodes SET attestation = 'aws_iid'").await.unwrap();
         sweeper.sweep().await;
         sweeper.sweep().await;
@@ -330,12 +330,10 @@ impl Site {
     }
 }
 
-/// When the last interval ended that the node has reported.
-async fn last_end(store: &Store) -> Timestamp {
-    let connection = store.connection();
-    let sql = "SELECT MAX(end_unix_ms) AS told FROM heartbeats";
-    let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), sql)).await;
-    Timestamp::from_millisecond(row.unwrap().unwrap().try_get("", "told").unwrap()).unwrap()
+/// When the last interval ended that the node has reported. Other nodes may have reported later: a heartbeat that began there would leave a time between that nobody saw.
+async fn last_end(store: &Store, node: &NodeId) -> Timestamp {
+    let newest = store.newest_heartbeat(node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap().unwrap();
+    Timestamp::from_millisecond(newest.heartbeat.interval.unwrap().end_unix_ms).unwrap()
 }
 
 /// Answers each question as told, with a heartbeat that goes on where the last one ended.
