@@ -7,6 +7,7 @@ mod shadow;
 mod summary;
 mod twin;
 
+pub(crate) use realised::listed_until;
 pub use realised::{NotKnown, realised};
 pub use shadow::Shadow;
 pub use summary::{Plans, Savings, until};

@@ -36,12 +36,13 @@ use crate::{
     sweep::Context,
 };
 use guards::{act::Answer, policy::Policy};
+use jiff::Timestamp;
 use model::{ResourceKey, plan::ContentHash};
 use sessions::Sessions;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
@@ -103,6 +104,8 @@ pub struct Executor {
     holder: String,
     sessions: Sessions,
     witness: Witness,
+    /// The listing by which each plan that was carried out was last held against what runs since.
+    looked_at: Mutex<HashMap<ContentHash, Timestamp>>,
     stop: CancellationToken,
 }
 
@@ -112,7 +115,16 @@ impl Executor {
     pub fn new(context: Context, holder: &str, stop: CancellationToken) -> Self {
         let Context { store, config, channels } = context;
         let witness = Witness::new(config.data_dir.join("audit-head"));
-        Self { sessions: Sessions::new(&config), store, config, channels, holder: holder.to_owned(), witness, stop }
+        Self {
+            sessions: Sessions::new(&config),
+            store,
+            config,
+            channels,
+            holder: holder.to_owned(),
+            witness,
+            looked_at: Mutex::default(),
+            stop,
+        }
     }
 
     /// Goes on until it is told to stop. A call that has left is waited for.

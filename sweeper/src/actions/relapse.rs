@@ -3,11 +3,15 @@
 
 use super::{ActError, Executor};
 use crate::{
-    savings::{started_again, twin},
+    savings::{listed_until, started_again, twin},
     store::{Action, Doer, StoreError, actions::note_relapse},
 };
 use jiff::{SignedDuration, Timestamp};
-use model::ResourceKind;
+use model::{ResourceKind, plan::ContentHash};
+use std::{
+    collections::HashMap,
+    sync::{MutexGuard, PoisonError},
+};
 
 /// How it has come undone, as people are told.
 const STARTED: &str = "started again by somebody else";
@@ -18,13 +22,27 @@ const WATCHED_FOR: SignedDuration = SignedDuration::from_hours(24);
 impl Executor {
     /// Notes what somebody has started again.
     pub(super) async fn search_for_relapses(&self) -> Result<(), ActError> {
-        let since = self.store.now().await?.checked_sub(WATCHED_FOR).unwrap_or(Timestamp::MIN);
-        for action in self.store.done_since(since).await? {
+        let now = self.store.now().await?;
+        let done = self.store.done_since(now.checked_sub(WATCHED_FOR).unwrap_or(Timestamp::MIN)).await?;
+        if done.is_empty() {
+            return Ok(());
+        }
+        let listings = self.store.listings_at(now).await?;
+        self.looked_at().retain(|plan, _| done.iter().any(|action| action.plan == *plan));
+        for action in done {
             // What was given back or deleted does not run again.
             let Some(called_at) = action.called_at.filter(|_| action.resource.kind == ResourceKind::Instance) else {
                 continue;
             };
-            let Some((at, because)) = self.come_undone(&action, called_at).await? else { continue };
+            // What no listing has shown since the last look has not come undone.
+            let listed = listed_until(&listings, &action.resource);
+            if listed.is_some() && self.looked_at().get(&action.plan).copied() == listed {
+                continue;
+            }
+            let Some((at, because)) = self.come_undone(&action, called_at).await? else {
+                listed.and_then(|listed| self.looked_at().insert(action.plan.clone(), listed));
+                continue;
+            };
             let by = Doer { who: self.holder.clone(), way: "service" };
             if self.note_relapse(action.clone(), at, &because, &by).await? {
                 let (plan, resource) = (&action.plan, &action.resource);
@@ -32,6 +50,10 @@ impl Executor {
             }
         }
         Ok(())
+    }
+
+    fn looked_at(&self) -> MutexGuard<'_, HashMap<ContentHash, Timestamp>> {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Since when, and how.

@@ -39,7 +39,7 @@ pub(super) async fn run(config: &Config, file: Option<&Path>, question: Question
     let checks = tokio::select! {
         checks = doctor::examine(config, file, question.send_test, told) => checks,
         _ = tokio::signal::ctrl_c() => {
-            screen::error("interrupted; nothing was changed");
+            screen::error("interrupted; nothing was changed, and a test may have been sent where one was asked for");
             return Ok(ExitCode::from(FAILED));
         }
     };

@@ -52,8 +52,10 @@ pub(super) async fn read_rights(config: &Config) -> (Vec<Check>, Option<Session>
     let accounts = &accounts;
     let looked_at: Vec<_> = stream::iter(one_region_each(&discovered.scopes, &config.act))
         .map(|(scope, regions)| async move {
-            let found = permissions(accounts, &scope, besides(&scope.account)).await.unwrap_or_default();
-            account(&scope, regions, &found)
+            match permissions(accounts, &scope, besides(&scope.account)).await {
+                Some(found) => account(&scope, regions, &found),
+                None => vec![broken(part, &scope.account, "it could be opened, and is not open any more", "try again")],
+            }
         })
         .buffered(AT_ONCE)
         .collect()

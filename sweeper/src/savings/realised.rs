@@ -44,7 +44,7 @@ pub async fn realised(store: &Store, actions: &[Action]) -> Result<Vec<Saved>, N
 }
 
 /// Until when what is of its kind in its account and region could be listed.
-fn listed_until(listings: &[Span], resource: &ResourceKey) -> Option<Timestamp> {
+pub(crate) fn listed_until(listings: &[Span], resource: &ResourceKey) -> Option<Timestamp> {
     let ResourceKey { provider, account, location, kind, .. } = resource;
     let is_its = |span: &&Span| {
         span.kind == kind.as_str()

@@ -310,21 +310,6 @@ impl Store {
         rows.into_iter().map(version_of).collect()
     }
 
-    /// What the resource with this key has been since then, oldest first: what it was before is left out, though it may have lasted until later.
-    ///
-    /// # Errors
-    /// As [`Self::resource_history`].
-    pub async fn versions_since(&self, resource: &str, since: Timestamp) -> Result<Vec<Version>, StoreError> {
-        let rows = version::Entity::find()
-            .filter(version::Column::Resource.eq(resource))
-            .filter(version::Column::FromUnixMs.gte(to_unix_ms(since)))
-            .order_by_asc(version::Column::FromUnixMs)
-            .all(self.connection())
-            .await
-            .doing("read a resource's history")?;
-        rows.into_iter().map(version_of).collect()
-    }
-
     /// What a resource last was; none if it was never listed.
     ///
     /// # Errors

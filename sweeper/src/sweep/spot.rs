@@ -47,6 +47,8 @@ pub(super) async fn read(
     match ask(at, &stale).await {
         Ok(changes) => {
             store.put_spot_prices(&changes, now).await?;
+            // What EC2 was asked for and does not tell, or tells in two ways, is not known any more, whatever was read before.
+            prices.known.retain(|key, _| !stale.contains(key));
             prices.known.extend(changes.into_iter().map(|change| {
                 let key = change.key.clone();
                 (key, KnownSpot { change, read_at: now })

@@ -88,4 +88,15 @@ async fn a_spot_instance_costs_what_its_zone_costs_now(url: String) {
     hours_pass(24).await;
     let unknown = costs(&sweeper.sweep().await.1);
     assert!(unknown[0].1.as_ref().unwrap_err().contains("ec2:DescribeSpotPriceHistory: denied"), "{unknown:?}");
+
+    // Two prices of one moment are none, though another one was read two hours ago.
+    moto.fail(&[]).await;
+    moto.spot_prices(ACCOUNT, REGION, &[change(ZONE, 0, "0.060000")]).await;
+    assert_eq!(costs(&sweeper.sweep().await.1), now(Ok(60_000)));
+    let moment = Timestamp::now();
+    let two = ["0.061000", "0.062000"].map(|price| SpotChange::new(ZONE, "m5.large", moment, price));
+    moto.spot_prices(ACCOUNT, REGION, &two).await;
+    hours_pass(2).await;
+    let none = "EC2 tells no Spot price of m5.large, Linux/UNIX, in us-east-1a";
+    assert_eq!(costs(&sweeper.sweep().await.1), now(Err(none)));
 }

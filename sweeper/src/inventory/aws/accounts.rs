@@ -96,6 +96,11 @@ impl Accounts {
         Some(account.place(&scope.region, &self.options))
     }
 
+    /// Whether EC2 is asked which regions an account has: where none are named.
+    pub(super) fn looks_for_regions(&self, id: &str) -> bool {
+        self.opened.get(id).is_some_and(|account| account.regions.is_empty())
+    }
+
     async fn regions(&self, id: &str) -> Result<BTreeSet<String>, Failure> {
         let Some(account) = self.opened.get(id) else { return Ok(BTreeSet::new()) };
         if !account.regions.is_empty() {

@@ -61,6 +61,9 @@ pub struct Besides {
 pub async fn permissions(accounts: &Accounts, scope: &Scope, besides: Besides) -> Option<Vec<Permission>> {
     let place = accounts.place(scope)?;
     let mut all = ec2(&place).await;
+    if accounts.looks_for_regions(&scope.account) {
+        all.push(judged("ec2:DescribeRegions", place.ec2().describe_regions().send().await));
+    }
     all.extend(batch(&place).await);
     all.extend(ecs(&place).await);
     if besides.cloudwatch {
@@ -115,7 +118,6 @@ async fn ec2(place: &Place) -> Vec<Permission> {
         judged("ec2:DescribeInstances", listed),
         attribute,
         judged("ec2:DescribeInstanceTypes", client.describe_instance_types().max_results(FEW).send().await),
-        judged("ec2:DescribeRegions", client.describe_regions().send().await),
         judged("ec2:DescribeVolumes", client.describe_volumes().max_results(FEW).send().await),
         judged("ec2:DescribeAddresses", client.describe_addresses().send().await),
         judged("ec2:DescribeSnapshots", client.describe_snapshots().owner_ids("self").max_results(FEW).send().await),

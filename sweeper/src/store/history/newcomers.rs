@@ -8,7 +8,7 @@ use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _, QueryOrder a
 use std::collections::HashSet;
 
 impl Store {
-    /// What each resource of the same kind and place as this one has been, oldest first, that was never seen before `since`.
+    /// What each resource of the same kind and place as this one is now that was never seen before `since`, as it has been since its last change; the oldest such change first.
     ///
     /// # Errors
     /// If the database does not answer or holds a record that is none.
@@ -22,7 +22,9 @@ impl Store {
                 .filter(version::Column::Region.eq(&of.location))
         };
         let since = to_unix_ms(since);
-        let seen = place().filter(version::Column::FromUnixMs.gte(since)).order_by_asc(version::Column::FromUnixMs);
+        // Of what is there now, by an index: versions of before are many where machines come and go.
+        let seen = place().filter(version::Column::UntilUnixMs.is_null());
+        let seen = seen.filter(version::Column::FromUnixMs.gte(since)).order_by_asc(version::Column::FromUnixMs);
         let seen = seen.all(self.connection()).await.doing(DOING)?;
         let names: Vec<&str> =
             seen.iter().map(|row| row.resource.as_str()).collect::<HashSet<_>>().into_iter().collect();
