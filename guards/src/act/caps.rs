@@ -1,6 +1,7 @@
 //! Refuses more actions in an account within 24 hours than five, or five in a hundred of its machines, whichever is more: whatever else is wrong, that much
-//! can be put right by hand.
+//! can be put right by hand. What nothing undoes nobody puts right, so of that five are all, however much there is.
 
+use model::plan::ActionClass;
 use serde::Serialize;
 
 use super::Moment;
@@ -26,14 +27,18 @@ impl Caps {
 }
 
 pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
-    let (done, most) = (moment.caps.done, moment.caps.most());
+    let most = match moment.plan.class() {
+        ActionClass::Reversible => moment.caps.most(),
+        ActionClass::Destructive => Caps::LEAST,
+    };
+    let done = moment.caps.done;
     if done < most { Ok(()) } else { Err(Refusal::Capped { done, most }) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::act::sample::Sample;
+    use crate::act::sample::{Released, Sample};
 
     #[test]
     fn a_day_has_an_end() {
@@ -42,5 +47,12 @@ mod tests {
             assert_eq!(of(most - 1, machines), Ok(()), "{machines}");
             assert_eq!(of(most, machines), Err(Refusal::Capped { done: most, most }), "{machines}");
         }
+    }
+
+    #[test]
+    fn of_what_nothing_undoes_five_are_all_however_much_there_is() {
+        let of = |done| Released::with(|released| released.sample.caps = Caps { done, machines: 10_000 });
+        assert_eq!(of(4), Ok(()));
+        assert_eq!(of(5), Err(Refusal::Capped { done: 5, most: 5 }));
     }
 }

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(of(|sample| sample.current_plan = None), Err(Refusal::PlanWithdrawn));
         assert_eq!(of(|sample| sample.is_own = None), Err(Refusal::Own));
         assert_eq!(of(|sample| sample.has_relapsed = true), Err(Refusal::Relapsed));
-        assert_eq!(of(|sample| sample.caps.done = 10), Err(Refusal::Capped { done: 10, most: 10 }));
+        assert_eq!(of(|sample| sample.caps.done = 10), Err(Refusal::Capped { done: 10, most: 5 }));
         let given = Released::with(|released| {
             released.facts.tags.get_or_insert_default().insert("owner".to_owned(), "grace".to_owned());
         });

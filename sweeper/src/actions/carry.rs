@@ -132,7 +132,7 @@ impl Executor {
     }
 
     /// Whether an action has been tried for long enough; then it is over.
-    async fn is_too_late(&self, action: &mut Action) -> Result<bool, ActError> {
+    pub(super) async fn is_too_late(&self, action: &mut Action) -> Result<bool, ActError> {
         // A snapshot takes its time.
         let (within, words) = match action.resource.kind {
             ResourceKind::Volume => (COPIED_WITHIN, "a day"),

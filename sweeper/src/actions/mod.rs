@@ -42,7 +42,10 @@ use sessions::Sessions;
 use std::{
     collections::{BTreeSet, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
@@ -106,6 +109,8 @@ pub struct Executor {
     witness: Witness,
     /// The listing by which each plan that was carried out was last held against what runs since.
     looked_at: Mutex<HashMap<ContentHash, Timestamp>>,
+    /// So many of those under way wait for a snapshot and need no place.
+    waiting: AtomicUsize,
     stop: CancellationToken,
 }
 
@@ -123,6 +128,7 @@ impl Executor {
             holder: holder.to_owned(),
             witness,
             looked_at: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             stop,
         }
     }
@@ -143,7 +149,10 @@ impl Executor {
             }
             while under_way.try_join_next().is_some() {}
             let (mut wait, places) = match noted {
-                Some(_) => (SEARCHED_EVERY, AT_ONCE.saturating_sub(under_way.len())),
+                Some(_) => {
+                    let taken = under_way.len().saturating_sub(executor.waiting.load(Ordering::Relaxed));
+                    (SEARCHED_EVERY, AT_ONCE.saturating_sub(taken))
+                }
                 None => (NOTE, 0),
             };
             for found in executor.find(places).await {

@@ -21,15 +21,17 @@ use guards::{
     act::{OnVolume, Subject},
     action::{Event, State},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, volume::SnapshotFacts};
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 const GONE: &str = "EC2 does not know the volume any more";
 /// So often a snapshot is read until it is whole; that takes minutes to hours.
 const WATCH: Duration = Duration::from_secs(10);
 /// After an answer was lost a snapshot that was made all the same is in every list by then.
 const LISTED: Duration = Duration::from_secs(30);
+/// For so long a volume may have been out of sight since its snapshot began. Whoever attached it, wrote to it and detached it meanwhile would have that in no copy.
+const OUT_OF_SIGHT: SignedDuration = SignedDuration::from_mins(2);
 
 /// What EC2 and the kept lists say of a volume now.
 struct Now {
@@ -86,28 +88,53 @@ impl Executor {
         client: &aws_sdk_ec2::Client,
     ) -> Result<bool, ActError> {
         let on = action.resource.clone();
+        let (mut seen_at, mut made_at) = (None, None);
         loop {
+            let reads_at = self.store.now().await?;
             let Some(now) = self.held(action, self.volume(accounts, action)).await? else {
                 self.refuse(action, GONE).await?;
                 return Ok(false);
             };
+            let read_at = self.store.now().await?;
+            if let Some(snapshot) = &now.snapshot
+                && was_out_of_sight(seen_at, snapshot.started_at, read_at)
+            {
+                let id = &snapshot.snapshot_id;
+                let why = format!("nobody watched it without a break since its snapshot {id} began, which stays");
+                self.refuse(action, why).await?;
+                return Ok(false);
+            }
+            seen_at = Some(reads_at);
             let policy = self.policy()?;
             let facts = self.facts(&policy, &on).await?;
             let known = self.store.known(&action.plan).await?;
             let refused = now.decide(&facts, &known).map(|decided| decided.refused);
             match refused {
                 Some(None) => return Ok(true),
+                // It was made, and is not in the list yet.
+                Some(Some(Refusal::NoSnapshot)) if made_at.is_some_and(|at| read_at.duration_since(at) < IN_LIST) => {
+                    self.wait(action, WATCH).await?;
+                }
                 Some(Some(Refusal::NoSnapshot)) if facts.is_switched_on => {
                     if !self.snapshot(action, client).await? {
                         return Ok(false);
                     }
+                    made_at = Some(self.store.now().await?);
+                }
+                // One list that failed is no reason to ask two people anew: it waits, and is asked of all guards again.
+                Some(Some(Refusal::NotConfirmed)) if now.snapshot.is_some() => {
+                    if self.is_too_late(action).await? {
+                        return Ok(false);
+                    }
+                    self.store.note_action(action, &Refusal::NotConfirmed.to_string()).await?;
+                    self.wait_beside_others(action).await?;
                 }
                 Some(Some(Refusal::SnapshotNotWhole { state: Some(state) }))
                     if is_on_its_way(&state) && facts.is_switched_on =>
                 {
                     let id = now.snapshot.map(|snapshot| snapshot.snapshot_id).unwrap_or_default();
                     self.store.note_action(action, &format!("its snapshot {id} is {state}")).await?;
-                    self.wait(action, WATCH).await?;
+                    self.wait_beside_others(action).await?;
                 }
                 Some(Some(Refusal::NoSnapshot | Refusal::DryRunOnly)) => {
                     let why = format!("a dry run: nothing stands in the way but that {}", Refusal::DryRunOnly);
@@ -126,6 +153,14 @@ impl Executor {
                 }
             }
         }
+    }
+
+    /// Waits without taking the place of another action: that may be for hours, and an undo must not wait behind it.
+    async fn wait_beside_others(&self, action: &Action) -> Result<(), ActError> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waited = self.wait(action, WATCH).await;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        waited
     }
 
     /// Has a snapshot made. False if EC2 refuses, and then the action is over.
@@ -186,6 +221,31 @@ impl Executor {
     }
 }
 
+/// The same, as a span between two moments of the database's.
+const IN_LIST: SignedDuration = SignedDuration::from_secs(30);
+
+/// Whether a volume was out of sight for too long, which was last seen to be attached to nothing at `seen_at`: by whoever holds the action now, or else never since its snapshot began.
+fn was_out_of_sight(seen_at: Option<Timestamp>, began: Option<Timestamp>, read_at: Timestamp) -> bool {
+    seen_at.or(began).is_none_or(|since| read_at.duration_since(since) > OUT_OF_SIGHT)
+}
+
 fn is_on_its_way(state: &str) -> bool {
     state == "pending"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_watched_from_its_snapshots_begin_or_nothing_is_deleted() {
+        let at = |second: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        // Whoever takes it over knows the snapshot alone.
+        assert!(!was_out_of_sight(None, Some(at(0)), at(120)));
+        assert!(was_out_of_sight(None, Some(at(0)), at(121)), "of an old one nobody knows what happened since");
+        assert!(was_out_of_sight(None, None, at(0)), "nobody knows when it began");
+        // Whoever watches knows when they last looked.
+        assert!(!was_out_of_sight(Some(at(3_600)), Some(at(0)), at(3_720)));
+        assert!(was_out_of_sight(Some(at(3_600)), Some(at(0)), at(3_721)));
+    }
 }

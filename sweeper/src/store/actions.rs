@@ -342,11 +342,14 @@ pub(super) async fn called_on(
     row.map(|row| ContentHash::try_from(row.plan_hash).map_err(|error| corrupt("an action", error))).transpose()
 }
 
-/// Whether something of this class in an account has come undone that nobody has looked at.
+/// Whether something of this class in an account has come undone that nobody has looked at. Before what nothing undoes, something of any class: it cannot come undone itself.
 pub(super) async fn has_relapsed(connection: &impl ConnectionTrait, plan: &Plan) -> Result<bool, StoreError> {
-    let count = row::Entity::find()
+    let mut relapsed = row::Entity::find();
+    if plan.class() == ActionClass::Reversible {
+        relapsed = relapsed.filter(row::Column::Class.eq(class(plan)));
+    }
+    let count = relapsed
         .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
-        .filter(row::Column::Class.eq(class(plan)))
         .filter(row::Column::RelapsedUnixMs.is_not_null())
         .filter(row::Column::ReviewedUnixMs.is_null())
         .count(connection)
