@@ -1,7 +1,7 @@
 //! What machines cost through a time, split over what used them: from the history, the prices and the hourly rollups.
 //!
 //! Only instances (and nodes on premises that have a configured price) are billed here: volumes, addresses and snapshots are not. Rollups are read some
-//! hundred at a time and added up as they come, so that memory does not grow with the time that is asked about; time does, by the number of rollups.
+//! hundred at a time and added up as they come. Memory grows with the number of machines and of different values of what is asked by; time with the number of rollups.
 //! The rules are in the crate `costs`, which knows no database.
 
 mod answer;
@@ -107,9 +107,10 @@ pub async fn attribute(store: &Store, settings: &Settings, question: &Question) 
                 while let Some(hour) = hours.next_if(|hour| hour.start_s < next.as_second()) {
                     add(&mut costs, &question.by, machine, &hour, &rollups, now_s);
                 }
+                // Each may have unpacked a hundred rollups.
+                tokio::task::yield_now().await;
             }
             at = next;
-            tokio::task::yield_now().await;
         }
     }
     Ok(Answer::of(question, costs.report()))
@@ -144,7 +145,9 @@ fn not_seen(machine: &Machine, hour: &Hour, now_s: i64) -> &'static str {
     match machine.is_node {
         false => "no agent has joined from the machine",
         true if hour.start_s + HOUR.as_secs() + MADE_AFTER_S > now_s => "the rollup of the hour is not made yet",
-        true => "the agent of the machine reported nothing in the hour",
+        true => {
+            "no rollup of the hour is kept: the agent of the machine reported nothing, or it is past store.rollup_retention"
+        }
     }
 }
 

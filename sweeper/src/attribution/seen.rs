@@ -144,6 +144,14 @@ fn by_run(rollup: &Rollup, machine: &str) -> Vec<(Subject, Used)> {
             Whose::Overflow { .. } => {}
         }
     }
+    // What made room has left its parts, which are told: they are a part of its run all the same, and of all runs.
+    for ((run, _), tools) in of_tools.iter().filter(|(whose, _)| !tasks.contains_key(*whose)) {
+        let sum = of_tasks.entry(*run).or_default();
+        *sum = both(*sum, *tools);
+    }
+    for (_, of_its_tasks) in of_tasks.iter().filter(|(run, _)| !runs.contains_key(*run)) {
+        of_runs = both(of_runs, *of_its_tasks);
+    }
     let of_run = |run: RunId<'_>| Subject {
         pipeline: runs.get(&run).and_then(|entry| value(&entry.label.name)),
         run: value(&format!("{} on {machine}", run.1)),

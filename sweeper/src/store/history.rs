@@ -28,6 +28,9 @@ pub(crate) use tags::tags_last;
 /// Rows of one statement. SQLite takes 32,766 values in one, and a row has ten.
 const ROWS: usize = 1_000;
 
+/// Two complete listings that are further apart are no span without a gap, three hours: no sweep was made in between, whatever the reason.
+const APART_MS: i64 = 3 * 3_600_000;
+
 /// What a resource was for a while.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Version {
@@ -160,9 +163,11 @@ async fn lengthen(
     let mine = place.add(span::Column::Kind.eq(of.kind.as_str()));
     let last = span::Entity::find().filter(mine.clone()).order_by_desc(span::Column::FromUnixMs).one(transaction);
     let now = to_unix_ms(now);
+    // Where nobody has looked for so long, nobody knows what was there in between.
+    let is_apart = |last: &span::Model| failed.is_none() && now.saturating_sub(last.until_unix_ms) > APART_MS;
     match last.await.doing(doing)? {
         // A clock that was set back lengthens nothing.
-        Some(last) if last.failed.as_deref() == failed || last.from_unix_ms >= now => {
+        Some(last) if (last.failed.as_deref() == failed && !is_apart(&last)) || last.from_unix_ms >= now => {
             let until = Ord::max(now, last.until_unix_ms);
             span::Entity::update_many()
                 .col_expr(span::Column::UntilUnixMs, Expr::value(until))

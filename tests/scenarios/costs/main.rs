@@ -110,7 +110,11 @@ async fn every_micro_dollar_is_told_once_by_any_dimension_and_in_any_form(url: S
         .collect();
     for why in [
         ("no agent has joined from the machine", 2, 3 * 3_600 + 5_400),
-        ("the agent of the machine reported nothing in the hour", 1, 3_600),
+        (
+            "no rollup of the hour is kept: the agent of the machine reported nothing, or it is past store.rollup_retention",
+            1,
+            3_600,
+        ),
         ("no agent reported in this part of the hour", 1, 1_800),
         ("a Spot instance does not cost the on-demand price", 1, 10_800),
     ] {

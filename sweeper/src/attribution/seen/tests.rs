@@ -52,7 +52,11 @@ fn hour() -> Rollup {
 }
 
 fn told(of_workloads: bool) -> Vec<(String, u64)> {
-    let (seen, subjects) = of(&hour(), of_workloads, "aws:1:r:i-1");
+    told_of(&hour(), of_workloads)
+}
+
+fn told_of(rollup: &Rollup, of_workloads: bool) -> Vec<(String, u64)> {
+    let (seen, subjects) = of(rollup, of_workloads, "aws:1:r:i-1");
     let Seen::Measured { used, .. } = seen else { panic!("{seen:?}") };
     let name = |value: &Value| value.as_deref().unwrap_or("-").to_owned();
     let line = |(subject, used): (&Subject, &Used)| {
@@ -82,6 +86,19 @@ fn each_part_of_the_work_is_told_once_by_tool_task_or_run() {
     assert_eq!(told, expected);
     // All that workloads and the system did, and no more.
     assert_eq!(told.iter().map(|(_, cpu)| cpu).sum::<u64>(), 68);
+}
+
+#[test]
+fn what_made_room_is_told_by_its_parts_once() {
+    let without = |made_room: fn(&Whose) -> bool| {
+        let mut rollup = hour();
+        rollup.subjects.retain(|entry| !made_room(&entry.subject));
+        told_of(&rollup, false).iter().map(|(_, cpu)| cpu).sum::<u64>()
+    };
+    assert_eq!(without(|subject| matches!(subject, Whose::Task { task: 1, .. })), 68);
+    assert_eq!(without(|subject| matches!(subject, Whose::Task { .. })), 68);
+    assert_eq!(without(|subject| matches!(subject, Whose::Run { .. })), 68);
+    assert_eq!(without(|subject| matches!(subject, Whose::Run { .. } | Whose::Task { .. })), 68);
 }
 
 #[test]

@@ -194,3 +194,16 @@ async fn what_has_been_so_is_told_across_versions_and_since_the_last_interruptio
     assert_eq!(since(&[(0, of(stopped())), (10, listed(vec![]))]).await, None, "it is gone");
     assert_eq!(since(&[(0, of(stopped())), (10, of(sample::instance()))]).await, None);
 }
+
+#[tokio::test]
+async fn a_time_without_sweeps_is_one_in_which_nobody_looked() {
+    let running = || listed(vec![sample::instance()]);
+    // From Friday evening to Monday morning; three hours are the longest that counts as without a gap.
+    let store = after(&[(0, running()), (180, running()), (180 + 61 * 60, running())]).await;
+    assert_eq!(versions(&store).await, [("running".into(), at(0), None)]);
+    let gaps = store.machines_not_listed().await.expect("read").into_values().collect::<Vec<_>>();
+    let ms = |minute| to_unix_ms(at(minute));
+    assert_eq!(gaps, [vec![(ms(180), ms(180 + 61 * 60)), (ms(180 + 61 * 60), i64::MAX)]]);
+    let spans = store.listings_at(at(9_000)).await.expect("read");
+    assert_eq!((spans.len(), spans[0].until), (1, at(180 + 61 * 60)), "the latest one");
+}
