@@ -34,7 +34,7 @@ impl Executor {
             let Some(called_at) = action.called_at.filter(|_| action.resource.kind == ResourceKind::Instance) else {
                 continue;
             };
-            // What no listing has shown since the last look has not come undone.
+            // It was held against that listing before, and a newer one is needed to show anything else.
             let listed = listed_until(&listings, &action.resource);
             if listed.is_some() && self.looked_at().get(&action.plan).copied() == listed {
                 continue;

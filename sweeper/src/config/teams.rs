@@ -61,8 +61,15 @@ impl SlackTeam {
         let channels =
             [("channel", Some(&self.channel)), ("channel_outside_hours", self.channel_outside_hours.as_ref())];
         for (key, channel) in channels {
-            if let Some(Err(error)) = channel.map(|channel| notifier::slack::channel(channel)) {
-                return Some((key, error.to_string()));
+            match channel.map(|channel| (notifier::slack::channel(channel), channel)) {
+                Some((Err(error), _)) => return Some((key, error.to_string())),
+                Some((Ok(clean), written)) if clean != *written => {
+                    return Some((
+                        key,
+                        format!("has blanks around it, or characters that nobody sees; write `{clean}`"),
+                    ));
+                }
+                _ => {}
             }
         }
         let lists = [("owners", &self.owners), ("launchers", &self.launchers), ("accounts", &self.accounts)];

@@ -27,6 +27,8 @@ pub(crate) async fn tags_last(
     let last = version::Entity::find()
         .select_only()
         .column(version::Column::Record)
+        // Its kind belongs to the key by which it is found.
+        .filter(version::Column::Kind.eq(resource.kind.as_str()))
         .filter(version::Column::Resource.eq(resource.to_string()))
         .order_by_desc(version::Column::FromUnixMs)
         .into_tuple::<String>()
