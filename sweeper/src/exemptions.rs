@@ -81,7 +81,7 @@ impl LeftAlone {
         let told = |plan: &ContentHash| {
             let plan = plan.short();
             format!(
-                " But what was approved has been called before that: `sweeper actions` shows how far it is, and `sweeper undo {plan}` undoes it."
+                " But what was approved has been called before that: `sweeper actions` shows how far it is, and `sweeper undo {plan}` undoes it, if anything does."
             )
         };
         self.called.as_ref().map(told).unwrap_or_default()

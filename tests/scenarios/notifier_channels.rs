@@ -243,6 +243,28 @@ async fn slack_refusals_say_what_to_change() {
 }
 
 #[tokio::test]
+async fn what_answers_for_all_goes_where_all_are_told_now_if_its_channel_is_archived() {
+    let server = Slack::start().await;
+    let mut config = slack_config(&server);
+    config.channel = "#genomics".into();
+    let before = Channel::new(config).unwrap().send(&notice(), "k").await.unwrap();
+    server.archive(&["#genomics"]);
+    // Another channel is for all since then.
+    let channel = Channel::new(slack_config(&server)).unwrap();
+    let notice = notice();
+    let answers = before.reference.as_deref();
+    let answer = async |channel_of_a_team| {
+        let place = notifier::slack::Place { channel: channel_of_a_team, answers, instead_of: None };
+        channel.deliver(&Notice::One(&notice), "k2", place).await
+    };
+    let receipt = answer(None).await.unwrap();
+    assert!(!receipt.in_thread && receipt.reference.unwrap().starts_with("C0LABWASTE/"));
+    assert_eq!(server.messages()[1]["channel"], Slack::CHANNEL);
+    let why = no_channel(answer(Some("#genomics")).await);
+    assert!(why.contains("is_archived"), "of a team's it is the caller's to say so: {why}");
+}
+
+#[tokio::test]
 async fn slack_that_fails_stalls_or_is_away_is_retried() {
     let mut server = Slack::start().await;
     server.fail_next(&[

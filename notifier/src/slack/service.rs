@@ -70,7 +70,7 @@ impl Slack {
     }
 
     /// The same about one finding or several, by itself or in the thread of another message; it stands in that one's channel as well, since not
-    /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself in the same channel.
+    /// everybody follows a thread. Where Slack takes no reply (the thread is locked, or the message is gone), the message is posted by itself in the same channel; one for all also where that channel takes nothing any more, and then in the configured one.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -82,10 +82,14 @@ impl Slack {
     ) -> Result<Receipt, SendError> {
         let content = message::render(notice, idempotency_key, self.buttons, place.instead_of);
         let (channel, thread) = place.channel_and_thread();
-        let channel = channel.unwrap_or(&self.channel);
+        let mut channel = channel.unwrap_or(&self.channel);
         if thread.is_some() {
             match self.post(content.clone(), channel, thread).await {
                 Err(Failed::Api(error)) if may_be_the_threads(&error) => {}
+                // What is for all goes on where all are told now, whatever became of the channel in which they were.
+                Err(Failed::Api(error)) if place.channel.is_none() && is_of_the_channel(&error) => {
+                    channel = &self.channel;
+                }
                 answer => return answer.map_err(|error| error.of_a_message(channel)),
             }
         }

@@ -69,16 +69,10 @@ impl Before {
 }
 
 impl Claimed {
-    /// The channel that it is meant for, if that is not the one for all: that of the thread, if it is in one.
-    fn meant_for(&self) -> Option<&str> {
-        let thread = self.thread.as_deref().and_then(|reference| reference.split_once('/'));
-        self.destination.as_deref().or(thread.map(|(channel, _)| channel))
-    }
-
     /// Whether it may go to the channel for all where its own takes no message of ours.
     #[must_use]
     pub fn may_be_diverted(&self) -> bool {
-        self.diverted_from.is_none() && self.meant_for().is_some()
+        self.diverted_from.is_none() && self.destination.is_some()
     }
 }
 
@@ -93,7 +87,7 @@ impl Store {
         let diverted = || {
             row::Entity::update_many()
                 .col_expr(row::Column::Destination, none())
-                .col_expr(row::Column::DivertedFrom, Expr::value(claimed.meant_for()))
+                .col_expr(row::Column::DivertedFrom, Expr::value(claimed.destination.as_deref()))
                 .col_expr(row::Column::RoutedBecause, Expr::value(why))
                 .filter(row::Column::Channel.eq(&claimed.channel))
         };
