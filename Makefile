@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent release release-check packages-test run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -27,6 +27,10 @@ agent: ## Build the node agent as one static binary that starts on any kernel, a
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --package node-agent --target $(host)
 	cargo build --locked --release --package node-agent-gpu
 	install -m 755 $(target)/release/node-agent-gpu $(target)/$(host)/release/
+
+agent-arm: ## Build the node agent for 64-bit Arm (Graviton, Axion), on any machine
+	RUSTFLAGS="-C target-feature=+crt-static" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	    cargo build --locked --release --package node-agent --target aarch64-unknown-linux-gnu
 
 # The same for one commit, wherever and whenever it is made; docs/releases.md.
 release: ## Make all that a release has, into target/release-VERSION (30 minutes; RELEASE_KEY=FILE signs it, RELEASE_PARTS=agent for the agent alone)

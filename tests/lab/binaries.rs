@@ -1,5 +1,6 @@
 //! Where the product's own binaries lie. They are built by `make build`, never by a scenario: what is tested is what ships.
 
+use crate::kernels::Architecture;
 use std::{
     env,
     env::consts::ARCH,
@@ -16,7 +17,9 @@ pub fn checkout() -> &'static Path {
 fn built(parts: &[&str]) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from);
     let path = parts.iter().fold(target, |path, part| path.join(part));
-    assert!(path.exists(), "{} is missing: run `make build`", path.display());
+    let made_by =
+        if path.iter().any(|part| part == "aarch64-unknown-linux-gnu") { "make agent-arm" } else { "make build" };
+    assert!(path.exists(), "{} is missing: run `{made_by}`", path.display());
     path
 }
 
@@ -48,6 +51,16 @@ pub fn release_sweeper() -> PathBuf {
 #[must_use]
 pub fn node_agent() -> PathBuf {
     built(&[&format!("{ARCH}-unknown-linux-gnu"), "release", "node-agent"])
+}
+
+/// The same program for machines of this architecture.
+///
+/// # Panics
+///
+/// When it has not been built.
+#[must_use]
+pub fn node_agent_of(architecture: Architecture) -> PathBuf {
+    built(&[&format!("{}-unknown-linux-gnu", architecture.name()), "release", "node-agent"])
 }
 
 /// What reads NVIDIA's GPUs for the node agent, linked with this machine's own C library.
@@ -103,9 +116,23 @@ pub fn system(program: &str) -> PathBuf {
 /// When there is no compiler, or it refuses the program.
 #[must_use]
 pub fn compiled(source: &str, folder: &Path) -> PathBuf {
+    compiled_by("cc", source, folder)
+}
+
+/// The same for machines of this architecture.
+///
+/// # Panics
+///
+/// When there is no compiler, or it refuses the program.
+#[must_use]
+pub fn compiled_for(architecture: Architecture, source: &str, folder: &Path) -> PathBuf {
+    compiled_by(&format!("{}-linux-gnu-gcc", architecture.name()), source, folder)
+}
+
+fn compiled_by(compiler: &str, source: &str, folder: &Path) -> PathBuf {
     let source = checkout().join("tests/lab").join(source);
     let program = folder.join(source.file_stem().expect("a source has a name"));
-    let done = Command::new(system("cc"))
+    let done = Command::new(system(compiler))
         .args(["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
         .arg(&program)
         .arg(&source)

@@ -11,7 +11,7 @@ fetching=$!
 trap 'kill -- -$fetching 2>/dev/null || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-"${MAKE:-make}" check agent
+"${MAKE:-make}" check agent agent-arm
 cargo test --locked --workspace --no-run
 wait $fetching
 trap - EXIT

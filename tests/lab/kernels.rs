@@ -20,6 +20,30 @@ pub enum Kernel {
     Linux6_1,
     /// 6.12, of Debian 12's backports.
     Linux6_12,
+    /// 6.1 for Arm, of Debian 12.
+    Linux6_1Arm,
+    /// 6.12 for Arm, of Debian 12's backports.
+    Linux6_12Arm,
+}
+
+/// What a kernel, and every program beside it, is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// 64-bit Intel and AMD.
+    X86,
+    /// 64-bit Arm: Graviton, Axion.
+    Arm,
+}
+
+impl Architecture {
+    /// As compilers name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86 => "x86_64",
+            Self::Arm => "aarch64",
+        }
+    }
 }
 
 /// A module of a kernel.
@@ -39,17 +63,27 @@ impl Kernel {
     pub fn series(self) -> &'static str {
         match self {
             Self::Linux5_10 => "5.10",
-            Self::Linux6_1 => "6.1",
-            Self::Linux6_12 => "6.12",
+            Self::Linux6_1 | Self::Linux6_1Arm => "6.1",
+            Self::Linux6_12 | Self::Linux6_12Arm => "6.12",
         }
     }
 
-    /// The processor to emulate. QEMU 7.2's `cmpxchg16b` makes 6.12 die of a double fault at its start.
+    /// What it is compiled for.
+    #[must_use]
+    pub fn architecture(self) -> Architecture {
+        match self {
+            Self::Linux5_10 | Self::Linux6_1 | Self::Linux6_12 => Architecture::X86,
+            Self::Linux6_1Arm | Self::Linux6_12Arm => Architecture::Arm,
+        }
+    }
+
+    /// The processor to emulate. QEMU 7.2's `cmpxchg16b` makes 6.12 die of a double fault at its start; Graviton 2 is a Neoverse N1.
     #[must_use]
     pub fn processor(self) -> &'static str {
         match self {
             Self::Linux5_10 | Self::Linux6_1 => "max",
             Self::Linux6_12 => "max,-cx16",
+            Self::Linux6_1Arm | Self::Linux6_12Arm => "neoverse-n1",
         }
     }
 
@@ -92,7 +126,11 @@ impl Kernel {
     }
 
     fn folder(self) -> PathBuf {
-        binaries::checkout().join(".setup/kernels").join(self.series())
+        let kernels = binaries::checkout().join(".setup/kernels");
+        match self.architecture() {
+            Architecture::X86 => kernels.join(self.series()),
+            Architecture::Arm => kernels.join(format!("{}-arm64", self.series())),
+        }
     }
 
     fn modules_folder(self) -> PathBuf {

@@ -13,7 +13,12 @@
 //!
 //! The host's loopback interface answers at [`HOST`].
 
-use crate::{binaries, initramfs::Initramfs, kernels::Kernel, process::Running};
+use crate::{
+    binaries,
+    initramfs::Initramfs,
+    kernels::{Architecture, Kernel},
+    process::Running,
+};
 use std::{
     fmt::Write as _,
     fs,
@@ -31,8 +36,28 @@ pub const HOST: &str = "10.0.2.2";
 /// of other emulators by itself not to look.
 pub(crate) const COMMAND_LINE: &str = "console=ttyS0 quiet panic=1 no_timer_check";
 
-/// The serial line into a guest that listens.
+/// The serial line into a guest that listens, of x86-64.
 pub const TOLD: &str = "/dev/ttyS2";
+
+/// What an emulator and a guest of one architecture differ in from those of another.
+struct Machine {
+    emulator: &'static str,
+    board: &'static [&'static str],
+    command_line: &'static str,
+    /// The line to the test, as the guest's kernel calls it.
+    said: &'static str,
+}
+
+const X86: Machine =
+    Machine { emulator: "qemu-system-x86_64", board: &[], command_line: COMMAND_LINE, said: "/dev/ttyS1" };
+
+/// Its board has one serial line of its own, the console; a second one is a card.
+const ARM: Machine = Machine {
+    emulator: "qemu-system-aarch64",
+    board: &["-machine", "virt"],
+    command_line: "console=ttyAMA0 quiet panic=1",
+    said: "/dev/ttyS0",
+};
 
 /// Modules that bring up the network, where they are not built into the kernel.
 const NETWORK: [&str; 2] = ["virtio_pci", "virtio_net"];
@@ -47,7 +72,7 @@ mount -t tracefs tracefs /sys/kernel/tracing
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
-stty -F /dev/ttyS1 raw
+stty -F SAID raw
 stty -F /dev/ttyS2 raw -echo 2>/dev/null
 modprobe -q virtio_pci
 modprobe virtio_net
@@ -138,20 +163,31 @@ impl Guest {
         image.program(&format!("{folder}/modules.dep"), needs.as_bytes())
     }
 
+    fn machine(&self) -> &'static Machine {
+        match self.kernel.architecture() {
+            Architecture::X86 => &X86,
+            Architecture::Arm => &ARM,
+        }
+    }
+
     fn initramfs(&self) -> Initramfs {
+        let said = self.machine().said;
         let folders = ["/bin", "/dev", "/etc", "/lab", "/proc", "/root", "/run", "/sys", "/tmp", "/var", "/var/log"];
         let mut image = folders
             .into_iter()
             .fold(Initramfs::default(), Initramfs::folder)
             .device("/dev/console", 5, 1)
-            .copy("/bin/busybox", &busybox())
+            .copy("/bin/busybox", &busybox(self.kernel.architecture()))
             .link("/bin/sh", "busybox")
-            .program("/init", INIT.as_bytes())
+            .program("/init", INIT.replace("SAID", said).as_bytes())
             .program("/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
             .program("/etc/inittab", b"::once:/lab/main\n")
             .program("/lab/main", MAIN.as_bytes())
-            .program("/lab/say", b"#!/bin/sh\nprintf 'lab: %s\\n' \"$*\" >/dev/ttyS1\n")
-            .program("/lab/give", b"#!/bin/sh\n{ echo \"lab< $1\"; cat \"$2\"; echo; echo 'lab>'; } >/dev/ttyS1\n")
+            .program("/lab/say", format!("#!/bin/sh\nprintf 'lab: %s\\n' \"$*\" >{said}\n").as_bytes())
+            .program(
+                "/lab/give",
+                format!("#!/bin/sh\n{{ echo \"lab< $1\"; cat \"$2\"; echo; echo 'lab>'; }} >{said}\n").as_bytes(),
+            )
             .program("/lab/script", format!("#!/bin/sh\nexport PATH=/lab:/bin\n{}\n", self.script).as_bytes());
         image = self.with_modules(image);
         for (path, source) in &self.programs {
@@ -182,22 +218,32 @@ impl MicroVm {
         let initramfs = folder.join("initramfs");
         guest.initramfs().write(&initramfs).expect("the first file system can be written");
         let (console, said) = (folder.join("console"), folder.join("said"));
-        let mut command = Command::new(binaries::system("qemu-system-x86_64"));
+        let machine = guest.machine();
+        let mut command = Command::new(binaries::system(machine.emulator));
         command
+            .args(machine.board)
             .args(["-accel", "tcg", "-cpu", guest.kernel.processor(), "-m", "512"])
             .args(["-smp", &(1 + guest.more_cpus).to_string()])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
-            .args(["-append", COMMAND_LINE, "-kernel"])
+            .args(["-append", machine.command_line, "-kernel"])
             .arg(guest.kernel.image())
             .arg("-initrd")
             .arg(&initramfs);
         for line in [&console, &said] {
             fs::write(line, "").expect("the serial line's file can be made");
-            command.arg("-serial").arg(format!("file:{}", line.display()));
         }
+        command.arg("-serial").arg(format!("file:{}", console.display()));
+        match guest.kernel.architecture() {
+            Architecture::X86 => command.arg("-serial").arg(format!("file:{}", said.display())),
+            Architecture::Arm => command
+                .arg("-chardev")
+                .arg(format!("file,id=said,path={}", said.display()))
+                .args(["-device", "pci-serial,chardev=said"]),
+        };
         let told = folder.join("told");
         if guest.listens {
+            assert_eq!(guest.kernel.architecture(), Architecture::X86, "a guest of Arm has no line into it");
             command.arg("-serial").arg(format!("unix:{},server=on,wait=off", told.display()));
         }
         Self { process: Running::start("micro-vm", &mut command, folder), console, said, told }
@@ -286,8 +332,13 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).replace('\r', "")
 }
 
-fn busybox() -> PathBuf {
-    let path = binaries::system("busybox");
+fn busybox(architecture: Architecture) -> PathBuf {
+    let path = match architecture {
+        Architecture::X86 => binaries::system("busybox"),
+        Architecture::Arm => {
+            binaries::installed(&binaries::checkout().join(".setup/kernels/busybox-arm64/bin/busybox"))
+        }
+    };
     let image = fs::read(&path).expect("busybox can be read");
     assert!(!is_dynamic(&image), "{} needs libraries: run `make setup`, which installs busybox-static", path.display());
     path

@@ -42,6 +42,7 @@ missing_packages() {
     [ $what != bench ] || { has bpftrace || echo bpftrace; has bpftool || echo bpftool; }
     if [ $what = release ]; then
         has musl-gcc || echo musl-tools
+        has aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
         has python3 || echo python3-minimal
         has ssh-keygen || echo openssh-client
         has dpkg-deb || echo dpkg
@@ -54,6 +55,8 @@ missing_packages() {
     [ $what != build ] || return 0
     python3 -c 'import venv, ensurepip' 2>/dev/null || /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     has qemu-system-x86_64 || echo qemu-system-x86
+    has qemu-system-aarch64 || echo qemu-system-arm
+    has aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     [ -n "$(static_busybox)" ] || echo busybox-static
     has stress-ng || echo stress-ng
     has ip || echo iproute2
@@ -215,46 +218,67 @@ debian_mirror() {
         awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
 }
 
-# download_kernel SUITE: puts the package of its cloud kernel, or nothing, into .setup. The suite need not be one of this machine's own:
-# apt-get gets lists, sources and a cache of its own, and what is configured here stays as it is.
-download_kernel() {
+# download SUITE ARCHITECTURE PACKAGE: puts it, or nothing, into .setup; of a package that only names the newest kernel, that kernel. Neither suite nor architecture need be this
+# machine's own: apt-get gets lists, sources and a cache of its own, and what is configured here stays as it is.
+download() {
     mirror=$(debian_mirror)
     [ -n "$mirror" ] || return 0
+    suite=$1 architecture=$2 package=$3
     own=$PWD/.setup/apt.part
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -e $keys ] && signed=" signed-by=$keys" || signed=
     rm -rf "$own"
     mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
-    echo "deb [arch=amd64$signed] $mirror $1 main" >"$own/sources.list"
+    echo "deb [arch=$architecture$signed] $mirror $suite main" >"$own/sources.list"
     set -- -q -o Dir::Etc::sourcelist="$own/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$own/lists" \
-        -o Dir::Cache="$own/cache" -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)"
+        -o Dir::Cache="$own/cache" -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)"
     apt-get "$@" update >.setup/apt.log || return 0
-    package=$(apt-cache "$@" depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
-    [ -z "$package" ] || (cd .setup && apt-get "$@" download "$package" >>apt.log)
+    named=$(apt-cache "$@" depends "$package" | awk '/Depends: linux-image/ { print $2; exit }')
+    (cd .setup && apt-get "$@" download "${named:-$package}" >>apt.log) || true
     rm -rf "$own"
 }
 
-# cloud_kernel SERIES SUITE: a kernel of Debian's own cloud images, the newest of its suite, unpacked and not installed: micro-VMs boot it.
-cloud_kernel() {
-    folder=.setup/kernels/$1
-    ls "$folder"/boot/vmlinuz-* >/dev/null 2>&1 && return 0
-    kernel_package() { ls .setup/linux-image-"$1".*-cloud-amd64*.deb 2>/dev/null | head -n 1; }
-    if [ -z "$(kernel_package "$1")" ] && has apt-get; then
-        say "Linux $1 for the micro-VMs, of $2, into $folder"
-        package_lists
-        download_kernel "$2"
-    fi
-    deb=$(kernel_package "$1")
-    [ -n "$deb" ] || fail "put the package linux-image-$1.*-cloud-amd64 of Debian's suite $2 into .setup/ and come back"
-    rm -rf "$folder" "$folder.part"
-    mkdir -p "$folder.part"
+# unpack DEB FOLDER: without installing it.
+unpack() {
+    rm -rf "$2" "$2.part"
+    mkdir -p "$2.part"
     if has dpkg; then
-        dpkg -x "$deb" "$folder.part"
+        dpkg -x "$1" "$2.part"
     else
-        ar p "$deb" data.tar.xz | tar -xJ -C "$folder.part"
+        ar p "$1" data.tar.xz | tar -xJ -C "$2.part"
     fi
-    mv "$folder.part" "$folder"
-    rm "$deb"
+    mv "$2.part" "$2"
+    rm "$1"
+}
+
+# cloud_kernel SERIES SUITE ARCHITECTURE FOLDER: a kernel of Debian's own cloud images, the newest of its suite, unpacked and not installed: micro-VMs boot it.
+cloud_kernel() {
+    folder=.setup/kernels/$4
+    ls "$folder"/boot/vmlinuz-* >/dev/null 2>&1 && return 0
+    kernel_package() { ls .setup/linux-image-"$1".*-cloud-"$2"*.deb 2>/dev/null | head -n 1; }
+    if [ -z "$(kernel_package "$1" "$3")" ] && has apt-get; then
+        say "Linux $1 for micro-VMs of $3, of $2, into $folder"
+        package_lists
+        download "$2" "$3" "linux-image-cloud-$3"
+    fi
+    deb=$(kernel_package "$1" "$3")
+    [ -n "$deb" ] || fail "put the package linux-image-$1.*-cloud-$3 of Debian's suite $2 into .setup/ and come back"
+    unpack "$deb" "$folder"
+}
+
+# What micro-VMs of Arm have for a shell.
+arm_busybox() {
+    folder=.setup/kernels/busybox-arm64
+    [ -e $folder/bin/busybox ] && return 0
+    busybox_package() { ls .setup/busybox-static_*_arm64.deb 2>/dev/null | head -n 1; }
+    if [ -z "$(busybox_package)" ] && has apt-get; then
+        say "busybox for micro-VMs of arm64 into $folder"
+        package_lists
+        download bookworm arm64 busybox-static
+    fi
+    deb=$(busybox_package)
+    [ -n "$deb" ] || fail "put the package busybox-static for arm64 of Debian's suite bookworm into .setup/ and come back"
+    unpack "$deb" $folder
 }
 
 # The disk of a whole Debian 12 machine (tests/lab/debian.sh), from the mirror that this machine's own packages come from.
@@ -314,7 +338,7 @@ if [ $what = terraform ]; then
     tests/lab/terraform/setup.sh
 fi
 if [ $what = release ]; then
-    rustup target add x86_64-unknown-linux-musl
+    rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu
     release_tool cargo-deb $deb_version
     release_tool cargo-generate-rpm $rpm_version
     release_tool cargo-cyclonedx $cyclonedx_version
@@ -325,6 +349,7 @@ if [ $what = bench ]; then
     python_environment custodian custodian.txt
 fi
 if [ $what = check ] || [ $what = test ]; then
+    ls "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" >/dev/null 2>&1 || rustup target add aarch64-unknown-linux-gnu
     cargo_tool cargo-machete $machete_version
     cargo_tool cargo-deny $deny_version
 fi
@@ -333,9 +358,12 @@ if [ $what = test ]; then
     python_environment engines engines.txt
     node_packages
     recorded_answers
-    cloud_kernel 5.10 bullseye
-    cloud_kernel 6.1 bookworm
-    cloud_kernel 6.12 bookworm-backports
+    cloud_kernel 5.10 bullseye amd64 5.10
+    cloud_kernel 6.1 bookworm amd64 6.1
+    cloud_kernel 6.12 bookworm-backports amd64 6.12
+    cloud_kernel 6.1 bookworm arm64 6.1-arm64
+    cloud_kernel 6.12 bookworm-backports arm64 6.12-arm64
+    arm_busybox
     debian_machine
     cloud_init
     tests/lab/terraform/setup.sh

@@ -40,6 +40,9 @@ const RETURNS: [(&str, &str); 4] = [
 /// Likewise; gone since Linux 6.5.
 const SENT_PAGE: (&str, &str) = ("sent_page", "inet_sendpage");
 
+/// `ENOTSUPP`, a number of the kernel's own: <https://github.com/torvalds/linux/blob/v6.1/include/linux/errno.h#L27>
+const NOT_SUPPORTED: i32 = 524;
+
 /// Why the object does not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttachError {
@@ -59,6 +62,10 @@ pub(super) enum AttachError {
     Attach { name: &'static str, source: std::io::Error },
     #[error("the embedded object has no {0}")]
     Incomplete(&'static str),
+    #[error(
+        "an Arm kernel before Linux 6.4 lets no program run at the return of a function; the host's own counters serve"
+    )]
+    NoReturns,
     #[error("this kernel has no {0}")]
     Missing(&'static str),
     #[error("a map of the object cannot be used: {0}")]
@@ -174,7 +181,12 @@ impl Loading {
     fn at_return(&mut self, name: &'static str, of: &str) -> Result<(), AttachError> {
         let (program, btf) = self.program::<FExit>(name)?;
         program.load(of, btf).map_err(failed(name))?;
-        self.attach(name, None)
+        self.attach(name, None).map_err(|error| match error {
+            AttachError::Attach { source, .. } if source.raw_os_error() == Some(NOT_SUPPORTED) => {
+                AttachError::NoReturns
+            }
+            error => error,
+        })
     }
 
     fn network(&mut self, resolved: &Resolved) -> Result<(), AttachError> {
