@@ -1,25 +1,31 @@
 #!/bin/sh
-# Builds the programs of a release, the same bytes for one commit wherever that is done: build.sh agent|sweeper FOLDER puts them there.
+# Builds a program of a release, the same bytes for one commit wherever that is done: build.sh node-agent|sweeper TARGET FOLDER puts it there; with the agent, its helper for GPUs.
 #
 # The agent is linked statically with glibc; the sweeper with musl, because it asks the C library for names of hosts, which a static glibc cannot do everywhere.
-# The helper that reads GPUs loads the driver's library, and is linked with this machine's own C library.
+# The helper that reads GPUs loads the driver's library, and is linked with Debian 12's C library.
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/release/environment.sh
-what=$1 out=$2
+program=$1 target=$2 out=$3
 mkdir -p "$out"
-case $what in
-agent)
-    target=x86_64-unknown-linux-gnu
-    cargo build --locked --release --package node-agent --target $target
-    RUSTFLAGS=${RUSTFLAGS#-Ctarget-feature=+crt-static } cargo build --locked --release --package node-agent-gpu
-    install -m 755 "$CARGO_TARGET_DIR/$target/release/node-agent" "$CARGO_TARGET_DIR/release/node-agent-gpu" "$out/"
+built=$CARGO_TARGET_DIR/$target/release
+missing() { echo "$1 is missing: run tests/lab/setup.sh release" >&2 && exit 1; }
+case $program in
+node-agent)
+    if [ "${target%%-*}" = aarch64 ]; then
+        command -v aarch64-linux-gnu-gcc >/dev/null || missing aarch64-linux-gnu-gcc
+        export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    fi
+    cargo build --locked --release --package node-agent --target "$target"
+    install -m 755 "$built/node-agent" "$out/"
+    RUSTFLAGS=${RUSTFLAGS#-Ctarget-feature=+crt-static } cargo build --locked --release --package node-agent-gpu --target "$target"
+    install -m 755 "$built/node-agent-gpu" "$out/"
     ;;
 sweeper)
-    target=x86_64-unknown-linux-musl
-    command -v musl-gcc >/dev/null || { echo "musl-gcc is missing: run tests/lab/setup.sh release" >&2 && exit 1; }
-    CC_x86_64_unknown_linux_musl=musl-gcc cargo build --locked --release --package sweeper --target $target
-    install -m 755 "$CARGO_TARGET_DIR/$target/release/sweeper" "$out/"
+    command -v musl-gcc >/dev/null || missing musl-gcc
+    # Optimised over the borders of its six hundred crates it takes longer than half an hour to link, and waits for its database and for providers all the same.
+    CARGO_PROFILE_RELEASE_LTO=false CC_x86_64_unknown_linux_musl=musl-gcc cargo build --locked --release --package sweeper --target "$target"
+    install -m 755 "$built/sweeper" "$out/"
     ;;
-*) echo "usage: build.sh agent|sweeper FOLDER" >&2 && exit 2 ;;
+*) echo "usage: build.sh node-agent|sweeper TARGET FOLDER" >&2 && exit 2 ;;
 esac

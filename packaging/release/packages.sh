@@ -1,16 +1,16 @@
 #!/bin/sh
-# Lays out what the packages of one program hold, and makes its .deb and .rpm: packages.sh PROGRAM BINARIES PAGES OUT
+# Lays out what the packages of one program hold, and makes its .deb and .rpm: packages.sh PROGRAM TARGET BINARIES PAGES OUT
 #
-# PROGRAM is node-agent or sweeper; BINARIES a folder with the finished programs; PAGES what `command-pages` wrote. Twice the same for one commit.
+# PROGRAM is node-agent or sweeper; TARGET what it was compiled for, as Rust names it; BINARIES a folder with the finished programs; PAGES what `command-pages` wrote. Twice the same for one commit.
 # PACKAGE_VERSION gives the packages another version than the program says, to try upgrades.
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/release/environment.sh
-program=$1 binaries=$2 pages=$3 out=$4
+program=$1 target=$2 binaries=$3 pages=$4 out=$5
 package_version=${PACKAGE_VERSION:-$version}
 case $program in
-node-agent) target=x86_64-unknown-linux-gnu programs="node-agent node-agent-gpu" ;;
-sweeper) target=x86_64-unknown-linux-musl programs=sweeper ;;
+node-agent) programs="node-agent node-agent-gpu" ;;
+sweeper) programs=sweeper ;;
 *) echo "packages.sh: there is no package of $program" >&2 && exit 2 ;;
 esac
 for tool in cargo-deb cargo-generate-rpm; do

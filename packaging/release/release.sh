@@ -11,7 +11,7 @@ parts=${RELEASE_PARTS:-agent sweeper}
 
 out=$PWD/target/release-$version
 rm -rf "$out"
-mkdir -p "$out/x86_64"
+mkdir -p "$out"
 # A debug build, with the flags of everybody else: it is in no package.
 (
     unset RUSTFLAGS CFLAGS CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_STRIP
@@ -21,17 +21,25 @@ pages=$PWD/target/packages/pages
 rm -rf "$pages"
 target/debug/command-pages "$pages"
 
+# make PROGRAM TARGET DEBIAN: all of one program for one architecture, DEBIAN as Debian calls it.
+make() {
+    program=$1 target=$2 machine=${2%%-*} debian=$3
+    mkdir -p "$out/$machine"
+    packaging/release/build.sh "$program" "$target" "$out/$machine"
+    packaging/release/packages.sh "$program" "$target" "$out/$machine" "$pages" "$out"
+    packaging/release/image.sh "$program" "$out/$machine/$program" "$debian" "$out/$program-$version-$machine.oci.tar"
+    packaging/release/sbom.sh "$program" "$target" "$out/$program-$version-$machine.cdx.json"
+    cp "packaging/systemd/$program.service" "packaging/systemd/$program.sysusers" "$program/$program.example.toml" "$out/"
+}
 for part in $parts; do
     case $part in
-    agent) program=node-agent target=x86_64-unknown-linux-gnu ;;
-    sweeper) program=sweeper target=x86_64-unknown-linux-musl ;;
+    agent)
+        make node-agent x86_64-unknown-linux-gnu amd64
+        make node-agent aarch64-unknown-linux-gnu arm64
+        ;;
+    sweeper) make sweeper x86_64-unknown-linux-musl amd64 ;;
     *) echo "release: there is no part $part" >&2 && exit 2 ;;
     esac
-    packaging/release/build.sh "$part" "$out/x86_64"
-    packaging/release/packages.sh "$program" "$out/x86_64" "$pages" "$out"
-    packaging/release/image.sh "$program" "$out/x86_64/$program" amd64 "$out/$program-$version-x86_64.oci.tar"
-    packaging/release/sbom.sh "$program" "$target" "$out/$program-$version-x86_64.cdx.json"
-    cp "packaging/systemd/$program.service" "packaging/systemd/$program.sysusers" "$program/$program.example.toml" "$out/"
 done
 cp LICENSE CHANGELOG.md "$out/"
 (cd "$out" && find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)

@@ -5,11 +5,12 @@ cd "$(dirname "$0")/../.."
 out=$PWD/target/packages/tried
 rm -rf "$out"
 mkdir -p "$out/old" "$out/new" "$out/bin"
-built=target/$(rustc -vV | sed -n 's/^host: //p')/release
+target=$(rustc -vV | sed -n 's/^host: //p')
+built=target/$target/release
 for program in node-agent node-agent-gpu; do strip -o "$out/bin/$program" "$built/$program"; done
 target/debug/command-pages "$out/pages"
-PACKAGE_VERSION=0.0.9 packaging/release/packages.sh node-agent "$out/bin" "$out/pages" "$out/old"
-packaging/release/packages.sh node-agent "$out/bin" "$out/pages" "$out/new"
+PACKAGE_VERSION=0.0.9 packaging/release/packages.sh node-agent "$target" "$out/bin" "$out/pages" "$out/old"
+packaging/release/packages.sh node-agent "$target" "$out/bin" "$out/pages" "$out/new"
 
 shellcheck packaging/debian/*/postinst packaging/debian/*/prerm packaging/debian/*/postrm
 shellcheck --shell=sh packaging/rpm/*.sh

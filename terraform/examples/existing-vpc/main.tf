@@ -43,10 +43,11 @@ variable "bucket" {
 }
 
 variable "sha256" {
-  description = "Their SHA-256: sha256sum sweeper node-agent node-agent-gpu"
+  description = "Their SHA-256: sha256sum sweeper node-agent node-agent-arm node-agent-gpu"
   type = object({
     sweeper        = string
     node_agent     = string
+    node_agent_arm = optional(string)
     node_agent_gpu = optional(string)
   })
 }
@@ -76,6 +77,7 @@ module "agents" {
   join_token_secret_arn = module.sweeper.join_token_secret_arn
   kms_key_arn           = module.sweeper.kms_key_arn
   artifact              = { bucket = var.bucket, key = "node-agent", sha256 = var.sha256.node_agent }
+  arm_artifact          = var.sha256.node_agent_arm == null ? null : { bucket = var.bucket, key = "node-agent-arm", sha256 = var.sha256.node_agent_arm }
   gpu_artifact          = var.sha256.node_agent_gpu == null ? null : { bucket = var.bucket, key = "node-agent-gpu", sha256 = var.sha256.node_agent_gpu }
   targets               = [{ key = "tag:cloud-sweeper:agent", values = ["yes"] }]
 }

@@ -35,6 +35,7 @@ locals {
   scripts = { for kind, config in { plain = local.plain, ecs = local.of_ecs } : kind => templatefile("${path.module}/files/install.sh.tftpl", {
     region       = local.region
     artifact     = var.artifact
+    arm_artifact = var.arm_artifact
     gpu_artifact = var.gpu_artifact
     secret       = var.join_token_secret_arn
     config       = trimspace(config)
@@ -57,7 +58,7 @@ locals {
     "",
   ]) }
 
-  artifacts = concat([var.artifact], var.gpu_artifact == null ? [] : [var.gpu_artifact])
+  artifacts = [for artifact in [var.artifact, var.arm_artifact, var.gpu_artifact] : artifact if artifact != null]
   # What the role of an instance needs, so that the agent can be installed on it. The agent itself calls nothing of AWS's.
   instance_policy = jsonencode({
     Version = "2012-10-17"

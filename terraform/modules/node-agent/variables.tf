@@ -36,7 +36,7 @@ variable "kms_key_arn" {
 }
 
 variable "artifact" {
-  description = "The agent's binary for Linux on the machines' processor, in a bucket of yours, and its SHA-256. It is installed if that is what is found there."
+  description = "The agent's binary for Linux on x86-64, in a bucket of yours, and its SHA-256. It is installed if that is what is found there."
   type = object({
     bucket = string
     key    = string
@@ -53,8 +53,23 @@ variable "artifact" {
   }
 }
 
+variable "arm_artifact" {
+  description = "The agent's binary for machines of 64-bit Arm (Graviton), likewise. null: such a machine says that it has none, and gets none."
+  type = object({
+    bucket = string
+    key    = string
+    sha256 = string
+  })
+  default = null
+
+  validation {
+    condition     = var.arm_artifact == null ? true : can(regex("^[0-9a-f]{64}$", var.arm_artifact.sha256)) && can(regex("^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", var.arm_artifact.bucket)) && can(regex("^[A-Za-z0-9/_.+=-]+$", var.arm_artifact.key))
+    error_message = "arm_artifact.sha256 must be 64 hexadecimal digits in lower case (sha256sum node-agent), its bucket a bucket's name, and its key hold letters, digits and /_.+=- alone."
+  }
+}
+
 variable "gpu_artifact" {
-  description = "The helper that reads NVIDIA's GPUs, likewise. null: machines with GPUs stay unknown."
+  description = "The helper that reads NVIDIA's GPUs on x86-64, likewise. null: machines with GPUs stay unknown."
   type = object({
     bucket = string
     key    = string

@@ -99,6 +99,21 @@ def the_agent_is_installed_once(states, root):
     assert machine.read("usr/local/bin/node-agent") == "a newer agent"
 
 
+def each_processor_gets_its_own(states, root):
+    content = json.loads(script_of(states, "aws_ssm_document", "existing-vpc")["content"])
+    script = "\n".join(content["mainSteps"][0]["inputs"]["runCommand"])
+    machine = Machine(root)
+    with open(f"{root}/bin/uname", "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho $MACHINE\n")
+    os.chmod(f"{root}/bin/uname", 0o755)
+    of_arm = script.replace("4" * 64, machine.put("the agent of Arm"))
+    status, said, _ = machine.run(of_arm, MACHINE="aarch64")
+    assert status == 0 and os.listdir(f"{root}/usr/local/bin") == ["node-agent"], said
+    assert machine.read("usr/local/bin/node-agent") == "the agent of Arm"
+    status, said, calls = machine.run(of_arm, MACHINE="riscv64")
+    assert status == 1 and "there is no agent for this machine (riscv64)" in said and calls == "", (said, calls)
+
+
 def user_data_returns_before_anything_is_installed(states, root):
     data = base64.b64decode(script_of(states, "aws_launch_template", "everything")["user_data"]).decode()
     script = re.search(r"\n(#!/bin/sh\n.*?)\n--==", data, re.S)[1]
@@ -132,7 +147,7 @@ def main():
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             states[name.removesuffix(".json")] = json.load(file)
-    for test in (the_agent_is_installed_once, user_data_returns_before_anything_is_installed, a_tasks_files_are_the_sweepers_alone):
+    for test in (the_agent_is_installed_once, each_processor_gets_its_own, user_data_returns_before_anything_is_installed, a_tasks_files_are_the_sweepers_alone):
         with tempfile.TemporaryDirectory() as root:
             test(states, root)
         print(f"{test.__name__}: ok")

@@ -36,6 +36,26 @@ run "installs_on_existing_instances" {
   }
 }
 
+run "each_processor_gets_its_own" {
+  variables {
+    arm_artifact          = { bucket = "binaries-of-ours", key = "node-agent-of-arm", sha256 = "2222222222222222222222222222222222222222222222222222222222222222" }
+    batch_launch_template = true
+  }
+
+  assert {
+    condition     = strcontains(aws_ssm_document.install.content, "x86_64) fetch 'binaries-of-ours' 'node-agent' ${var.artifact.sha256} node-agent ;;") && strcontains(aws_ssm_document.install.content, "aarch64) fetch 'binaries-of-ours' 'node-agent-of-arm' ${var.arm_artifact.sha256} node-agent ;;")
+    error_message = "A machine is given the program of another processor."
+  }
+  assert {
+    condition     = strcontains(output.instance_policy.document, "binaries-of-ours/node-agent-of-arm")
+    error_message = "Instances of Arm may not read their binary."
+  }
+  assert {
+    condition     = length(base64decode(aws_launch_template.batch[0].user_data)) < 16384
+    error_message = "User data may have 16 KiB; it has ${length(base64decode(aws_launch_template.batch[0].user_data))}."
+  }
+}
+
 run "user_data_delays_nothing_and_holds_no_token" {
   variables {
     batch_launch_template = true
@@ -78,6 +98,13 @@ run "a_daemon_on_ecs" {
   assert {
     condition     = aws_ecs_task_definition.daemon[0].task_role_arn == null
     error_message = "The agent has a role in AWS, and calls nothing."
+  }
+}
+
+run "without_a_binary_for_arm_such_a_machine_says_so" {
+  assert {
+    condition     = !strcontains(aws_ssm_document.install.content, "aarch64)") && strcontains(aws_ssm_document.install.content, "there is no agent for this machine")
+    error_message = "A machine of Arm would be given a program that it cannot run."
   }
 }
 
