@@ -21,6 +21,7 @@ locals {
     local.audience == null ? null : { "identity.audience" = local.audience },
     var.approval_policy == null ? null : { "approvals.policy_file" = "${local.config_dir}/policy.toml" },
     var.slack == null ? null : { "slack.channel" = var.slack.channel, "slack.token_file" = "${local.secrets_dir}/slack-token" },
+    try(length(var.slack.teams), 0) == 0 ? null : { "slack.teams" = var.slack.teams },
     contains(keys(local.secret_files), "slack-app-token") ? { "slack.app_token_file" = "${local.secrets_dir}/slack-app-token" } : null,
     contains(keys(local.secret_files), "slack-signing-secret") ? { "slack.signing_secret_file" = "${local.secrets_dir}/slack-signing-secret" } : null,
     var.email == null ? null : { "email.host" = var.email.host, "email.port" = var.email.port, "email.from" = var.email.from, "email.to" = var.email.to },
@@ -39,13 +40,15 @@ locals {
   # Under which address agents know it: a proof that was made for another sweeper is refused.
   audience = var.domain == null ? null : local.available == 1 ? "https://${var.domain.name}" : "${local.scheme}://${var.domain.name}:${local.port}"
 
-  # TOML: JSON's texts, numbers, booleans and lists of these are TOML, too; tables, and lists of tables, are written out.
+  # TOML: JSON's texts, numbers, booleans and lists of these are TOML, too; tables, lists of tables, and tables in these are written out.
   sections = distinct([for key in keys(local.settings) : strcontains(key, ".") ? split(".", key)[0] : ""])
   toml_values = {
     for key, value in local.settings : key => (
       can(keys(value)) ? format("{ %s }", join(", ", [for name, inner in value : "${jsonencode(name)} = ${jsonencode(inner)}" if inner != null])) :
       can(keys(value[0])) ? format("[%s]", join(", ", [
-        for table in value : format("{ %s }", join(", ", [for name, inner in table : "${jsonencode(name)} = ${jsonencode(inner)}" if inner != null]))
+        for table in value : format("{ %s }", join(", ", [
+          for name, inner in table : "${jsonencode(name)} = ${can(keys(inner)) ? format("{ %s }", join(", ", [for key, text in inner : "${jsonencode(key)} = ${jsonencode(text)}"])) : jsonencode(inner)}" if inner != null
+        ]))
       ])) :
       jsonencode(value)
     )

@@ -319,18 +319,44 @@ variable "approval_policy" {
 # ---- Whom it tells ----
 
 variable "slack" {
-  description = "The channel, and the secrets of Secrets Manager that hold the bot token and, for buttons, the app-level token (Socket Mode) or the signing secret."
+  description = "The channel, the channels of teams (docs/operations.md, *Whose channel*), and the secrets of Secrets Manager that hold the bot token and, for buttons, the app-level token (Socket Mode) or the signing secret."
   type = object({
     channel                   = string
     token_secret_arn          = string
     app_token_secret_arn      = optional(string)
     signing_secret_secret_arn = optional(string)
+    teams = optional(list(object({
+      name      = string
+      channel   = string
+      tags      = optional(map(string))
+      owners    = optional(list(string))
+      launchers = optional(list(string))
+      accounts  = optional(list(string))
+      hours = optional(object({
+        days = list(string)
+        from = string
+        to   = string
+        zone = string
+      }))
+      channel_outside_hours = optional(string)
+    })), [])
   })
   default = null
 
   validation {
     condition     = var.slack == null ? true : can(regex("^arn:aws[a-z-]*:secretsmanager:", var.slack.token_secret_arn))
     error_message = "slack.token_secret_arn must be the ARN of a secret: aws secretsmanager create-secret --name slack-token --secret-string file://token."
+  }
+
+  # What the sweeper refuses at its start, as far as it can be told here.
+  validation {
+    condition     = var.slack == null ? true : length(distinct(var.slack.teams[*].name)) == length(var.slack.teams)
+    error_message = "slack.teams must have a name of its own for each team."
+  }
+
+  validation {
+    condition     = var.slack == null ? true : alltrue([for team in var.slack.teams : (team.hours == null) == (team.channel_outside_hours == null)])
+    error_message = "A team of slack.teams has hours and channel_outside_hours, or neither: somebody must be told at night, too."
   }
 }
 

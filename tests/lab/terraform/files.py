@@ -61,7 +61,7 @@ def configurations(states):
 
 
 def settings_are_ones_that_the_sweeper_has(states):
-    known, section = set(), ""
+    known, section, teams = set(), "", []
     for line in text(os.path.join(ROOT, "sweeper/sweeper.example.toml")).splitlines():
         if found := re.fullmatch(r"\[(\w+)\]", line):
             section = found[1] + "."
@@ -75,7 +75,12 @@ def settings_are_ones_that_the_sweeper_has(states):
         keys |= {name for name, value in parsed.items() if not isinstance(value, dict)}
         expect(keys <= known, f"{where}: sweeper.example.toml has no {', '.join(sorted(keys - known))}")
         expect(not re.search(r"xox[bp]-|password = ", configuration), f"{where}: a secret stands in the configuration")
+        teams += parsed.get("slack", {}).get("teams", [])
     expect(count >= 5, f"only {count} configurations were found")
+    # Keys of a team stand in the code alone.
+    struct = text(os.path.join(ROOT, "sweeper/src/config/teams.rs")).split("pub struct SlackTeam {")[1].split("\n}")[0]
+    keys, written = set(re.findall(r"pub (\w+):", struct)), {key for team in teams for key in team}
+    expect(keys == written, f"teams are written with {sorted(written)}, and the sweeper knows {sorted(keys)}")
 
 
 def parses(where, script, shell):

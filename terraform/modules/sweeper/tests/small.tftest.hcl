@@ -70,7 +70,10 @@ run "has_an_alarm_for_each_metric_of_its_log" {
 
 run "writes_the_configuration_that_was_asked_for" {
   variables {
-    slack           = { channel = "#cloud-costs", token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:slack-AbCdEf", app_token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:app-AbCdEf" }
+    slack = { channel = "#cloud-costs", token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:slack-AbCdEf", app_token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:app-AbCdEf", teams = [
+      { name = "genomics", channel = "#genomics", tags = { team = "genomics" }, hours = { days = ["mon", "tue"], from = "08:00", to = "18:00", zone = "Europe/Berlin" }, channel_outside_hours = "#on-call" },
+      { name = "ci", channel = "#ci", launchers = ["ci/*"] },
+    ] }
     email           = { host = "smtp.example.com", from = "Cloud Sweeper <sweeper@example.com>", to = ["ops@example.com"] }
     accounts        = [{ role_arn = "arn:aws:iam::111122223333:role/cloud-sweeper", external_id = "an-id-of-your-own", regions = ["eu-central-1"] }]
     act             = { scopes = ["111122223333:eu-central-1"], roles = [{ role_arn = "arn:aws:iam::111122223333:role/cloud-sweeper-act", external_id = "an-id-of-your-own" }] }
@@ -85,6 +88,7 @@ run "writes_the_configuration_that_was_asked_for" {
       "accounts = [{ \"external_id\" = \"an-id-of-your-own\", \"regions\" = [\"eu-central-1\"], \"role_arn\" = \"arn:aws:iam::111122223333:role/cloud-sweeper\" }]",
       "token_file = \"/run/cloud-sweeper-secrets/slack-token\"",
       "app_token_file = \"/run/cloud-sweeper-secrets/slack-app-token\"",
+      "teams = [{ \"channel\" = \"#genomics\", \"channel_outside_hours\" = \"#on-call\", \"hours\" = { \"days\" = [\"mon\",\"tue\"], \"from\" = \"08:00\", \"to\" = \"18:00\", \"zone\" = \"Europe/Berlin\" }, \"name\" = \"genomics\", \"tags\" = { \"team\" = \"genomics\" } }, { \"channel\" = \"#ci\", \"launchers\" = [\"ci/*\"], \"name\" = \"ci\" }]",
       "policy_file = \"/etc/cloud-sweeper/policy.toml\"",
       "scopes = [\"111122223333:eu-central-1\"]",
       "idle_after = \"1h\"",
@@ -112,6 +116,31 @@ run "writes_the_configuration_that_was_asked_for" {
     condition     = length(aws_instance.sweeper[0].user_data) < 16384
     error_message = "User data may have 16 KiB; it has ${length(aws_instance.sweeper[0].user_data)}."
   }
+}
+
+run "has_a_channel_for_the_night_too" {
+  command = plan
+
+  variables {
+    slack = { channel = "#cloud-costs", token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:slack-AbCdEf", teams = [
+      { name = "genomics", channel = "#genomics", hours = { days = ["mon"], from = "08:00", to = "18:00", zone = "Europe/Berlin" } },
+    ] }
+  }
+
+  expect_failures = [var.slack]
+}
+
+run "tells_teams_apart_by_their_names" {
+  command = plan
+
+  variables {
+    slack = { channel = "#cloud-costs", token_secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:slack-AbCdEf", teams = [
+      { name = "genomics", channel = "#genomics", owners = ["ada"] },
+      { name = "genomics", channel = "#others" },
+    ] }
+  }
+
+  expect_failures = [var.slack]
 }
 
 run "needs_a_binary" {

@@ -27,6 +27,10 @@ locals {
   secret  = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:%s-AbCdEf"
   digests = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
   sha256  = "0000000000000000000000000000000000000000000000000000000000000000"
+  teams = [
+    { name = "genomics", channel = "#genomics", tags = { team = "genomics" }, hours = { days = ["mon", "fri"], from = "08:00", to = "18:00", zone = "Europe/Berlin" }, channel_outside_hours = "#on-call" },
+    { name = "research", channel = "C0123456789", owners = ["ada"], launchers = ["ci/*"], accounts = ["123456789012"] },
+  ]
 }
 
 module "sweeper" {
@@ -38,7 +42,7 @@ module "sweeper" {
   public              = true
   domain              = { name = "sweeper.example.com", zone_id = "Z0123456789" }
   tls                 = { certificate_secret_arn = format(local.secret, "crt"), key_secret_arn = format(local.secret, "key") }
-  slack               = { channel = "#cloud-costs", token_secret_arn = format(local.secret, "slack"), app_token_secret_arn = format(local.secret, "app") }
+  slack               = { channel = "#cloud-costs", token_secret_arn = format(local.secret, "slack"), app_token_secret_arn = format(local.secret, "app"), teams = local.teams }
   email               = { host = "smtp.example.com", from = "Cloud Sweeper <sweeper@example.com>", to = ["ops@example.com"], username = "sweeper", password_secret_arn = format(local.secret, "mail") }
   google              = module.google.google
   cloudwatch          = true
