@@ -36,6 +36,7 @@ mod m0029_exemptions;
 mod m0030_digests;
 mod m0031_spot_prices;
 mod m0032_destinations;
+mod m0033_copies;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -80,6 +81,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0030_digests::Migration),
             Box::new(m0031_spot_prices::Migration),
             Box::new(m0032_destinations::Migration),
+            Box::new(m0033_copies::Migration),
         ]
     }
 }

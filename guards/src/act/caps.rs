@@ -1,5 +1,5 @@
 //! Refuses more actions in an account within 24 hours than five, or five in a hundred of its machines, whichever is more: whatever else is wrong, that much
-//! can be put right by hand. What nothing undoes nobody puts right, so of that five are all, however much there is.
+//! can be put right by hand. What nothing undoes nobody puts right, so of that five are all, however much there is. A deletion counts from when its snapshot is begun: that costs money, too.
 
 use model::plan::ActionClass;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::Refusal;
 /// What was done in an account in the last 24 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Caps {
-    /// So many actions, those under way among them.
+    /// So many actions, those under way among them, which begin with their snapshot where they have one.
     pub done: u32,
     /// So many machines run there, or did before.
     pub machines: u32,

@@ -13,7 +13,11 @@ use crate::{
         Volume,
         aws::{self, Accounts, PLAN_TAG},
     },
-    store::{Action, actions::Told, moment::Known},
+    store::{
+        Action, StoreError,
+        actions::{self, Told},
+        moment::{self, Known},
+    },
     sweep::was_unattached,
 };
 use guards::{
@@ -88,7 +92,12 @@ impl Executor {
         client: &aws_sdk_ec2::Client,
     ) -> Result<bool, ActError> {
         let on = action.resource.clone();
-        let (mut seen_at, mut made_at) = (None, None);
+        let mut seen_at = None;
+        // Whoever held it before may have had one made, which is not in the list yet.
+        let mut made_at = match action.copied_at {
+            Some(_) => Some(self.store.now().await?),
+            None => None,
+        };
         loop {
             let reads_at = self.store.now().await?;
             let Some(now) = self.held(action, self.volume(accounts, action)).await? else {
@@ -116,10 +125,13 @@ impl Executor {
                     self.wait(action, WATCH).await?;
                 }
                 Some(Some(Refusal::NoSnapshot)) if facts.is_switched_on => {
-                    if !self.snapshot(action, client).await? {
-                        return Ok(false);
+                    // What another action has taken since, or another guard says, is asked of all guards again.
+                    if self.takes_its_place(action, &now, &facts).await? {
+                        if !self.snapshot(action, client).await? {
+                            return Ok(false);
+                        }
+                        made_at = Some(self.store.now().await?);
                     }
-                    made_at = Some(self.store.now().await?);
                 }
                 // One list that failed is no reason to ask two people anew: it waits, and is asked of all guards again.
                 Some(Some(Refusal::NotConfirmed)) if now.snapshot.is_some() => {
@@ -153,6 +165,24 @@ impl Executor {
                 }
             }
         }
+    }
+
+    /// Writes that a snapshot is made, in the transaction in which nothing stands in the way of the deletion but that there is none: a snapshot costs money, so that a day has no more of them than of
+    /// deletions. False if something else does.
+    async fn takes_its_place(&self, action: &mut Action, now: &Now, facts: &Facts<'_>) -> Result<bool, ActError> {
+        self.witness.check(&self.store, &self.holder).await?;
+        let transaction = self.store.begin_deciding().await?;
+        let known = moment::known(&transaction, &action.plan).await?;
+        let refused = now.decide(facts, &known).map(|decided| decided.refused);
+        if refused != Some(Some(Refusal::NoSnapshot)) {
+            return Ok(false);
+        }
+        if !actions::will_copy(&transaction, action).await? {
+            return Err(ActError::TakenOver);
+        }
+        let commit = |source| StoreError::Database { doing: "commit that a snapshot is made", source };
+        transaction.commit().await.map_err(commit)?;
+        Ok(true)
     }
 
     /// Waits without taking the place of another action: that may be for hours, and an undo must not wait behind it.

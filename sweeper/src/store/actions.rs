@@ -7,7 +7,7 @@ mod tell;
 mod undo;
 
 pub(crate) use relapse::note_relapse;
-pub(crate) use tell::tell;
+pub(crate) use tell::{tell, will_copy};
 pub use undo::NotUndone;
 pub(crate) use undo::{undo_again, undo_for_work};
 
@@ -51,6 +51,7 @@ mod row {
         pub claimed_unix_ms: i64,
         pub changed_unix_ms: i64,
         pub called_unix_ms: Option<i64>,
+        pub copied_unix_ms: Option<i64>,
         pub request_id: Option<String>,
         pub outcome: Option<String>,
         pub rests_on: Option<String>,
@@ -116,6 +117,8 @@ pub struct Action {
     pub changed_at: Timestamp,
     /// When it was written that the call leaves.
     pub called_at: Option<Timestamp>,
+    /// When it was first written that a snapshot is made for it.
+    pub copied_at: Option<Timestamp>,
     /// The provider's name for the call that it took.
     pub request_id: Option<String>,
     /// What became of it, or what it waits for.
@@ -199,6 +202,7 @@ fn new_row(new: &NewAction<'_>, holder: &str, now: i64, held_until: i64) -> row:
         claimed_unix_ms: now,
         changed_unix_ms: now,
         called_unix_ms: None,
+        copied_unix_ms: None,
         request_id: None,
         outcome: None,
         rests_on: None,
@@ -223,6 +227,7 @@ fn of_row(row: row::Model) -> Result<Action, StoreError> {
         claimed_at: from_unix_ms(row.claimed_unix_ms)?,
         changed_at: from_unix_ms(row.changed_unix_ms)?,
         called_at: row.called_unix_ms.map(from_unix_ms).transpose()?,
+        copied_at: row.copied_unix_ms.map(from_unix_ms).transpose()?,
         relapsed: relapsed.map(|at| (at, row.relapsed_because.clone().unwrap_or_default())),
         is_reviewed: row.reviewed_unix_ms.is_some(),
         holder: row.holder,
@@ -311,16 +316,22 @@ pub(crate) async fn over(connection: &impl ConnectionTrait, plans: &[String]) ->
     Ok(all)
 }
 
-/// How many actions were carried out in an account since then, those under way among them, whatever became of them.
+/// How many actions were carried out in a plan's account since then, those under way among them, whatever became of them. One that a snapshot is made for is under way: it has taken its place,
+/// and what began after it does not take it away.
 pub(super) async fn carried_out(
     connection: &impl ConnectionTrait,
-    account: &str,
+    plan: &Plan,
     since: Timestamp,
 ) -> Result<u64, StoreError> {
+    let (since, hash) = (to_unix_ms(since), plan.content_hash());
+    let its_place = on(connection, hash).await?.into_iter().find_map(|action| action.copied_at).map(to_unix_ms);
+    let before = its_place.filter(|place| *place >= since).unwrap_or(i64::MAX);
+    let within = |column: row::Column| Condition::all().add(column.gte(since)).add(column.lt(before));
+    let is_copied = within(row::Column::CopiedUnixMs).add(row::Column::PlanHash.ne(hash.as_str()));
     row::Entity::find()
-        .filter(row::Column::Account.eq(account))
+        .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
         .filter(row::Column::Direction.eq(Direction::Do.as_str()))
-        .filter(row::Column::CalledUnixMs.gte(to_unix_ms(since)))
+        .filter(Condition::any().add(within(row::Column::CalledUnixMs)).add(is_copied))
         .count(connection)
         .await
         .doing("count the actions of a day")

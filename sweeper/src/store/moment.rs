@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) node: Option<Node>,
     /// End of its newest heartbeat, in milliseconds since 1970-01-01 UTC.
     pub(crate) newest_heartbeat_unix_ms: Option<i64>,
-    /// So many actions were carried out in its account in the last 24 hours.
+    /// So many actions were carried out in its account in the last 24 hours, or begun by a snapshot.
     pub(crate) done_in_a_day: u64,
     /// Whether one has come undone that nobody has looked at.
     pub(crate) has_relapsed: bool,
@@ -120,7 +120,7 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
         known.node = nodes::by_id(connection, &node_id).await?;
         known.newest_heartbeat_unix_ms = newest(connection, &node_id).await?;
     }
-    known.done_in_a_day = actions::carried_out(connection, &resource.account, now - DAY).await?;
+    known.done_in_a_day = actions::carried_out(connection, &plan, now - DAY).await?;
     known.has_relapsed = actions::has_relapsed(connection, &plan).await?;
     known.plan = Some(plan);
     Ok(known)

@@ -113,9 +113,13 @@ ElasticIPAddresses.describe_address_transfers = describe_address_transfers
 
 def volumes(region, wanted):
     """Makes volumes; an entry may have `type`, `size_gib`, `iops`, `throughput`, `created_at`, `state`, `tags`, `attached_to`
-    (an instance's id), `attached_at`, `delete_on_termination`, `snapshot` and `copies_are` (the state of each snapshot of it)."""
+    (an instance's id), `attached_at`, `delete_on_termination`, `snapshot` and `copies_are` (the state of each snapshot of it). One with an `id` is there; its `copies_are` changes."""
     backend, ids = ec2_backends[ACCOUNT][region], []
     for entry in wanted:
+        if "id" in entry:
+            backend.volumes[entry["id"]].lab_copies_are = entry.get("copies_are")
+            ids.append(entry["id"])
+            continue
         volume = backend.create_volume(
             size=entry.get("size_gib", 8),
             zone_name=f"{region}a",

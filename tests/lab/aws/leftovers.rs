@@ -11,6 +11,9 @@ use super::Moto;
 /// A volume to make; if nothing else is said, one of 8 GiB and of type `gp3` that is attached to nothing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Volume {
+    /// Of one that is there: only the state of its snapshots changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// `gp3`, `io2`, …
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub volume_type: Option<String>,

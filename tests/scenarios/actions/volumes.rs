@@ -20,6 +20,7 @@ lab::on_both_databases! {
     killed_between_snapshot_and_deletion_it_makes_no_second_snapshot,
     killed_after_the_call_has_left_it_looks_and_calls_nothing,
     an_error_after_a_snapshot_was_made_makes_no_second_one,
+    a_day_has_no_more_snapshots_than_deletions,
 }
 
 pub(crate) fn scratch(name: &str) -> Volume {
@@ -287,4 +288,59 @@ async fn an_error_after_a_snapshot_was_made_makes_no_second_one(url: String) {
     })
     .await;
     assert_eq!((ended["state"].as_str(), left.calls().await), (Some("done"), (1, 1)), "{ended:#}");
+}
+
+async fn a_day_has_no_more_snapshots_than_deletions(url: String) {
+    let names: Vec<String> = (1..=7).map(|number| format!("scratch-{number}")).collect();
+    let volumes: Vec<_> =
+        names.iter().map(|name| Volume { copies_are: Some("pending".to_owned()), ..scratch(name) }).collect();
+    let mut left = Left::start_with(&url, SWITCHED_ON, &volumes).await;
+    let mut plans = Vec::new();
+    for name in &names {
+        let plan = left.site.plan_to(&format!("({name})")).await;
+        left.both_approve(&plan).await;
+        plans.push(plan);
+    }
+    // So many wait for their snapshots, by whoever holds them since that epoch at the earliest; the others are told of.
+    let wait = async |left: &Left, epoch: i64| {
+        wait::until("five snapshots to be waited for", TIMEOUT * 2, || async {
+            let all = left.site.sweeper.json(&["actions"]).await;
+            let of = |is_it: &dyn Fn(&&Value) -> bool| all.as_array().unwrap().iter().filter(is_it).count();
+            let waits = |action: &&Value| {
+                let told = action["outcome"].as_str().is_some_and(|told| told.ends_with("is pending"));
+                action["state"] == "dry_run" && told && action["epoch"].as_i64().unwrap() >= epoch
+            };
+            let capped = |action: &&Value| {
+                let told = action["outcome"].as_str().unwrap_or_default();
+                action["state"] == "voided" && told.contains("5 actions were carried out in this account")
+            };
+            (of(&waits) == 5 && of(&capped) == 2).then_some(())
+        })
+        .await;
+    };
+    wait(&left, 1).await;
+    assert_eq!(left.calls().await, (5, 0));
+    left.site.sweeper.kill();
+    left.site.sweeper.start_again().await;
+    wait(&left, 2).await;
+    assert_eq!(left.calls().await, (5, 0), "whoever takes them over makes none, and takes no other's place");
+    // Once they are whole they are deleted: what was done after they began has not taken their place.
+    let now = jiff::Timestamp::now().as_millisecond();
+    for number in 1..=5 {
+        let plan = number.to_string().repeat(64);
+        let insert = format!(
+            "INSERT INTO actions (plan_hash, direction, attempt, finding_id, resource, account, class, asked_by, state, epoch, holder, \
+             held_until_unix_ms, claimed_unix_ms, changed_unix_ms, called_unix_ms) VALUES \
+             ('{plan}', 'do', 1, 'f-1', 'aws:{ACCOUNT}:{REGION}:i-1', '{ACCOUNT}', 'reversible', '', 'failed', 1, '', 0, {now}, {now}, {now})"
+        );
+        left.site.change(&insert).await;
+    }
+    let whole: Vec<_> =
+        left.site.volumes.iter().map(|id| Volume { id: Some(id.clone()), ..Volume::default() }).collect();
+    left.site.moto.volumes(REGION, &whole).await;
+    let mut done = 0;
+    for plan in &plans {
+        done += usize::from(left.site.ended(plan).await["state"] == "done");
+    }
+    assert_eq!((done, left.calls().await), (5, (5, 5)));
 }

@@ -54,6 +54,20 @@ pub(crate) async fn tell(
     Ok(true)
 }
 
+/// Writes that a snapshot is made for an action, which counts from the first time on. False if somebody else has the action.
+pub(crate) async fn will_copy(transaction: &DatabaseTransaction, action: &mut Action) -> Result<bool, StoreError> {
+    let now = database_now(transaction).await?;
+    let first = action.copied_at.unwrap_or(now);
+    let updated = row::Entity::update_many()
+        .col_expr(row::Column::CopiedUnixMs, Expr::value(to_unix_ms(first)))
+        .filter(held(action))
+        .exec(transaction)
+        .await
+        .doing("write that a snapshot is made")?;
+    action.copied_at = Some(first);
+    Ok(updated.rows_affected == 1)
+}
+
 /// Writes the audit entry of a state that somebody will ask about.
 async fn log(transaction: &DatabaseTransaction, action: &Action, told: &Told) -> Result<(), StoreError> {
     let did = match action.state {
