@@ -3,7 +3,7 @@
 //! Rules are read from the top. The first one that is about a plan decides: whoever it does not name may not approve that plan, whatever a later rule says.
 //! Where no rule is about a plan, nobody may. So a file that is empty, or is not there, lets nobody do anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 use model::{
@@ -212,6 +212,24 @@ pub enum NotAllowed {
     },
 }
 
+/// Why nobody may approve a plan, whoever asks and whenever.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NobodyMay {
+    /// No rule is about it.
+    #[error("no rule of the policy is about it")]
+    NoRule,
+    /// The rule that is about it names fewer than must approve.
+    #[error("the rule `{rule}` names {named}, and {needs} different people must")]
+    TooFew {
+        /// Which.
+        rule: String,
+        /// So many different people.
+        named: usize,
+        /// So many must.
+        needs: u32,
+    },
+}
+
 /// Whether a rule is about a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
@@ -260,6 +278,22 @@ impl Policy {
             return Ok(Allowed { rule: &rule.name, needs: rule.needs.max(plan.class().least_approvers()) });
         }
         Err(NotAllowed::NoRule)
+    }
+
+    /// Why nobody may approve a plan, whoever asks and whenever; none if somebody may, or that cannot be told without the tags of before.
+    #[must_use]
+    pub fn nobody_may(&self, plan: &Plan, tags_before: Option<&BTreeMap<String, String>>) -> Option<NobodyMay> {
+        let about = self.rules.iter().map(|rule| (rule, rule.is_about(plan, tags_before)));
+        let Some((rule, about)) = about.into_iter().find(|(_, about)| *about != About::No) else {
+            return Some(NobodyMay::NoRule);
+        };
+        if about == About::NotKnown || rule.approvers.iter().any(|name| name == EVERYBODY) {
+            return None;
+        }
+        let named = rule.approvers.iter().collect::<BTreeSet<_>>().len();
+        let needs = rule.needs.max(plan.class().least_approvers());
+        let is_enough = u32::try_from(named).unwrap_or(u32::MAX) >= needs;
+        (!is_enough).then(|| NobodyMay::TooFew { rule: rule.name.clone(), named, needs })
     }
 
     /// What counts of what people said of a plan: each no, and each yes that this policy would let be at the moment at which it was said; and how many must

@@ -43,6 +43,9 @@ pub struct Ask {
     pub plan: ContentHash,
     /// What a yes would do, in a word or two: `Stop it`.
     pub label: String,
+    /// Why nobody can say yes, and what to set for that, in one sentence; none if somebody may, or nobody knows. No and not now can be said all the same.
+    #[serde(default)]
+    pub nobody_may: Option<String>,
 }
 
 /// What became of an action that people wanted.

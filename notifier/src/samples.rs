@@ -63,7 +63,7 @@ pub(crate) fn ended() -> FindingNotice {
 /// What is asked of a plan that one of two has approved.
 pub(crate) fn asked() -> FindingNotice {
     let mut notice = idle();
-    notice.ask = Some(Ask { plan: hash(), label: "Stop it".into() });
+    notice.ask = Some(Ask { plan: hash(), label: "Stop it".into(), nobody_may: None });
     notice.answers = vec!["ada said yes, 2026-03-02 02:53 UTC; one more must".into()];
     notice
 }
@@ -131,7 +131,7 @@ pub(crate) fn plans() -> Bundle {
 pub(crate) fn asked_plans() -> Bundle {
     let mut bundle = plans();
     for (number, member) in bundle.members.iter_mut().enumerate() {
-        member.notice.ask = Some(Ask { plan: plan(number), label: "Stop it".into() });
+        member.notice.ask = Some(Ask { plan: plan(number), label: "Stop it".into(), nobody_may: None });
     }
     let decided = &mut bundle.members[1].notice;
     decided.ask = None;
@@ -237,7 +237,7 @@ pub(crate) fn any_notice() -> impl Strategy<Value = FindingNotice> {
             ) = money;
             (notice.evidence, notice.keeps_billing, notice.answers) = lines;
             let (label, because, undo, asked_by, is_asked, was_acted) = said;
-            notice.ask = is_asked.then(|| Ask { plan: hash(), label });
+            notice.ask = is_asked.then(|| Ask { plan: hash(), label, nobody_may: None });
             let acted =
                 Acted { at: as_of, outcome: Outcome::Done, because, asked_by, undo: Some(undo), has_relapsed: false };
             notice.acted = was_acted.then_some(acted);

@@ -162,6 +162,7 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     let answers = last(lines(&notice.answers), EVIDENCE_SHOWN);
     let mut keeps_billing = lines(&notice.keeps_billing);
     keeps_billing.truncate(EVIDENCE_SHOWN);
+    let ask = ask(notice);
     let undo = notice.acted.as_ref().and_then(|acted| acted.undo.as_deref());
     let undo = undo.map(|plan| format!("sweeper undo {}", word(plan)));
     View {
@@ -176,8 +177,8 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
         },
         evidence,
         evidence_left_out,
-        plan: told(&notice.plan_summary),
-        ask: ask(notice),
+        plan: told(&notice.plan_summary).map(|plan| planned(plan, ask.as_ref())),
+        ask,
         answers,
         is_over: notice.came_of_it.is_some(),
         is_open: !is_past,
@@ -191,6 +192,14 @@ pub(crate) fn view_of(notice: &FindingNotice) -> View {
     }
 }
 
+/// What could be done, and that nobody may say so.
+fn planned(plan: String, ask: Option<&Ask>) -> String {
+    match ask.and_then(|ask| ask.nobody_may.as_ref()) {
+        Some(why) => format!("{plan}. Nobody may approve that: {why}"),
+        None => plan,
+    }
+}
+
 /// The last of several: what was said last counts.
 pub(crate) fn last(mut lines: Vec<String>, most: usize) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(most))
@@ -200,7 +209,8 @@ pub(crate) fn last(mut lines: Vec<String>, most: usize) -> Vec<String> {
 pub(crate) fn ask(notice: &FindingNotice) -> Option<Ask> {
     let ask = notice.ask.as_ref().filter(|_| notice.ended.is_none() && notice.acted.is_none())?;
     let label = fit(&clean(&ask.label), LABEL_LIMIT);
-    (!label.is_empty()).then(|| Ask { plan: ask.plan.clone(), label })
+    let nobody_may = ask.nobody_may.as_ref().map(|why| fit(&clean(why), VALUE_LIMIT));
+    (!label.is_empty()).then(|| Ask { plan: ask.plan.clone(), label, nobody_may })
 }
 
 /// The given headline, or one made from what is there: a message is never without.

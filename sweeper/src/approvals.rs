@@ -4,10 +4,12 @@
 
 pub use guards::act::Answer;
 
-use crate::verdict::words;
-use guards::policy::NotAllowed;
+use crate::{config::ApprovalsConfig, verdict::words};
+use guards::policy::{NobodyMay, NotAllowed, Policy};
 use jiff::Timestamp;
+use model::plan::{ActionClass, Plan};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +35,30 @@ pub fn line(given: &Given) -> String {
     };
     let because = given.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
     format!("{} said {answer}, {}{because}", given.approver, words::time(given.at.as_millisecond()))
+}
+
+/// Why nobody can approve a plan, whoever asks and whenever, and what to set so that somebody can; none if somebody can, or that is not known.
+#[must_use]
+pub fn nobody_may(
+    config: &ApprovalsConfig,
+    policy: &Policy,
+    plan: &Plan,
+    tags_before: Option<&BTreeMap<String, String>>,
+) -> Option<String> {
+    let why = policy.nobody_may(plan, tags_before)?;
+    let classes = match plan.class() {
+        ActionClass::Reversible => "",
+        ActionClass::Destructive => " with `classes = [\"destructive\"]`",
+    };
+    Some(match why {
+        NobodyMay::NoRule if config.policy_file.is_none() => {
+            format!("there is no policy; write one with a rule{classes}, and name its file in `approvals.policy_file`")
+        }
+        NobodyMay::NoRule => {
+            format!("{why}; add one{classes} to the file that `approvals.policy_file` names")
+        }
+        NobodyMay::TooFew { .. } => format!("{why}; add names to its `approvers`"),
+    })
 }
 
 /// How far a plan is.

@@ -36,7 +36,6 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 #[derive(Debug)]
 pub struct Interactions {
     members: Members,
-    approvals: ApprovalsConfig,
     act: ActConfig,
     /// By which requests of Slack's are known; none if it sends none.
     signing: Option<Signing>,
@@ -52,6 +51,7 @@ pub struct Interactions {
 struct Members {
     store: Store,
     slack: Arc<Slack>,
+    approvals: ApprovalsConfig,
 }
 
 /// Requests that are read at once: strangers who send slowly take these places, and none of heartbeats.
@@ -116,10 +116,10 @@ impl Interactions {
         let signing = config.slack.signing_secret.as_ref().map(Signing::new).transpose()?;
         let socket = config.slack.app_token.as_ref().map(|token| Socket::new(&slack, token)).transpose()?;
         let slack = Arc::new(Slack::new(slack)?);
-        let (approvals, act) = (config.approvals.clone(), config.act.clone());
+        let act = config.act.clone();
         let (places, answering) = (Semaphore::new(AT_ONCE), Arc::new(Semaphore::new(ANSWERED_AT_ONCE)));
-        let members = Members { store, slack };
-        Ok(Some(Self { members, approvals, act, signing, socket, places, answering }))
+        let members = Members { store, slack, approvals: config.approvals.clone() };
+        Ok(Some(Self { members, act, signing, socket, places, answering }))
     }
 
     /// Whether Slack sends requests: otherwise there is nothing where they would come.
@@ -276,7 +276,7 @@ impl Interactions {
 
     /// What to say of an answer to a plan.
     async fn answered(&self, plan: &Plan, answer: Answer, by: &Doer) -> Result<Result<String, NotCounted>, StoreError> {
-        let (policy, policy_sha256) = match self.approvals.policy() {
+        let (policy, policy_sha256) = match self.members.approvals.policy() {
             Ok(policy) => policy,
             Err(error) => {
                 tracing::error!(error = %crate::chain(&error), "an answer does not count, because the policy cannot be read");

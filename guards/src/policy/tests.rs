@@ -176,6 +176,40 @@ fn what_a_rule_does_not_know_is_refused() {
     }
 }
 
+#[test]
+fn a_plan_that_nobody_may_approve_is_known_before_anybody_is_asked() {
+    let here = plan("123456789012");
+    let mut content = here.content().clone();
+    content.actions = vec![Action::DeleteVolume];
+    let destructive = Plan::seal(content, Timestamp::MAX).expect("a plan");
+    let of = |text: &str, plan: &Plan| policy(text).nobody_may(plan, Some(&BTreeMap::new()));
+    let rule = |rest: &str| format!("[[rule]]\nname = \"r\"\n{rest}");
+    assert_eq!(of("", &here), Some(NobodyMay::NoRule));
+    let everybody = rule("approvers = [\"*\"]");
+    assert_eq!(of(&everybody, &here), None);
+    assert_eq!(of(&everybody, &destructive), Some(NobodyMay::NoRule), "it is of reversible plans alone");
+    let elsewhere = rule("approvers = [\"*\"]\naccounts = [\"999999999999\"]");
+    assert_eq!(of(&elsewhere, &here), Some(NobodyMay::NoRule));
+    let two = rule("approvers = [\"*\"]\nclasses = [\"destructive\"]");
+    assert_eq!(of(&two, &destructive), None);
+    // Two different people must, whatever it says; a name that is there twice is one.
+    for (names, named) in [("", 0), ("\"ada\"", 1), ("\"ada\", \"ada\"", 1)] {
+        let few = rule(&format!("approvers = [{names}]\nclasses = [\"destructive\"]\nneeds = 1"));
+        let told = NobodyMay::TooFew { rule: "r".to_owned(), named, needs: 2 };
+        assert_eq!(of(&few, &destructive), Some(told), "{names}");
+    }
+    let enough = rule("approvers = [\"ada\", \"grace\"]\nclasses = [\"destructive\"]");
+    assert_eq!(of(&enough, &destructive), None);
+    // The first rule that is about it decides, and which one that is nobody knows without the tags.
+    assert_eq!(
+        of(&format!("{}\n{everybody}", rule("approvers = []")), &here).map(|why| why.to_string()).as_deref(),
+        Some("the rule `r` names 0, and 1 different people must")
+    );
+    let tagged = rule("approvers = []\ntags = { team = \"x\" }");
+    assert_eq!(policy(&tagged).nobody_may(&here, None), None);
+    assert_eq!(policy(&tagged).nobody_may(&here, Some(&BTreeMap::new())), Some(NobodyMay::NoRule));
+}
+
 proptest! {
     /// Whatever rules there are: who is allowed is named by the first one that is about the plan, within its hours.
     #[test]

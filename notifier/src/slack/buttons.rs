@@ -21,7 +21,7 @@ const TEXT_LIMIT: usize = 300;
 /// Longest of what a yes would do, in it.
 const SUMMARY_LIMIT: usize = 200;
 
-/// Yes to a plan, which `summary` puts into words; not now, and never; and what shows the evidence of its finding.
+/// Yes to a plan, which `summary` puts into words, if anybody may say so; not now, and never; and what shows the evidence of its finding.
 pub(super) fn of(ask: &Ask, summary: &str, finding: &str) -> SlackActionsBlock {
     let again = "It is looked at once more before, and left alone if anybody uses it.";
     let text = fit(summary, SUMMARY_LIMIT.min(TEXT_LIMIT - again.len() - 1));
@@ -31,7 +31,11 @@ pub(super) fn of(ask: &Ask, summary: &str, finding: &str) -> SlackActionsBlock {
         &ask.label,
     ));
     let never = button(NEVER, "Never", &ask.plan);
-    let mut elements: Vec<SlackActionBlockElement> = vec![yes.into(), not_now(&ask.plan).into(), never.into()];
+    let mut elements: Vec<SlackActionBlockElement> = match ask.nobody_may {
+        Some(_) => Vec::new(),
+        None => vec![yes.into()],
+    };
+    elements.extend([not_now(&ask.plan).into(), never.into()]);
     // Slack takes no button without a value.
     if !finding.is_empty() {
         elements.push(shows(finding).into());

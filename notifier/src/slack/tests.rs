@@ -11,7 +11,7 @@ use super::{
     message::render,
 };
 use crate::{
-    bundle::{Bundle, News, Notice},
+    bundle::{Bundle, Member, News, Notice},
     message::{Ask, FindingNotice},
     samples,
 };
@@ -131,8 +131,29 @@ fn plans_of_a_bundle_that_are_asked_about() {
 }
 
 #[test]
+fn what_nobody_may_approve_says_so_in_place_of_its_button() {
+    let mut notice = samples::asked();
+    let why = "no rule of the policy is about it; add one with `classes = [\"destructive\"]`";
+    notice.ask.as_mut().unwrap().nobody_may = Some(why.to_owned());
+    let message = serde_json::to_value(render(&Notice::One(&notice), "f-1/slack", true, None)).unwrap();
+    assert_limits(&message);
+    let mut offered = Vec::new();
+    walk(&message, &mut |object| offered.extend(object.get("action_id").map(|id| id.as_str().unwrap().to_owned())));
+    assert_eq!(offered, ["not_now", "never", "proof"]);
+    let said = message.to_string();
+    assert!(said.contains("Nobody may approve that: no rule of the policy is about it; add one with"), "{said}");
+    let line = bundled(&Bundle {
+        news: News::Planned,
+        members: vec![Member { notice, end: None }, Member { notice: samples::asked(), end: None }],
+    });
+    assert_limits(&line);
+    assert_eq!(line.to_string().matches("\"approve\"").count(), 1, "{line:#}");
+    assert!(line.to_string().contains("nobody may approve it, and `sweeper plans` says why"), "{line:#}");
+}
+
+#[test]
 fn of_three_hundred_plans_ten_have_buttons_and_the_others_are_counted() {
-    let ask = |number: usize| Ask { plan: samples::plan(number), label: "Stop it".into() };
+    let ask = |number: usize| Ask { plan: samples::plan(number), label: "Stop it".into(), nobody_may: None };
     let mut bundle = Bundle { news: News::Planned, ..samples::bundle_of(300) };
     for (number, member) in bundle.members.iter_mut().enumerate() {
         member.notice.ask = Some(ask(number));

@@ -5,7 +5,7 @@ use super::{
     screen::{bare_table, trim_lines},
 };
 use crate::{
-    approvals::{Answer, Given, Tally},
+    approvals::{self, Answer, Given, Tally},
     config::Config,
     store::{Direction, Doer, Store, TokenHash},
     verdict::words,
@@ -75,6 +75,8 @@ struct Line {
     saving: Option<String>,
     valid_until: Timestamp,
     answers: Vec<Given>,
+    /// Why nobody can approve it, and what to set; null if somebody can, or nobody knows.
+    nobody_may: Option<String>,
 }
 
 pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
@@ -82,15 +84,17 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
     let plans: Vec<Plan> = store.open_findings().await?.into_iter().filter_map(|finding| finding.plan).collect();
     let hashes: Vec<String> = plans.iter().map(|plan| plan.content_hash().to_string()).collect();
     let mut answers = store.answers(&hashes).await?;
-    let line = |(plan, hash): (&Plan, String)| Line {
+    let nobody_may = nobody_may(config, &store, &plans).await?;
+    let line = |((plan, hash), nobody_may): ((&Plan, String), Option<String>)| Line {
         finding: plan.content().finding.clone(),
         title: plan.content().title.clone(),
         saving: saving(plan),
         valid_until: plan.valid_until(),
         answers: answers.remove(&hash).unwrap_or_default(),
         plan: plan.content_hash().clone(),
+        nobody_may,
     };
-    let lines: Vec<Line> = plans.iter().zip(hashes).map(line).collect();
+    let lines: Vec<Line> = plans.iter().zip(hashes).zip(nobody_may).map(line).collect();
     match output {
         Output::Json => screen::json(&lines)?,
         Output::Table if lines.is_empty() => screen::print("No plans."),
@@ -107,9 +111,35 @@ pub(super) async fn list(config: &Config, output: Output) -> anyhow::Result<Exit
                 ]);
             }
             screen::print(&trim_lines(&table.to_string()));
+            for line in &lines {
+                if let Some(why) = &line.nobody_may {
+                    screen::print(&screen::plain(&format!("Nobody may approve {}: {why}.", line.plan.short())));
+                }
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of each plan why nobody can approve it; not known of any if the policy cannot be read.
+async fn nobody_may(config: &Config, store: &Store, plans: &[Plan]) -> anyhow::Result<Vec<Option<String>>> {
+    let policy = match config.approvals.policy() {
+        Ok((policy, _)) => Some(policy),
+        Err(error) => {
+            screen::error(&crate::chain(&error));
+            None
+        }
+    };
+    let mut all = Vec::new();
+    for plan in plans {
+        let Some(policy) = &policy else {
+            all.push(None);
+            continue;
+        };
+        let tags_before = store.tags_before(plan).await?;
+        all.push(approvals::nobody_may(&config.approvals, policy, plan, tags_before.as_ref()));
+    }
+    Ok(all)
 }
 
 fn saving(plan: &Plan) -> Option<String> {

@@ -65,7 +65,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
         [Action::DeleteVolume] => "Delete it",
         _ => return None,
     };
-    Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned() })
+    Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned(), nobody_may: None })
 }
 
 /// The same with a plan as the news.

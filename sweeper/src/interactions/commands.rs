@@ -200,7 +200,11 @@ async fn ask(members: &Members, prefix: &str, who: &str) -> Result<Result<Answer
     if said.iter().any(|given| given.approver == who) {
         return Ok(Err(NotAnswered::Already));
     }
-    let asks = FindingNotice { answers: said.iter().map(approvals::line).collect(), ..plan_notice(&finding) };
+    let mut asks = FindingNotice { answers: said.iter().map(approvals::line).collect(), ..plan_notice(&finding) };
+    if let (Some(ask), Ok((policy, _))) = (&mut asks.ask, members.approvals.policy()) {
+        let tags_before = members.store.tags_before(plan).await?;
+        ask.nobody_may = approvals::nobody_may(&members.approvals, &policy, plan, tags_before.as_ref());
+    }
     Ok(Ok(match &asks.ask {
         Some(_) => Answer::Finding(Box::new(asks)),
         None => {

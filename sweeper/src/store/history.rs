@@ -13,7 +13,7 @@ mod tags;
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, place::place, to_unix_ms};
 use crate::inventory::{Inventory, Kind, Listing, Outcome, Record, Scope};
-pub(super) use before::tags_before;
+pub(crate) use before::tags_before;
 pub use billed::{ListedPlace, MachineVersion};
 use jiff::Timestamp;
 use rows::{span, version};

@@ -3,7 +3,7 @@
 
 use crate::{
     addresses::FOR_GOOD,
-    site::{REGION, SWITCHED_ON, Site, TIMEOUT},
+    site::{ANYBODY, REGION, SWITCHED_ON, Site, TIMEOUT},
 };
 use lab::{
     aws::{ACCOUNT, Fault, Volume},
@@ -21,6 +21,7 @@ lab::on_both_databases! {
     killed_after_the_call_has_left_it_looks_and_calls_nothing,
     an_error_after_a_snapshot_was_made_makes_no_second_one,
     a_day_has_no_more_snapshots_than_deletions,
+    where_no_rule_lets_anybody_approve_it_there_is_no_button,
 }
 
 pub(crate) fn scratch(name: &str) -> Volume {
@@ -343,4 +344,23 @@ async fn a_day_has_no_more_snapshots_than_deletions(url: String) {
         done += usize::from(left.site.ended(plan).await["state"] == "done");
     }
     assert_eq!((done, left.calls().await), (5, (5, 5)));
+}
+
+async fn where_no_rule_lets_anybody_approve_it_there_is_no_button(url: String) {
+    let site = Site::start_leaving(&url, ANYBODY, SWITCHED_ON, &[], &[scratch("scratch")]).await;
+    let ada = site.enrol("ada").await;
+    let why = "no rule of the policy is about it; add one with `classes = [\"destructive\"]` to the file that `approvals.policy_file` names";
+    let message = site.hears(&format!("Nobody may approve that: {}", why.replace('"', "\\\""))).await;
+    let offers = |message: &Value, what: &str| message.to_string().contains(&format!("\"action_id\":\"{what}\""));
+    assert!(!offers(&message, "approve") && offers(&message, "not_now") && offers(&message, "never"), "{message:#}");
+    let plan = site.plan_to("(scratch)").await;
+    let plans = site.sweeper.json(&["plans"]).await;
+    for one in plans.as_array().unwrap() {
+        let expected = if one["plan"] == plan.as_str() { json!(why) } else { Value::Null };
+        assert_eq!(one["nobody_may"], expected, "{one:#}");
+    }
+    let shown = site.run(&["plans"]).await.said;
+    assert!(shown.contains(&format!("Nobody may approve {}: {why}.", &plan[..12])), "{shown}");
+    let refused = site.run(&["approve", &plan, "--token-file", ada.to_str().unwrap()]).await;
+    assert!(refused.code == 1 && refused.error.contains("no rule of the policy is about this plan"), "{refused:?}");
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The tags that a resource carried before a finding on it began, or when it was first listed if that was before the finding was opened; none if nobody
 /// knows. What somebody tags a machine with once it was found idle gives nobody a say.
-pub(in crate::store) async fn tags_before(
+pub(crate) async fn tags_before(
     connection: &impl ConnectionTrait,
     finding: &FindingId,
     resource: &ResourceKey,

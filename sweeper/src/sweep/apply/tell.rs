@@ -2,6 +2,7 @@
 
 use super::{Context, SweepError};
 use crate::{
+    approvals,
     exemptions::Exemptions,
     findings::{Finding, audience, end_notice, notice, plan_notice},
     inventory::Inventory,
@@ -9,13 +10,14 @@ use crate::{
     reconcile::{Event, EventId, EventKind},
     routes,
     store::{
-        self, SLACK, StoreError, exemptions,
+        self, SLACK, StoreError, exemptions, history,
         outbox::{self, Before, Destination},
     },
 };
+use guards::policy::Policy;
 use jiff::{SignedDuration, Timestamp};
 use model::ResourceKey;
-use notifier::message::Ending;
+use notifier::message::{Ending, FindingNotice};
 use sea_orm::DatabaseTransaction;
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,6 +28,8 @@ const COOL_DOWN: SignedDuration = SignedDuration::from_hours(24);
 pub(super) struct Known<'a> {
     context: &'a Context,
     left_alone: &'a Exemptions,
+    /// None if it cannot be read: then nobody knows who may approve what.
+    policy: Option<Policy>,
     /// Of all that it listed; of nothing where nobody asks for tags.
     tags: HashMap<&'a ResourceKey, &'a BTreeMap<String, String>>,
 }
@@ -33,7 +37,29 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     pub(super) fn of(context: &'a Context, left_alone: &'a Exemptions, inventory: &'a Inventory) -> Self {
         let has_teams = !context.config.slack.teams.is_empty();
-        Self { context, left_alone, tags: if has_teams { inventory.tags() } else { HashMap::new() } }
+        let policy = match context.config.approvals.policy() {
+            Ok((policy, _)) => Some(policy),
+            Err(error) => {
+                tracing::warn!(error = %crate::chain(&error), "the policy cannot be read, so that nobody may approve anything");
+                None
+            }
+        };
+        Self { context, left_alone, policy, tags: if has_teams { inventory.tags() } else { HashMap::new() } }
+    }
+
+    /// Says in a notice that asks about a plan if nobody can approve that.
+    async fn asked(
+        &self,
+        transaction: &DatabaseTransaction,
+        finding: &Finding,
+        notice: &mut FindingNotice,
+    ) -> Result<(), StoreError> {
+        if let (Some(plan), Some(policy), Some(ask)) = (&finding.plan, &self.policy, &mut notice.ask) {
+            let tags_before = history::tags_before(transaction, &finding.id, &finding.resource).await?;
+            let config = &self.context.config.approvals;
+            ask.nobody_may = approvals::nobody_may(config, policy, plan, tags_before.as_ref());
+        }
+        Ok(())
     }
 
     /// What a message on this channel answers, and where it goes. A plan is told where its finding was. What opens anew is told to whoever may decide
@@ -71,7 +97,7 @@ pub(super) async fn enqueue(
     let Known { context, left_alone, .. } = known;
     let recently = event.at.checked_sub(COOL_DOWN).unwrap_or(Timestamp::MIN);
     let is_silenced = left_alone.silences(finding.class, &finding.resource);
-    let (notice, before) = match event.kind {
+    let (mut notice, before) = match event.kind {
         EventKind::Opened | EventKind::Planned if is_silenced => return Ok(()),
         EventKind::Opened => (notice(finding), store::findings::closed_since(transaction, finding, recently).await?),
         EventKind::Planned if !told_a_plan(transaction, finding, recently).await? => {
@@ -82,6 +108,7 @@ pub(super) async fn enqueue(
         EventKind::Resolved => return end(context, transaction, finding, event, Ending::Resolved).await,
         EventKind::Gone => return end(context, transaction, finding, event, Ending::Gone).await,
     };
+    known.asked(transaction, finding, &mut notice).await?;
     let audience = format!("{}|{}", event.kind.as_str(), audience(finding));
     for channel in &context.channels {
         let before = match &before {
