@@ -39,6 +39,12 @@ pub enum SendError {
         /// What happened, and the remedy.
         why: String,
     },
+    /// A refusal that is not known here. Another channel may take the message; where there is none it is tried again, because what is new may pass.
+    #[error("{why}")]
+    Unclear {
+        /// What happened.
+        why: String,
+    },
     /// This message will never be taken: too long, malformed, or against the server's policy. Another one may be.
     #[error("{why}")]
     Unfit {

@@ -7,7 +7,7 @@
 //! One message is claimed at a time, for as long as its one attempt may take and
 //! `MARGIN` more, so that no claim runs out while its holder still sends; a sweeper that dies with a claim leaves the
 //! message to others after that. The channels do not wait for each other. Retries are drawn with full jitter and honour `Retry-After`; a message is
-//! discarded when the server refuses it for good (what is meant for one of Slack's channels that does not take it goes to the channel for all first) or after `outbox.discard_after`, never because of a number of attempts: a
+//! discarded when the server refuses it for good (what is meant for one of Slack's channels that does not take it goes to the channel for all first) or after `outbox.discard_after` (then, too), never because of a number of attempts: a
 //! server may be down for a weekend. What is due, and who holds a claim, is by the database's clock: sweepers need not agree on the time.
 
 mod channels;
@@ -128,15 +128,27 @@ impl Round<'_> {
                 Ok(())
             }
             // Nobody would miss what was never said: it is said where somebody reads.
-            Err(SendError::NoChannel { why }) if claimed.may_be_diverted() => {
-                self.store.divert(claimed, &why).await?;
-                self.delivered.retried += told;
-                self.count("diverted", claimed);
-                tracing::warn!(key, told, channel, why, "message not taken there; it goes to the channel for all");
-                Ok(())
+            Err(SendError::NoChannel { why } | SendError::Unclear { why }) if claimed.may_be_diverted() => {
+                self.divert(claimed, &why).await
+            }
+            // It was away for all the time that there is.
+            Err(SendError::Retry { why, .. })
+                if claimed.may_be_diverted() && self.store.now().await? >= discard_at(claimed, self.config) =>
+            {
+                self.divert(claimed, &why).await
             }
             Err(error) => self.failed(claimed, error).await,
         }
+    }
+
+    /// Has what a channel does not take told in the one for all.
+    async fn divert(&mut self, claimed: &Claimed, why: &str) -> Result<(), StoreError> {
+        let (key, told, channel) = (claimed.key(), claimed.messages.len(), self.channel);
+        self.store.divert(claimed, why).await?;
+        self.delivered.retried += told;
+        self.count("diverted", claimed);
+        tracing::warn!(key, told, channel, why, "message not taken there; it goes to the channel for all");
+        Ok(())
     }
 
     async fn update(&mut self, update: &ClaimedUpdate) -> Result<(), StoreError> {
@@ -164,6 +176,10 @@ impl Round<'_> {
         let Self { store, config, channel, .. } = *self;
         let (key, told, now) = (claimed.key(), claimed.messages.len(), store.now().await?);
         let attempts = claimed.attempts() + 1;
+        let error = match error {
+            SendError::Unclear { why } => SendError::Retry { after: None, why },
+            error => error,
+        };
         match error {
             SendError::Retry { after, why } if now < discard_at(claimed, config) => {
                 let after = after.map(|after| after.min(LONGEST_PAUSE));
@@ -183,6 +199,7 @@ impl Round<'_> {
             SendError::Retry { why, .. }
             | SendError::Permanent { why }
             | SendError::NoChannel { why }
+            | SendError::Unclear { why }
             | SendError::Unfit { why } => {
                 store.message_failed(claimed, &why, None).await?;
                 self.delivered.failed += told;
@@ -200,8 +217,10 @@ impl Round<'_> {
     }
 }
 
+/// What goes to the channel for all in place of another one has as long again there.
 fn discard_at(claimed: &Claimed, config: &OutboxConfig) -> Timestamp {
-    let longest = SignedDuration::try_from(config.discard_after).unwrap_or(SignedDuration::MAX);
+    let times = if claimed.diverted_from.is_some() { 2 } else { 1 };
+    let longest = SignedDuration::try_from(config.discard_after.saturating_mul(times)).unwrap_or(SignedDuration::MAX);
     claimed.created_at().checked_add(longest).unwrap_or(Timestamp::MAX)
 }
 

@@ -9,6 +9,7 @@
 mod answers;
 mod buttons;
 mod check;
+mod codes;
 mod command;
 mod config;
 mod delay;

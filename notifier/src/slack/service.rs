@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::{
+    codes::{is_gone, is_of_the_channel, is_unclear, is_unfit, may_be_the_threads, remedy},
     config::{self, ConfigError, SlackConfig},
     message,
     place::Place,
@@ -165,11 +166,6 @@ pub enum Updated {
     },
 }
 
-/// Codes by which no update of this message will ever succeed: <https://docs.slack.dev/reference/methods/chat.update#errors>.
-fn is_gone(code: &str) -> bool {
-    matches!(code, "message_not_found" | "cant_update_message" | "edit_window_closed")
-}
-
 /// Why one request was in vain.
 pub(super) enum Failed {
     /// The answer, or what came in its place.
@@ -192,25 +188,10 @@ impl Failed {
             (Self::Api(error), SendError::Permanent { why }) if is_of_the_channel(error) => {
                 SendError::NoChannel { why }
             }
+            (Self::Api(error), SendError::Retry { why, .. }) if is_unclear(error) => SendError::Unclear { why },
             (_, judged) => judged,
         }
     }
-}
-
-/// Whether a refusal is of the channel and not of the message: <https://docs.slack.dev/reference/methods/chat.postMessage#errors>.
-fn is_of_the_channel(error: &SlackClientError) -> bool {
-    let SlackClientError::ApiError(api) = error else { return false };
-    matches!(
-        api.code.as_str(),
-        "channel_not_found"
-            | "channel_is_limited_access"
-            | "not_in_channel"
-            | "is_archived"
-            | "is_inactive"
-            | "restricted_action"
-            | "restricted_action_read_only_channel"
-            | "restricted_action_thread_only_channel"
-    )
 }
 
 /// What names a message, if it is of the form that Slack documents; anything else is not kept.
@@ -219,23 +200,6 @@ fn reference(channel: &str, ts: &str) -> Option<String> {
     let (seconds, rest) = ts.split_once('.')?;
     let is_number = |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     (is_id && is_number(seconds) && is_number(rest)).then(|| format!("{channel}/{ts}"))
-}
-
-/// Whether a refusal may be of the thread and not of the message: its own codes, and those that are not known here.
-fn may_be_the_threads(error: &SlackClientError) -> bool {
-    let SlackClientError::ApiError(api) = error else { return false };
-    matches!(
-        api.code.as_str(),
-        "restricted_action_non_threadable_channel" | "restricted_action_thread_locked" | "cannot_reply_to_message"
-    ) || (remedy(&api.code).is_none() && !is_passing(&api.code))
-}
-
-/// Codes that say nothing of the message: another attempt is as good as this one.
-fn is_passing(code: &str) -> bool {
-    matches!(
-        code,
-        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" | "ratelimited" | "rate_limited"
-    )
 }
 
 impl std::fmt::Debug for Slack {
@@ -305,57 +269,6 @@ pub(super) fn judge(error: &SlackClientError, channel: &str) -> SendError {
         }
         _ => SendError::retry("the connection to Slack failed"),
     }
-}
-
-/// Codes that are about this one message and no other.
-fn is_unfit(code: &str) -> bool {
-    matches!(
-        code,
-        "invalid_blocks"
-            | "invalid_blocks_format"
-            | "msg_too_long"
-            | "msg_blocks_too_long"
-            | "no_text"
-            | "markdown_text_conflict"
-            | "metadata_too_large"
-            | "invalid_metadata_format"
-            | "invalid_arguments"
-            | "invalid_arg_name"
-            | "invalid_json"
-            | "json_not_object"
-    )
-}
-
-/// What to change, for the codes of <https://docs.slack.dev/reference/methods/chat.postMessage#errors>
-/// that no waiting heals.
-fn remedy(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired" => {
-            "Reinstall the Slack app and set its new bot token"
-        }
-        "missing_scope" | "no_permission" | "not_allowed_token_type" => {
-            "Give the Slack app the bot scope `chat:write` (and `chat:write.public` for channels it is not in), then reinstall it"
-        }
-        "channel_not_found" | "channel_is_limited_access" => {
-            "Name an existing channel, best by its id; to a private channel the app must be invited"
-        }
-        "not_in_channel" => "Invite the app to the channel (`/invite @app`)",
-        "is_archived" | "is_inactive" => "Unarchive the channel or name another one",
-        "restricted_action"
-        | "restricted_action_read_only_channel"
-        | "access_denied"
-        | "ekm_access_denied"
-        | "team_access_not_granted"
-        | "enterprise_is_restricted"
-        | "restricted_action_non_threadable_channel"
-        | "restricted_action_thread_only_channel"
-        | "restricted_action_thread_locked" => {
-            "A workspace administrator must allow the app to post there, or name another channel"
-        }
-        code if is_unfit(code) => "This is a fault of Cloud Sweeper; please report it with this text",
-        "unknown_method" | "method_deprecated" | "deprecated_endpoint" => "Check the configured Slack API address",
-        _ => return None,
-    })
 }
 
 /// A remote's words, bounded and on one line.

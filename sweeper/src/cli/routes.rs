@@ -115,8 +115,10 @@ struct Told<'a> {
     tags: Option<&'a BTreeMap<String, String>>,
     owner: Option<&'a str>,
     launched_by: Option<&'a LaunchedBy>,
-    /// Where its opening was told, and so what answers it is.
+    /// Where its opening was told or will be, and so what answers it is.
     answers_go_to: Option<&'a str>,
+    /// Whether its opening was told; false while that is to be sent, and none if it never is.
+    is_told: Option<bool>,
 }
 
 /// What is asked about.
@@ -157,6 +159,7 @@ async fn answer(config: &Config, what: &str, at: Timestamp, output: Output) -> a
         tags: facts.tags,
         owner: facts.owner,
         launched_by: facts.launched_by,
+        is_told: before.as_ref().and_then(|before| before.is_sent),
         answers_go_to: before.as_ref().and_then(|before| before.channel().or(for_all)),
     };
     match output {
@@ -171,7 +174,12 @@ fn in_sentences(told: &Told<'_>) -> String {
     let for_all = if told.team.is_none() { ", the channel for all" } else { "" };
     let mut lines = vec![format!("A finding about {} is told in {channel}{for_all}: {}.", told.resource, told.because)];
     if let (Some(finding), Some(there)) = (told.finding, told.answers_go_to) {
-        lines.push(format!("What answers {finding} goes to {there}, where that one was told."));
+        let told = match told.is_told {
+            Some(true) => "was told",
+            Some(false) => "will be told",
+            None => "was to be told",
+        };
+        lines.push(format!("What answers {finding} goes to {there}, where that one {told}."));
     }
     lines.iter().map(|line| screen::plain(line)).collect::<Vec<_>>().join("\n")
 }

@@ -236,6 +236,7 @@ impl Sender {
                 tracing::warn!(list, due = %mail.due, attempts, next_attempt = %next, why, "digest not sent yet");
             }
             SendError::Retry { why, .. }
+            | SendError::Unclear { why }
             | SendError::Permanent { why }
             | SendError::NoChannel { why }
             | SendError::Unfit { why } => {

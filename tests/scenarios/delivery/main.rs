@@ -4,6 +4,7 @@
 
 mod bundles;
 mod fleet;
+mod refusals;
 mod routes;
 mod updates;
 

@@ -40,7 +40,7 @@ fn team(name: &str) -> SlackTeam {
 }
 
 /// Genomics and physics, by a tag.
-fn teams(config: &mut Config) {
+pub(super) fn teams(config: &mut Config) {
     config.slack.teams = vec![team("genomics"), team("physics")];
 }
 
@@ -67,7 +67,7 @@ fn machine(number: u32) -> NodeId {
 
 impl Fleet {
     /// One more machine of EC2 that has been idle, as it was listed with these tags; never listed if there are none.
-    async fn join_tagged(&self, number: u32, tags: Option<Value>) {
+    pub(super) async fn join_tagged(&self, number: u32, tags: Option<Value>) {
         let node = machine(number);
         self.join_as(&node, number, &format!("machine-{number}")).await;
         let Some(tags) = tags else { return };

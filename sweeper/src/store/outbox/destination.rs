@@ -3,7 +3,7 @@
 //! What answers another message goes where that one went, whatever was configured since. What Slack does not let be posted in a channel is diverted to the one for
 //! all, once, and so is what answers it.
 
-use super::{Claimed, PENDING, row};
+use super::{Claimed, PENDING, SENT, row};
 use crate::{
     reconcile::EventId,
     store::{Doing as _, Store, StoreError},
@@ -41,6 +41,8 @@ impl Destination {
 pub(crate) struct Before {
     /// Of which event.
     pub(crate) event: EventId,
+    /// Whether it was sent; false while it waits for that, and none once it was discarded.
+    pub(crate) is_sent: Option<bool>,
     destination: Destination,
 }
 
@@ -49,7 +51,12 @@ impl Before {
         let because = format!("it answers {}, which is there", row.event_id);
         let destination =
             Destination { channel: row.destination, because: Some(because), diverted_from: row.diverted_from };
-        Self { event: EventId(row.event_id), destination }
+        let is_sent = match row.state.as_str() {
+            SENT => Some(true),
+            PENDING => Some(false),
+            _ => None,
+        };
+        Self { event: EventId(row.event_id), is_sent, destination }
     }
 
     /// Whether it stands in this channel.
