@@ -6,6 +6,7 @@ mod addresses;
 mod alone;
 mod bundles;
 mod commands;
+mod commits;
 mod crashes;
 mod iam;
 mod policies;
