@@ -177,6 +177,19 @@ fn what_a_rule_does_not_know_is_refused() {
 }
 
 #[test]
+fn a_no_leaves_alone_for_a_year_at_most() {
+    let days = |days: u32| toml::from_str::<Policy>(&format!("snooze_after_no_days = {days}"));
+    for known in [0, 1, 14, 365] {
+        assert_eq!(days(known).expect("a policy").snooze_after_no_days, u16::try_from(known).expect("days"));
+    }
+    for too_long in [366, 367, 3_650, 65_535, 65_536] {
+        assert!(days(too_long).is_err(), "{too_long}");
+    }
+    let why = days(400).expect_err("more than a year").to_string();
+    assert!(why.contains("`snooze_after_no_days` is 400, and 365 at most"), "{why}");
+}
+
+#[test]
 fn a_plan_that_nobody_may_approve_is_known_before_anybody_is_asked() {
     let here = plan("123456789012");
     let mut content = here.content().clone();
