@@ -5,6 +5,7 @@
 //! that is missing is a panic that names the command which installs it; nothing here skips.
 
 pub mod agent;
+pub mod answering;
 pub mod aws;
 pub mod binaries;
 pub mod browser;

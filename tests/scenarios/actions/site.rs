@@ -1,33 +1,28 @@
 //! A sweeper that may act, over one idle machine with a plan, whose node answers as it is told to.
 
-use heartbeat::{NodeId, wire};
+use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
+pub(crate) use lab::answering::Says;
 use lab::{
+    answering::{Answers, BEATS, last_end, quiet},
     aws::{ACCOUNT, Address, Call, Instance, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
     sweeper::Sweeper,
     wait,
 };
-use sea_orm::{ConnectionTrait as _, Statement};
+use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
     time::Duration,
 };
 use sweeper::store::Store;
 use tempfile::TempDir;
-use tokio::task::AbortHandle;
 
 pub(crate) const REGION: &str = "us-east-1";
-/// Half-minutes of heartbeats: an hour.
-const BEATS: u64 = 120;
 /// Whoever is enrolled may approve alone.
 pub(crate) const ANYBODY: &str = "[[rule]]\nname = \"anybody\"\napprovers = [\"*\"]\n";
 /// Where acting is switched on.
@@ -37,21 +32,6 @@ const ACTS: &str = "arn:aws:iam::123456789012:role/cloud-sweeper-act";
 const EXTERNAL_ID: &str = "laboratory";
 /// Longest that an action takes on a busy host.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What the node says when it is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Says {
-    Nothing,
-    Quiet,
-    Works,
-}
-
-/// The machine's agent, as far as the database sees it.
-struct Answers {
-    says: Arc<AtomicU8>,
-    task: AbortHandle,
-}
 
 pub(crate) struct Site {
     pub(crate) sweeper: Sweeper,
@@ -67,28 +47,12 @@ pub(crate) struct Site {
     answers: Answers,
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.answers.task.abort();
-    }
-}
-
 /// How a command ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) said: String,
     pub(crate) error: String,
-}
-
-/// A heartbeat of a machine that rests, whose rules have a name.
-fn quiet(sequence: u64, end: Timestamp) -> wire::Heartbeat {
-    named(sample::quiet(sequence, end))
-}
-
-fn named(mut beat: wire::Heartbeat) -> wire::Heartbeat {
-    beat.host.get_or_insert_default().rules_version = "builtin-1".to_owned();
-    beat
 }
 
 impl Site {
@@ -191,14 +155,12 @@ impl Site {
         sweeper.sweep().await;
         sweeper.sweep().await;
         sweeper.start_again().await;
-        let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
-        let answering = answering(store.clone(), node, reported_at, Arc::clone(&says));
-        let answers = Answers { says, task: tokio::spawn(answering).abort_handle() };
+        let answers = Answers::of(store.clone(), node, reported_at);
         Self { sweeper, store, moto, slack, machine, addresses, volumes, folder, answers }
     }
 
     pub(crate) fn node_says(&self, says: Says) {
-        self.answers.says.store(says as u8, Ordering::SeqCst);
+        self.answers.say(says);
     }
 
     pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
@@ -327,49 +289,5 @@ impl Site {
 
     pub(crate) async fn change(&self, statement: &str) {
         self.store.connection().execute_unprepared(statement).await.unwrap();
-    }
-}
-
-/// When the last interval ended that the node has reported. Other nodes may have reported later: a heartbeat that began there would leave a time between that nobody saw.
-async fn last_end(store: &Store, node: &NodeId) -> Timestamp {
-    let newest = store.newest_heartbeat(node, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap().unwrap();
-    Timestamp::from_millisecond(newest.heartbeat.interval.unwrap().end_unix_ms).unwrap()
-}
-
-/// Answers each question as told, with a heartbeat that goes on where the last one ended.
-async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc<AtomicU8>) {
-    let (mut sequence, mut last, mut heeded) = (BEATS, reported_at, String::new());
-    let before = quiet(BEATS, reported_at).interval.unwrap();
-    let mut boottime_ns = before.end_boottime_ns;
-    loop {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let says = says.load(Ordering::SeqCst);
-        if says == Says::Nothing as u8 {
-            continue;
-        }
-        let connection = store.connection();
-        let sql = "SELECT question FROM questions ORDER BY asked_unix_ms DESC LIMIT 1";
-        let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), sql)).await;
-        let Some(row) = row.unwrap() else { continue };
-        let question: String = row.try_get("", "question").unwrap();
-        if question == heeded {
-            continue;
-        }
-        sequence += 1;
-        let now = Timestamp::now();
-        let mut beat =
-            if says == Says::Works as u8 { named(sample::worked(sequence, now)) } else { quiet(sequence, now) };
-        let passed_ns = u64::try_from(now.duration_since(last).as_nanos()).unwrap();
-        beat.interval = Some(wire::Interval {
-            start_unix_ms: last.as_millisecond(),
-            end_unix_ms: now.as_millisecond(),
-            start_boottime_ns: boottime_ns,
-            end_boottime_ns: boottime_ns + passed_ns,
-            ..before
-        });
-        boottime_ns += passed_ns;
-        beat.answers.clone_from(&question);
-        sample::store_all(&store, &node, sample::boot(1), &[beat]).await;
-        (last, heeded) = (now, question);
     }
 }
