@@ -7,6 +7,7 @@ pub mod act;
 pub mod action;
 mod address;
 mod capacity;
+mod compute_engine;
 mod exemption;
 mod instance_store;
 mod managed;
@@ -22,6 +23,7 @@ mod unused;
 mod volume;
 
 pub use address::may_release;
+pub use compute_engine::{EXEMPTION_LABEL, may_stop_compute_engine};
 pub use exemption::EXEMPTION_TAG;
 pub use refusal::Refusal;
 pub use volume::may_delete;

@@ -75,6 +75,30 @@ pub enum Refusal {
     /// Only a persistent request survives a stop.
     #[error("it is a Spot instance, and a one-time request cannot be stopped, only ended")]
     Spot,
+    /// Google may not have it again.
+    #[error("it is a Spot or preemptible machine, which Google takes back at will and may not start again")]
+    Preemptible,
+    /// A stop changes when.
+    #[error("it ends by itself: {what}")]
+    EndsByItself {
+        /// In Google's words.
+        what: String,
+    },
+    /// A stop saves nothing.
+    #[error("it lies on a host of its own (a sole-tenant node), which is billed whether or not a machine runs on it")]
+    OnOwnHost,
+    /// A stop may destroy data.
+    #[error("it has disks of its host (local SSDs), whose data would be lost")]
+    HasLocalSsd,
+    /// Nothing would undo a stop.
+    #[error("a disk of it is encrypted by a key that Google does not keep: only who has it starts the machine again")]
+    NeedsKey,
+    /// Something else may start and stop it.
+    #[error("it has the resource policy {policy}, which may be a schedule that starts it again")]
+    HasResourcePolicy {
+        /// Its name.
+        policy: String,
+    },
     /// A stop saves nothing.
     #[error("it is a capacity block, which is paid in advance")]
     CapacityBlock,

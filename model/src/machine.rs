@@ -1,9 +1,13 @@
 //! What a provider says of a machine, as far as it decides what may be done to it.
 
+mod compute_engine;
+
 use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use compute_engine::ComputeEngineFacts;
 
 /// What the provider says of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +19,8 @@ pub enum Machine {
     NotKnown(String),
     /// An EC2 instance.
     Ec2(Box<Ec2Facts>),
+    /// A machine of Google Cloud.
+    ComputeEngine(Box<ComputeEngineFacts>),
 }
 
 /// What EC2 says of an instance.

@@ -335,6 +335,8 @@ pub(crate) fn of_machine(machine: &Machine) -> Option<Blocker> {
         Machine::OnPrem => Some(Blocker::OnPrem),
         Machine::NotKnown(provider) => Some(Blocker::ProviderNotKnown { provider: provider.clone() }),
         Machine::Ec2(facts) => guards::may_stop(facts).err().map(|by| Blocker::Guarded { by }),
+        // It has no prices to be held against, and nothing of it is changed.
+        Machine::ComputeEngine(_) => Some(Blocker::ProviderNotKnown { provider: "Google Cloud".to_owned() }),
     }
 }
 

@@ -29,7 +29,7 @@ pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
-pub use subject::{OnAddress, OnMachine, OnVolume, Subject};
+pub use subject::{MachineFacts, OnAddress, OnMachine, OnVolume, Subject};
 pub use switch::Switch;
 pub use undo::{Undoing, Wanted, may_undo};
 
@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::plan::{ContentHash, Plan};
 
-use crate::{Refusal, address, holds, may_delete, may_stop, volume};
+use crate::{Refusal, address, compute_engine, holds, may_delete, may_stop, volume};
 
 /// Everything that is known right before acting. What could not be read is said to be so, and refuses.
 #[derive(Clone, Debug)]
@@ -129,8 +129,17 @@ fn may_release_now(moment: &Moment<'_>, on: &OnAddress<'_>) -> Result<(), Refusa
 /// The live sample is looked at last of all: it is the freshest.
 fn may_stop_now(moment: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
     OF_MACHINES.iter().try_for_each(|guard| guard(moment, machine))?;
-    may_stop(machine.facts)?;
-    moment.plan.content().conditions.iter().try_for_each(|condition| holds(condition, machine.facts))?;
+    let conditions = &moment.plan.content().conditions;
+    match machine.facts {
+        MachineFacts::Ec2(facts) => {
+            may_stop(facts)?;
+            conditions.iter().try_for_each(|condition| holds(condition, facts))?;
+        }
+        MachineFacts::ComputeEngine(facts) => {
+            compute_engine::may_stop_now(facts)?;
+            conditions.iter().try_for_each(|condition| compute_engine::holds(condition, facts))?;
+        }
+    }
     live::guard(moment, machine)
 }
 
@@ -140,7 +149,7 @@ mod sample;
 #[cfg(test)]
 mod tests {
     use super::{
-        sample::{Deleted, Released, Sample},
+        sample::{Deleted, OfGoogle, Released, Sample},
         *,
     };
     use model::address::Told;
@@ -148,6 +157,36 @@ mod tests {
     #[test]
     fn a_machine_that_nothing_speaks_for_keeping_may_be_stopped() {
         assert_eq!(may_act(&Sample::default().moment()), Ok(()));
+    }
+
+    #[test]
+    fn a_machine_of_google_cloud_is_asked_what_one_of_ec2_is() {
+        assert_eq!(OfGoogle::with(|_| ()), Ok(()));
+        let of = |change: fn(&mut Sample)| OfGoogle::with(|of_google| change(&mut of_google.sample));
+        assert_eq!(of(|sample| sample.switch = Switch::On), Err(Refusal::SwitchedOff));
+        assert_eq!(of(|sample| sample.is_switched_on = false), Err(Refusal::DryRunOnly));
+        assert_eq!(of(|sample| sample.is_attested = false), Err(Refusal::NotAttested));
+        assert_eq!(of(|sample| sample.live = None), Err(Refusal::NoLiveSample));
+        assert_eq!(of(|sample| sample.is_own = Some(true)), Err(Refusal::Own));
+        let why = "compute.routes.list: not allowed".to_owned();
+        let unread = OfGoogle::with(|one| one.sample.dependents = Dependents::Unreadable { why: why.clone() });
+        assert_eq!(unread, Err(Refusal::DependentsUnreadable { why }));
+        let given = OfGoogle::with(|one| {
+            one.facts.labels.get_or_insert_default().insert("owner".to_owned(), "grace".to_owned());
+        });
+        let [was, is] = ["ada", "grace"].map(|name| Some(name.to_owned()));
+        assert_eq!(given, Err(Refusal::OwnerChanged { was, is }));
+    }
+
+    #[test]
+    fn what_google_says_of_a_machine_counts_as_much_as_what_was_approved() {
+        let why = "not asked".to_owned();
+        let unasked = OfGoogle::with(|one| one.facts.groups = Told::Unknown { why: why.clone() });
+        assert_eq!(unasked, Err(Refusal::NotTold { what: "which groups it is a member of".to_owned(), why }));
+        assert_eq!(OfGoogle::with(|one| one.facts.local_ssds = 1), Err(Refusal::HasLocalSsd));
+        let [was, is] = ["n2-standard-8", "n2-standard-4"].map(str::to_owned);
+        let other = OfGoogle::with(|one| one.facts.machine_type = Some(is.clone()));
+        assert_eq!(other, Err(Refusal::TypeChanged { was, is }));
     }
 
     #[test]

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use model::{
     address::AddressFacts,
-    machine::Ec2Facts,
+    machine::{ComputeEngineFacts, Ec2Facts},
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
     volume::{SnapshotFacts, VolumeFacts},
 };
 
 use super::{
-    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, Moment, OnAddress, OnMachine, OnVolume, Say,
-    Subject, Switch,
+    Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, MachineFacts, Moment, OnAddress, OnMachine,
+    OnVolume, Say, Subject, Switch,
 };
 use crate::{
     address,
+    compute_engine::{self, sample::STARTED},
     sample::{LAUNCHED, facts},
     volume,
 };
@@ -132,7 +133,7 @@ impl Sample {
             was_restored: self.was_restored,
             is_own: self.is_own,
             subject: Subject::Machine(OnMachine {
-                facts: &self.machine,
+                facts: MachineFacts::Ec2(&self.machine),
                 is_attested: self.is_attested,
                 live: self.live.as_ref(),
                 rules_version: self.rules_version,
@@ -169,6 +170,38 @@ impl Sample {
         let mut sample = Self::default();
         change(&mut sample);
         super::may_act(&sample.moment())
+    }
+}
+
+/// A moment in which nothing stands in the way of a stop of Google Cloud's.
+pub(crate) struct OfGoogle {
+    pub(crate) sample: Sample,
+    pub(crate) facts: ComputeEngineFacts,
+}
+
+impl OfGoogle {
+    /// What is said of the moment with this change alone.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
+        let mut sample = Sample::default();
+        sample.approved(PlanContent {
+            resource: "gcp:omics-prod-1:europe-west3-a:1000".parse().expect("a key"),
+            conditions: vec![
+                Condition::TagsPermit,
+                Condition::StateIs { state: "running".to_owned() },
+                Condition::LaunchedAtIs { at: STARTED },
+                Condition::InstanceTypeIs { instance_type: "n2-standard-8".to_owned() },
+                Condition::NotProtected,
+                Condition::StillIdle,
+            ],
+            ..sample.plan.content().clone()
+        });
+        let mut of_google = Self { sample, facts: compute_engine::sample::facts(|_| ()) };
+        change(&mut of_google);
+        let mut moment = of_google.sample.moment();
+        if let Subject::Machine(machine) = &mut moment.subject {
+            machine.facts = MachineFacts::ComputeEngine(&of_google.facts);
+        }
+        super::may_act(&moment)
     }
 }
 

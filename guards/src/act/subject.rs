@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    ResourceKind,
+    Provider, ResourceKey, ResourceKind,
     address::AddressFacts,
-    machine::Ec2Facts,
+    machine::{ComputeEngineFacts, Ec2Facts},
     volume::{SnapshotFacts, VolumeFacts},
 };
+use serde::Serialize;
 
 use super::{Cohort, Dependents, LiveSample, Moment};
 use crate::Refusal;
@@ -24,11 +25,39 @@ pub enum Subject<'a> {
     Volume(OnVolume<'a>),
 }
 
+/// What its provider says of a machine.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub enum MachineFacts<'a> {
+    /// Of EC2.
+    Ec2(&'a Ec2Facts),
+    /// Of Google Cloud.
+    ComputeEngine(&'a ComputeEngineFacts),
+}
+
+impl<'a> MachineFacts<'a> {
+    fn tags(self) -> Option<&'a BTreeMap<String, String>> {
+        match self {
+            Self::Ec2(facts) => facts.tags.as_ref(),
+            Self::ComputeEngine(facts) => facts.labels.as_ref(),
+        }
+    }
+
+    /// The resource that it is about, by what it says itself.
+    fn is_of(self, resource: &ResourceKey) -> bool {
+        let (provider, at) = match self {
+            Self::Ec2(facts) => (Provider::Aws, [&facts.account, &facts.region, &facts.instance_id]),
+            Self::ComputeEngine(facts) => (Provider::Gcp, [&facts.project, &facts.zone, &facts.number]),
+        };
+        provider == resource.provider && at == [&resource.account, &resource.location, &resource.id]
+    }
+}
+
 /// What is known of a machine right before acting.
 #[derive(Clone, Debug)]
 pub struct OnMachine<'a> {
     /// What its provider says of it, read for this.
-    pub facts: &'a Ec2Facts,
+    pub facts: MachineFacts<'a>,
     /// Whether its node has proved which machine it is.
     pub is_attested: bool,
     /// What the node answered when it was asked for this action.
@@ -67,7 +96,7 @@ impl Subject<'_> {
     /// Its tags at this moment; none if they could not be read.
     pub(super) fn tags(&self) -> Option<&BTreeMap<String, String>> {
         match self {
-            Self::Machine(machine) => machine.facts.tags.as_ref(),
+            Self::Machine(machine) => machine.facts.tags(),
             Self::Address(address) => address.facts.tags.as_ref(),
             Self::Volume(volume) => volume.facts.tags.as_ref(),
         }
@@ -81,11 +110,11 @@ impl Subject<'_> {
         }
     }
 
-    fn id(&self) -> Option<&str> {
+    fn is_of(&self, resource: &ResourceKey) -> bool {
         match self {
-            Self::Machine(machine) => Some(&machine.facts.instance_id),
-            Self::Address(address) => address.facts.allocation_id.as_deref(),
-            Self::Volume(volume) => Some(&volume.facts.volume_id),
+            Self::Machine(machine) => machine.facts.is_of(resource),
+            Self::Address(address) => address.facts.allocation_id.as_ref() == Some(&resource.id),
+            Self::Volume(volume) => volume.facts.volume_id == resource.id,
         }
     }
 }
@@ -93,7 +122,7 @@ impl Subject<'_> {
 pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
     let content = moment.plan.content();
     let kind = moment.subject.kind();
-    let is_its = content.resource.kind == kind && moment.subject.id() == Some(content.resource.id.as_str());
+    let is_its = content.resource.kind == kind && moment.subject.is_of(&content.resource);
     let fits = is_its && !content.actions.is_empty() && content.actions.iter().all(|action| action.is_on() == kind);
     if fits { Ok(()) } else { Err(Refusal::OfAnotherKind) }
 }
@@ -104,7 +133,7 @@ mod tests {
     use crate::{
         act::{
             may_act,
-            sample::{Released, Sample},
+            sample::{OfGoogle, Released, Sample},
         },
         address::sample::facts,
     };
@@ -122,8 +151,27 @@ mod tests {
     fn what_was_read_is_what_the_plan_names() {
         let other = Sample::with(|sample| sample.machine.instance_id = "i-00000000000000001".to_owned());
         assert_eq!(other, Err(Refusal::OfAnotherKind));
+        let moved = Sample::with(|sample| sample.machine.region = "eu-west-1".to_owned());
+        assert_eq!(moved, Err(Refusal::OfAnotherKind));
+        for change in [
+            (|facts: &mut ComputeEngineFacts| facts.number = "1001".to_owned()) as fn(&mut ComputeEngineFacts),
+            |facts| facts.project = "omics-dev-1".to_owned(),
+            |facts| facts.zone = "europe-west3-b".to_owned(),
+        ] {
+            assert_eq!(OfGoogle::with(|one| change(&mut one.facts)), Err(Refusal::OfAnotherKind));
+        }
         let other = Released::with(|released| released.facts.allocation_id = Some("eipalloc-1".to_owned()));
         assert_eq!(other, Err(Refusal::OfAnotherKind));
+    }
+
+    #[test]
+    fn a_machine_of_one_provider_is_not_stopped_by_a_yes_to_one_of_the_other() {
+        let (sample, facts) = (Sample::default(), crate::compute_engine::sample::facts(|_| ()));
+        let mut moment = sample.moment();
+        if let Subject::Machine(machine) = &mut moment.subject {
+            machine.facts = MachineFacts::ComputeEngine(&facts);
+        }
+        assert_eq!(may_act(&moment), Err(Refusal::OfAnotherKind));
     }
 
     #[test]

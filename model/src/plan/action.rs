@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ResourceKey, ResourceKind};
+use crate::{Provider, ResourceKey, ResourceKind};
 
 /// One thing that is done to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Stop a machine, as its own system stops: never by force. Its disks stay.
+    /// Stop a machine, as its own system stops: never by force. Its disks stay. Of Google Cloud it is `instances.stop`.
     StopInstance,
     /// Stop a machine that was set up for it so that what is in memory comes back with its start. Where that fails EC2 stops it as its own system stops, and
     /// never by force: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html>.
@@ -103,6 +103,9 @@ impl Action {
     /// ever in it.
     #[must_use]
     pub fn command_line(self, on: &ResourceKey) -> String {
+        if on.provider == Provider::Gcp {
+            return self.gcloud(on);
+        }
         let (verb, named_by, how) = match self {
             Self::StopInstance => ("stop-instances", "instance-ids", ""),
             Self::HibernateInstance => ("stop-instances", "instance-ids", " --hibernate"),
@@ -111,5 +114,17 @@ impl Action {
             Self::DeleteVolume => ("delete-volume", "volume-id", ""),
         };
         format!("aws ec2 {verb} --region {} --{named_by} {}{how}", on.location, on.id)
+    }
+
+    /// For Google's command line, which takes a machine's number as well as its name. Of the rest there is none: nothing else is planned there.
+    fn gcloud(self, on: &ResourceKey) -> String {
+        let verb = match self {
+            Self::StopInstance => "stop",
+            Self::StartInstance => "start",
+            Self::HibernateInstance | Self::ReleaseAddress | Self::DeleteVolume => {
+                return format!("nothing of Google Cloud's does it to {on}");
+            }
+        };
+        format!("gcloud compute instances {verb} {} --project {} --zone {}", on.id, on.account, on.location)
     }
 }

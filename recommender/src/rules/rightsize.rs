@@ -102,7 +102,7 @@ pub(crate) fn present<'a>(of: &SizedMachine<'a>) -> Result<Present<'a>, NotRecom
 fn own_offer<'a>(of: &SizedMachine<'a>) -> Result<&'a Offer, Blocker> {
     let machine_type = match of.machine {
         Machine::Ec2(facts) => facts.instance_type.as_deref(),
-        Machine::OnPrem | Machine::NotKnown(_) => None,
+        Machine::OnPrem | Machine::NotKnown(_) | Machine::ComputeEngine(_) => None,
     };
     let machine_type = machine_type.ok_or_else(|| Blocker::FactUnknown { fact: "its type".to_owned() })?;
     let offer = of.catalogue.offer(machine_type).ok_or_else(|| Blocker::NotOffered {

@@ -1,7 +1,7 @@
 //! *Stop this idle instance.*
 //!
-//! Planned if and only if the verdict is idle and the machine is a running on-demand EC2 instance with an EBS root, whose
-//! facts are all known, that carries no exemption and belongs to nothing larger. Everything else is a [`NoPlan`] that
+//! Planned if and only if the verdict is idle and the machine is a running on-demand EC2 instance with an EBS root, or one of
+//! Compute Engine at the list price, whose facts are all known, that carries no exemption and belongs to nothing larger. Everything else is a [`NoPlan`] that
 //! names the one reason which decided, the most fundamental first. A member of an Auto Scaling group, a fleet or a
 //! scheduler would be replaced at once: such a machine is its owner's to stop. Terminating is not this rule's business.
 

@@ -5,7 +5,7 @@ use super::{
     carry::{FRESH, WOULD_NOT},
     ec2::{self, Called},
     facts::{Decided, Facts},
-    own, sessions,
+    own, provider,
 };
 use crate::{
     inventory::aws::{self, Accounts, OneAddress},
@@ -85,13 +85,13 @@ impl Executor {
 
     /// One address, as EC2 has it now; none if the account does not have it any more.
     async fn address(&self, accounts: &Accounts, on: &ResourceKey) -> Result<Option<OneAddress>, ActError> {
-        let read = aws::one_address(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = aws::one_address(accounts, &provider::scope(on)?, &on.id).await;
         read.map_err(|why| ActError::Provider { what: "reading the address", why })
     }
 
     /// Where an address is, in a word; the same words as [`model::plan::Action::ends_in`].
     pub(super) async fn address_state(&self, accounts: &Accounts, on: &ResourceKey) -> Result<String, ActError> {
-        let read = aws::address(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = aws::address(accounts, &provider::scope(on)?, &on.id).await;
         let read = read.map_err(|why| ActError::Provider { what: "reading the address", why })?;
         Ok(if read.is_some() { "allocated" } else { "released" }.to_owned())
     }

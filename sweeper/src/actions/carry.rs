@@ -1,12 +1,6 @@
 //! Carries one action from state to state.
 
-use super::{
-    ActError, Executor, LEASE,
-    ec2::{self, Called},
-    facts::Decided,
-    undo,
-    words::Words,
-};
+use super::{ActError, Executor, LEASE, ec2::Called, facts::Decided, provider, undo, words::Words};
 use crate::{
     inventory::FailureKind,
     store::{
@@ -18,7 +12,7 @@ use crate::{
 use guards::action::{Event, State};
 use jiff::SignedDuration;
 use model::{
-    ResourceKind,
+    Provider, ResourceKey, ResourceKind,
     plan::{Action as Call, Plan},
 };
 use sea_orm::DatabaseTransaction;
@@ -34,6 +28,14 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(super) const FRESH: Duration = Duration::from_secs(5);
 /// The second dry run says otherwise than the first.
 pub(super) const WOULD_NOT: &str = "EC2 would not do it any more, by its own dry run";
+
+/// The same of a machine, whoever has it.
+pub(super) fn would_not(on: &ResourceKey) -> String {
+    match on.provider {
+        Provider::Gcp => "Google Cloud would not do it any more, by what it says of the right to it".to_owned(),
+        Provider::Aws | Provider::OnPrem => WOULD_NOT.to_owned(),
+    }
+}
 
 impl Executor {
     /// Carries an action as far as it goes now.
@@ -158,6 +160,20 @@ impl Executor {
         Ok(true)
     }
 
+    /// Why nobody may act where a resource is; none if somebody may.
+    fn nobody_acts(&self, on: &ResourceKey) -> Option<String> {
+        let (act, account) = (&self.config.act, &on.account);
+        match on.provider {
+            Provider::Gcp if act.project(account).is_none() => {
+                Some(format!("nobody acts in project {account}; name who does in `act.projects`"))
+            }
+            Provider::Aws | Provider::OnPrem if act.role(account).is_none() => {
+                Some(format!("no role acts in account {account}; name one in `act.roles`"))
+            }
+            Provider::Gcp | Provider::Aws | Provider::OnPrem => None,
+        }
+    }
+
     async fn dry_run(&self, action: &mut Action) -> Result<(), ActError> {
         if self.is_too_late(action).await? {
             return Ok(());
@@ -165,14 +181,12 @@ impl Executor {
         let Some((_, call)) = self.planned(action).await? else {
             return self.refuse(action, "this version does not know how to carry out such a plan").await;
         };
-        let account = &action.resource.account;
-        if self.config.act.role(account).is_none() {
-            let why = format!("a dry run: no role acts in account {account}; name one in `act.roles`");
-            return self.refuse(action, why).await;
+        if let Some(nobody) = self.nobody_acts(&action.resource) {
+            return self.refuse(action, format!("a dry run: {nobody}")).await;
         }
         loop {
-            let why = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
-                Ok(client) => match ec2::dry_run(&client, call, &action.resource.id).await {
+            let why = match self.sessions.acts(&self.config, &action.resource, &action.asked_by).await {
+                Ok(client) => match client.dry_run(call, &action.resource).await {
                     Called::Accepted { .. } => {
                         return self.tell(action, Event::DryRunAccepted, Told::default()).await;
                     }
@@ -253,7 +267,8 @@ impl Executor {
             Called::Rejected { why, request_id, for_now } => {
                 let again = if for_now { undo::again(action.direction, action.attempt) } else { None };
                 let next = again.map(|wait| format!("; it is tried again in {}", undo::in_words(wait)));
-                let outcome = format!("EC2 refused it: {why}{}", next.unwrap_or_default());
+                let outcome =
+                    format!("{} refused it: {why}{}", provider::called(&action.resource), next.unwrap_or_default());
                 let told = Told { request_id, again, ..Told::that(outcome) };
                 self.tell(action, Event::Rejected, told).await
             }

@@ -4,9 +4,10 @@ mod facts;
 
 use super::{
     ActError, Deadline, Executor,
-    carry::{FRESH, WOULD_NOT},
+    carry::{FRESH, would_not},
     ec2::{self, Called},
     facts::Facts,
+    provider::{Acting, gone},
 };
 use crate::{
     api,
@@ -41,18 +42,18 @@ impl Executor {
             return self.refuse(action, why.to_string()).await;
         };
         let read = async {
-            let accounts = self.sessions.account(&action.resource).await?;
-            let machine = self.machine(&accounts, &action.resource).await?;
+            let asked = self.sessions.asked(&action.resource).await?;
+            let machine = asked.machine(&action.resource).await?;
             let surroundings = match &machine {
-                Some(machine) => Some(self.surroundings(&accounts, machine, node).await?),
+                Some(machine) => Some(self.surroundings(&asked, machine, &action.resource, node).await?),
                 None => None,
             };
-            Ok((accounts, surroundings))
+            Ok((asked, surroundings))
         };
-        let (accounts, Some(surroundings)) = self.held(action, read).await? else {
-            return self.refuse(action, "EC2 does not know the machine any more").await;
+        let (asked, Some(surroundings)) = self.held(action, read).await? else {
+            return self.refuse(action, gone(action)).await;
         };
-        let client = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
+        let client = match self.sessions.acts(&self.config, &action.resource, &action.asked_by).await {
             Ok(client) => client,
             Err(why) => return self.refuse(action, why.to_string()).await,
         };
@@ -68,12 +69,12 @@ impl Executor {
         let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         // The second dry run opens the way that the call takes: it need not be waited for between the last check of the deadline and the call's leaving.
         let (machine, dry_run) =
-            futures::join!(self.machine(&accounts, &action.resource), ec2::dry_run(&client, call, &action.resource.id));
+            futures::join!(asked.machine(&action.resource), client.dry_run(call, &action.resource));
         let Some(machine) = machine? else {
-            return self.refuse(action, "EC2 does not know the machine any more").await;
+            return self.refuse(action, gone(action)).await;
         };
         if !matches!(dry_run, Called::Accepted { .. }) {
-            return self.refuse(action, WOULD_NOT).await;
+            return self.refuse(action, would_not(&action.resource)).await;
         }
         // It may be disputed, or another one, by now.
         let Some(node) = self.store.node(&node.node_id).await? else {
@@ -92,10 +93,11 @@ impl Executor {
         if action.state != State::Calling {
             return Ok(());
         }
-        let called = ec2::call(&client, call, &action.resource.id, deadline).await;
+        let called = client.call(call, action, deadline).await;
         self.called(action, called).await?;
-        if action.state == State::Awaiting {
-            self.write_on_machine(&client, action, &plan).await;
+        // On a machine of Google's nothing is written: labels are set all at once, which is more right than a note is worth.
+        if let (State::Awaiting, Acting::Ec2(client)) = (action.state, &client) {
+            self.write_on_machine(client, action, &plan).await;
         }
         Ok(())
     }

@@ -11,11 +11,13 @@ mod address;
 mod after;
 mod announce;
 mod carry;
+mod compute_engine;
 mod deadline;
 mod ec2;
 mod facts;
 mod machine;
 mod own;
+mod provider;
 mod record;
 mod rehearsal;
 mod relapse;
@@ -27,7 +29,7 @@ mod witness;
 mod words;
 
 pub use deadline::Deadline;
-pub use rehearsal::{Rehearsal, rehearse};
+pub use rehearsal::{Rehearsal, rehearse, rehearse_project};
 
 use crate::{
     config::{Config, PolicyError},
@@ -84,7 +86,7 @@ enum ActError {
     NoState,
     #[error("{what}: {why}")]
     Provider { what: &'static str, why: Failure },
-    #[error("only what EC2 has is acted on")]
+    #[error("only what EC2 and Compute Engine have is acted on")]
     Elsewhere,
     #[error(transparent)]
     Policy(#[from] PolicyError),

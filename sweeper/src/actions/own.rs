@@ -1,6 +1,6 @@
 //! Whether a machine is one that the sweeper itself needs: it has an address of this host's, of the database's, or of a proxy's.
 
-use crate::{config::Config, inventory::aws::OneMachine};
+use crate::config::Config;
 use nix::ifaddrs::getifaddrs;
 use secrecy::ExposeSecret as _;
 use std::{
@@ -13,13 +13,13 @@ use url::Url;
 const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Whether the sweeper needs this machine; none if one of the names that it goes by has no address now.
-pub(super) async fn is_own(config: &Config, machine: &OneMachine) -> Option<bool> {
-    if config.act.own_instances.contains(&machine.instance.id.id) {
+pub(super) async fn is_own(config: &Config, id: &str, addresses: &BTreeSet<String>) -> Option<bool> {
+    if config.act.own_instances.iter().any(|own| own == id) {
         return Some(true);
     }
     let needed = needed(config).await?;
     let is_needed = |address: &String| address.parse::<IpAddr>().is_ok_and(|address| needed.contains(&address));
-    Some(machine.addresses.iter().any(is_needed))
+    Some(addresses.iter().any(is_needed))
 }
 
 /// Whether the sweeper needs this address: its own host's, its database's or a proxy's; none if that cannot be told.

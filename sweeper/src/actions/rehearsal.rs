@@ -1,9 +1,6 @@
-//! Whether the role that acts could, asked by EC2's own dry runs; nothing is changed: for `sweeper doctor`.
+//! Whether who acts could, asked by EC2's own dry runs and by what Google says of rights; nothing is changed: for `sweeper doctor`.
 
-use super::{
-    ec2::{self, Called},
-    sessions::Sessions,
-};
+use super::{ec2::Called, provider::Acting, sessions::Sessions};
 use crate::{
     config::Config,
     inventory::{Failure, Scope},
@@ -50,18 +47,37 @@ pub async fn rehearse(config: &Config, scope: &Scope, instances: &[String]) -> R
         Ok(client) => client,
         Err(why) => return Rehearsal::NotAssumed(why),
     };
+    let keys: Vec<ResourceKey> = instances.iter().map(|id| key(id)).collect();
+    try_each(&Acting::Ec2(Box::new(client)), &keys).await
+}
+
+/// Opens the credentials that act in this project of Google Cloud, and asks of each of these machines in turn whether it could be stopped and started, until one could.
+pub async fn rehearse_project(config: &Config, project: &str, machines: &[ResourceKey]) -> Rehearsal {
+    let any = ResourceKey {
+        provider: Provider::Gcp,
+        account: project.to_owned(),
+        location: String::new(),
+        kind: ResourceKind::Instance,
+        id: String::new(),
+    };
+    match Sessions::new(config).acts(config, &any, &[IN_WHOSE_NAME.to_owned()]).await {
+        Ok(acts) => try_each(&acts, machines).await,
+        Err(why) => Rehearsal::NotAssumed(why),
+    }
+}
+
+async fn try_each(acts: &Acting, machines: &[ResourceKey]) -> Rehearsal {
     let mut refused = None;
-    for instance in instances {
-        let stop = ec2::dry_run(&client, Action::StopInstance, instance).await;
-        let asked = match stop {
-            Called::Accepted { .. } => ec2::dry_run(&client, Action::StartInstance, instance).await,
+    for on in machines {
+        let asked = match acts.dry_run(Action::StopInstance, on).await {
+            Called::Accepted { .. } => acts.dry_run(Action::StartInstance, on).await,
             refused => refused,
         };
         match asked {
-            Called::Accepted { .. } => return Rehearsal::May { instance: instance.clone() },
+            Called::Accepted { .. } => return Rehearsal::May { instance: on.id.clone() },
             Called::Rejected { why, .. } | Called::Lost { why } => refused = Some(why),
             Called::NotSent => {}
         }
     }
-    refused.map_or(Rehearsal::NoMachine, |why| Rehearsal::MayNot { tried: instances.len(), why })
+    refused.map_or(Rehearsal::NoMachine, |why| Rehearsal::MayNot { tried: machines.len(), why })
 }

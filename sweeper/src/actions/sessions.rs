@@ -1,11 +1,15 @@
 //! Credentials: those that read, as sweeps have them, and those of the role that acts, made for one action and one person.
 
-use super::ActError;
+use super::{
+    ActError, compute_engine,
+    provider::{Acting, Asked},
+};
 use crate::{
     config::Config,
     inventory::{
-        Failure, FailureKind, Scope,
+        Failure, FailureKind,
         aws::{Accounts, Options, Session},
+        gcp,
     },
 };
 use model::{Provider, ResourceKey};
@@ -17,12 +21,13 @@ const SOURCE_IDENTITY: std::ops::RangeInclusive<usize> = 2..=64;
 #[derive(Debug)]
 pub(super) struct Sessions {
     options: Options,
+    google: gcp::Options,
 }
 
 impl Sessions {
     pub(super) fn new(config: &Config) -> Self {
         // One region is asked at a time, so that none need be listed.
-        Self { options: config.aws.options() }
+        Self { options: config.aws.options(), google: config.gcp.options() }
     }
 
     async fn base(&self) -> Result<Session, Failure> {
@@ -41,7 +46,33 @@ impl Sessions {
         Ok(Accounts::open(&base, &options).await)
     }
 
-    /// Where a resource is, to act there in somebody's name.
+    /// Who is asked where a machine is.
+    pub(super) async fn asked(&self, on: &ResourceKey) -> Result<Asked, ActError> {
+        if on.provider != Provider::Gcp {
+            return Ok(Asked::Aws(Box::new(self.account(on).await?)));
+        }
+        let opened = gcp::Session::open(&self.google).await.and_then(|session| {
+            session.ok_or_else(|| Failure {
+                kind: FailureKind::Credentials,
+                message: "no credentials of Google Cloud are found".to_owned(),
+            })
+        });
+        opened.map(Asked::Google).map_err(|why| ActError::Provider { what: "opening Google Cloud", why })
+    }
+
+    /// Where a machine is, to act there in somebody's name.
+    pub(super) async fn acts(&self, config: &Config, on: &ResourceKey, for_whom: &[String]) -> Result<Acting, Failure> {
+        if on.provider != Provider::Gcp {
+            return Ok(Acting::Ec2(Box::new(self.acting(config, on, for_whom).await?)));
+        }
+        let act = config.act.project(&on.account).ok_or_else(|| Failure {
+            kind: FailureKind::Credentials,
+            message: format!("nobody acts in project {}; name who does in `act.projects`", on.account),
+        })?;
+        compute_engine::Client::open(act, &self.google, for_whom).await.map(Acting::ComputeEngine)
+    }
+
+    /// Where a resource of AWS is, to act there in somebody's name.
     pub(super) async fn acting(
         &self,
         config: &Config,
@@ -58,12 +89,6 @@ impl Sessions {
         })?;
         Ok(session.ec2(&on.location))
     }
-}
-
-/// The scope of an instance of EC2.
-pub(super) fn scope(on: &ResourceKey) -> Result<Scope, ActError> {
-    let ResourceKey { provider, account, location: region, .. } = on.clone();
-    if provider == Provider::Aws { Ok(Scope { provider, account, region }) } else { Err(ActError::Elsewhere) }
 }
 
 /// The people, as CloudTrail shall name them: as many as have room.

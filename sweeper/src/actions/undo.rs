@@ -1,6 +1,6 @@
 //! Undoes an action: nobody works on a machine that is stopped, so that no node is asked.
 
-use super::{ActError, Deadline, Executor, carry::FRESH, ec2};
+use super::{ActError, Deadline, Executor, carry::FRESH, provider::gone};
 use crate::store::{
     Action, Direction, Doer,
     actions::{self, Told},
@@ -12,7 +12,7 @@ use guards::{
 use sea_orm::DatabaseTransaction;
 use std::time::Duration;
 
-/// Wait before the second try where EC2 has no room for a machine; each one after it is twice as long.
+/// Wait before the second try where its provider has no room for a machine; each one after it is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 /// Shorter than the time that a try may take.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
@@ -49,11 +49,11 @@ impl Executor {
     }
 
     pub(super) async fn undo(&self, action: &mut Action) -> Result<(), ActError> {
-        let accounts = self.sessions.account(&action.resource).await?;
-        let Some(state) = self.state(&accounts, &action.resource).await? else {
-            return self.refuse(action, "EC2 does not know the machine any more").await;
+        let asked = self.sessions.asked(&action.resource).await?;
+        let Some(state) = asked.state(&action.resource).await? else {
+            return self.refuse(action, gone(action)).await;
         };
-        let client = match self.sessions.acting(&self.config, &action.resource, &action.asked_by).await {
+        let client = match self.sessions.acts(&self.config, &action.resource, &action.asked_by).await {
             Ok(client) => client,
             Err(why) => return self.refuse(action, why.to_string()).await,
         };
@@ -78,7 +78,7 @@ impl Executor {
             return Ok(());
         }
         let Some((_, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
-        let called = ec2::call(&client, call, &action.resource.id, deadline).await;
+        let called = client.call(call, action, deadline).await;
         self.called(action, called).await
     }
 }

@@ -6,7 +6,7 @@ use super::{
     carry::{FRESH, WOULD_NOT},
     ec2::{self, Called},
     facts::{Decided, Facts},
-    sessions,
+    provider,
 };
 use crate::{
     inventory::{
@@ -214,7 +214,7 @@ impl Executor {
 
     /// A volume and its snapshot, as EC2 has them now; none if it does not know the volume any more.
     async fn volume(&self, accounts: &Accounts, action: &Action) -> Result<Option<Now>, ActError> {
-        let (on, scope) = (&action.resource, sessions::scope(&action.resource)?);
+        let (on, scope) = (&action.resource, provider::scope(&action.resource)?);
         let (volume, snapshot) = futures::join!(
             aws::volume(accounts, &scope, &on.id),
             aws::snapshot_for(accounts, &scope, &on.id, action.plan.as_str())
@@ -240,7 +240,7 @@ impl Executor {
 
     /// Where a volume is, in EC2's word, or `deleted`; the same words as [`model::plan::Action::ends_in`].
     pub(super) async fn volume_state(&self, accounts: &Accounts, on: &ResourceKey) -> Result<String, ActError> {
-        let read = aws::volume(accounts, &sessions::scope(on)?, &on.id).await;
+        let read = aws::volume(accounts, &provider::scope(on)?, &on.id).await;
         let read = read.map_err(|why| ActError::Provider { what: "reading the volume", why })?;
         Ok(match read {
             None => "deleted".to_owned(),

@@ -1,6 +1,13 @@
 //! Looks whether what was called has come about.
 
-use super::{ActError, Executor, after::Ran, words::Words};
+use super::{
+    ActError, Executor,
+    after::Ran,
+    compute_engine::is_capacity,
+    provider::{self, Asked, gone},
+    undo,
+    words::Words,
+};
 use crate::{
     inventory::aws,
     store::{
@@ -27,21 +34,11 @@ impl Executor {
         let (wanted, most_s) = call.ends_in();
         let it = Words::of(action.resource.kind).it;
         let since = action.called_at.unwrap_or(action.changed_at);
-        let accounts = self.sessions.account(&action.resource).await?;
+        let asked = self.sessions.asked(&action.resource).await?;
         loop {
             let now = self.store.now().await?;
             let waited = now.duration_since(since);
-            let read = async {
-                if action.resource.kind == ResourceKind::Address {
-                    return self.address_state(&accounts, &action.resource).await.map(Some);
-                }
-                if action.resource.kind == ResourceKind::Volume {
-                    return self.volume_state(&accounts, &action.resource).await.map(Some);
-                }
-                let state = self.state(&accounts, &action.resource).await?;
-                Ok(state.map(|state| state.to_string()))
-            };
-            let state = match self.held(action, read).await {
+            let state = match self.held(action, self.read_state(&asked, action)).await {
                 Err(ActError::Provider { what, why }) => Err(format!("{what}: {why}")),
                 read => Ok(read?),
             };
@@ -53,13 +50,12 @@ impl Executor {
                     return self.tell(action, Event::Ended, self.with_what_ran(action, outcome).await).await;
                 }
                 Ok(None) => {
-                    return self
-                        .tell(action, Event::TimedOut, Told::that("EC2 does not know the machine any more"))
-                        .await;
+                    return self.tell(action, Event::TimedOut, Told::that(gone(action))).await;
                 }
                 // It has not begun to change.
                 Ok(Some(state)) if is_lost && !is_on_its_way(&state) && waited >= NOT_REACHED => {
-                    let told = format!("the call has not reached EC2: {it} is {state}");
+                    let told =
+                        format!("the call has not reached {}: {it} is {state}", provider::called(&action.resource));
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 Ok(Some(state)) if waited >= SignedDuration::from_secs(i64::from(most_s)) => {
@@ -73,7 +69,11 @@ impl Executor {
                     let told = format!("{it} is {state}, and not {wanted}, after {minutes} minutes{later}");
                     return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => {
+                    if let Some(told) = self.ended_with(&asked, action).await? {
+                        return self.tell(action, Event::TimedOut, told).await;
+                    }
+                }
                 Err(why) => tracing::warn!(plan = %action.plan, why, "whether an action has ended cannot be seen"),
             }
             self.wait(action, WATCH).await?;
@@ -82,6 +82,33 @@ impl Executor {
 }
 
 impl Executor {
+    /// Where a resource is, in the words of [`model::plan::Action::ends_in`].
+    async fn read_state(&self, asked: &Asked, action: &Action) -> Result<Option<String>, ActError> {
+        let on = &action.resource;
+        match (asked, on.kind) {
+            (Asked::Aws(accounts), ResourceKind::Address) => self.address_state(accounts, on).await.map(Some),
+            (Asked::Aws(accounts), ResourceKind::Volume) => self.volume_state(accounts, on).await.map(Some),
+            _ => Ok(asked.state(on).await?.map(|state| state.to_string())),
+        }
+    }
+
+    /// What a call came to that was taken and could not be carried out; none while it goes on, or if it went well. Of what cannot be read another try is made.
+    async fn ended_with(&self, asked: &Asked, action: &Action) -> Result<Option<Told>, ActError> {
+        let (code, why) = match self.held(action, asked.ended_with(action)).await {
+            Ok(Some(ended)) => ended,
+            Ok(None) => return Ok(None),
+            Err(ActError::Provider { what, why }) => {
+                tracing::warn!(plan = %action.plan, %why, what, "whether a call was carried out cannot be seen");
+                return Ok(None);
+            }
+            Err(other) => return Err(other),
+        };
+        let again = if is_capacity(&code) { undo::again(action.direction, action.attempt) } else { None };
+        let next = again.map(|wait| format!("; it is tried again in {}", undo::in_words(wait))).unwrap_or_default();
+        let by = provider::called(&action.resource);
+        Ok(Some(Told { again, ..Told::that(format!("{by} could not carry it out: {code}: {why}{next}")) }))
+    }
+
     /// How an action ended, with what ran on a machine that was stopped until it was off.
     async fn with_what_ran(&self, action: &Action, outcome: String) -> Told {
         if action.resource.kind == ResourceKind::Volume {
@@ -115,5 +142,6 @@ impl Executor {
 }
 
 fn is_on_its_way(state: &str) -> bool {
-    matches!(state, "stopping" | "pending" | "deleting")
+    // The last is Google's, of a machine that shuts down in good order first.
+    matches!(state, "stopping" | "pending" | "deleting" | "PENDING_STOP")
 }

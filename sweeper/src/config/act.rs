@@ -2,15 +2,18 @@
 
 use crate::inventory::aws::{Role, RoleArn};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// `[act]`: where approved plans are carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActConfig {
-    /// Accounts and regions, `123456789012:eu-central-1`, where approved plans are carried out; everywhere else a dry run is all that is done.
+    /// Accounts and regions, `123456789012:eu-central-1`, or projects of Google Cloud and their zones, `omics-prod-1:europe-west3-a`, where approved plans are carried out; everywhere else a dry run is all that is done.
     pub scopes: Vec<String>,
     /// The role that acts, one for each account; nothing else does.
     pub roles: Vec<ActRole>,
+    /// Who acts in projects of Google Cloud, one for each; nobody else does.
+    pub projects: Vec<ActProject>,
     /// Machines that the sweeper itself needs and that it cannot find out by itself, by their ids.
     pub own_instances: Vec<String>,
 }
@@ -24,6 +27,16 @@ pub struct ActRole {
     /// What the role's trust policy asks for as `sts:ExternalId`.
     #[serde(default)]
     pub external_id: Option<String>,
+}
+
+/// `[[act.projects]]`: who acts in one project of Google Cloud.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActProject {
+    /// Its id.
+    pub project: String,
+    /// Credentials in Google's own form, which are not those that read: of workload identity federation or of an impersonated service account, say.
+    pub credentials_file: PathBuf,
 }
 
 impl ActConfig {
@@ -42,10 +55,55 @@ impl ActConfig {
         })
     }
 
-    /// Whether somebody has switched acting on for an account and region.
+    /// Who acts in a project of Google Cloud; none if nobody may.
+    #[must_use]
+    pub fn project(&self, project: &str) -> Option<&ActProject> {
+        self.projects.iter().find(|act| act.project == project)
+    }
+
+    /// Whether somebody has switched acting on for an account and region, or a project and zone.
     #[must_use]
     pub fn is_switched_on(&self, account: &str, region: &str) -> bool {
-        self.scopes.iter().any(|scope| scope.split_once(':') == Some((account, region)))
+        // A project's id may hold a colon of its own.
+        self.scopes.iter().any(|scope| scope.rsplit_once(':') == Some((account, region)))
+    }
+
+    /// The first project that cannot work, and why.
+    fn wrong_project(&self) -> Option<(String, String)> {
+        for (n, act) in self.projects.iter().enumerate() {
+            let ActProject { project, credentials_file } = act;
+            if !super::google::may_be_project(project) {
+                let reason = format!("`{project}` is not the id of a project such as `omics-prod-1`");
+                return Some((format!("act.projects[{n}].project"), reason));
+            }
+            if let Some(other) = self.projects[..n].iter().position(|other| other.project == *project) {
+                let reason = format!("is `{project}`, as that of `act.projects[{other}]` is; keep one");
+                return Some((format!("act.projects[{n}].project"), reason));
+            }
+            if credentials_file.as_os_str().is_empty() {
+                return Some((format!("act.projects[{n}].credentials_file"), "names no file".to_owned()));
+            }
+        }
+        None
+    }
+
+    /// Why nothing could be done in a scope; none if something could.
+    fn wrong_scope(&self, scope: &str) -> Option<String> {
+        let Some((account, place)) = scope.rsplit_once(':') else { return Some(no_scope(scope)) };
+        if super::google::may_be_project(account) {
+            if !super::google::may_be_zone(place) {
+                return Some(format!("`{scope}` is not a project and a zone, such as `omics-prod-1:europe-west3-a`"));
+            }
+            let none = self.project(account).is_none();
+            return none
+                .then(|| format!("has `{scope}`, and no `act.projects` is of {account}: nobody could act there"));
+        }
+        let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_account || !super::check::may_be_region(place) {
+            return Some(no_scope(scope));
+        }
+        let none = self.role(account).is_none();
+        none.then(|| format!("has `{scope}`, and no `act.roles` is in account {account}: nobody could act there"))
     }
 
     /// The first key that cannot work, and why.
@@ -61,26 +119,25 @@ impl ActConfig {
                 return Some((format!("act.roles[{n}].external_id"), reason));
             }
         }
-        let wrong = |scope: &String| {
-            let Some((account, region)) = scope.split_once(':') else {
-                return Some(format!("`{scope}` is not an account and a region, such as `123456789012:eu-central-1`"));
-            };
-            if account.len() != 12
-                || !account.bytes().all(|byte| byte.is_ascii_digit())
-                || !super::check::may_be_region(region)
-            {
-                return Some(format!("`{scope}` is not an account and a region, such as `123456789012:eu-central-1`"));
-            }
-            let none = self.role(account).is_none();
-            none.then(|| format!("has `{scope}`, and no `act.roles` is in account {account}: nobody could act there"))
-        };
-        if let Some(reason) = self.scopes.iter().find_map(wrong) {
+        if let Some(wrong) = self.wrong_project() {
+            return Some(wrong);
+        }
+        if let Some(reason) = self.scopes.iter().find_map(|scope| self.wrong_scope(scope)) {
             return Some(("act.scopes".to_owned(), reason));
         }
-        let no_instance = self.own_instances.iter().find(|id| !id.starts_with("i-"))?;
+        let no_instance = self.own_instances.iter().find(|id| !may_be_instance(id))?;
         Some((
             "act.own_instances".to_owned(),
             format!("`{no_instance}` is not the id of an instance, such as `i-0123456789abcdef0`"),
         ))
     }
+}
+
+fn no_scope(scope: &str) -> String {
+    format!("`{scope}` is not an account and a region, such as `123456789012:eu-central-1`")
+}
+
+/// An instance of EC2, or the number of one of Google Cloud.
+fn may_be_instance(id: &str) -> bool {
+    id.starts_with("i-") || (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -86,9 +86,19 @@ impl GcpConfig {
 }
 
 /// It becomes a part of a path: what a node id of Google's may hold, and never a number, which agents do not send.
-fn may_be_project(id: &str) -> bool {
+pub(super) fn may_be_project(id: &str) -> bool {
     let starts = id.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
     starts && format!("gcp:{id}:zone:1").parse::<heartbeat::NodeId>().is_ok()
+}
+
+/// `europe-west3-a`: a region, and a letter.
+pub(super) fn may_be_zone(zone: &str) -> bool {
+    let is_letter = |letter: &str| letter.len() == 1 && letter.bytes().all(|byte| byte.is_ascii_lowercase());
+    let of_region = |region: &str| {
+        region.contains('-')
+            && region.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    zone.rsplit_once('-').is_some_and(|(region, letter)| of_region(region) && is_letter(letter))
 }
 
 #[cfg(test)]

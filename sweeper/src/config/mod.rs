@@ -23,7 +23,7 @@ mod teams;
 #[cfg(test)]
 mod tests;
 
-pub use act::{ActConfig, ActRole};
+pub use act::{ActConfig, ActProject, ActRole};
 pub use batch::BatchConfig;
 pub use costs::CostsConfig;
 pub use digest::{DigestConfig, DigestList, Weekday};

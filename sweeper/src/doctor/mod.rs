@@ -120,8 +120,10 @@ pub async fn examine(
     let (checks, session) = amazon::read_rights(config).await;
     take(checks);
     take(amazon::prices(config, session.as_ref()).await);
-    take(google::read_rights(config).await);
+    let (checks, machines) = google::read_rights(config).await;
+    take(checks);
     take(approvals(config, store.as_ref()).await);
+    take(google::acting(config, &machines).await);
     if let Some(session) = &session {
         take(amazon::acting(config, session).await);
     }
@@ -167,7 +169,12 @@ async fn approvals(config: &Config, store: Option<&Store>) -> Vec<Check> {
     });
     if config.act.scopes.is_empty() {
         let found = "switched on nowhere: an approval is a dry run";
-        all.push(Check::off(part, "actions", found, "name accounts and regions in `act.scopes`"));
+        all.push(Check::off(
+            part,
+            "actions",
+            found,
+            "name accounts and regions, or projects and zones, in `act.scopes`",
+        ));
     } else {
         all.push(Check::ok(part, "actions", format!("switched on in {}", config.act.scopes.join(", "))));
     }

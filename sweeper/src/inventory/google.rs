@@ -27,6 +27,18 @@ pub struct GoogleInstance {
     pub local_ssds: u32,
     /// What made it, as its metadata say: the path of a managed instance group. It stays where the group has let it go.
     pub created_by: Option<String>,
+    /// The reservation that it consumes and no other, by its name; none if it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<String>,
+    /// When it ends or is deleted by itself, in Google's words; none if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<String>,
+    /// Policies that are attached to it, by their names; a schedule is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_policies: Vec<String>,
+    /// Whether a disk of it, or itself, is encrypted by a key that Google does not keep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_key: bool,
     /// Accelerators that were added to its type.
     pub accelerators: Vec<Accelerators>,
     /// What its type has; none if that could not be read.

@@ -258,7 +258,7 @@ impl Instance {
         self.tags.keys().any(|tag| tag == "AWSBatchServiceTag" || tag.starts_with("aws:batch:"))
     }
 
-    /// The facts that the *stop* rule looks at; none for a machine that is not EC2's: it knows no other.
+    /// The facts that the *stop* rule looks at; none for a machine of no cloud.
     #[must_use]
     pub fn stop_facts(
         &self,
@@ -266,9 +266,15 @@ impl Instance {
         schedulers: &Schedulers,
         protection: impl Into<machine::Protection>,
     ) -> Option<machine::Machine> {
-        let ResourceKey { provider: Provider::Aws, account, location: region, id: instance, .. } = &self.id else {
-            return None;
-        };
+        let ResourceKey { account, location: region, id: instance, .. } = &self.id;
+        match self.id.provider {
+            Provider::Aws => {}
+            Provider::Gcp => {
+                let facts = self.compute_engine_facts()?;
+                return Some(machine::Machine::ComputeEngine(Box::new(facts)));
+            }
+            Provider::OnPrem => return None,
+        }
         Some(machine::Machine::Ec2(Box::new(machine::Ec2Facts {
             account: account.clone(),
             region: region.clone(),
@@ -277,12 +283,7 @@ impl Instance {
             instance_type: self.instance_type.clone(),
             state: self.state.word().map(str::to_owned),
             launched_at: self.launched_at,
-            lifecycle: match &self.lifecycle {
-                Lifecycle::OnDemand => machine::Lifecycle::OnDemand,
-                Lifecycle::Spot => machine::Lifecycle::Spot,
-                Lifecycle::CapacityBlock => machine::Lifecycle::CapacityBlock,
-                Lifecycle::Other(word) => machine::Lifecycle::Other(word.clone()),
-            },
+            lifecycle: (&self.lifecycle).into(),
             capacity_reservation: self.capacity_reservation.clone(),
             root: match self.root_device {
                 RootDevice::Ebs => machine::Root::Ebs,
@@ -297,11 +298,7 @@ impl Instance {
             // What was never asked for is left out, as in what earlier versions kept.
             hibernates: self.hibernation_configured.filter(|is_set_up| *is_set_up),
             volumes: self.volumes.iter().map(|volume| volume.id.clone()).collect(),
-            public_ipv4: self
-                .public_ipv4
-                .iter()
-                .map(|ip| machine::PublicIpv4 { address: ip.address.clone(), elastic: ip.elastic })
-                .collect(),
+            public_ipv4: self.public_addresses(),
             tags: Some(self.tags.clone()),
             autoscaling: match &self.autoscaling_group {
                 Some(name) => machine::AutoScaling::Member(name.clone()),

@@ -22,6 +22,7 @@ pub(crate) mod sample;
 mod scaling;
 mod scheduler;
 mod snapshot;
+mod stoppable;
 pub(crate) mod tags;
 mod usage;
 mod used_by;

@@ -68,6 +68,15 @@ class Document:
             if shape.get("location") == "path" and name in in_path:
                 yield from parameter(shape, name, in_path[name])
 
+    def check_body(self, method, body):
+        """Faults of what a request carries: bytes."""
+        if "request" not in method:
+            return [f"{method['id']} takes no body"] if body else []
+        try:
+            return list(self.faults({"$ref": method["request"]["$ref"]}, json.loads(body), "its body"))
+        except ValueError:
+            return [f"{method['id']} takes JSON"]
+
     def check_answer(self, method, answer):
         """Faults of an answer."""
         return list(self.faults({"$ref": method["response"]["$ref"]}, answer, "it"))

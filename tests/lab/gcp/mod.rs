@@ -48,6 +48,8 @@ pub struct Fault {
     pub expire: bool,
     /// So many times; for ever if left out.
     pub times: Option<u32>,
+    /// What was asked for is done all the same.
+    pub acted: bool,
 }
 
 /// A place that does not answer for a kind.
@@ -72,6 +74,10 @@ pub struct Call {
     pub query: Value,
     /// Of the credentials.
     pub access_token: String,
+    /// What the path names.
+    pub path: Value,
+    /// Why it was made, as Cloud Audit Logs would tell.
+    pub reason: Option<String>,
 }
 
 impl Google {
@@ -126,6 +132,67 @@ impl Google {
         });
         fs::write(&file, credentials.to_string()).expect("credentials can be written");
         vec![("GOOGLE_APPLICATION_CREDENTIALS".to_owned(), file.display().to_string())]
+    }
+
+    /// The file of the credentials that act, and do nothing else; it lies in `folder`.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn acting(&self, folder: &Path) -> std::path::PathBuf {
+        let file = folder.join("acting.json");
+        let credentials = json!({
+            "type": "authorized_user", "client_id": "laboratory", "client_secret": "unchecked", "refresh_token": "acts",
+            "token_uri": format!("{}/token", self.url),
+        });
+        fs::write(&file, credentials.to_string()).expect("credentials can be written");
+        file
+    }
+
+    /// Changes one machine of [`PROJECT`]: members of its record, of which null takes one away.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in refuses.
+    pub async fn change(&self, place: &str, number: &str, with: &Value) {
+        self.post("change", json!({"project": PROJECT, "place": place, "number": number, "with": with})).await;
+    }
+
+    /// One machine of [`PROJECT`], as it is now.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in has none.
+    pub async fn machine(&self, place: &str, number: &str) -> Value {
+        self.post("machine", json!({"project": PROJECT, "place": place, "number": number})).await
+    }
+
+    /// From now on these refer to a machine.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in refuses.
+    pub async fn referrers(&self, number: &str, referrers: &[&str]) {
+        self.post("referrers", json!({"number": number, "referrers": referrers})).await;
+    }
+
+    /// So many starts from now on find no room.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in refuses.
+    pub async fn full(&self, times: u32) {
+        self.post("full", json!({"times": times})).await;
+    }
+
+    /// From now on who acts may not do these, and everything else.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in refuses.
+    pub async fn deny(&self, permissions: &[&str]) {
+        self.post("denied", json!({"permissions": permissions})).await;
     }
 
     /// Puts these resources in the place of all earlier ones of that kind there: `instances` in `zones/europe-west3-a`.

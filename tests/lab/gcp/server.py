@@ -5,7 +5,8 @@
 Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel chooses one. Loopback only. Every request is checked
 against the published discovery document, and so is every answer: a request that Google would not know is refused with 400, an answer
 that Google could not give is never sent, and both are written to the file of what is wrong, at which a scenario fails. It is no Google: what it holds
-is what it was told, filters are compared as text, and nothing happens to a machine by itself.
+is what it was told, filters are compared as text, and nothing happens to a machine by itself: one that is stopped or started is on its way until it is read once. Who acts has credentials of its own
+(its refresh token is `acts`), and may do nothing but act; what reads may not act.
 
 The admin interface, all JSON (the Rust driver `lab::gcp::Google` is its only user):
 
@@ -15,7 +16,12 @@ The admin interface, all JSON (the Rust driver `lab::gcp::Google` is its only us
     POST /_lab/say        {"method": "compute.instances.aggregatedList", "answer": {...}}   this answer, unchecked; none: no more
     POST /_lab/unreachable {"places": [{"kind": "instances", "place": "zones/…", "how": "unreachables" | "warning"}]}
     POST /_lab/paging     {"page_size", "repeat_token"}
-    POST /_lab/faults     {"faults": [{"method", "project", "token", "status", "reason", "message", "delay_s", "expire", "after", "times"}]}
+    POST /_lab/faults     {"faults": [{"method", "project", "token", "status", "reason", "message", "delay_s", "expire", "after", "times", "acted"}]}
+    POST /_lab/change     {"project", "place", "number", "with": {...}}   members of one machine; null takes one away
+    POST /_lab/referrers  {"number", "referrers": ["https://…"]}   what refers to a machine
+    POST /_lab/machine    {"project", "place", "number"}   the machine, as it is now
+    POST /_lab/full       {"times"}   so many starts from now on find no room
+    POST /_lab/denied     {"permissions": [...]}   what who acts may not do
     POST /_lab/calls      every call since the last time that this was asked
 """
 
@@ -36,6 +42,11 @@ KINDS = {
     "instanceGroupManagers": "compute#instanceGroupManagerAggregatedList",
 }
 # Places that Google lists for each project, whether they hold anything or not.
+LISTS = {"routes": "compute#routeList", "targetPools": "compute#targetPoolList", "targetInstances": "compute#targetInstanceList",
+         "networkEndpointGroups": "compute#networkEndpointGroupList"}
+# What who acts may call, and who reads may not.
+ACTS = {"compute.instances.stop", "compute.instances.start"}
+FULL = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "The zone does not have enough resources available to fulfill the request."}
 PLACES = ["zones/europe-west3-a", "zones/europe-west3-b", "zones/us-east1-b", "regions/europe-west3", "regions/us-east1", "global"]
 POINTS = 100_000
 
@@ -56,6 +67,7 @@ class Lab:
         self.said, self.unreachable = {}, []
         self.page_size, self.repeat_token = None, False
         self.faults, self.calls, self.wrong = [], [], wrong
+        self.referrers, self.operations, self.denied, self.full = {}, {}, [], 0
         self.tokens, self.expired = 0, set()
 
     def is_wrong(self, what):
@@ -64,22 +76,23 @@ class Lab:
 
     # What Google would do ---------------------------------------------------------------------------------------------
 
-    def answer(self, verb, path, query, authorization):
+    def answer(self, verb, path, query, authorization, body, reason):
         """Status and answer of one call."""
         found = ((api, *api.find(verb, path)) for api in self.apis)
         api, method, in_path = next((match for match in found if match[1]), (None, None, None))
         if not method:
             self.is_wrong(f"{verb} {path} is no method")
             raise Refused(404, "notFound", f"{verb} {path}")
-        faults = list(api.check_request(method, in_path, query))
+        faults = [*api.check_request(method, in_path, query), *api.check_body(method, body)]
         if faults:
             self.is_wrong(f"{verb} {path}: {'; '.join(faults)}")
             raise Refused(400, "badRequest", "; ".join(faults))
         query = dict(query)
         token = authorization.removeprefix("Bearer ") or f"nobody-{self.tokens}"
         project = in_path.get("project") or in_path.get("projectsId")
-        call = {"method": method["id"], "project": project, "query": query, "access_token": token}
-        self.calls.append(call)
+        call = {"method": method["id"], "project": project, "query": query, "access_token": token, "path": in_path, "reason": reason}
+        with self.lock:
+            self.calls.append(call)
         fault = self.fault(method["id"], project, query.get("pageToken") or "")
         if fault and fault.get("expire"):
             self.expired.add(token)
@@ -87,13 +100,22 @@ class Lab:
         if not token.startswith(("token-", "nobody-")) or token in self.expired:
             self.tokens += token.startswith("nobody-")
             raise Refused(401, "authError", "Request had invalid authentication credentials.")
+        acts = token.startswith("token-acts-")
+        if acts != (method["id"] in ACTS) and method["id"] != "compute.instances.testIamPermissions":
+            raise Refused(403, "forbidden", f"Required '{method['id']}' permission")
         if fault:
             time.sleep(fault.get("delay_s") or 0)
+            if fault.get("acted"):
+                self.handle(method["id"], project, in_path, query, body)
             if fault.get("status"):
                 raise Refused(fault["status"], fault.get("reason") or "injected", fault.get("message") or "injected by the laboratory")
         if method["id"] in self.said:
             return self.said[method["id"]]
-        answer = self.handle(method["id"], project, in_path, query)
+        if method["id"] == "compute.instances.testIamPermissions":
+            asked = json.loads(body)["permissions"]
+            answer = {"permissions": [one for one in asked if acts and one in ACTS and one not in self.denied]}
+        else:
+            answer = self.handle(method["id"], project, in_path, query, body)
         faults = api.check_answer(method, answer)
         if faults:
             why = f"the stand-in for {method['id']} answers what Google cannot: {'; '.join(faults)}"
@@ -101,8 +123,31 @@ class Lab:
             raise Refused(500, "backendError", why)
         return answer
 
-    def handle(self, method, project, in_path, query):
+    def handle(self, method, project, in_path, query, body):
         service, kind, action = method.split(".", 2)
+        place = f"zones/{in_path['zone']}" if "zone" in in_path else f"regions/{in_path['region']}" if "region" in in_path else "global"
+        if service == "compute" and action == "list" and kind in LISTS:
+            items = self.resources.get((project, kind), {}).get(place, [])
+            return {"kind": LISTS[kind], "items": items} if items else {"kind": LISTS[kind]}
+        if method == "compute.networkEndpointGroups.listNetworkEndpoints":
+            held = self.resources.get((project, "networkEndpoints"), {}).get(f"{place}/{in_path['networkEndpointGroup']}", [])
+            return {"kind": "compute#networkEndpointGroupsListNetworkEndpoints", "items": held}
+        if method == "compute.instances.listReferrers":
+            machine = self.machine(project, place, in_path["instance"])
+            items = [{"kind": "compute#reference", "referenceType": "MEMBER_OF", "referrer": one} for one in self.referrers.get(machine["id"], [])]
+            return {"kind": "compute#instanceListReferrers", "items": items}
+        if method == "compute.instances.get":
+            machine = self.machine(project, place, in_path["instance"])
+            with self.lock:
+                told = dict(machine)
+                self.arrive(machine)
+            return told
+        if method in ACTS:
+            return self.act(action, self.machine(project, place, in_path["instance"]), query, in_path["zone"])
+        if method == "compute.zoneOperations.get":
+            if in_path["operation"] not in self.operations:
+                raise Refused(404, "notFound", f"The resource '{in_path['operation']}' was not found")
+            return self.operations[in_path["operation"]]
         if service == "compute" and action == "aggregatedList" and kind in KINDS:
             return self.aggregated(project, kind, query)
         if method == "compute.machineTypes.get":
@@ -113,6 +158,45 @@ class Lab:
         if method == "monitoring.projects.timeSeries.list":
             return self.time_series(project, query)
         raise Refused(501, "notImplemented", f"the stand-in does not answer {method}")
+
+    def machine(self, project, place, wanted):
+        for one in self.resources.get((project, "instances"), {}).get(place, []):
+            if wanted in (one["id"], one["name"]):
+                return one
+        raise Refused(404, "notFound", f"The resource '{wanted}' was not found")
+
+    def arrive(self, machine):
+        """What was on its way when it was last read is there."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        if machine["status"] == "STOPPING":
+            machine.update(status="TERMINATED", lastStopTimestamp=now)
+        if machine["status"] == "STAGING":
+            machine.update(status="RUNNING", lastStartTimestamp=now)
+
+    def act(self, verb, machine, query, zone):
+        """A request that comes again with its id is the same one."""
+        with self.lock:
+            asked = query.get("requestId")
+            for operation in self.operations.values():
+                if asked and operation.get("clientOperationId") == asked:
+                    return operation
+            name = f"operation-{len(self.operations) + 1}"
+            operation = {"kind": "compute#operation", "id": str(len(self.operations) + 1), "name": name, "operationType": verb, "zone": zone,
+                         "targetId": machine["id"], "status": "RUNNING", "progress": 0, "user": "who-acts@omics-prod-1.iam.gserviceaccount.com"}
+            if asked:
+                operation["clientOperationId"] = asked
+            self.operations[name] = operation
+            told = dict(operation)
+            if verb == "stop" and machine["status"] == "RUNNING":
+                machine["status"] = "STOPPING"
+            if verb == "start" and machine["status"] == "TERMINATED":
+                if self.full:
+                    self.full -= 1
+                    operation["error"] = {"errors": [FULL]}
+                else:
+                    machine["status"] = "STAGING"
+            operation.update(status="DONE", progress=100)
+            return told
 
     def aggregated(self, project, kind, query):
         silent = {fault["place"]: fault["how"] for fault in self.unreachable if fault["kind"] == kind}
@@ -198,6 +282,19 @@ class Lab:
             case "POST", "resources":
                 held = self.resources.setdefault((asked["project"], asked["kind"]), {})
                 held[asked["place"]] = asked["resources"]
+            case "POST", "change":
+                machine = self.machine(asked["project"], asked["place"], asked["number"])
+                machine.update(asked["with"])
+                for name in [name for name, value in asked["with"].items() if value is None]:
+                    del machine[name]
+            case "POST", "machine":
+                return self.machine(asked["project"], asked["place"], asked["number"])
+            case "POST", "referrers":
+                self.referrers[asked["number"]] = asked["referrers"]
+            case "POST", "full":
+                self.full = asked["times"]
+            case "POST", "denied":
+                self.denied = asked["permissions"]
             case "POST", "types":
                 held = self.types.setdefault((asked["project"], asked["place"]), {})
                 held.update({one["name"]: one for one in asked["types"]})
@@ -222,10 +319,11 @@ class Lab:
                 raise ValueError(f"no such admin call: {verb} {what}")
         return None
 
-    def access_token(self):
+    def access_token(self, asked):
         with self.lock:
             self.tokens += 1
-            return {"access_token": f"token-{self.tokens}", "token_type": "Bearer", "expires_in": 3600}
+            whose = "acts-" if b"acts" in asked else ""
+            return {"access_token": f"token-{whose}{self.tokens}", "token_type": "Bearer", "expires_in": 3600}
 
 
 def moment(told):
@@ -248,11 +346,12 @@ def handler(lab):
             if url.path.startswith("/_lab/"):
                 told = lab.admin(self.command, url.path.removeprefix("/_lab/"), json.loads(body) if body else {})
             elif url.path == "/token":
-                told = lab.access_token()
+                told = lab.access_token(body)
             else:
                 query = urllib.parse.parse_qsl(url.query, keep_blank_values=True)
                 try:
-                    told = lab.answer(self.command, url.path, query, self.headers.get("authorization") or "")
+                    told = lab.answer(self.command, url.path, query, self.headers.get("authorization") or "", body,
+                                      self.headers.get("x-goog-request-reason"))
                 except Exception as error:
                     if not isinstance(error, Refused):
                         lab.is_wrong(f"the stand-in failed at {self.path}: {error!r}")

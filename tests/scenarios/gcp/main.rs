@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod acting;
+mod acts;
 mod estate;
 mod group;
 mod swept;
@@ -97,7 +99,7 @@ async fn every_page_of_every_kind_is_read_and_arrives_unchanged() {
     assert_eq!((&spot.lifecycle, spot.autoscaling_group.as_deref()), (&Lifecycle::Spot, Some("workers")));
     let schedulers = Schedulers::not_asked();
     let facts = |instance: &Instance| instance.stop_facts(true, &schedulers, Protection::default());
-    assert!(inventory.instances.iter().all(|instance| facts(instance).is_none()), "no stop is proposed");
+    assert!(inventory.instances.iter().all(|instance| facts(instance).is_some()), "each is asked about");
 
     let [used, free] = inventory.volumes.as_slice() else { panic!("{:?}", inventory.volumes) };
     assert_eq!((&used.state, &free.state), (&Some(VolumeState::InUse), &Some(VolumeState::Available)));

@@ -2,15 +2,22 @@
 
 use model::{
     HourlyRate, Usd,
-    machine::{Ec2Facts, InstanceStore},
+    machine::{InstanceStore, PublicIpv4},
     plan::{Action, Charge, Condition, Loss, PlanContent, Saving},
 };
 
-use super::{Price, StopInput, no_plan::Stoppable};
+use super::{
+    Price, StopInput,
+    no_plan::{Facts, Stoppable},
+};
 
 pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> PlanContent {
     let facts = stoppable.facts;
-    let called = facts.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let (name, place) = match facts {
+        Facts::Ec2(facts) => (&facts.name, &facts.region),
+        Facts::ComputeEngine(facts) => (&facts.name, &facts.zone),
+    };
+    let called = name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
     let (does, action) = match hibernates(facts) {
         true => ("Hibernate", Action::HibernateInstance),
         false => ("Stop", Action::StopInstance),
@@ -19,10 +26,7 @@ pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> PlanContent {
         finding: input.finding.clone(),
         record: input.record,
         resource: input.resource.clone(),
-        title: format!(
-            "{does} the idle {} instance {}{called} in {}",
-            stoppable.instance_type, facts.instance_id, facts.region
-        ),
+        title: format!("{does} the idle {} instance {}{called} in {place}", stoppable.instance_type, input.resource.id),
         conditions: conditions(stoppable),
         actions: vec![action],
         reversal: vec![Action::StartInstance],
@@ -32,9 +36,33 @@ pub(super) fn of(input: &StopInput, stoppable: &Stoppable<'_>) -> PlanContent {
     }
 }
 
+impl<'a> Facts<'a> {
+    fn public_ipv4(self) -> &'a [PublicIpv4] {
+        match self {
+            Self::Ec2(facts) => &facts.public_ipv4,
+            Self::ComputeEngine(facts) => &facts.public_ipv4,
+        }
+    }
+
+    fn volumes(self) -> &'a [String] {
+        match self {
+            Self::Ec2(facts) => &facts.volumes,
+            Self::ComputeEngine(facts) => &facts.disks,
+        }
+    }
+
+    /// Of Google Cloud it is always known: its disks say what they are.
+    fn may_have_instance_store(self) -> bool {
+        match self {
+            Self::Ec2(facts) => facts.instance_store == InstanceStore::Unknown,
+            Self::ComputeEngine(_) => false,
+        }
+    }
+}
+
 /// Whoever set a machine up to hibernate wants its memory back.
-fn hibernates(facts: &Ec2Facts) -> bool {
-    facts.hibernates == Some(true)
+fn hibernates(facts: Facts<'_>) -> bool {
+    matches!(facts, Facts::Ec2(facts) if facts.hibernates == Some(true))
 }
 
 fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
@@ -45,7 +73,7 @@ fn conditions(stoppable: &Stoppable<'_>) -> Vec<Condition> {
         Condition::InstanceTypeIs { instance_type: stoppable.instance_type.to_owned() },
         Condition::NotProtected,
     ];
-    if stoppable.facts.instance_store == InstanceStore::Unknown {
+    if stoppable.facts.may_have_instance_store() {
         conditions.push(Condition::NoInstanceStoreWrites);
     }
     conditions.push(Condition::StillIdle);
@@ -57,22 +85,22 @@ fn lost(stoppable: &Stoppable<'_>) -> Vec<Loss> {
     let mut lost = vec![if hibernates(facts) { Loss::MemoryUnlessHibernated } else { Loss::Memory }];
     lost.extend(
         facts
-            .public_ipv4
+            .public_ipv4()
             .iter()
             .filter(|ip| ip.elastic != Some(true))
             .map(|ip| Loss::PublicIpv4 { address: ip.address.clone(), may_be_elastic: ip.elastic.is_none() }),
     );
-    if facts.instance_store == InstanceStore::Unknown {
+    if facts.may_have_instance_store() {
         lost.push(Loss::InstanceStore);
     }
     lost.push(Loss::Capacity { instance_type: stoppable.instance_type.to_owned() });
     lost
 }
 
-fn keeps_billing(facts: &Ec2Facts) -> Vec<Charge> {
-    let volumes = facts.volumes.iter().map(|id| Charge::Volume { id: id.clone() });
+fn keeps_billing(facts: Facts<'_>) -> Vec<Charge> {
+    let volumes = facts.volumes().iter().map(|id| Charge::Volume { id: id.clone() });
     let addresses = facts
-        .public_ipv4
+        .public_ipv4()
         .iter()
         .filter(|ip| ip.elastic != Some(false))
         .map(|ip| Charge::ElasticIpv4 { address: ip.address.clone(), may_be_released: ip.elastic.is_none() });
@@ -81,12 +109,12 @@ fn keeps_billing(facts: &Ec2Facts) -> Vec<Charge> {
 
 /// What keeps billing is billed before and after, so it is no part of the difference. The machine's own rate is net of it, and so is that of the
 /// addresses that it gives back.
-fn saving(input: &StopInput, facts: &Ec2Facts) -> Saving {
+fn saving(input: &StopInput, facts: Facts<'_>) -> Saving {
     let rate = match &input.price {
         Price::OnDemand(rate) => *rate,
         Price::Unknown(why) => return Saving::Unknown { why: why.clone() },
     };
-    let lent = facts.public_ipv4.iter().filter(|ip| ip.elastic == Some(false)).count();
+    let lent = facts.public_ipv4().iter().filter(|ip| ip.elastic == Some(false)).count();
     let (per_hour, of, besides) = match &input.lent_ipv4 {
         Some(Price::OnDemand(each)) if lent > 0 => {
             let addresses = i64::try_from(lent).unwrap_or(i64::MAX).saturating_mul(each.per_hour().micros());

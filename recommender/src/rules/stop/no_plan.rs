@@ -2,7 +2,7 @@
 
 use guards::Refusal;
 use jiff::Timestamp;
-use model::machine::{Ec2Facts, Machine};
+use model::machine::{ComputeEngineFacts, Ec2Facts, Machine};
 use serde::{Deserialize, Serialize};
 
 use super::{StopInput, Verdict};
@@ -44,9 +44,16 @@ pub enum NoPlan {
     },
 }
 
+/// What the provider says of a machine that may be stopped.
+#[derive(Clone, Copy)]
+pub(super) enum Facts<'a> {
+    Ec2(&'a Ec2Facts),
+    ComputeEngine(&'a ComputeEngineFacts),
+}
+
 /// What a plan is made from once nothing speaks against it.
 pub(super) struct Stoppable<'a> {
-    pub(super) facts: &'a Ec2Facts,
+    pub(super) facts: Facts<'a>,
     pub(super) instance_type: &'a str,
     pub(super) launched_at: Timestamp,
 }
@@ -55,16 +62,28 @@ pub(super) fn unless_stoppable(input: &StopInput) -> Result<Stoppable<'_>, NoPla
     if input.verdict != Verdict::Idle {
         return Err(NoPlan::NotIdle { verdict: input.verdict });
     }
-    let facts = match &input.machine {
+    let (facts, guarded) = match &input.machine {
         Machine::OnPrem => return Err(NoPlan::OnPrem),
         Machine::NotKnown(provider) => return Err(NoPlan::ProviderNotKnown { provider: provider.clone() }),
-        Machine::Ec2(facts) => facts.as_ref(),
+        Machine::Ec2(facts) => (Facts::Ec2(facts), guards::may_stop(facts)),
+        Machine::ComputeEngine(facts) => (Facts::ComputeEngine(facts), guards::may_stop_compute_engine(facts)),
     };
-    guards::may_stop(facts).map_err(|by| NoPlan::Guarded { by })?;
-    let missing = |fact: &str| NoPlan::Guarded { by: Refusal::FactUnknown { fact: fact.to_owned() } };
+    guarded.map_err(|by| NoPlan::Guarded { by })?;
+    let (instance_type, launched_at) = match facts {
+        Facts::Ec2(facts) => (&facts.instance_type, facts.launched_at),
+        Facts::ComputeEngine(facts) => (&facts.machine_type, facts.started_at),
+    };
+    let missing = |fact: &str| NoPlan::Guarded {
+        by: match facts {
+            Facts::Ec2(_) => Refusal::FactUnknown { fact: fact.to_owned() },
+            Facts::ComputeEngine(_) => {
+                Refusal::NotTold { what: format!("its {fact}"), why: "Google does not say".to_owned() }
+            }
+        },
+    };
     Ok(Stoppable {
         facts,
-        instance_type: facts.instance_type.as_deref().ok_or_else(|| missing("instance type"))?,
-        launched_at: facts.launched_at.ok_or_else(|| missing("launch time"))?,
+        instance_type: instance_type.as_deref().ok_or_else(|| missing("instance type"))?,
+        launched_at: launched_at.ok_or_else(|| missing("launch time"))?,
     })
 }

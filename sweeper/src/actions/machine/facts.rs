@@ -3,28 +3,21 @@
 use super::super::{
     ActError, Executor,
     facts::{Decided, Facts},
-    own, sessions,
+    own,
+    provider::{self, Asked, OneMachine},
 };
 use crate::{
     detectors::Class,
     findings::{Finding, MachineEvidence},
     identity::Node,
-    inventory::{
-        InstanceState, Inventory,
-        aws::{self, Accounts, OneMachine},
-        key_of,
-    },
+    inventory::{Inventory, aws, gcp, key_of},
     store::{Answered, moment::Known},
     sweep::judge_node,
     verdict::{Decision, Judgement, NodeFacts, words},
 };
-use guards::act::{Cohort, Dependents, LiveSample, LiveVerdict, OnMachine, Subject};
+use guards::act::{Cohort, Dependents, LiveSample, LiveVerdict, MachineFacts, OnMachine, Subject};
 use jiff::{SignedDuration, Timestamp};
-use model::{
-    ResourceKey, ResourceKind, Verdict,
-    machine::{Ec2Facts, Machine},
-    plan::ContentHash,
-};
+use model::{ResourceKey, ResourceKind, Verdict, machine::Machine, plan::ContentHash};
 use std::collections::HashSet;
 
 /// Machines that were found idle within so long count as having turned so.
@@ -52,42 +45,38 @@ pub(super) struct Live {
 }
 
 impl Executor {
-    /// The state of a machine, in EC2's words; none if it is there no more.
-    pub(in super::super) async fn state(
-        &self,
-        accounts: &Accounts,
-        on: &ResourceKey,
-    ) -> Result<Option<InstanceState>, ActError> {
-        let read = aws::instance(accounts, &sessions::scope(on)?, &on.id).await;
-        let read = read.map_err(|why| ActError::Provider { what: "reading the machine", why })?;
-        Ok(read.map(|instance| instance.state))
-    }
-
-    /// One machine, as EC2 has it now; none if it is there no more.
-    pub(super) async fn machine(&self, accounts: &Accounts, on: &ResourceKey) -> Result<Option<OneMachine>, ActError> {
-        let scope = sessions::scope(on)?;
-        let read = aws::one_machine(accounts, &scope, &on.id).await;
-        read.map_err(|why| ActError::Provider { what: "reading the machine", why })
-    }
-
     /// Reads what takes its time.
     pub(super) async fn surroundings(
         &self,
-        accounts: &Accounts,
+        asked: &Asked,
         machine: &OneMachine,
+        on: &ResourceKey,
         node: &Node,
     ) -> Result<Surroundings, ActError> {
-        let on = &machine.instance.id;
-        let provider = |why| ActError::Provider { what: "reading what has the machine", why };
-        let scope = sessions::scope(on)?;
-        let (owners, dependents, is_own) = futures::join!(
-            aws::owners(accounts, &scope),
-            aws::dependents(accounts, &scope, machine),
-            own::is_own(&self.config, machine)
-        );
+        let own = |addresses| own::is_own(&self.config, &on.id, addresses);
+        let (owners, dependents, is_own) = match (asked, machine) {
+            (Asked::Aws(accounts), OneMachine::Ec2(machine)) => {
+                let scope = provider::scope(on)?;
+                let (owners, dependents, is_own) = futures::join!(
+                    aws::owners(accounts, &scope),
+                    aws::dependents(accounts, &scope, machine),
+                    own(&machine.addresses)
+                );
+                let refused = |why| ActError::Provider { what: "reading what has the machine", why };
+                (owners.map_err(refused)?, dependents, is_own)
+            }
+            // What has it is read with the machine.
+            (Asked::Google(session), OneMachine::ComputeEngine(machine)) => {
+                let (dependents, is_own) = futures::join!(gcp::dependents(session, machine), own(&machine.addresses));
+                (Inventory::default(), dependents, is_own)
+            }
+            (Asked::Aws(_), OneMachine::ComputeEngine(_)) | (Asked::Google(_), OneMachine::Ec2(_)) => {
+                return Err(ActError::Elsewhere);
+            }
+        };
         let machines = self.store.count_of_account(ResourceKind::Instance.into(), &on.account).await?;
         Ok(Surroundings {
-            owners: owners.map_err(provider)?,
+            owners,
             dependents,
             is_own,
             cohort: self.cohort(node).await?,
@@ -147,17 +136,21 @@ fn bridges(judgement: &Judgement) -> bool {
     }
 }
 
-/// What guards ask of a machine, by what EC2 says now and by who may have it.
-fn of_machine(machine: &OneMachine, owners: &Inventory) -> Option<Ec2Facts> {
+/// What guards ask of a machine, by what its provider says now and by who may have it.
+fn of_machine(machine: &OneMachine, owners: &Inventory) -> Option<Machine> {
+    match machine {
+        OneMachine::Ec2(machine) => of_ec2(machine, owners),
+        OneMachine::ComputeEngine(machine) => machine.facts().map(|facts| Machine::ComputeEngine(Box::new(facts))),
+    }
+}
+
+fn of_ec2(machine: &aws::OneMachine, owners: &Inventory) -> Option<Machine> {
     let mut instance = machine.instance.clone();
     let ResourceKey { provider, account, location, .. } = instance.id.clone();
     aws::name_members(std::slice::from_mut(&mut instance), &owners.autoscaling_groups);
     let groups_are_known = owners.groups_are_known(provider, &account, &location);
     let schedulers = owners.schedulers(provider, &account, &location);
-    match instance.stop_facts(groups_are_known, &schedulers, machine.protection.clone())? {
-        Machine::Ec2(facts) => Some(*facts),
-        Machine::OnPrem | Machine::NotKnown(_) => None,
-    }
+    instance.stop_facts(groups_are_known, &schedulers, machine.protection.clone())
 }
 
 /// Everything that the guards ask for of a machine, but what the database knows.
@@ -172,6 +165,11 @@ impl Now<'_> {
     /// Asks every guard. None if the plan, its finding or the machine cannot be put into their words: then nothing is done either.
     pub(super) fn decide(mut self, facts: &Facts<'_>, known: &Known) -> Option<Decided> {
         let machine = of_machine(self.machine, &self.surroundings.owners)?;
+        let machine = match &machine {
+            Machine::Ec2(facts) => MachineFacts::Ec2(facts),
+            Machine::ComputeEngine(facts) => MachineFacts::ComputeEngine(facts),
+            Machine::OnPrem | Machine::NotKnown(_) => return None,
+        };
         if known.newest_heartbeat_unix_ms > self.live.until_unix_ms {
             let why = "its agent has reported again since it was judged".to_owned();
             self.live.sample.verdict = LiveVerdict::NotIdle(why);
@@ -180,7 +178,7 @@ impl Now<'_> {
         let rules_version = evidence.and_then(|evidence| evidence.case.node.as_ref()).map(|node| &node.rules_version);
         let is_attested = |node: &Node| node.attestation.is_attested() && node.disputed.is_none();
         let subject = Subject::Machine(OnMachine {
-            facts: &machine,
+            facts: machine,
             is_attested: known.node.as_ref().is_some_and(is_attested),
             live: Some(&self.live.sample),
             rules_version: rules_version.map_or("", String::as_str),

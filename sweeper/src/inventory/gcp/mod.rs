@@ -14,15 +14,18 @@
 mod collect;
 mod failure;
 mod list;
+mod machine;
 mod monitoring;
 mod options;
 mod parse;
 mod place;
+mod plain;
 mod renewable;
 mod session;
 mod shapes;
 
 pub use collect::read;
+pub use machine::{OneMachine, dependents, ended_with, instance, one_machine};
 pub use options::Options;
 pub use renewable::Source;
 pub use session::Session;

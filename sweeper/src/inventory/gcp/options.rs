@@ -42,6 +42,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Where Compute Engine is asked, without a slash at its end.
+    #[must_use]
+    pub fn compute(&self) -> &str {
+        self.compute_endpoint.as_deref().unwrap_or("https://compute.googleapis.com").trim_end_matches('/')
+    }
+
     /// One scope for each project.
     #[must_use]
     pub fn scopes(&self) -> Vec<Scope> {

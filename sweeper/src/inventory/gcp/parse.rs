@@ -28,6 +28,9 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
     });
     let is_local = |disk: &&model::AttachedDisk| disk.r#type == Some(attached_disk::Type::Scratch);
     let local_ssds = record.disks.iter().filter(is_local).count();
+    let (reservation, ends_by) = (reservation(record.reservation_affinity.as_ref()), ends_by(&scheduling));
+    let needs_key = record.instance_encryption_key.as_ref().is_some_and(is_customers)
+        || record.disks.iter().any(|disk| disk.disk_encryption_key.as_ref().is_some_and(is_customers));
     let count = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
     let accelerators = record.guest_accelerators.iter().map(|added| Accelerators {
         kind: added.accelerator_type.as_deref().and_then(last),
@@ -40,7 +43,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
         state: state(status.as_deref()),
         launched_at: moment(record.last_start_timestamp.as_deref()),
         attached_at: None,
-        // Google Cloud does not say of a machine whether it consumes a reservation, and no plan is made of one.
+        // Which reservation a machine consumes Google does not say; which it may, stands among what Google alone says.
         capacity_reservation: None,
         lifecycle: lifecycle(provisioning_model.as_deref(), scheduling.preemptible),
         availability_zone: Some(zone.to_owned()),
@@ -74,6 +77,10 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
             deletion_protection: record.deletion_protection,
             local_ssds: u32::try_from(local_ssds).unwrap_or(u32::MAX),
             created_by,
+            reservation,
+            ends_by,
+            resource_policies: record.resource_policies.iter().filter_map(|policy| last(policy)).collect(),
+            needs_key,
             accelerators: accelerators.collect(),
             shape: None,
         })),
@@ -104,6 +111,28 @@ fn lifecycle(model: Option<&str>, preemptible: Option<bool>) -> Lifecycle {
         (Some(other), _) => Lifecycle::Other(other.to_owned()),
         (None, None) => Lifecycle::Other("not said".to_owned()),
     }
+}
+
+/// The reservation that it must consume: none if it takes whichever fits, or none.
+fn reservation(affinity: Option<&model::ReservationAffinity>) -> Option<String> {
+    let affinity = affinity?;
+    let kind = affinity.consume_reservation_type.as_ref()?.name();
+    let named = || affinity.values.first().and_then(|name| last(name)).unwrap_or_else(|| "not named".to_owned());
+    (!matches!(kind, Some("ANY_RESERVATION" | "NO_RESERVATION"))).then(named)
+}
+
+/// What ends it at a time of its own.
+fn ends_by(scheduling: &model::Scheduling) -> Option<String> {
+    let action = scheduling.instance_termination_action.as_ref().and_then(|action| action.name());
+    let at = said(scheduling.termination_time.as_deref()).map(|at| format!("its terminationTime is {at}"));
+    let after = || scheduling.max_run_duration.as_ref().map(|_| "it has a maxRunDuration".to_owned());
+    let deletes = || (action == Some("DELETE")).then(|| "its instanceTerminationAction is DELETE".to_owned());
+    at.or_else(after).or_else(deletes)
+}
+
+/// Whether a key is the customer's own; one that Google's key service keeps has a name there.
+fn is_customers(key: &model::CustomerEncryptionKey) -> bool {
+    key.kms_key_name.is_none()
 }
 
 fn root_device(disks: &[model::AttachedDisk]) -> RootDevice {

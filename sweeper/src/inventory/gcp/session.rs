@@ -37,6 +37,8 @@ pub(super) struct Clients {
     pub(super) groups: InstanceGroupManagers,
     pub(super) machine_types: MachineTypes,
     pub(super) monitoring: MetricService,
+    /// For lists that no client here is built with.
+    pub(super) plain: reqwest::Client,
 }
 
 /// Sets what all clients have in common, and builds one.
@@ -89,6 +91,10 @@ impl Session {
 
     async fn with(credentials: Renewable, options: &Options) -> Result<Self, Failure> {
         let compute = &options.compute_endpoint;
+        let plain =
+            reqwest::Client::builder().timeout(options.attempt_timeout).redirect(reqwest::redirect::Policy::none());
+        let plain =
+            plain.build().map_err(|error| Failure { kind: FailureKind::Unreachable, message: chain(&error) })?;
         let clients = Clients {
             instances: client!(Instances, compute, credentials, options),
             disks: client!(Disks, compute, credentials, options),
@@ -96,6 +102,7 @@ impl Session {
             groups: client!(InstanceGroupManagers, compute, credentials, options),
             machine_types: client!(MachineTypes, compute, credentials, options),
             monitoring: client!(MetricService, &options.monitoring_endpoint, credentials, options),
+            plain,
         };
         Ok(Self { clients: Arc::new(clients), credentials, options: options.clone() })
     }

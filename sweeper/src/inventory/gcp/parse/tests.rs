@@ -46,12 +46,53 @@ fn a_full_instance_arrives_whole() {
     assert_eq!(google.created_at, "2025-02-03T12:05:06.789Z".parse().ok());
     assert_eq!((google.deletion_protection, google.local_ssds), (Some(true), 1));
     assert_eq!(google.accelerators, [Accelerators { kind: Some("nvidia-l4".into()), count: Some(2) }]);
-    assert!(
-        instance
-            .stop_facts(true, &crate::inventory::Schedulers::not_asked(), crate::inventory::Protection::default())
-            .is_none(),
-        "no stop is proposed for it"
+    let ::model::machine::Machine::ComputeEngine(facts) = instance
+        .stop_facts(true, &crate::inventory::Schedulers::not_asked(), crate::inventory::Protection::default())
+        .expect("facts")
+    else {
+        panic!("of Google's")
+    };
+    assert_eq!((facts.project.as_str(), facts.zone.as_str()), ("omics", "europe-west3-a"));
+    assert_eq!((facts.number.as_str(), facts.state.as_deref()), ("1234567890123456789", Some("running")));
+    assert_eq!((facts.local_ssds, facts.deletion_protection, facts.needs_key), (1, Some(true), false));
+    assert!(facts.created_by.is_some() && facts.ends_by.is_none() && facts.reservation.is_none());
+    assert!(matches!(facts.groups, ::model::address::Told::Unknown { .. }), "it is asked right before the call");
+}
+
+#[test]
+fn what_speaks_against_a_stop_is_read() {
+    let with = |change: serde_json::Value| {
+        let mut json = full();
+        json.as_object_mut().expect("an object").extend(change.as_object().expect("an object").clone());
+        *read(json).google.expect("Google's facts")
+    };
+    let reserved = |kind: &str, values: serde_json::Value| {
+        with(serde_json::json!({"reservationAffinity": {"consumeReservationType": kind, "values": values}})).reservation
+    };
+    for kind in ["ANY_RESERVATION", "NO_RESERVATION"] {
+        assert_eq!(reserved(kind, serde_json::json!([])), None);
+    }
+    assert_eq!(
+        reserved("SPECIFIC_RESERVATION", serde_json::json!(["projects/p/reservations/nightly"])).as_deref(),
+        Some("nightly")
     );
+    assert_eq!(reserved("BRAND_NEW", serde_json::json!([])).as_deref(), Some("not named"));
+    for (scheduling, ends) in [
+        (serde_json::json!({"instanceTerminationAction": "DELETE"}), "instanceTerminationAction is DELETE"),
+        (serde_json::json!({"maxRunDuration": {"seconds": "3600"}}), "maxRunDuration"),
+        (serde_json::json!({"terminationTime": "2026-12-24T18:00:00Z"}), "terminationTime is 2026-12-24T18:00:00Z"),
+    ] {
+        let ends_by = with(serde_json::json!({"scheduling": scheduling})).ends_by.unwrap_or_default();
+        assert!(ends_by.contains(ends), "{ends_by}");
+    }
+    let policies = serde_json::json!({"resourcePolicies": ["projects/p/regions/r/resourcePolicies/office-hours"]});
+    assert_eq!(with(policies).resource_policies, ["office-hours"]);
+    let encrypted = |key: serde_json::Value| {
+        with(serde_json::json!({"disks": [{"type": "PERSISTENT", "boot": true, "diskEncryptionKey": key}]})).needs_key
+    };
+    assert!(encrypted(serde_json::json!({"sha256": "x"})));
+    assert!(!encrypted(serde_json::json!({"kmsKeyName": "projects/p/keys/k", "sha256": "x"})));
+    assert!(with(serde_json::json!({"instanceEncryptionKey": {"sha256": "x"}})).needs_key);
 }
 
 #[test]
