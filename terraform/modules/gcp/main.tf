@@ -1,5 +1,5 @@
 # Google Cloud, read by a sweeper that runs in AWS: a role with exactly what is called, in each project, and a service account without a key, whose place the sweeper's role of AWS takes by
-# workload identity federation. No plan is made for machines of Google Cloud, so there is no role that acts.
+# workload identity federation. Where that is asked for, another service account acts, by a role that stops and starts machines and does nothing else.
 
 locals {
   # tests/lab/terraform/policies.py holds them to docs/operations.md.
@@ -7,6 +7,13 @@ locals {
     ["compute.instances.list", "compute.disks.list", "compute.addresses.list", "compute.instanceGroupManagers.list", "compute.machineTypes.get"],
     var.monitoring ? ["monitoring.timeSeries.list"] : [],
   )
+  # docs/approvals.md names both.
+  before_acting = [
+    "compute.instances.get", "compute.instances.listReferrers", "compute.routes.list", "compute.targetPools.list", "compute.targetInstances.list",
+    "compute.networkEndpointGroups.list", "compute.networkEndpointGroups.get", "compute.zoneOperations.get",
+  ]
+  act_permissions = ["compute.instances.stop", "compute.instances.start"]
+
   role_id = replace(var.name, "-", "_")
   # As Google sees a session of that role, whatever its name.
   assumed_role = "arn:aws:sts::${var.aws.account_id}:assumed-role/${var.aws.role_name}"
@@ -28,7 +35,7 @@ resource "google_project_iam_custom_role" "read" {
   role_id     = local.role_id
   title       = "Cloud Sweeper, reading"
   description = "Exactly what Cloud Sweeper calls"
-  permissions = local.permissions
+  permissions = concat(local.permissions, contains(var.act_projects, each.value) ? local.before_acting : [])
 }
 
 resource "google_project_iam_member" "read" {
@@ -66,6 +73,42 @@ resource "google_iam_workload_identity_pool_provider" "aws" {
 
 resource "google_service_account_iam_member" "sweeper" {
   service_account_id = google_service_account.sweeper.name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = "principalSet:${local.pool}/attribute.aws_role/${local.assumed_role}"
+}
+
+# What acts reads nothing, and what reads does not act.
+resource "google_service_account" "act" {
+  count = length(var.act_projects) > 0 ? 1 : 0
+
+  project      = var.project_id
+  account_id   = "${var.name}-act"
+  display_name = "Cloud Sweeper, acting"
+  description  = "Stops and starts machines that a person has approved; reads nothing"
+}
+
+resource "google_project_iam_custom_role" "act" {
+  for_each = var.act_projects
+
+  project     = each.value
+  role_id     = "${local.role_id}_act"
+  title       = "Cloud Sweeper, acting"
+  description = "Exactly what Cloud Sweeper calls once a person has approved it"
+  permissions = local.act_permissions
+}
+
+resource "google_project_iam_member" "act" {
+  for_each = var.act_projects
+
+  project = each.value
+  role    = google_project_iam_custom_role.act[each.value].id
+  member  = "serviceAccount:${google_service_account.act[0].email}"
+}
+
+resource "google_service_account_iam_member" "act" {
+  count = length(var.act_projects) > 0 ? 1 : 0
+
+  service_account_id = google_service_account.act[0].name
   role               = "roles/iam.workloadIdentityUser"
   member             = "principalSet:${local.pool}/attribute.aws_role/${local.assumed_role}"
 }

@@ -28,6 +28,17 @@ variable "projects" {
   }
 }
 
+variable "act_projects" {
+  description = "Ids of the projects, of those that are read, where a service account of its own may stop and start machines. Empty: nothing is done anywhere. It is done where the sweeper's `act.scopes` says so, and nowhere else."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for id in var.act_projects : contains(var.projects, id)])
+    error_message = "act_projects names a project that is not in projects."
+  }
+}
+
 variable "monitoring" {
   description = "Whether `gcp.monitoring` is on: time series of Cloud Monitoring are then read, which Google may bill."
   type        = bool
@@ -53,7 +64,7 @@ variable "name" {
   default     = "cloud-sweeper"
 
   validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{4,26}[a-z0-9]$", var.name))
-    error_message = "name must be 6 to 28 lower-case letters, digits or hyphens."
+    condition     = can(regex("^[a-z][a-z0-9-]{4,24}[a-z0-9]$", var.name))
+    error_message = "name must be 6 to 26 lower-case letters, digits or hyphens."
   }
 }

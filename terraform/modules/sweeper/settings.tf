@@ -29,6 +29,7 @@ locals {
     contains(keys(local.secret_files), "mail-password") ? { "email.password_file" = "${local.secrets_dir}/mail-password" } : null,
     contains(keys(local.secret_files), "tls.key") ? { "api.tls_certificate" = "${local.secrets_dir}/tls.crt", "api.tls_key" = "${local.secrets_dir}/tls.key" } : null,
     var.google == null ? null : { "gcp.enabled" = "yes", "gcp.projects" = var.google.projects, "gcp.monitoring" = var.google.monitoring },
+    try(var.google.act, null) == null ? null : { "act.projects" = [for project in var.google.act.projects : { project = project, credentials_file = "${local.config_dir}/google-act.json" }] },
     local.available == 0 ? null : {
       "store.url"               = local.store_url
       "ingest.join_token_file"  = "${local.secrets_dir}/join-token"
@@ -68,6 +69,7 @@ locals {
     { "sweeper.toml" = local.toml },
     var.approval_policy == null ? {} : { "policy.toml" = var.approval_policy },
     var.google == null ? {} : { "google.json" = var.google.credentials, "environment" = "GOOGLE_APPLICATION_CREDENTIALS=${local.config_dir}/google.json\n" },
+    try(var.google.act, null) == null ? {} : { "google-act.json" = var.google.act.credentials },
     local.available == 1 && var.database.ca_pem != null ? { "database-ca.pem" = var.database.ca_pem } : {},
   )
 }

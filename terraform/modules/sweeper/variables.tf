@@ -280,6 +280,7 @@ variable "google" {
     projects    = list(string)
     credentials = string
     monitoring  = optional(bool, false)
+    act         = optional(object({ projects = list(string), credentials = string }))
   })
   default = null
 
@@ -290,7 +291,7 @@ variable "google" {
 }
 
 variable "act" {
-  description = "Where approved plans are carried out (docs/approvals.md): scopes like \"123456789012:eu-central-1\", and the act role of each account (output `act_role` of member-account). Empty: dry runs alone."
+  description = "Where approved plans are carried out (docs/approvals.md): scopes like \"123456789012:eu-central-1\", and the act role of each account (output `act_role` of member-account). Scopes like \"omics-prod-1:europe-west3-a\" are of Google Cloud, where who acts comes with `google`. Empty: dry runs alone."
   type = object({
     scopes = optional(list(string), [])
     roles = optional(list(object({
@@ -301,12 +302,16 @@ variable "act" {
   default = {}
 
   validation {
-    condition     = alltrue([for scope in var.act.scopes : can(regex("^[0-9]{12}:[a-z0-9-]+$", scope))])
-    error_message = "act.scopes must be like \"123456789012:eu-central-1\"."
+    condition     = alltrue([for scope in var.act.scopes : can(regex("^([0-9]{12}:[a-z0-9-]+|[a-z][a-z0-9-]{4,28}[a-z0-9]:[a-z0-9-]+-[a-z])$", scope))])
+    error_message = "act.scopes must be like \"123456789012:eu-central-1\" or \"omics-prod-1:europe-west3-a\"."
   }
   validation {
-    condition     = alltrue([for scope in var.act.scopes : anytrue([for role in var.act.roles : strcontains(role.role_arn, "::${split(":", scope)[0]}:")])])
+    condition     = alltrue([for scope in var.act.scopes : anytrue([for role in var.act.roles : strcontains(role.role_arn, "::${split(":", scope)[0]}:")]) if can(regex("^[0-9]", scope))])
     error_message = "act.scopes names an account without a role in act.roles: give member-account `act`, and pass its output act_role."
+  }
+  validation {
+    condition     = alltrue([for scope in var.act.scopes : contains(try(var.google.act.projects, []), split(":", scope)[0]) if can(regex("^[a-z]", scope))])
+    error_message = "act.scopes names a project where nobody acts: give the gcp module `act_projects`."
   }
 }
 

@@ -120,7 +120,11 @@ def held_to_the_documentation(states, found):
     same("the sweeper that reads its own account", actions(small), readme)
 
     block = page("docs/operations.md").split("or a role with exactly these permissions:")[1].split("```")[1]
-    same("the role of Google Cloud", set(checked["google"]), set(block.split()))
+    same("the role that reads Google Cloud", set(checked["google"]["read"]), set(block.split()))
+    for what, begins in (("before_acting", "What reads in Google Cloud needs beside"), ("act", "Who acts in Google Cloud needs")):
+        [line] = [line for line in page("docs/approvals.md").splitlines() if line.startswith(begins)]
+        documented_there = {part for part in line.split("`")[1::2] if part.startswith("compute.")}
+        same(f"Google Cloud, {what}", set(checked["google"][what]), documented_there)
 
 
 def as_an_identitys(where, policy):

@@ -48,7 +48,7 @@ module "sweeper" {
   cloudwatch          = true
   cloudtrail          = true
   accounts            = [module.member.account]
-  act                 = { scopes = ["123456789012:eu-central-1"], roles = [module.member.act_role] }
+  act                 = { scopes = ["123456789012:eu-central-1", "omics-prod-1:europe-west3-a"], roles = [module.member.act_role] }
   approval_policy     = file("${path.module}/../../../../../packaging/policy.example.toml")
   alarm_emails        = ["ops@example.com"]
   secret_kms_key_arns = ["arn:aws:kms:eu-central-1:123456789012:key/00000000-0000-4000-8000-000000000000"]
@@ -97,6 +97,7 @@ module "google" {
   project_id     = "omics-finops"
   project_number = "123456789012"
   projects       = ["omics-prod-1"]
+  act_projects   = ["omics-prod-1"]
   monitoring     = true
   aws            = { account_id = "123456789012", role_name = "cloud-sweeper-sweeper" }
 }
