@@ -11,6 +11,7 @@ mod compute_engine;
 mod exemption;
 mod instance_store;
 mod managed;
+mod member;
 mod membership;
 pub mod policy;
 mod protection;
@@ -25,6 +26,7 @@ mod volume;
 pub use address::may_release;
 pub use compute_engine::{EXEMPTION_LABEL, may_stop_compute_engine};
 pub use exemption::EXEMPTION_TAG;
+pub use member::{MemberRefusal, may_end};
 pub use refusal::Refusal;
 pub use volume::may_delete;
 
@@ -73,7 +75,9 @@ pub fn holds(condition: &Condition, facts: &Ec2Facts) -> Result<(), Refusal> {
         | Condition::NoReverseName
         | Condition::NotOffered
         | Condition::VolumeIs { .. }
-        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
+        | Condition::SnapshotCompleted
+        | Condition::MemberOf { .. }
+        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) fn guard(facts: &Ec2Facts) -> Result<(), Refusal> {
     }
 }
 
+/// What a member of a group belongs to that nothing larger keeps.
+pub(crate) const GROUP: &str = "Auto Scaling group";
+
 enum Key {
     Is(&'static str),
     StartsWith(&'static str),
@@ -49,18 +52,14 @@ const KINDS: [(Key, &str); 16] = [
     (Key::StartsWith("aws:elasticmapreduce:"), "EMR cluster"),
     (Key::StartsWith("parallelcluster:"), "ParallelCluster"),
     (Key::StartsWith("elasticbeanstalk:"), "Elastic Beanstalk environment"),
-    (Key::StartsWith("aws:autoscaling:"), "Auto Scaling group"),
+    (Key::StartsWith("aws:autoscaling:"), GROUP),
     (Key::Is("aws:ec2:fleet-id"), "EC2 Fleet"),
     (Key::Is("aws:ec2spot:fleet-request-id"), "Spot Fleet"),
 ];
 
-fn owner(
-    tags: &BTreeMap<String, String>,
-    scheduler: Option<&Owner>,
-    autoscaling_group: Option<&str>,
-    operator: Option<&str>,
-) -> Option<Owner> {
-    let by_tag = KINDS.iter().find_map(|(key, kind)| {
+/// What the tags name, the most telling first.
+pub(crate) fn by_tag(tags: &BTreeMap<String, String>) -> Option<Owner> {
+    KINDS.iter().find_map(|(key, kind)| {
         let (tag, value) = tags.iter().find(|(tag, _)| match key {
             Key::Is(name) => tag.as_str() == *name,
             Key::StartsWith(prefix) => tag.starts_with(prefix),
@@ -70,15 +69,23 @@ fn owner(
             name: Some(value.clone()).filter(|value| !value.is_empty()),
             known_by: tag.clone(),
         })
-    });
+    })
+}
+
+pub(crate) fn owner(
+    tags: &BTreeMap<String, String>,
+    scheduler: Option<&Owner>,
+    autoscaling_group: Option<&str>,
+    operator: Option<&str>,
+) -> Option<Owner> {
     let named = |kind: &str, name: &str, known_by: &str| Owner {
         kind: kind.to_owned(),
         name: Some(name.to_owned()),
         known_by: known_by.to_owned(),
     };
-    by_tag
+    by_tag(tags)
         .or_else(|| scheduler.cloned())
-        .or_else(|| autoscaling_group.map(|name| named("Auto Scaling group", name, "the group's own list")))
+        .or_else(|| autoscaling_group.map(|name| named(GROUP, name, "the group's own list")))
         .or_else(|| operator.map(|name| named("AWS service", name, "operator")))
 }
 

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use model::machine::Owner;
 use serde::{Deserialize, Serialize};
 
+use crate::MemberRefusal;
+
 /// Why a machine is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "refused", rename_all = "snake_case")]
@@ -359,6 +361,9 @@ pub enum Refusal {
     /// What was written since is not in it.
     #[error("its snapshot was not begun after the plan was approved")]
     SnapshotOfBefore,
+    /// What speaks for a member of a group.
+    #[error(transparent)]
+    Member(#[from] MemberRefusal),
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
     LiveSampleStale,

@@ -4,6 +4,7 @@
 
 pub mod address;
 mod canonical;
+pub mod group;
 pub mod machine;
 pub mod money;
 pub mod plan;

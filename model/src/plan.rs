@@ -94,6 +94,13 @@ pub enum Condition {
     },
     /// A snapshot of the volume, begun for this plan once it was approved, is whole.
     SnapshotCompleted,
+    /// It still is a member of this group, in service, healthy, and not protected from scale-in; and it belongs to nothing else.
+    MemberOf {
+        /// The group's name.
+        group: String,
+    },
+    /// The group may keep up one machine fewer, and is changing in no other way: nothing but this machine ends.
+    GroupCanShrink,
 }
 
 /// What a reversal does not bring back.
@@ -122,6 +129,18 @@ pub enum Loss {
     Volume {
         /// `vol-…`
         id: String,
+    },
+    /// This machine: what its group starts later is another one.
+    Machine {
+        /// `i-…`
+        id: String,
+    },
+    /// This volume, with all that it holds: it goes with its machine.
+    VolumeOfMachine {
+        /// `vol-…`
+        id: String,
+        /// True where the provider did not say whether it goes with it.
+        may_stay: bool,
     },
     /// The provider's promise of a place: it may lack capacity of this type at the next start.
     Capacity {
@@ -336,6 +355,15 @@ impl Plan {
     #[must_use]
     pub fn content_hash(&self) -> &ContentHash {
         &self.content_hash
+    }
+
+    /// The Auto Scaling group that it makes smaller; none for most.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.content.conditions.iter().find_map(|condition| match condition {
+            Condition::MemberOf { group } => Some(group.as_str()),
+            _ => None,
+        })
     }
 
     /// From then on it must not be approved nor carried out.

@@ -11,7 +11,7 @@ pub(crate) use realised::listed_until;
 pub use realised::{NotKnown, realised};
 pub use shadow::Shadow;
 pub use summary::{Plans, Savings, until};
-pub use twin::twin;
+pub use twin::{successor, twin};
 
 use crate::{findings::FindingId, inventory::InstanceState, store::Version};
 use jiff::Timestamp;
@@ -128,6 +128,16 @@ pub fn stopped(
     }
 }
 
+/// For how long a machine stayed away that was seen to be ended at `since`: lists go on to show it for about an hour, as ended.
+#[must_use]
+pub fn ended(since: Timestamp, versions: &[Version], listed_until: Option<Timestamp>) -> Stopped {
+    let is_away = versions.last().is_some_and(|version| version.until.is_some() || is_gone(version));
+    match listed_until {
+        Some(listed) if is_away && listed > since => Stopped { since, until: listed, ending: Ending::Lasts },
+        _ => Stopped { since, until: since, ending: Ending::NotSeen },
+    }
+}
+
 /// For how long something stayed away that was seen to be given back at `since`: by what it has been, oldest first, and until when listings of its kind went well.
 #[must_use]
 pub fn released(since: Timestamp, versions: &[Version], listed_until: Option<Timestamp>) -> Stopped {
@@ -215,6 +225,22 @@ mod tests {
         assert_eq!(of(&gone, None), (10, Ending::NotSeen), "nobody could list any");
         assert_eq!(of(&[was("", 0, None)], Some(60)), (10, Ending::NotSeen), "it is listed still");
         assert_eq!(of(&[], Some(60)), (10, Ending::NotSeen), "it never was");
+    }
+
+    #[test]
+    fn what_was_ended_saves_for_as_long_as_lists_show_it_ended_or_lack_it() {
+        let of = |versions: &[Version], listed: Option<i64>| {
+            let ended = ended(at(10), versions, listed.map(at));
+            (ended.until.duration_since(at(0)).as_mins(), ended.ending)
+        };
+        let shown = [was("running", 0, Some(12)), was("terminated", 12, None)];
+        assert_eq!(of(&shown, Some(60)), (60, Ending::Lasts));
+        let gone = [was("running", 0, Some(12)), was("terminated", 12, Some(70))];
+        assert_eq!(of(&gone, Some(90)), (90, Ending::Lasts));
+        assert_eq!(of(&shown, Some(9)), (10, Ending::NotSeen), "the listing is older");
+        assert_eq!(of(&shown, None), (10, Ending::NotSeen));
+        assert_eq!(of(&[was("running", 0, None)], Some(60)), (10, Ending::NotSeen), "it is listed still");
+        assert_eq!(of(&[], Some(60)), (10, Ending::NotSeen));
     }
 
     #[test]

@@ -118,6 +118,7 @@ async fn answers() -> Vec<Answer> {
         desired: 2,
         members: ids.iter().map(member).collect(),
         tags: [("team".to_owned(), "omics".to_owned())].into(),
+        ..Group::default()
     };
     moto.groups("us-east-1", &[group]).await;
     let made = async |kind, service: &str, action: &'static str, more: &str| {

@@ -10,6 +10,7 @@ mod caps;
 mod cohort;
 mod current;
 mod dependents;
+mod ending;
 mod exempted;
 mod live;
 mod own;
@@ -29,7 +30,7 @@ pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
-pub use subject::{MachineFacts, OnAddress, OnMachine, OnVolume, Subject};
+pub use subject::{MachineFacts, OnAddress, OnMachine, OnMember, OnVolume, Subject};
 pub use switch::Switch;
 pub use undo::{Undoing, Wanted, may_undo};
 
@@ -38,7 +39,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::plan::{ContentHash, Plan};
 
-use crate::{Refusal, address, compute_engine, holds, may_delete, may_stop, volume};
+use crate::{Refusal, address, compute_engine, holds, may_delete, may_stop, member, volume};
 
 /// Everything that is known right before acting. What could not be read is said to be so, and refuses.
 #[derive(Clone, Debug)]
@@ -106,6 +107,7 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     GUARDS.iter().try_for_each(|guard| guard(moment))?;
     match &moment.subject {
         Subject::Machine(machine) => may_stop_now(moment, machine),
+        Subject::Member(on) => may_end_now(moment, on),
         Subject::Address(on) => may_release_now(moment, on),
         Subject::Volume(on) => may_delete_now(moment, on),
     }
@@ -124,6 +126,19 @@ fn may_release_now(moment: &Moment<'_>, on: &OnAddress<'_>) -> Result<(), Refusa
     address::may_release_now(on.facts)?;
     let conditions = &moment.plan.content().conditions;
     conditions.iter().try_for_each(|condition| address::holds(condition, on.facts, on.unused_since))
+}
+
+/// All that is asked before a machine is stopped is asked before one is ended, but for what outlives neither; and its group besides.
+fn may_end_now(moment: &Moment<'_>, on: &OnMember<'_>) -> Result<(), Refusal> {
+    let OnMember { machine, group, .. } = on;
+    ending::guard(on)?;
+    OF_MACHINES.iter().try_for_each(|guard| guard(moment, machine))?;
+    // Groups of Google Cloud are read otherwise, and nothing is ended there.
+    let MachineFacts::Ec2(facts) = machine.facts else { return Err(Refusal::OfAnotherKind) };
+    member::may_end_now(facts, group)?;
+    let conditions = &moment.plan.content().conditions;
+    conditions.iter().try_for_each(|condition| member::holds(condition, facts, group))?;
+    live::guard(moment, machine)
 }
 
 /// The live sample is looked at last of all: it is the freshest.
@@ -149,9 +164,10 @@ mod sample;
 #[cfg(test)]
 mod tests {
     use super::{
-        sample::{Deleted, OfGoogle, Released, Sample},
+        sample::{Deleted, Ended, OfGoogle, Released, Sample},
         *,
     };
+    use crate::{MemberRefusal, act::sample::NOW};
     use model::address::Told;
 
     #[test]
@@ -223,6 +239,42 @@ mod tests {
         assert!(matches!(used, Err(Refusal::UsedInBetween { .. })), "{used:?}");
         assert_eq!(of(|deleted| deleted.sample.switch = Switch::On), Err(Refusal::SwitchedOff));
         assert_eq!(of(|deleted| deleted.sample.says.truncate(1)), Err(Refusal::NotApproved { given: 1, needs: 2 }));
+    }
+
+    #[test]
+    fn a_member_that_nothing_speaks_for_keeping_may_be_ended() {
+        assert_eq!(Ended::with(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn what_its_group_is_counts_as_much_as_what_the_machine_is_and_does() {
+        let minimum = Ended::with(|ended| ended.group.min_size = Some(3));
+        assert_eq!(minimum, Err(MemberRefusal::AtMinimum { desired: 3, min: 3 }.into()));
+        let refresh = Ended::with(|ended| ended.group.refresh = Told::Something { what: "r-1".to_owned() });
+        assert_eq!(refresh, Err(MemberRefusal::Refreshing { refresh: "r-1".to_owned() }.into()));
+        let moved = Ended::with(|ended| ended.group.name = "others".to_owned());
+        assert!(moved.is_err(), "the plan names its group");
+        let of = |change: fn(&mut Sample)| Ended::with(|ended| change(&mut ended.sample));
+        let again = |sample: &mut Sample| sample.machine.launched_at = Some(NOW);
+        assert!(matches!(of(again), Err(Refusal::StartedAgain { .. })));
+        assert_eq!(of(|sample| sample.is_attested = false), Err(Refusal::NotAttested));
+        assert_eq!(of(|sample| sample.bridges_a_gap = true), Err(Refusal::BridgedGap));
+        assert_eq!(of(|sample| sample.live = None), Err(Refusal::NoLiveSample));
+        let turned_idle = of(|sample| sample.cohort = Cohort { machines: 10, turned_idle: 10 });
+        assert_eq!(turned_idle, Err(Refusal::CohortTurnedIdle { turned_idle: 10, machines: 10 }));
+        let rests = |sample: &mut Sample| sample.dependents = Dependents::Known(["a target group".to_owned()].into());
+        assert!(matches!(of(rests), Err(Refusal::DependedUpon { .. })));
+        let why = "CPU time of workloads".to_owned();
+        let works = of(|sample| {
+            let live = sample.live.as_mut().expect("a live sample");
+            live.verdict = LiveVerdict::NotIdle("CPU time of workloads".to_owned());
+        });
+        assert_eq!(works, Err(Refusal::NotIdle { why }));
+        assert_eq!(of(|sample| sample.switch = Switch::On), Err(Refusal::SwitchedOff));
+        assert_eq!(of(|sample| sample.is_own = None), Err(Refusal::Own));
+        assert_eq!(of(|sample| sample.says.truncate(1)), Err(Refusal::NotApproved { given: 1, needs: 2 }));
+        assert_eq!(of(|sample| sample.needs = Some(1)), Ok(()), "two have, whatever a rule says");
+        assert_eq!(of(|sample| sample.caps.done = 5), Err(Refusal::Capped { done: 5, most: 5 }));
     }
 
     #[test]

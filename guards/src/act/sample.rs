@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::{
+    ResourceKey,
     address::AddressFacts,
+    group::GroupFacts,
     machine::{ComputeEngineFacts, Ec2Facts},
     plan::{Action, Condition, ContentHash, Plan, PlanContent, Saving},
     volume::{SnapshotFacts, VolumeFacts},
@@ -12,11 +14,12 @@ use model::{
 
 use super::{
     Answer, Caps, Cohort, Dependents, Exempted, LiveSample, LiveVerdict, MachineFacts, Moment, OnAddress, OnMachine,
-    OnVolume, Say, Subject, Switch,
+    OnMember, OnVolume, Say, Subject, Switch,
 };
 use crate::{
     address,
     compute_engine::{self, sample::STARTED},
+    member::sample::{GROUP, member},
     sample::{LAUNCHED, facts},
     volume,
 };
@@ -132,15 +135,19 @@ impl Sample {
             has_relapsed: self.has_relapsed,
             was_restored: self.was_restored,
             is_own: self.is_own,
-            subject: Subject::Machine(OnMachine {
-                facts: MachineFacts::Ec2(&self.machine),
-                is_attested: self.is_attested,
-                live: self.live.as_ref(),
-                rules_version: self.rules_version,
-                bridges_a_gap: self.bridges_a_gap,
-                cohort: &self.cohort,
-                dependents: &self.dependents,
-            }),
+            subject: Subject::Machine(self.on_machine()),
+        }
+    }
+
+    fn on_machine(&self) -> OnMachine<'_> {
+        OnMachine {
+            facts: MachineFacts::Ec2(&self.machine),
+            is_attested: self.is_attested,
+            live: self.live.as_ref(),
+            rules_version: self.rules_version,
+            bridges_a_gap: self.bridges_a_gap,
+            cohort: &self.cohort,
+            dependents: &self.dependents,
         }
     }
 
@@ -281,6 +288,38 @@ impl Deleted {
         let mut moment = deleted.sample.moment();
         let (unused_since, snapshot) = (deleted.unused_since, deleted.snapshot.as_ref());
         moment.subject = Subject::Volume(OnVolume { facts: &deleted.facts, unused_since, snapshot });
+        super::may_act(&moment)
+    }
+}
+
+/// A moment in which nothing stands in the way of the end of a member of a group.
+pub(crate) struct Ended {
+    pub(crate) sample: Sample,
+    pub(crate) group: GroupFacts,
+    pub(crate) ending: Option<ResourceKey>,
+}
+
+impl Ended {
+    /// What is said of the moment with this change alone.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Result<(), crate::Refusal> {
+        let live = Sample::default().live;
+        let mut sample = Sample { live, is_attested: true, ..Sample::of_two() };
+        let (machine, group) = member(|_, _| ());
+        sample.machine = machine;
+        let mut conditions = sample.plan.content().conditions.clone();
+        conditions.extend([Condition::MemberOf { group: GROUP.to_owned() }, Condition::GroupCanShrink]);
+        sample.approved(PlanContent {
+            title: "End it".to_owned(),
+            conditions,
+            actions: vec![Action::EndMember],
+            reversal: Vec::new(),
+            ..sample.plan.content().clone()
+        });
+        let mut ended = Self { sample, group, ending: None };
+        change(&mut ended);
+        let mut moment = ended.sample.moment();
+        let (machine, ending) = (ended.sample.on_machine(), ended.ending.as_ref());
+        moment.subject = Subject::Member(OnMember { machine, group: &ended.group, ending });
         super::may_act(&moment)
     }
 }

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use model::{
     Provider, ResourceKey, ResourceKind,
     address::AddressFacts,
+    group::GroupFacts,
     machine::{ComputeEngineFacts, Ec2Facts},
+    plan::Action,
     volume::{SnapshotFacts, VolumeFacts},
 };
 use serde::Serialize;
@@ -19,6 +21,8 @@ use crate::Refusal;
 pub enum Subject<'a> {
     /// A machine, which an agent speaks for.
     Machine(OnMachine<'a>),
+    /// A machine of a group, which is to be ended in it.
+    Member(OnMember<'a>),
     /// A public address, which nobody speaks for but its provider.
     Address(OnAddress<'a>),
     /// A disk, which nobody speaks for but its provider.
@@ -72,6 +76,17 @@ pub struct OnMachine<'a> {
     pub dependents: &'a Dependents,
 }
 
+/// What is known of a machine of a group right before acting.
+#[derive(Clone, Debug)]
+pub struct OnMember<'a> {
+    /// The machine itself.
+    pub machine: OnMachine<'a>,
+    /// What Auto Scaling says of its group, read for this.
+    pub group: &'a GroupFacts,
+    /// Another machine of the group that is being ended by another plan, or has just been.
+    pub ending: Option<&'a ResourceKey>,
+}
+
 /// What is known of a public address right before acting.
 #[derive(Clone, Debug)]
 pub struct OnAddress<'a> {
@@ -96,7 +111,7 @@ impl Subject<'_> {
     /// Its tags at this moment; none if they could not be read.
     pub(super) fn tags(&self) -> Option<&BTreeMap<String, String>> {
         match self {
-            Self::Machine(machine) => machine.facts.tags(),
+            Self::Machine(machine) | Self::Member(OnMember { machine, .. }) => machine.facts.tags(),
             Self::Address(address) => address.facts.tags.as_ref(),
             Self::Volume(volume) => volume.facts.tags.as_ref(),
         }
@@ -104,7 +119,7 @@ impl Subject<'_> {
 
     fn kind(&self) -> ResourceKind {
         match self {
-            Self::Machine(_) => ResourceKind::Instance,
+            Self::Machine(_) | Self::Member(_) => ResourceKind::Instance,
             Self::Address(_) => ResourceKind::Address,
             Self::Volume(_) => ResourceKind::Volume,
         }
@@ -112,9 +127,17 @@ impl Subject<'_> {
 
     fn is_of(&self, resource: &ResourceKey) -> bool {
         match self {
-            Self::Machine(machine) => machine.facts.is_of(resource),
+            Self::Machine(machine) | Self::Member(OnMember { machine, .. }) => machine.facts.is_of(resource),
             Self::Address(address) => address.facts.allocation_id.as_ref() == Some(&resource.id),
             Self::Volume(volume) => volume.facts.volume_id == resource.id,
+        }
+    }
+
+    /// Whether what is known of it is what has to be known before this is done to it: of a machine that is ended in its group more than of one that is stopped.
+    fn takes(&self, action: Action) -> bool {
+        match self {
+            Self::Member(_) => action == Action::EndMember,
+            _ => action != Action::EndMember && action.is_on() == self.kind(),
         }
     }
 }
@@ -123,7 +146,8 @@ pub(crate) fn guard(moment: &Moment<'_>) -> Result<(), Refusal> {
     let content = moment.plan.content();
     let kind = moment.subject.kind();
     let is_its = content.resource.kind == kind && moment.subject.is_of(&content.resource);
-    let fits = is_its && !content.actions.is_empty() && content.actions.iter().all(|action| action.is_on() == kind);
+    let takes = |action: &Action| moment.subject.takes(*action);
+    let fits = is_its && !content.actions.is_empty() && content.actions.iter().all(takes);
     if fits { Ok(()) } else { Err(Refusal::OfAnotherKind) }
 }
 
@@ -133,11 +157,11 @@ mod tests {
     use crate::{
         act::{
             may_act,
-            sample::{OfGoogle, Released, Sample},
+            sample::{Ended, OfGoogle, Released, Sample},
         },
         address::sample::facts,
     };
-    use model::plan::{Action, PlanContent};
+    use model::plan::PlanContent;
 
     #[test]
     fn an_address_is_not_released_by_a_yes_to_a_stop_nor_the_other_way_round() {
@@ -186,8 +210,21 @@ mod tests {
             })
         };
         assert_eq!(of(&[Action::StopInstance]), Ok(()));
-        for actions in [&[][..], &[Action::ReleaseAddress], &[Action::StopInstance, Action::ReleaseAddress]] {
+        let both = [Action::StopInstance, Action::ReleaseAddress];
+        for actions in [&[][..], &[Action::ReleaseAddress], &both, &[Action::EndMember]] {
             assert_eq!(of(actions), Err(Refusal::OfAnotherKind), "{actions:?}");
         }
+    }
+
+    #[test]
+    fn what_is_ended_in_its_group_is_asked_about_with_its_group() {
+        let of = |action: Action| {
+            Ended::with(|ended| {
+                let content = PlanContent { actions: vec![action], ..ended.sample.plan.content().clone() };
+                ended.sample.approved(content);
+            })
+        };
+        assert_eq!(of(Action::EndMember), Ok(()));
+        assert_eq!(of(Action::StopInstance), Err(Refusal::OfAnotherKind));
     }
 }

@@ -63,7 +63,9 @@ pub(crate) fn holds(
         | Condition::NoInstanceStoreWrites
         | Condition::StillIdle
         | Condition::VolumeIs { .. }
-        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
+        | Condition::SnapshotCompleted
+        | Condition::MemberOf { .. }
+        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
     }
 }
 

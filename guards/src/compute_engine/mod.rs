@@ -68,7 +68,9 @@ pub(crate) fn holds(condition: &Condition, facts: &ComputeEngineFacts) -> Result
         | Condition::NoReverseName
         | Condition::NotOffered
         | Condition::VolumeIs { .. }
-        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
+        | Condition::SnapshotCompleted
+        | Condition::MemberOf { .. }
+        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -56,7 +56,9 @@ pub(crate) fn holds(
         | Condition::StillIdle
         | Condition::AddressIs { .. }
         | Condition::NoReverseName
-        | Condition::NotOffered => Err(Refusal::OfAnotherKind),
+        | Condition::NotOffered
+        | Condition::MemberOf { .. }
+        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -21,6 +21,9 @@ pub enum Action {
     /// Delete a volume that is attached to nothing, once a snapshot of it that was begun for this plan is whole. A volume that is made of the snapshot is another one, so that nothing
     /// undoes it: <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteVolume.html>.
     DeleteVolume,
+    /// End a machine that an Auto Scaling group keeps up, and have the group keep up one fewer, so that it starts no other in its place. Nothing undoes it: what the group starts later is another
+    /// machine. <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html>.
+    EndMember,
 }
 
 /// What an action takes from whoever is wrong about it.
@@ -50,7 +53,7 @@ impl Action {
     pub const fn class(self) -> ActionClass {
         match self {
             Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
-            Self::ReleaseAddress | Self::DeleteVolume => ActionClass::Destructive,
+            Self::ReleaseAddress | Self::DeleteVolume | Self::EndMember => ActionClass::Destructive,
         }
     }
 
@@ -58,14 +61,16 @@ impl Action {
     #[must_use]
     pub const fn is_on(self) -> ResourceKind {
         match self {
-            Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ResourceKind::Instance,
+            Self::StopInstance | Self::HibernateInstance | Self::StartInstance | Self::EndMember => {
+                ResourceKind::Instance
+            }
             Self::ReleaseAddress => ResourceKind::Address,
             Self::DeleteVolume => ResourceKind::Volume,
         }
     }
 
     /// The state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
-    /// shut down, and one that hibernates writes up to 150 GB to its disk first. An address is *released*, and a volume *deleted*, once EC2 lists it no more.
+    /// shut down, and one that hibernates writes up to 150 GB to its disk first. What a group has to do before it ends a member may take an hour or two (its lifecycle hooks). An address is *released*, and a volume *deleted*, once EC2 lists it no more.
     #[must_use]
     pub const fn ends_in(self) -> (&'static str, u32) {
         match self {
@@ -74,6 +79,7 @@ impl Action {
             Self::StartInstance => ("running", 600),
             Self::ReleaseAddress => ("released", 300),
             Self::DeleteVolume => ("deleted", 900),
+            Self::EndMember => ("terminated", 7200),
         }
     }
 
@@ -85,6 +91,7 @@ impl Action {
             Self::StartInstance => "StartInstances",
             Self::ReleaseAddress => "ReleaseAddress",
             Self::DeleteVolume => "DeleteVolume",
+            Self::EndMember => "TerminateInstanceInAutoScalingGroup",
         }
     }
 
@@ -92,11 +99,21 @@ impl Action {
     #[must_use]
     pub fn preparation(self, on: &ResourceKey) -> Option<String> {
         match self {
-            Self::StopInstance | Self::HibernateInstance | Self::StartInstance | Self::ReleaseAddress => None,
+            Self::StopInstance
+            | Self::HibernateInstance
+            | Self::StartInstance
+            | Self::ReleaseAddress
+            | Self::EndMember => None,
             Self::DeleteVolume => {
                 Some(format!("aws ec2 create-snapshot --region {} --volume-id {}", on.location, on.id))
             }
         }
+    }
+
+    /// Whether its call can be asked by itself whether it would be made (`--dry-run`). Auto Scaling has no such question.
+    #[must_use]
+    pub const fn has_dry_run(self) -> bool {
+        !matches!(self, Self::EndMember)
     }
 
     /// The same call for the provider's own command line, so that a person can check it or make it by hand. Neither `--force` nor `--skip-os-shutdown` is
@@ -107,13 +124,18 @@ impl Action {
             return self.gcloud(on);
         }
         let (verb, named_by, how) = match self {
-            Self::StopInstance => ("stop-instances", "instance-ids", ""),
-            Self::HibernateInstance => ("stop-instances", "instance-ids", " --hibernate"),
-            Self::StartInstance => ("start-instances", "instance-ids", ""),
-            Self::ReleaseAddress => ("release-address", "allocation-id", ""),
-            Self::DeleteVolume => ("delete-volume", "volume-id", ""),
+            Self::StopInstance => ("ec2 stop-instances", "instance-ids", ""),
+            Self::HibernateInstance => ("ec2 stop-instances", "instance-ids", " --hibernate"),
+            Self::StartInstance => ("ec2 start-instances", "instance-ids", ""),
+            Self::ReleaseAddress => ("ec2 release-address", "allocation-id", ""),
+            Self::DeleteVolume => ("ec2 delete-volume", "volume-id", ""),
+            Self::EndMember => (
+                "autoscaling terminate-instance-in-auto-scaling-group",
+                "instance-id",
+                " --should-decrement-desired-capacity",
+            ),
         };
-        format!("aws ec2 {verb} --region {} --{named_by} {}{how}", on.location, on.id)
+        format!("aws {verb} --region {} --{named_by} {}{how}", on.location, on.id)
     }
 
     /// For Google's command line, which takes a machine's number as well as its name. Of the rest there is none: nothing else is planned there.
@@ -121,7 +143,7 @@ impl Action {
         let verb = match self {
             Self::StopInstance => "stop",
             Self::StartInstance => "start",
-            Self::HibernateInstance | Self::ReleaseAddress | Self::DeleteVolume => {
+            Self::HibernateInstance | Self::EndMember | Self::ReleaseAddress | Self::DeleteVolume => {
                 return format!("nothing of Google Cloud's does it to {on}");
             }
         };

@@ -31,7 +31,7 @@ const HELP: &str = "*What you can ask*\n\
 `/sweeper plans` what would be done about it\n\
 `/sweeper approve PLAN` one plan, with the button that approves it; its hash, or at least four digits of its beginning\n\
 `/sweeper savings` what was saved\n\
-Nobody else sees the answers. Nothing is done until somebody presses *Stop it*, *Hibernate it*, *Release it* or *Delete it* and confirms it.";
+Nobody else sees the answers. Nothing is done until somebody presses *Stop it*, *Hibernate it*, *Release it*, *Delete it* or *End it* and confirms it.";
 
 /// What one person is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

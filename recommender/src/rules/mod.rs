@@ -3,6 +3,7 @@
 pub mod architecture;
 pub mod batch;
 pub mod delete;
+pub mod end;
 pub mod region;
 pub mod release;
 pub mod request;
@@ -38,12 +39,14 @@ pub enum Input {
     Release(Box<release::ReleaseInput>),
     /// The rule `delete`.
     Delete(Box<delete::DeleteInput>),
+    /// The rule `end`.
+    End(Box<end::EndInput>),
 }
 
 /// Why none of the rules makes a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
-    /// The rule `stop` does not.
+    /// The rule `stop` does not, or the rule `end`.
     #[error(transparent)]
     Stop(#[from] stop::NoPlan),
     /// The rule `release` does not.
@@ -64,6 +67,7 @@ impl Input {
             Self::Stop(input) => Ok(stop::plan(input)?),
             Self::Release(input) => Ok(release::plan(input)?),
             Self::Delete(input) => Ok(delete::plan(input)?),
+            Self::End(input) => Ok(end::plan(input)?),
         }
     }
 }

@@ -72,7 +72,7 @@ impl Executor {
             policy: &policy,
             alike: u32::try_from(alike).unwrap_or(u32::MAX),
             is_own,
-            is_switched_on: self.is_switched_on(&on),
+            is_switched_on: self.is_switched_on(&on, call),
         };
         let now = Now { address, unused_since: unused.get(&on).copied() };
         self.decide(action, |known| now.decide(&facts, known)).await?;

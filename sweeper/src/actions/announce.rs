@@ -13,7 +13,6 @@ use crate::{
 };
 use guards::action::State;
 use jiff::Timestamp;
-use model::ResourceKind;
 use notifier::message::{Acted, FindingNotice, Outcome, how_long};
 use sea_orm::DatabaseTransaction;
 use std::time::Duration;
@@ -127,9 +126,9 @@ fn relapse_notice(finding: &Finding, action: &Action, at: Timestamp) -> FindingN
             format!("{}; CloudTrail has who did (RunInstances). It counts as a relapse", capitalised(because)),
         ),
     };
-    let after = how_long(stopped_at, at);
+    let (after, done) = (how_long(stopped_at, at), Words::of(action.resource.kind, action.class).done);
     notice.headline =
-        format!("{what} {happened}, {after} after it was stopped, as {} approved", names(&action.asked_by));
+        format!("{what} {happened}, {after} after it was {done}, as {} approved", names(&action.asked_by));
     (notice.plan_summary, notice.ask, notice.keeps_billing) = (None, None, Vec::new());
     let because = format!(
         "{how}: nothing more of that class is done in {account} until somebody has looked (sweeper actions review {account})"
@@ -149,7 +148,8 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told, can_be_undone: 
     };
     let mut notice = notice(finding);
     let what = finding.name().unwrap_or(&notice.resource);
-    notice.headline = headline(what, action.resource.kind, action.direction, outcome, &action.asked_by);
+    let words = Words::of(action.resource.kind, action.class);
+    notice.headline = headline(what, words, action.direction, outcome, &action.asked_by);
     match told.until_off {
         None => {}
         Some(Until::Ran) => notice.headline.push_str(", and something ran on it until it was off"),
@@ -172,8 +172,8 @@ fn acted_notice(finding: &Finding, action: &Action, told: &Told, can_be_undone: 
     Some(notice)
 }
 
-fn headline(what: &str, kind: ResourceKind, direction: Direction, outcome: Outcome, asked_by: &[String]) -> String {
-    let (names, Words { done, doing, .. }) = (names(asked_by), Words::of(kind));
+fn headline(what: &str, words: Words, direction: Direction, outcome: Outcome, asked_by: &[String]) -> String {
+    let (names, Words { done, doing, .. }) = (names(asked_by), words);
     match (direction, outcome) {
         (Direction::Undo, Outcome::Done) if asked_by.is_empty() => {
             format!("{what} was started again, because work had begun on it before it was off")
@@ -207,8 +207,9 @@ fn names(all: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{headline, names};
+    use crate::actions::words::Words;
     use crate::store::Direction;
-    use model::ResourceKind;
+    use model::{ResourceKind, plan::ActionClass};
     use notifier::message::Outcome;
 
     #[test]
@@ -223,16 +224,21 @@ mod tests {
     #[test]
     fn what_was_not_done_is_never_said_to_be() {
         let all = [
-            (ResourceKind::Instance, Direction::Do),
-            (ResourceKind::Instance, Direction::Undo),
-            (ResourceKind::Address, Direction::Do),
+            (ResourceKind::Instance, ActionClass::Reversible, Direction::Do),
+            (ResourceKind::Instance, ActionClass::Reversible, Direction::Undo),
+            (ResourceKind::Instance, ActionClass::Destructive, Direction::Do),
+            (ResourceKind::Address, ActionClass::Destructive, Direction::Do),
         ];
-        for (kind, direction) in all {
-            let said = |outcome| headline("align-7", kind, direction, outcome, &["ada".to_owned()]);
+        for (kind, class, direction) in all {
+            let said = |outcome| headline("align-7", Words::of(kind, class), direction, outcome, &["ada".to_owned()]);
             assert!(!said(Outcome::Done).contains(" not ") && said(Outcome::Voided).contains(" was not "));
             assert!(said(Outcome::Failed).contains(" failed"));
         }
-        let of_itself = |outcome| headline("align-7", ResourceKind::Instance, Direction::Undo, outcome, &[]);
+        let words = Words::of(ResourceKind::Instance, ActionClass::Reversible);
+        let of_itself = |outcome| headline("align-7", words, Direction::Undo, outcome, &[]);
+        let ended = Words::of(ResourceKind::Instance, ActionClass::Destructive);
+        let said = headline("align-7", ended, Direction::Do, Outcome::Done, &["ada".to_owned()]);
+        assert_eq!(said, "align-7 was ended, as ada approved");
         assert!(!of_itself(Outcome::Done).contains(" not ") && of_itself(Outcome::Voided).contains(" was not "));
         assert!(of_itself(Outcome::Failed).contains(" failed"));
     }

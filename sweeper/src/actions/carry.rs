@@ -64,22 +64,23 @@ impl Executor {
         }
     }
 
+    /// Each step is on the heap: the calls that it may make would take more of the stack than a thread has, all together.
     async fn carry(&self, action: &mut Action) -> Result<(), ActError> {
         loop {
             match action.state {
-                State::Claimed => self.dry_run(action).await?,
+                State::Claimed => Box::pin(self.dry_run(action)).await?,
                 State::DryRun => match (action.direction, action.resource.kind) {
-                    (Direction::Do, ResourceKind::Address) => self.release(action).await?,
-                    (Direction::Do, ResourceKind::Volume) => self.delete_volume(action).await?,
-                    (Direction::Do, _) => self.ask_and_act(action).await?,
-                    (Direction::Undo, _) => self.undo(action).await?,
+                    (Direction::Do, ResourceKind::Address) => Box::pin(self.release(action)).await?,
+                    (Direction::Do, ResourceKind::Volume) => Box::pin(self.delete_volume(action)).await?,
+                    (Direction::Do, _) => Box::pin(self.ask_and_act(action)).await?,
+                    (Direction::Undo, _) => Box::pin(self.undo(action)).await?,
                 },
                 // Within the two above alone: whoever finds such a row takes it over first, which makes it another one.
                 State::Asking => return Err(ActError::TakenOver),
                 State::Calling => {
                     self.tell(action, Event::Lost, Told::that("nobody knows whether the call left")).await?;
                 }
-                State::Awaiting | State::Reconciling => self.watch(action).await?,
+                State::Awaiting | State::Reconciling => Box::pin(self.watch(action)).await?,
                 State::Done | State::Voided | State::Failed => return Ok(()),
             }
         }
@@ -186,7 +187,7 @@ impl Executor {
         }
         loop {
             let why = match self.sessions.acts(&self.config, &action.resource, &action.asked_by).await {
-                Ok(client) => match client.dry_run(call, &action.resource).await {
+                Ok(client) => match Box::pin(client.dry_run(call, &action.resource)).await {
                     Called::Accepted { .. } => {
                         return self.tell(action, Event::DryRunAccepted, Told::default()).await;
                     }
@@ -274,7 +275,7 @@ impl Executor {
             }
             Called::Lost { why } => self.tell(action, Event::Lost, Told::that(format!("no answer came: {why}"))).await,
             Called::NotSent => {
-                let of = Words::of(action.resource.kind).last_said;
+                let of = Words::of(action.resource.kind, action.class).last_said;
                 let told =
                     Told::that(format!("the call did not leave within 5 s of {of}, so it does not leave at all"));
                 self.tell(action, Event::NotSent, told).await

@@ -160,7 +160,7 @@ fn verb(action: Action) -> Option<&'static str> {
     match action {
         Action::StopInstance => Some("stop"),
         Action::StartInstance => Some("start"),
-        Action::HibernateInstance | Action::ReleaseAddress | Action::DeleteVolume => None,
+        Action::HibernateInstance | Action::EndMember | Action::ReleaseAddress | Action::DeleteVolume => None,
     }
 }
 
@@ -252,6 +252,6 @@ mod tests {
     fn nothing_but_a_stop_and_a_start_is_called() {
         let calls = [Action::StopInstance, Action::StartInstance, Action::HibernateInstance, Action::ReleaseAddress];
         assert_eq!(calls.map(verb), [Some("stop"), Some("start"), None, None]);
-        assert_eq!(verb(Action::DeleteVolume), None);
+        assert_eq!([Action::DeleteVolume, Action::EndMember].map(verb), [None; 2]);
     }
 }

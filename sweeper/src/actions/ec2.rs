@@ -1,4 +1,4 @@
-//! The calls of EC2 that change something, and none else: one attempt each, with the credentials of the role that acts.
+//! The calls of EC2 and of Auto Scaling that change something, and none else: one attempt each, with the credentials of the role that acts.
 
 use super::deadline::{Deadline, LeavesBefore};
 use crate::inventory::{Failure, aws};
@@ -10,6 +10,13 @@ use aws_sdk_ec2::{
 };
 use model::plan::Action;
 use std::error::Error;
+
+/// Who acts, in one account and region and in somebody's name.
+#[derive(Debug)]
+pub(super) struct Clients {
+    pub(super) ec2: aws_sdk_ec2::Client,
+    pub(super) autoscaling: aws_sdk_autoscaling::Client,
+}
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +38,15 @@ const WOULD_DO: &str = "DryRunOperation";
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>
 const CAPACITY: [&str; 3] = ["InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"];
 
-/// Asks whether it would do so to the resource of that id, by its own dry run.
-pub(super) async fn dry_run(client: &aws_sdk_ec2::Client, action: Action, on: &str) -> Called {
+/// Asks whether it would do so to the resource of that id, by its own dry run. Auto Scaling has none: of it something is asked whose answer is the same for everybody, so that the role is known to be heard
+/// there, and the way is open that the call takes.
+pub(super) async fn dry_run(clients: &Clients, action: Action, on: &str) -> Called {
+    let client = &clients.ec2;
     let answer = match action {
+        Action::EndMember => {
+            let answer = Box::pin(clients.autoscaling.describe_termination_policy_types().send()).await;
+            return of(answer.map(|answer| answer.request_id().map(str::to_owned)).map_err(told));
+        }
         Action::StopInstance => {
             client.stop_instances().instance_ids(on).dry_run(true).send().await.map(drop).map_err(told)
         }
@@ -66,26 +79,29 @@ fn dry(answer: Result<(), Told>) -> Called {
 }
 
 /// Has a snapshot made of a volume, with these tags from its begin on; one attempt, after a dry run. Whoever lost the answer finds it by its tags.
-pub(super) async fn snapshot(client: &aws_sdk_ec2::Client, volume: &str, tags: &[(&str, String)]) -> Called {
+pub(super) async fn snapshot(clients: &Clients, volume: &str, tags: &[(&str, String)]) -> Called {
     let tags = tags.iter().map(|(key, value)| Tag::builder().key(*key).value(value).build()).collect();
     let tagged = TagSpecification::builder().resource_type(ResourceType::Snapshot).set_tags(Some(tags)).build();
-    let request = client.create_snapshot().volume_id(volume).tag_specifications(tagged);
+    let request = clients.ec2.create_snapshot().volume_id(volume).tag_specifications(tagged);
     match dry(request.clone().dry_run(true).send().await.map(drop).map_err(told)) {
         Called::Accepted { .. } => {}
         refused => return refused,
     }
-    match request.send().await {
-        Ok(answer) => Called::Accepted { request_id: answer.request_id().map(str::to_owned) },
-        Err(error) => match told(error) {
-            Told { is_certain: true, why, request_id, .. } => Called::Rejected { why, request_id, for_now: false },
-            Told { why, .. } => Called::Lost { why },
-        },
+    of(request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told))
+}
+
+/// What a call came to that may leave at any time.
+fn of(answer: Result<Option<String>, Told>) -> Called {
+    match answer {
+        Ok(request_id) => Called::Accepted { request_id },
+        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
+        Err(Told { why, .. }) => Called::Lost { why },
     }
 }
 
 /// Makes the call, if it can leave before the deadline. Never by force, and never past the machine's own shutdown.
-pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, on: &str, deadline: Deadline) -> Called {
-    let leaves = LeavesBefore::new(deadline);
+pub(super) async fn call(clients: &Clients, action: Action, on: &str, deadline: Deadline) -> Called {
+    let (client, leaves) = (&clients.ec2, LeavesBefore::new(deadline));
     let answer = match action {
         Action::StopInstance | Action::HibernateInstance => {
             // None is EC2's own word for a plain stop.
@@ -106,22 +122,26 @@ pub(super) async fn call(client: &aws_sdk_ec2::Client, action: Action, on: &str,
             let request = client.delete_volume().volume_id(on).customize().interceptor(leaves.clone());
             request.send().await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
+        Action::EndMember => {
+            // Without the decrement its group would start another one in its place.
+            let request = clients.autoscaling.terminate_instance_in_auto_scaling_group().instance_id(on);
+            let request = request.should_decrement_desired_capacity(true).customize().interceptor(leaves.clone());
+            Box::pin(request.send()).await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
+        }
     };
     match answer {
-        Ok(request_id) => Called::Accepted { request_id },
         Err(_) if !leaves.has_left() => Called::NotSent,
         Err(Told { code: Some(code), why, request_id, .. }) if CAPACITY.contains(&code.as_str()) => {
             Called::Rejected { why, request_id, for_now: true }
         }
-        Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
-        Err(Told { why, .. }) => Called::Lost { why },
+        answer => of(answer),
     }
 }
 
 /// Writes on the machine what was done to it, for whoever finds it.
-pub(super) async fn tag(client: &aws_sdk_ec2::Client, instance: &str, tags: &[(&str, String)]) -> Result<(), Failure> {
+pub(super) async fn tag(clients: &Clients, instance: &str, tags: &[(&str, String)]) -> Result<(), Failure> {
     let tags = tags.iter().map(|(key, value)| Tag::builder().key(*key).value(value).build()).collect();
-    let answer = client.create_tags().resources(instance).set_tags(Some(tags)).send().await;
+    let answer = clients.ec2.create_tags().resources(instance).set_tags(Some(tags)).send().await;
     answer.map(drop).map_err(|error| aws::failure::of(&error))
 }
 
@@ -170,14 +190,19 @@ mod tests {
             .credentials_provider(Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "test"))
             .retry_config(RetryConfig::disabled())
             .build();
-        let client = aws_sdk_ec2::Client::from_conf(config);
+        let autoscaling = aws_sdk_autoscaling::Config::builder().behavior_version(BehaviorVersion::v2026_01_12());
+        let autoscaling = autoscaling.retry_config(RetryConfig::disabled());
+        let clients = Clients {
+            ec2: aws_sdk_ec2::Client::from_conf(config),
+            autoscaling: aws_sdk_autoscaling::Client::from_conf(autoscaling.build()),
+        };
         let refuses = async {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let refused = "HTTP/1.1 503 Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             stream.write_all(refused.as_bytes()).await.expect("an answer");
         };
         tokio::pin!(refuses);
-        let call = call(&client, Action::StopInstance, INSTANCE, deadline);
+        let call = call(&clients, Action::StopInstance, INSTANCE, deadline);
         tokio::pin!(call);
         tokio::select! {
             called = &mut call => (called, false),

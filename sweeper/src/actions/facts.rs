@@ -3,7 +3,7 @@
 use crate::store::moment::Known;
 use guards::{
     Refusal,
-    act::{Caps, Moment, OnAddress, OnMachine, OnVolume, Say, Subject, may_act},
+    act::{Caps, Moment, OnAddress, OnMachine, OnMember, OnVolume, Say, Subject, may_act},
     policy::Policy,
 };
 use serde_json::{Value, json};
@@ -84,6 +84,11 @@ fn rests_on(moment: &Moment<'_>, says: &[Say]) -> String {
     });
     let of_subject = match &moment.subject {
         Subject::Machine(machine) => of_machine(machine),
+        Subject::Member(OnMember { machine, group, ending }) => {
+            let mut all = of_machine(machine);
+            (all["group"], all["ending"]) = (json!(group), json!(ending));
+            all
+        }
         Subject::Address(OnAddress { facts, unused_since }) => {
             json!({ "address": facts, "unused_since": unused_since })
         }

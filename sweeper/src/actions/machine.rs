@@ -1,13 +1,13 @@
-//! Does something to a machine: asks its node whether somebody works there, and acts on its answer.
+//! Stops a machine, or ends it in its group: asks its node whether somebody works there, and acts on its answer.
 
 mod facts;
 
 use super::{
     ActError, Deadline, Executor,
     carry::{FRESH, would_not},
-    ec2::{self, Called},
+    ec2::{self, Called, Clients},
     facts::Facts,
-    provider::{Acting, gone},
+    provider::{Acting, Asked, gone},
 };
 use crate::{
     api,
@@ -20,11 +20,13 @@ use guards::{
 };
 use heartbeat::NodeId;
 use jiff::Timestamp;
-use model::plan::Plan;
+use model::plan::{Action as Call, Plan};
 use std::time::Duration;
 
 /// So often it is asked whether a node's answer has come.
 const LISTEN: Duration = Duration::from_millis(250);
+/// What is asked in the place of a second dry run is not answered.
+const NOT_HEARD: &str = "Auto Scaling does not hear the role that acts any more";
 /// What was done is written on the machine under these.
 const TAGS: [&str; 4] = [
     "cloud-sweeper:stopped-by",
@@ -68,13 +70,27 @@ impl Executor {
         let deadline = Deadline::after(FRESH.saturating_sub(age));
         let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         // The second dry run opens the way that the call takes: it need not be waited for between the last check of the deadline and the call's leaving.
-        let (machine, dry_run) =
-            futures::join!(asked.machine(&action.resource), client.dry_run(call, &action.resource));
+        let of_group = async {
+            match &asked {
+                Asked::Aws(accounts) => self.group(accounts, &action.resource, plan.group()).await,
+                Asked::Google(_) => Ok(None),
+            }
+        };
+        let (machine, group, dry_run) = futures::join!(
+            Box::pin(asked.machine(&action.resource)),
+            Box::pin(of_group),
+            Box::pin(client.dry_run(call, &action.resource))
+        );
         let Some(machine) = machine? else {
             return self.refuse(action, gone(action)).await;
         };
+        let group = group?;
+        if group.is_none() && call == Call::EndMember {
+            return self.refuse(action, "its Auto Scaling group is there no more").await;
+        }
         if !matches!(dry_run, Called::Accepted { .. }) {
-            return self.refuse(action, would_not(&action.resource)).await;
+            let why = if call.has_dry_run() { would_not(&action.resource) } else { NOT_HEARD.to_owned() };
+            return self.refuse(action, why).await;
         }
         // It may be disputed, or another one, by now.
         let Some(node) = self.store.node(&node.node_id).await? else {
@@ -86,17 +102,20 @@ impl Executor {
             policy: &policy,
             alike: surroundings.machines,
             is_own: surroundings.is_own,
-            is_switched_on: self.is_switched_on(&action.resource),
+            is_switched_on: self.is_switched_on(&action.resource, call),
         };
-        let now = Now { machine: &machine, surroundings: &surroundings, live };
+        let now = Now { machine: &machine, group, surroundings: &surroundings, live };
         self.decide(action, |known| now.decide(&facts, known)).await?;
         if action.state != State::Calling {
             return Ok(());
         }
-        let called = client.call(call, action, deadline).await;
+        let called = Box::pin(client.call(call, action, deadline)).await;
         self.called(action, called).await?;
-        // On a machine of Google's nothing is written: labels are set all at once, which is more right than a note is worth.
-        if let (State::Awaiting, Acting::Ec2(client)) = (action.state, &client) {
+        // On a machine of Google's nothing is written: labels are set all at once, which is more right than a note is worth. Who ended a machine its group's activities and CloudTrail say:
+        // nobody finds it any more.
+        if let (State::Awaiting, Acting::Ec2(client)) = (action.state, &client)
+            && call != Call::EndMember
+        {
             self.write_on_machine(client, action, &plan).await;
         }
         Ok(())
@@ -123,7 +142,7 @@ impl Executor {
     }
 
     /// Who, when, why and by which plan, for whoever finds the machine stopped. Without it the machine is stopped all the same.
-    async fn write_on_machine(&self, client: &aws_sdk_ec2::Client, action: &Action, plan: &Plan) {
+    async fn write_on_machine(&self, client: &Clients, action: &Action, plan: &Plan) {
         let at = action.called_at.unwrap_or(action.changed_at);
         let values = [action.asked_by.join(","), at.to_string(), plan.content().title.clone(), action.plan.to_string()];
         // EC2 takes 256 characters.

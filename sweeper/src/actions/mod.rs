@@ -16,6 +16,7 @@ mod deadline;
 mod ec2;
 mod facts;
 mod machine;
+mod member;
 mod own;
 mod provider;
 mod record;
@@ -39,7 +40,10 @@ use crate::{
 };
 use guards::{act::Answer, policy::Policy};
 use jiff::Timestamp;
-use model::{ResourceKey, plan::ContentHash};
+use model::{
+    ResourceKey,
+    plan::{Action as Call, ContentHash},
+};
 use sessions::Sessions;
 use std::{
     collections::{BTreeSet, HashMap},
@@ -225,9 +229,9 @@ impl Executor {
         Ok(self.store.claim_action(new, &self.holder, LEASE).await?)
     }
 
-    /// Whether somebody has switched acting on where a resource is.
-    fn is_switched_on(&self, on: &ResourceKey) -> bool {
-        self.config.act.is_switched_on(&on.account, &on.location)
+    /// Whether somebody has switched on that this is done where a resource is.
+    fn is_switched_on(&self, on: &ResourceKey, call: Call) -> bool {
+        self.config.act.may_do(call, &on.account, &on.location)
     }
 
     fn policy(&self) -> Result<Policy, ActError> {

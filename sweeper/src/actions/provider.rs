@@ -25,7 +25,7 @@ pub(super) enum Asked {
 /// Whoever does something there, with the credentials that act.
 #[derive(Debug)]
 pub(super) enum Acting {
-    Ec2(Box<aws_sdk_ec2::Client>),
+    Ec2(Box<ec2::Clients>),
     ComputeEngine(compute_engine::Client),
 }
 

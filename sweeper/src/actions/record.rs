@@ -38,7 +38,7 @@ fn outcome(action: &Action) -> Option<Outcome> {
 /// An action that is over in a line, and that it has come undone in another.
 fn lines(action: &Action) -> Vec<String> {
     let Some(outcome) = outcome(action) else { return Vec::new() };
-    let Words { done, doing, .. } = Words::of(action.resource.kind);
+    let Words { done, doing, .. } = Words::of(action.resource.kind, action.class);
     let what = match (action.direction, outcome) {
         (Direction::Do, Outcome::Done) => format!("looked at once more and {done}"),
         (Direction::Do, Outcome::Voided) => format!("looked at once more and not {done}"),

@@ -22,6 +22,13 @@ pub enum Rehearsal {
         /// By its id.
         instance: String,
     },
+    /// The same, and Auto Scaling hears it, where machines of groups may be ended. Whether it may end any shows in the call alone.
+    MayAndIsHeard {
+        /// By its id.
+        instance: String,
+    },
+    /// It may stop and start a machine, and Auto Scaling does not hear it, where machines of groups may be ended: why not.
+    NotHeard(String),
     /// It may not do so to any that was tried.
     MayNot {
         /// So many were.
@@ -48,7 +55,7 @@ pub async fn rehearse(config: &Config, scope: &Scope, instances: &[String]) -> R
         Err(why) => return Rehearsal::NotAssumed(why),
     };
     let keys: Vec<ResourceKey> = instances.iter().map(|id| key(id)).collect();
-    try_each(&Acting::Ec2(Box::new(client)), &keys).await
+    try_each(&Acting::Ec2(Box::new(client)), &keys, config.act.end_members).await
 }
 
 /// Opens the credentials that act in this project of Google Cloud, and asks of each of these machines in turn whether it could be stopped and started, until one could.
@@ -61,12 +68,13 @@ pub async fn rehearse_project(config: &Config, project: &str, machines: &[Resour
         id: String::new(),
     };
     match Sessions::new(config).acts(config, &any, &[IN_WHOSE_NAME.to_owned()]).await {
-        Ok(acts) => try_each(&acts, machines).await,
+        // No machine is ended there.
+        Ok(acts) => try_each(&acts, machines, false).await,
         Err(why) => Rehearsal::NotAssumed(why),
     }
 }
 
-async fn try_each(acts: &Acting, machines: &[ResourceKey]) -> Rehearsal {
+async fn try_each(acts: &Acting, machines: &[ResourceKey], ends_members: bool) -> Rehearsal {
     let mut refused = None;
     for on in machines {
         let asked = match acts.dry_run(Action::StopInstance, on).await {
@@ -74,6 +82,13 @@ async fn try_each(acts: &Acting, machines: &[ResourceKey]) -> Rehearsal {
             refused => refused,
         };
         match asked {
+            Called::Accepted { .. } if ends_members => {
+                return match acts.dry_run(Action::EndMember, on).await {
+                    Called::Accepted { .. } => Rehearsal::MayAndIsHeard { instance: on.id.clone() },
+                    Called::Rejected { why, .. } | Called::Lost { why } => Rehearsal::NotHeard(why),
+                    Called::NotSent => Rehearsal::NotHeard("it was not asked".to_owned()),
+                };
+            }
             Called::Accepted { .. } => return Rehearsal::May { instance: on.id.clone() },
             Called::Rejected { why, .. } | Called::Lost { why } => refused = Some(why),
             Called::NotSent => {}

@@ -3,11 +3,14 @@
 
 use super::{ActError, Executor};
 use crate::{
-    savings::{listed_until, started_again, twin},
+    savings::{listed_until, started_again, successor, twin},
     store::{Action, Doer, StoreError, actions::note_relapse},
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{ResourceKind, plan::ContentHash};
+use model::{
+    ResourceKind,
+    plan::{ActionClass, ContentHash, Plan},
+};
 use std::{
     collections::HashMap,
     sync::{MutexGuard, PoisonError},
@@ -68,6 +71,11 @@ impl Executor {
         }
         let Some(stopped) = versions.last() else { return Ok(None) };
         let newcomers = self.store.newcomers(&action.resource, called_at).await?;
+        if action.class == ActionClass::Destructive {
+            let plan = self.store.sealed_plan(&action.plan).await?;
+            let found = plan.as_ref().and_then(Plan::group).and_then(|group| successor(group, called_at, &newcomers));
+            return Ok(found.map(|(at, other)| (at, format!("{REPLACED} {other}, by its group"))));
+        }
         Ok(twin(stopped, called_at, &newcomers).map(|(at, twin)| (at, format!("{REPLACED} {twin}"))))
     }
 

@@ -2,6 +2,7 @@
 
 use super::{
     ActError, compute_engine,
+    ec2::Clients,
     provider::{Acting, Asked},
 };
 use crate::{
@@ -78,7 +79,7 @@ impl Sessions {
         config: &Config,
         on: &ResourceKey,
         for_whom: &[String],
-    ) -> Result<aws_sdk_ec2::Client, Failure> {
+    ) -> Result<Clients, Failure> {
         let role = config.act.role(&on.account).ok_or_else(|| Failure {
             kind: FailureKind::Credentials,
             message: format!("no role acts in account {}; name one in `act.roles`", on.account),
@@ -87,7 +88,7 @@ impl Sessions {
             let message = format!("role {}: {}", role.arn, why.message);
             Failure { message, ..why }
         })?;
-        Ok(session.ec2(&on.location))
+        Ok(Clients { ec2: session.ec2(&on.location), autoscaling: session.autoscaling(&on.location) })
     }
 }
 

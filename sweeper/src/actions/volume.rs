@@ -4,7 +4,7 @@
 use super::{
     ActError, Deadline, Executor,
     carry::{FRESH, WOULD_NOT},
-    ec2::{self, Called},
+    ec2::{self, Called, Clients},
     facts::{Decided, Facts},
     provider,
 };
@@ -26,7 +26,7 @@ use guards::{
     action::{Event, State},
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{ResourceKey, volume::SnapshotFacts};
+use model::{ResourceKey, plan::Action as Call, volume::SnapshotFacts};
 use std::{sync::atomic::Ordering, time::Duration};
 
 const GONE: &str = "EC2 does not know the volume any more";
@@ -85,12 +85,7 @@ impl Executor {
     }
 
     /// Waits until a snapshot for this action is whole, and has one made where there is none. False if the action is over: something else stands in the way, or the snapshot failed.
-    async fn prepare(
-        &self,
-        action: &mut Action,
-        accounts: &Accounts,
-        client: &aws_sdk_ec2::Client,
-    ) -> Result<bool, ActError> {
+    async fn prepare(&self, action: &mut Action, accounts: &Accounts, client: &Clients) -> Result<bool, ActError> {
         let on = action.resource.clone();
         let mut seen_at = None;
         // Whoever held it before may have had one made, which is not in the list yet.
@@ -194,7 +189,7 @@ impl Executor {
     }
 
     /// Has a snapshot made. False if EC2 refuses, and then the action is over.
-    async fn snapshot(&self, action: &mut Action, client: &aws_sdk_ec2::Client) -> Result<bool, ActError> {
+    async fn snapshot(&self, action: &mut Action, client: &Clients) -> Result<bool, ActError> {
         let plan = action.plan.to_string();
         let tags = [(PLAN_TAG, plan), ("cloud-sweeper:snapshot-for", action.asked_by.join(","))];
         match self.held(action, async { Ok(ec2::snapshot(client, &action.resource.id, &tags).await) }).await? {
@@ -234,7 +229,7 @@ impl Executor {
             alike: u32::try_from(alike).unwrap_or(u32::MAX),
             // The sweeper's own disks are attached to its machines.
             is_own: Some(false),
-            is_switched_on: self.is_switched_on(on),
+            is_switched_on: self.is_switched_on(on, Call::DeleteVolume),
         })
     }
 

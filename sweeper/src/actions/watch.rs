@@ -4,6 +4,7 @@ use super::{
     ActError, Executor,
     after::Ran,
     compute_engine::is_capacity,
+    member::LEAVING,
     provider::{self, Asked, gone},
     undo,
     words::Words,
@@ -17,7 +18,10 @@ use crate::{
 };
 use guards::action::{Event, State};
 use jiff::SignedDuration;
-use model::{ResourceKind, plan::ActionClass};
+use model::{
+    ResourceKind,
+    plan::{Action as Call, ActionClass, Plan},
+};
 use std::time::Duration;
 
 /// So often a machine is read until it is where it was to be.
@@ -28,17 +32,17 @@ const NOT_REACHED: SignedDuration = SignedDuration::from_mins(2);
 impl Executor {
     /// Looks until the machine is where it was to be, or the time for that is over.
     pub(super) async fn watch(&self, action: &mut Action) -> Result<(), ActError> {
-        let Some((_, call)) = self.planned(action).await? else {
+        let Some((plan, call)) = self.planned(action).await? else {
             return self.tell(action, Event::TimedOut, Told::that("this version does not know such a plan")).await;
         };
         let (wanted, most_s) = call.ends_in();
-        let it = Words::of(action.resource.kind).it;
+        let it = Words::of(action.resource.kind, action.class).it;
         let since = action.called_at.unwrap_or(action.changed_at);
         let asked = self.sessions.asked(&action.resource).await?;
         loop {
             let now = self.store.now().await?;
             let waited = now.duration_since(since);
-            let state = match self.held(action, self.read_state(&asked, action)).await {
+            let state = match self.held(action, self.read_state(&asked, action, &plan, call)).await {
                 Err(ActError::Provider { what, why }) => Err(format!("{what}: {why}")),
                 read => Ok(read?),
             };
@@ -83,9 +87,18 @@ impl Executor {
 
 impl Executor {
     /// Where a resource is, in the words of [`model::plan::Action::ends_in`].
-    async fn read_state(&self, asked: &Asked, action: &Action) -> Result<Option<String>, ActError> {
+    async fn read_state(
+        &self,
+        asked: &Asked,
+        action: &Action,
+        plan: &Plan,
+        call: Call,
+    ) -> Result<Option<String>, ActError> {
         let on = &action.resource;
         match (asked, on.kind) {
+            (Asked::Aws(_), ResourceKind::Instance) if call == Call::EndMember => {
+                self.member_state(asked, on, plan).await.map(Some)
+            }
             (Asked::Aws(accounts), ResourceKind::Address) => self.address_state(accounts, on).await.map(Some),
             (Asked::Aws(accounts), ResourceKind::Volume) => self.volume_state(accounts, on).await.map(Some),
             _ => Ok(asked.state(on).await?.map(|state| state.to_string())),
@@ -123,6 +136,12 @@ impl Executor {
         match self.ran_after(action).await {
             Ok(None) => Told::that(outcome),
             Ok(Some(Ran { what, is_work })) => {
+                if action.class == ActionClass::Destructive {
+                    let told = format!(
+                        "{outcome}. After its agent had answered that nothing ran, and before it was off: {what}. Nothing brings that back"
+                    );
+                    return Told { until_off: Some(Until::Ran), ..Told::that(told) };
+                }
                 // Where nobody knows whether the call left, somebody else may have stopped it, and wants it so.
                 let (next, ran) = match is_work && action.state != State::Reconciling {
                     true => ("It is started again", Until::Worked),
@@ -143,5 +162,5 @@ impl Executor {
 
 fn is_on_its_way(state: &str) -> bool {
     // The last is Google's, of a machine that shuts down in good order first.
-    matches!(state, "stopping" | "pending" | "deleting" | "PENDING_STOP")
+    matches!(state, "stopping" | "pending" | "deleting" | "shutting-down" | LEAVING | "PENDING_STOP")
 }

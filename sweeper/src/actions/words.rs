@@ -1,6 +1,6 @@
 //! What people are told of actions on each kind of resource.
 
-use model::ResourceKind;
+use model::{ResourceKind, plan::ActionClass};
 
 /// The words for one kind.
 #[derive(Clone, Copy, Debug)]
@@ -16,19 +16,24 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Those for a kind.
-    pub(super) const fn of(kind: ResourceKind) -> Self {
-        match kind {
-            ResourceKind::Address => Self {
+    /// Those for what is done to a kind: of machines what nothing undoes is their end.
+    pub(super) const fn of(kind: ResourceKind, class: ActionClass) -> Self {
+        match (kind, class) {
+            (ResourceKind::Address, _) => Self {
                 it: "the address",
                 done: "released",
                 doing: "releasing",
                 last_said: "what EC2 said of the address",
             },
-            ResourceKind::Volume => {
+            (ResourceKind::Volume, _) => {
                 Self { it: "the volume", done: "deleted", doing: "deleting", last_said: "what EC2 said of the volume" }
             }
-            _ => Self { it: "the machine", done: "stopped", doing: "stopping", last_said: "the node's answer" },
+            (_, ActionClass::Destructive) => {
+                Self { it: "the machine", done: "ended", doing: "ending", last_said: "the node's answer" }
+            }
+            (_, ActionClass::Reversible) => {
+                Self { it: "the machine", done: "stopped", doing: "stopping", last_said: "the node's answer" }
+            }
         }
     }
 }

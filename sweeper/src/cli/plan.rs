@@ -12,7 +12,7 @@ pub(super) fn steps(plan: &PlanContent) -> Vec<String> {
     let conditions = plan.conditions.iter().map(|one| format!("\n       - {}", condition(one)));
     let look = format!("look again, and go on only if{}", conditions.collect::<String>());
     let ask = |action: &Action| format!("{} --dry-run", command(*action, &plan.resource));
-    let asks = plan.actions.iter().map(ask);
+    let asks = plan.actions.iter().filter(|action| action.has_dry_run()).map(ask);
     let before = plan.actions.iter().filter_map(|action| action.preparation(&plan.resource));
     let before = before.flat_map(|command| [plain(&command), "wait for it to be completed, and look again".to_owned()]);
     std::iter::once(look).chain(asks).chain(before).chain(done(&plan.actions, &plan.resource)).collect()
@@ -60,6 +60,13 @@ fn condition(condition: &Condition) -> String {
             "for the deletion: a snapshot of it that was begun for this plan, once it was approved, is completed"
                 .to_owned()
         }
+        Condition::MemberOf { group } => format!(
+            "it is a member of the Auto Scaling group {} and of nothing else, in service and not protected from scale-in",
+            plain(group)
+        ),
+        Condition::GroupCanShrink => {
+            "the group may keep up one machine fewer, and nothing but this machine would end: it is above its minimum, changes in no other way, and its zones stay in balance".to_owned()
+        }
         Condition::NotOffered => "it has not been offered to another account".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
     }
@@ -88,6 +95,15 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
                 "the volume {} itself: one that is made of its snapshot has another id, and is slow until all of it was read once",
                 plain(id)
             ),
+            Loss::Machine { id } => {
+                format!("the machine {} itself, for good: what its group starts later is another one", plain(id))
+            }
+            Loss::VolumeOfMachine { id, may_stay: false } => {
+                format!("the volume {} with all that it holds: it is deleted with the machine", plain(id))
+            }
+            Loss::VolumeOfMachine { id, may_stay: true } => {
+                format!("the volume {} with all that it holds, if it is deleted with the machine", plain(id))
+            }
             Loss::InstanceStore => "what instance-store disks hold, if it has any".to_owned(),
             Loss::Capacity { instance_type } => {
                 format!("the certainty of a place: there may be no capacity for a {} later", plain(instance_type))

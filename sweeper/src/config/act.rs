@@ -1,6 +1,7 @@
 //! Settings of where approved plans are carried out, and by which right.
 
 use crate::inventory::aws::{Role, RoleArn};
+use model::plan::Action;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub struct ActConfig {
     pub roles: Vec<ActRole>,
     /// Who acts in projects of Google Cloud, one for each; nobody else does.
     pub projects: Vec<ActProject>,
+    /// Whether an idle machine of an Auto Scaling group may be ended there, its group made smaller by one: nothing undoes that. Off, no plan says so, and none is carried out.
+    pub end_members: bool,
     /// Machines that the sweeper itself needs and that it cannot find out by itself, by their ids.
     pub own_instances: Vec<String>,
 }
@@ -106,6 +109,12 @@ impl ActConfig {
         none.then(|| format!("has `{scope}`, and no `act.roles` is in account {account}: nobody could act there"))
     }
 
+    /// Whether somebody has switched on that this is done to a resource of an account and region.
+    #[must_use]
+    pub fn may_do(&self, action: Action, account: &str, region: &str) -> bool {
+        self.is_switched_on(account, region) && (action != Action::EndMember || self.end_members)
+    }
+
     /// The first key that cannot work, and why.
     pub(super) fn wrong(&self) -> Option<(String, String)> {
         for (n, role) in self.roles.iter().enumerate() {
@@ -140,4 +149,24 @@ fn no_scope(scope: &str) -> String {
 /// An instance of EC2, or the number of one of Google Cloud.
 fn may_be_instance(id: &str) -> bool {
     id.starts_with("i-") || (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_undoes_of_machines_has_a_switch_of_its_own() {
+        let scopes = vec!["123456789012:eu-central-1".to_owned()];
+        let of = |end_members, action, region: &str| {
+            let config = ActConfig { end_members, scopes: scopes.clone(), ..ActConfig::default() };
+            config.may_do(action, "123456789012", region)
+        };
+        assert!(!ActConfig::default().end_members);
+        assert!(!of(false, Action::EndMember, "eu-central-1") && of(true, Action::EndMember, "eu-central-1"));
+        assert!(!of(true, Action::EndMember, "us-east-1"));
+        for action in [Action::StopInstance, Action::ReleaseAddress, Action::DeleteVolume] {
+            assert!(of(false, action, "eu-central-1") && !of(true, action, "us-east-1"));
+        }
+    }
 }

@@ -48,6 +48,7 @@ pub(super) async fn read_rights(config: &Config) -> (Vec<Check>, Option<Session>
         cloudwatch: config.aws.cloudwatch,
         cloudtrail: config.aws.cloudtrail,
         acting: config.act.role(account).is_some(),
+        ending: config.act.end_members,
     };
     let accounts = &accounts;
     let looked_at: Vec<_> = stream::iter(one_region_each(&discovered.scopes, &config.act))
@@ -186,6 +187,20 @@ fn role_check(role: &str, rehearsal: &Rehearsal) -> Check {
         Rehearsal::NoMachine => Check::off(part, role, "can be assumed; there is no machine to try it on", ""),
         Rehearsal::May { instance } => {
             Check::ok(part, role, format!("could stop and start {instance}, by EC2's own dry runs"))
+        }
+        Rehearsal::NotHeard(why) => broken(
+            part,
+            role,
+            format!(
+                "may stop and start machines, and Auto Scaling does not hear it (autoscaling:DescribeTerminationPolicyTypes): {why}"
+            ),
+            "`act.end_members` is on: allow it as docs/approvals.md does, or switch that off",
+        ),
+        Rehearsal::MayAndIsHeard { instance } => {
+            let found = format!(
+                "could stop and start {instance}, by EC2's own dry runs, and is heard by Auto Scaling; whether it may end machines of groups shows in the call alone, which has no dry run"
+            );
+            Check::ok(part, role, found)
         }
         Rehearsal::MayNot { tried, why } => Check::new(
             part,

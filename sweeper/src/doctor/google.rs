@@ -64,11 +64,13 @@ pub(super) async fn acting(config: &Config, machines: &[ResourceKey]) -> Vec<Che
                 )
             }
             Rehearsal::NoMachine => Check::off(part, project, "a token is given; there is no machine to try it on", ""),
-            Rehearsal::May { instance } => Check::ok(
+            // No machine is ended there, so that nothing but this is asked.
+            Rehearsal::May { instance } | Rehearsal::MayAndIsHeard { instance } => Check::ok(
                 part,
                 project,
                 format!("could stop and start {instance}, by what Google says of the right to it"),
             ),
+            Rehearsal::NotHeard(why) => Check::new(part, project, Status::Warning, why, "docs/approvals.md"),
             Rehearsal::MayNot { tried, why } => {
                 let found =
                     format!("a token is given, and could stop none of the {tried} machines that were tried: {why}");

@@ -63,6 +63,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
         [Action::HibernateInstance] => "Hibernate it",
         [Action::ReleaseAddress] => "Release it",
         [Action::DeleteVolume] => "Delete it",
+        [Action::EndMember] => "End it",
         _ => return None,
     };
     Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned(), nobody_may: None })

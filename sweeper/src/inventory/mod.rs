@@ -52,7 +52,7 @@ pub use protection::{KeptProtection, Protection};
 pub use reader::RetryPolicy;
 pub use record::Record;
 pub use resource::key_of;
-pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member};
+pub use scaling::{AutoScalingGroup, Launch, LaunchTemplate, Member, Upkeep};
 pub use scheduler::Schedulers;
 pub use snapshot::{Snapshot, SnapshotState, StorageTier};
 pub use usage::{Usage, UsageAnswer, UsageSource, UsageWindow};

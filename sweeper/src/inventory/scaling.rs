@@ -1,7 +1,11 @@
 //! What keeps a number of machines alive, as its provider describes it.
 
-use model::ResourceKey;
-use std::collections::BTreeMap;
+use model::{
+    ResourceKey,
+    address::Told,
+    group::{GroupFacts, MemberFacts},
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +29,53 @@ pub struct AutoScalingGroup {
     pub members: Option<Vec<Member>>,
     /// Its own tags, which its machines may or may not have.
     pub tags: BTreeMap<String, String>,
+    /// How it comes to end machines. No history is kept of it.
+    #[serde(skip)]
+    pub upkeep: Upkeep,
+}
+
+/// What decides how an Auto Scaling group ends machines, its own way or by request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The zones that it starts machines in; empty if it did not say.
+    pub zones: BTreeSet<String>,
+    /// What it is kept from doing, in Auto Scaling's words. `None`: it did not say.
+    pub suspended: Option<BTreeSet<String>>,
+    /// What is being done with it as a whole, such as `Delete in progress`.
+    pub status: Option<String>,
+    /// Whether it mixes types of machines or ways to buy them.
+    pub mixes: bool,
+    /// Whether it keeps a warm pool.
+    pub has_warm_pool: bool,
+}
+
+impl AutoScalingGroup {
+    /// The facts that guards look at, with what lists do not tell.
+    #[must_use]
+    pub fn end_facts(&self, refresh: Told) -> GroupFacts {
+        let Upkeep { zones, suspended, status, mixes, has_warm_pool } = self.upkeep.clone();
+        let member = |member: &Member| MemberFacts {
+            instance_id: member.instance_id.clone(),
+            lifecycle_state: member.lifecycle_state.clone(),
+            health: member.health.clone(),
+            protected_from_scale_in: member.protected_from_scale_in,
+            zone: member.zone.clone(),
+            weight: member.weight.clone(),
+        };
+        GroupFacts {
+            name: self.id.id.clone(),
+            min_size: self.min_size,
+            desired_capacity: self.desired_capacity,
+            members: self.members.as_ref().map(|members| members.iter().map(member).collect()),
+            zones,
+            suspended,
+            status,
+            mixes,
+            has_warm_pool,
+            refresh,
+            tags: self.tags.clone(),
+        }
+    }
 }
 
 /// What a group starts machines from.
@@ -59,4 +110,10 @@ pub struct Member {
     pub health: Option<String>,
     /// Whether the group leaves it alone when it shrinks.
     pub protected_from_scale_in: Option<bool>,
+    /// For example `eu-central-1a`.
+    #[serde(skip)]
+    pub zone: Option<String>,
+    /// For how many units of the group's capacity it counts, where that is not one.
+    #[serde(skip)]
+    pub weight: Option<String>,
 }

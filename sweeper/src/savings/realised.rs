@@ -1,10 +1,13 @@
 //! What was saved by everything that was carried out, as the store has it.
 
-use super::{Saved, released, stopped};
+use super::{Saved, ended, released, stopped};
 use crate::store::{Action, Direction, Span, Store, StoreError};
 use guards::action::State;
 use jiff::Timestamp;
-use model::{ResourceKey, ResourceKind, plan::ContentHash};
+use model::{
+    ResourceKey, ResourceKind,
+    plan::{ActionClass, ContentHash},
+};
 use std::collections::HashMap;
 
 /// Why what was saved is not known.
@@ -36,6 +39,7 @@ pub async fn realised(store: &Store, actions: &[Action]) -> Result<Vec<Saved>, N
         let listed = listed_until(&listings, &action.resource);
         let stopped = match action.resource.kind {
             ResourceKind::Address | ResourceKind::Volume => released(action.changed_at, &versions, listed),
+            _ if action.class == ActionClass::Destructive => ended(action.changed_at, &versions, listed),
             _ => stopped(action.changed_at, undone.get(action.plan.as_str()).copied(), &versions, listed),
         };
         saved.push(Saved::of(&plan, action.asked_by.clone(), stopped));

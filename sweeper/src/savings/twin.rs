@@ -23,6 +23,17 @@ pub fn twin(stopped: &Version, called_at: Timestamp, newcomers: &[Version]) -> O
     Some((first.from, first.resource.clone()))
 }
 
+/// The first machine that the group started after one of its machines was called to end at `called_at`, and when it was first seen: then the group wanted that machine, or somebody did.
+#[must_use]
+pub fn successor(group: &str, called_at: Timestamp, newcomers: &[Version]) -> Option<(Timestamp, String)> {
+    let is_its = |newcomer: &&Version| {
+        newcomer.record["autoscaling_group"] == group
+            && launched_at(&newcomer.record).is_some_and(|launched_at| launched_at > called_at)
+    };
+    let first = newcomers.iter().filter(is_its).min_by_key(|newcomer| newcomer.from)?;
+    Some((first.from, first.resource.clone()))
+}
+
 fn is_alike(one: &Value, other: &Value) -> bool {
     let name = |record: &Value| record["tags"]["Name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
     let owner = |record: &Value| model::machine::owner(&tags(record));
@@ -63,6 +74,17 @@ mod tests {
         let Value::Object(changed) = change else { panic!("an object") };
         record.as_object_mut().expect("an object").extend(changed);
         Version { kind: "instance".into(), resource: id.into(), from: at(launched + 1), until: None, record }
+    }
+
+    #[test]
+    fn what_a_group_starts_afterwards_is_told_from_all_else() {
+        let of = |launched: i64, group: Value| {
+            let newcomer = machine("i-new", launched, json!({ "autoscaling_group": group }));
+            successor("workers", at(10), &[newcomer]).is_some()
+        };
+        assert!(of(11, json!("workers")));
+        assert!(!of(11, json!("others")) && !of(11, Value::Null));
+        assert!(!of(10, json!("workers")), "it was started before the call");
     }
 
     #[test]

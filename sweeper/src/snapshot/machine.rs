@@ -199,7 +199,7 @@ pub fn join<'a>(
 mod tests {
     use super::*;
     use crate::inventory::{
-        AutoScalingGroup, Listing,
+        AutoScalingGroup, Listing, Upkeep,
         sample::{self, listing},
     };
     use model::ResourceKind;
@@ -226,6 +226,7 @@ mod tests {
             launch: None,
             members,
             tags: [].into(),
+            upkeep: Upkeep::default(),
         };
         let known = |listings: Vec<Listing>, autoscaling_groups| {
             let inventory = Inventory { listings, autoscaling_groups, ..Inventory::default() };

@@ -103,6 +103,8 @@ pub struct Action {
     pub finding: FindingId,
     /// What it is on.
     pub resource: ResourceKey,
+    /// The worst that its plan does.
+    pub class: ActionClass,
     /// Who approved it, or wants it undone.
     pub asked_by: Vec<String>,
     /// How far it is.
@@ -177,10 +179,18 @@ pub(crate) struct NewAction<'a> {
 }
 
 fn class(plan: &Plan) -> &'static str {
-    match plan.class() {
+    word_of(plan.class())
+}
+
+const fn word_of(class: ActionClass) -> &'static str {
+    match class {
         ActionClass::Reversible => "reversible",
         ActionClass::Destructive => "destructive",
     }
+}
+
+fn class_of(word: &str) -> Option<ActionClass> {
+    [ActionClass::Reversible, ActionClass::Destructive].into_iter().find(|class| word_of(*class) == word)
 }
 
 /// The row of an action that begins now; whoever looks first takes it, once that time is over.
@@ -221,6 +231,7 @@ fn of_row(row: row::Model) -> Result<Action, StoreError> {
         attempt: row.attempt.unsigned_abs(),
         finding: FindingId(row.finding_id.clone()),
         resource: row.resource.parse().map_err(|_| damaged("resource"))?,
+        class: class_of(&row.class).ok_or_else(|| damaged("class"))?,
         asked_by: row.asked_by.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
         state: State::from_word(&row.state).ok_or_else(|| damaged("state"))?,
         epoch: row.epoch,
@@ -351,6 +362,29 @@ pub(super) async fn called_on(
         .await
         .doing("look for an action that has been called")?;
     row.map(|row| ContentHash::try_from(row.plan_hash).map_err(|error| corrupt("an action", error))).transpose()
+}
+
+/// The other plans of an account whose call may have left, and has not ended or left since then; of those alone that nothing undoes.
+pub(super) async fn called_beside(
+    connection: &impl ConnectionTrait,
+    plan: &Plan,
+    since: Timestamp,
+) -> Result<Vec<ContentHash>, StoreError> {
+    let called = [State::Calling, State::Awaiting, State::Reconciling].map(State::as_str);
+    let lately =
+        Condition::any().add(row::Column::State.is_in(called)).add(row::Column::CalledUnixMs.gte(to_unix_ms(since)));
+    let hashes: Vec<String> = row::Entity::find()
+        .select_only()
+        .column(row::Column::PlanHash)
+        .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
+        .filter(row::Column::Class.eq(word_of(ActionClass::Destructive)))
+        .filter(row::Column::PlanHash.ne(plan.content_hash().as_str()))
+        .filter(lately)
+        .into_tuple()
+        .all(connection)
+        .await
+        .doing("look for what else has just been called")?;
+    hashes.into_iter().map(|hash| hash.try_into().map_err(|error| corrupt("an action", error))).collect()
 }
 
 /// Whether something of this class in an account has come undone that nobody has looked at. Before what nothing undoes, something of any class: it cannot come undone itself.

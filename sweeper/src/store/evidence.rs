@@ -9,7 +9,7 @@ use crate::{
     snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use model::plan::ContentHash;
-use recommender::rules::{Input, delete::DeleteInput, release::ReleaseInput, stop::StopInput};
+use recommender::rules::{Input, delete::DeleteInput, end::EndInput, release::ReleaseInput, stop::StopInput};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
@@ -54,6 +54,8 @@ enum Form {
         #[serde(flatten)]
         cost: Cost,
         plan: Option<Box<StopInput>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<Box<EndInput>>,
     },
     LeftoverV1 {
         inputs: LeftoverInputs,
@@ -96,15 +98,16 @@ struct Conclusion {
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
     let (before, cost) = (record.before, record.cost.clone());
-    let (mut stop, mut release, mut delete) = (None, None, None);
+    let (mut stop, mut end, mut release, mut delete) = (None, None, None, None);
     match record.asked.clone() {
         Some(Input::Stop(input)) => stop = Some(input),
+        Some(Input::End(input)) => end = Some(input),
         Some(Input::Release(input)) => release = Some(input),
         Some(Input::Delete(input)) => delete = Some(input),
         None => {}
     }
     let form = match record.inputs.clone() {
-        Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan: stop },
+        Inputs::Machine(inputs) => Form::MachineV1 { inputs, before, cost, plan: stop, end },
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost, plan: release, delete },
         Inputs::Group(inputs) => Form::GroupV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
@@ -133,8 +136,9 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
     let inputs = zstd::decode_all(row.inputs.as_slice()).map_err(|error| unreadable(error.to_string()))?;
     let form = serde_json::from_slice(&inputs).map_err(|error| unreadable(error.to_string()))?;
     let (inputs, before, cost, asked) = match form {
-        Form::MachineV1 { inputs, before, cost, plan } => {
-            (Inputs::Machine(inputs), before, cost, plan.map(Input::Stop))
+        Form::MachineV1 { inputs, before, cost, plan, end } => {
+            let asked = plan.map(Input::Stop).or(end.map(Input::End));
+            (Inputs::Machine(inputs), before, cost, asked)
         }
         Form::LeftoverV1 { inputs, before, cost, plan, delete } => {
             let asked = plan.map(Input::Release).or(delete.map(Input::Delete));

@@ -13,13 +13,18 @@ use crate::{
 use guards::act::{Answer, Exempted, Say, Switch};
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
-use model::plan::{ContentHash, Plan};
+use model::{
+    ResourceKey,
+    plan::{ContentHash, Plan},
+};
 use sea_orm::{
     ColumnTrait as _, ConnectionTrait, DatabaseTransaction, EntityTrait as _, QueryFilter as _, QueryOrder as _,
     QuerySelect as _,
 };
 use std::collections::BTreeMap;
 
+/// What was read of a group may be older than a call of so long ago.
+const JUST_CALLED: SignedDuration = SignedDuration::from_mins(1);
 /// Actions of so long are counted.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -50,6 +55,8 @@ pub(crate) struct Known {
     pub(crate) done_in_a_day: u64,
     /// Whether one has come undone that nobody has looked at.
     pub(crate) has_relapsed: bool,
+    /// Another machine of the group that the plan names, which is being ended or has just been.
+    pub(crate) ending: Option<ResourceKey>,
 }
 
 impl Known {
@@ -107,6 +114,7 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
         newest_heartbeat_unix_ms: None,
         done_in_a_day: 0,
         has_relapsed: true,
+        ending: None,
         plan: None,
     };
     let Some(plan) = plan else { return Ok(known) };
@@ -122,8 +130,27 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     }
     known.done_in_a_day = actions::carried_out(connection, &plan, now - DAY).await?;
     known.has_relapsed = actions::has_relapsed(connection, &plan).await?;
+    known.ending = ending(connection, &plan, now - JUST_CALLED).await?;
     known.plan = Some(plan);
     Ok(known)
+}
+
+/// Another machine of the same group whose end was called, and is under way or was since then.
+async fn ending(
+    connection: &impl ConnectionTrait,
+    plan: &Plan,
+    since: Timestamp,
+) -> Result<Option<ResourceKey>, StoreError> {
+    let ResourceKey { account, location, .. } = &plan.content().resource;
+    let Some(group) = plan.group() else { return Ok(None) };
+    for hash in actions::called_beside(connection, plan, since).await? {
+        let Some(other) = plans::by_hash(connection, &hash).await? else { continue };
+        let on = &other.content().resource;
+        if (other.group(), &on.account, &on.location) == (Some(group), account, location) {
+            return Ok(Some(on.clone()));
+        }
+    }
+    Ok(None)
 }
 
 async fn newest(connection: &impl ConnectionTrait, node: &NodeId) -> Result<Option<i64>, StoreError> {

@@ -190,6 +190,9 @@ fn decide(
     mut open: HashMap<(Class, ResourceKey), Finding>,
 ) -> impl Iterator<Item = Step> {
     let sweeps = context.config.sweep.plan_after_sweeps.max(1);
+    // Of those alone may a machine be ended.
+    let groups = snapshot.inventory.autoscaling_groups.iter().filter(|_| context.config.act.end_members);
+    let groups: HashMap<_, _> = groups.map(|group| (&group.id, group)).collect();
     detect(snapshot).flat_map(move |detection| {
         let Detection { class, on, .. } = detection;
         let id = on.resource();
@@ -207,7 +210,7 @@ fn decide(
         let seen = |planning| {
             reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
         };
-        match (Planner::of(class, on, bills, snapshot.at), left_alone.of(id).map(Exemption::line)) {
+        match (Planner::of(class, on, (bills, &groups), snapshot.at), left_alone.of(id).map(Exemption::line)) {
             (Err(why), _) => seen(Planning::Never(why)),
             (Ok(_), Some(why)) => seen(Planning::Never(&why)),
             (Ok(planner), None) => seen(Planning::After { sweeps, plan: &|finding| planner.plan(finding) }),

@@ -43,7 +43,9 @@ pub(super) async fn read(
     progress: &dyn Progress,
 ) -> Result<Option<Listing>, SweepError> {
     let (store, At { accounts, scope, now }) = (&context.store, *at);
-    let idle: BTreeSet<String> = machines.iter().filter_map(|machine| plannable.stoppable(machine)).collect();
+    let ends_members = context.config.act.end_members;
+    let idle: BTreeSet<String> =
+        machines.iter().filter_map(|machine| plannable.actable(machine, ends_members)).collect();
     if idle.is_empty() {
         return Ok(None);
     }
@@ -68,7 +70,7 @@ pub(super) async fn read(
     store.queue_protection(scope, &new, &gone, now).await?;
     let mut known = 0;
     for machine in machines.iter_mut() {
-        let Some(id) = plannable.stoppable(machine) else { continue };
+        let Some(id) = plannable.actable(machine, ends_members) else { continue };
         let fact = tried.fact(&id, kept.get(&id), now);
         known += usize::from(matches!(fact, machine::Protection::On { .. } | machine::Protection::Off));
         machine.provider.protection = fact;
@@ -96,9 +98,9 @@ impl Plannable {
         Self::Only(open.iter().filter(is_near).map(|finding| finding.resource.clone()).collect())
     }
 
-    /// The instance id of an idle machine that nothing larger is known to have, and whose finding is confirmed often enough with this sweep: of others
+    /// The instance id of an idle machine that nothing larger is known to have, or an Auto Scaling group alone where such may be ended, and whose finding is confirmed often enough with this sweep: of others
     /// no plan is made, whatever protects them. So what a sweep finds first is told at once, however many machines that are: nobody is asked about them.
-    fn stoppable(&self, machine: &Machine) -> Option<String> {
+    fn actable(&self, machine: &Machine, ends_members: bool) -> Option<String> {
         let may_be_planned = match self {
             Self::All => true,
             Self::Only(near) => near.contains(&machine.subject.id),
@@ -106,9 +108,9 @@ impl Plannable {
         let is_idle = machine.judgement.verdict == Verdict::Idle && may_be_planned;
         let instance = machine.subject.running().filter(|_| is_idle)?;
         let id = &instance.id.id;
-        let is_alone = instance.autoscaling_group.is_none()
-            && machine.subject.groups_are_known
-            && machine.subject.schedulers.of(id) == Scheduler::NotListed;
+        let is_free = instance.autoscaling_group.is_none() || (ends_members && !instance.is_batchs());
+        let is_alone =
+            is_free && machine.subject.groups_are_known && machine.subject.schedulers.of(id) == Scheduler::NotListed;
         is_alone.then(|| id.clone())
     }
 }

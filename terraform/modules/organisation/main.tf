@@ -15,6 +15,7 @@ module "policies" {
   allow_tag             = try(var.act.any_instance, false) ? null : try(var.act.allow_tag, null)
   release_tag           = try(var.act.release_addresses, false) ? var.act.allow_tag : null
   delete_tag            = try(var.act.delete_volumes, false) ? var.act.allow_tag : null
+  end_tag               = try(var.act.end_members, false) ? var.act.allow_tag : null
   sweeper_principal_arn = var.sweeper_principal_arn
   external_id           = var.external_id
 }

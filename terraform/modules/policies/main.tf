@@ -19,7 +19,8 @@ locals {
       },
       # Whether it is protected from being stopped or ended.
       { Sid = "ReadProtection", Action = ["ec2:DescribeInstanceAttribute"], Resource = ["arn:${var.partition}:ec2:*:${var.account_id}:instance/*"] },
-      { Sid = "ReadGroups", Action = ["autoscaling:DescribeAutoScalingGroups"], Resource = ["*"] },
+      # Whether a group's machines are being replaced, before one of them is ended.
+      { Sid = "ReadGroups", Action = concat(["autoscaling:DescribeAutoScalingGroups"], var.before_acting ? ["autoscaling:DescribeInstanceRefreshes"] : []), Resource = ["*"] },
       { Sid = "ReadBatch", Action = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs", "batch:DescribeJobs"], Resource = ["*"] },
       { Sid = "ListClusters", Action = ["ecs:ListClusters"], Resource = ["*"] },
       {
@@ -104,6 +105,22 @@ locals {
     { Sid = "TagCopiesAsTheyAreMade", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.snapshots, Condition = { StringEquals = { "ec2:CreateAction" = "CreateSnapshot" } } },
   ] : statement if local.deletes]
 
+  groups = [
+    for region in length(var.regions) == 0 ? ["*"] : var.regions : "arn:${var.partition}:autoscaling:${region}:${var.account_id}:autoScalingGroup:*:autoScalingGroupName/*"
+  ]
+  ends = var.end_tag != null
+  end = [for statement in [
+    {
+      Sid       = "EndMembersOfGroups"
+      Effect    = "Allow"
+      Action    = "autoscaling:TerminateInstanceInAutoScalingGroup"
+      Resource  = local.groups
+      Condition = { StringEquals = { "aws:ResourceTag/${try(var.end_tag.key, "")}" = try(var.end_tag.value, "") } }
+    },
+    # Auto Scaling has no dry run. Its answer to this is the same for everybody: by it the role is known to be heard, and the way is open that the call takes.
+    { Sid = "BeHeardByAutoScaling", Effect = "Allow", Action = "autoscaling:DescribeTerminationPolicyTypes", Resource = ["*"] },
+  ] : statement if local.ends]
+
   act_statements = concat([
     merge(
       { Sid = "StopAndStart", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
@@ -116,13 +133,13 @@ locals {
       Resource  = local.instances
       Condition = merge(local.status_keys, length(local.allowing_tag) == 0 ? {} : { StringEquals = local.allowing_tag })
     },
-  ], local.release, local.delete)
+  ], local.release, local.delete, local.end)
   # The sweeper leaves what is exempt alone by itself; here IAM does so, too, whatever the sweeper believes. Undoing a stop stays possible.
   exempt = {
     Sid      = "LeaveExemptAlone"
     Effect   = "Deny"
-    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [], local.deletes ? ["ec2:DeleteVolume"] : [])
-    Resource = concat(local.instances, local.releases ? local.addresses : [], local.deletes ? local.volumes : [])
+    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [], local.deletes ? ["ec2:DeleteVolume"] : [], local.ends ? ["autoscaling:TerminateInstanceInAutoScalingGroup"] : [])
+    Resource = concat(local.instances, local.releases ? local.addresses : [], local.deletes ? local.volumes : [], local.ends ? local.groups : [])
     Condition = {
       Null                      = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
       StringNotEqualsIgnoreCase = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
@@ -133,5 +150,5 @@ locals {
     { Sid = "StopAndStartAtMost", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
     { Sid = "StatusTagsAtMost", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.instances, Condition = local.status_keys },
     local.exempt,
-  ], local.release, local.delete)
+  ], local.release, local.delete, local.end)
 }

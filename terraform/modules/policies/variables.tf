@@ -110,6 +110,24 @@ variable "delete_tag" {
   }
 }
 
+variable "end_tag" {
+  description = "The tag that an Auto Scaling group must carry before one of its machines may be ended, which nothing undoes. null: none is ever ended."
+  type = object({
+    key   = string
+    value = string
+  })
+  default = null
+
+  validation {
+    condition     = var.end_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,128}$", var.end_tag.key))
+    error_message = "end_tag.key must be a tag's key: 1 to 128 letters, digits, spaces or _.:/=+@-."
+  }
+  validation {
+    condition     = var.end_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,256}$", var.end_tag.value))
+    error_message = "end_tag.value must be 1 to 256 letters, digits, spaces or _.:/=+@-: IAM takes * and ? for wildcards."
+  }
+}
+
 variable "sweeper_principal_arn" {
   description = "ARN of the role that the sweeper runs as."
   type        = string

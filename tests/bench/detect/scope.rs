@@ -11,7 +11,7 @@ use sweeper::{
     identity::Attestation,
     inventory::{
         AutoScalingGroup, BatchJob, Instance, InstanceState, InstanceStore, Inventory, Kind, Lifecycle, Listing,
-        Member, Outcome, RootDevice, Tenancy, Volume, key_of,
+        Member, Outcome, RootDevice, Tenancy, Upkeep, Volume, key_of,
     },
     pricing::{Cost, UnitPrices},
     snapshot::{
@@ -180,6 +180,8 @@ fn group(number: usize, members: &[ResourceKey]) -> AutoScalingGroup {
         lifecycle_state: Some("InService".into()),
         health: Some("Healthy".into()),
         protected_from_scale_in: Some(false),
+        zone: None,
+        weight: None,
     };
     AutoScalingGroup {
         id: key(ResourceKind::AutoScalingGroup, format!("group-{number}")),
@@ -190,6 +192,7 @@ fn group(number: usize, members: &[ResourceKey]) -> AutoScalingGroup {
         launch: None,
         members: Some(members.iter().map(member).collect()),
         tags: [].into(),
+        upkeep: Upkeep::default(),
     }
 }
 

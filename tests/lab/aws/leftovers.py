@@ -5,6 +5,7 @@ Importing this module mends moto for the whole process:
   - DescribeSnapshots with OwnerIds lists the snapshots of those owners (moto: everybody's);
   - DescribeAutoScalingGroups pages as small as the scenario asks for (moto: 50 or what the client asks for);
   - volumes and addresses may be managed by a service, attached and tied to what the scenario says;
+  - DescribeInstanceRefreshes tells what the scenario says, and DescribeTerminationPolicyTypes answers (moto: no such calls);
   - addresses may have a name that leads back, a pool of the customer's own, and an offer to another account, which DescribeAddressTransfers lists (moto: no such call).
 """
 
@@ -111,6 +112,29 @@ def describe_address_transfers(self):
 ElasticIPAddresses.describe_address_transfers = describe_address_transfers
 
 
+def describe_instance_refreshes(self):
+    group = self.autoscaling_backend.describe_auto_scaling_groups([self._get_param("AutoScalingGroupName")])[0]
+    refreshes = [
+        {"InstanceRefreshId": f"r-{number}", "AutoScalingGroupName": group.name, "Status": status}
+        for number, status in enumerate(getattr(group, "lab_refreshes", []))
+    ]
+    return ActionResult({"InstanceRefreshes": refreshes, "NextToken": None})
+
+
+def describe_termination_policy_types(self):
+    return ActionResult({"TerminationPolicyTypes": ["Default", "OldestInstance"]})
+
+
+AutoScalingResponse.describe_instance_refreshes = describe_instance_refreshes
+AutoScalingResponse.describe_termination_policy_types = describe_termination_policy_types
+
+
+def refreshes(region, group, states):
+    """Has the replacements of a group's instances be in these states, the newest first."""
+    autoscaling_backends[ACCOUNT][region].autoscaling_groups[group].lab_refreshes = states
+    return []
+
+
 def volumes(region, wanted):
     """Makes volumes; an entry may have `type`, `size_gib`, `iops`, `throughput`, `created_at`, `state`, `tags`, `attached_to`
     (an instance's id), `attached_at`, `delete_on_termination`, `snapshot` and `copies_are` (the state of each snapshot of it). One with an `id` is there; its `copies_are` changes."""
@@ -182,7 +206,7 @@ def snapshots(region, wanted):
 def groups(region, wanted):
     """Makes groups of instances that already run; moto's own way starts each member. An entry has `name`, `min`, `max`,
     `desired` and `members` (`id`, `lifecycle_state`, `health`, `protected`), and may have `tags`. Each has a launch template
-    of its own name."""
+    of its own name, and puts its name into the tag that Auto Scaling puts it into where `tags_members` says so."""
     backend, ec2 = autoscaling_backends[ACCOUNT][region], ec2_backends[ACCOUNT][region]
     for entry in wanted:
         image = next(image for image in ec2.describe_images() if image.platform != "windows")
@@ -209,6 +233,8 @@ def groups(region, wanted):
         for member in entry["members"]:
             instance = ec2.get_instance(member["id"])
             instance.autoscaling_group = group
+            if entry.get("tags_members"):
+                instance.add_tags({"aws:autoscaling:groupName": entry["name"]})
             group.instance_states.append(
                 Member(instance, member["lifecycle_state"], member["health"], member["protected"], group)
             )

@@ -115,6 +115,8 @@ pub struct Group {
     pub members: Vec<Member>,
     /// Its own tags.
     pub tags: BTreeMap<String, String>,
+    /// Whether its members have the tag that Auto Scaling gives them.
+    pub tags_members: bool,
 }
 
 /// One machine of a group.
@@ -173,5 +175,14 @@ impl Moto {
     /// When the server refuses.
     pub async fn groups(&self, region: &str, groups: &[Group]) {
         self.made("groups", json!({"region": region, "groups": groups})).await;
+    }
+
+    /// Has the replacements of a group's instances be in these states, the newest first.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn refreshes(&self, region: &str, group: &str, states: &[&str]) {
+        self.made("refreshes", json!({"region": region, "group": group, "states": states})).await;
     }
 }

@@ -7,6 +7,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
 
     POST   /_lab/instances   {"account", "region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
     POST   /_lab/volumes     {"region", "volumes": [...]} -> {"ids": [...]}; so too addresses, snapshots, groups (leftovers.py)
+    POST   /_lab/refreshes   {"region", "group", "states": [...]}          replacements of a group's instances, the newest first
     POST   /_lab/metrics     {"account", "region", "machines": [...], "points"}  what CloudWatch has measured (cloudwatch.py)
     POST   /_lab/launches    {"account", "region", "launches": [...]}       what CloudTrail has seen (cloudtrail.py)
     POST   /_lab/batch       {"account", "region", "put": {...}}           jobs, and where they run (see batch.py)
@@ -179,6 +180,8 @@ class Lab:
                 return {"started": len(ids)}
             case "POST", "volumes" | "addresses" | "snapshots" | "groups":
                 return {"ids": getattr(leftovers, what)(asked["region"], asked[what])}
+            case "POST", "refreshes":
+                return {"ids": leftovers.refreshes(asked["region"], asked["group"], asked["states"])}
             case "POST", "metrics":
                 self.metrics.points = asked.get("points") or self.metrics.points
                 return self.metrics.seed(asked["account"], asked["region"], asked["machines"])

@@ -17,6 +17,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
 MACHINE = "arn:aws:ec2:eu-central-1:123456789012:instance/i-00000000000000001"
 VOLUME = "arn:aws:ec2:eu-central-1:123456789012:volume/vol-00000000000000001"
 COPY = "arn:aws:ec2:eu-central-1::snapshot/snap-00000000000000001"
+GROUP = "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:00000000-0000-4000-8000-000000000000:autoScalingGroupName/workers"
 ADDRESS = "arn:aws:ec2:eu-central-1:123456789012:elastic-ip/eipalloc-00000000000000001"
 SWEEPER = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-sweeper/session"
 ACTING = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-act/session"
@@ -101,7 +102,7 @@ def held_to_the_documentation(states, found):
     act, act_trust = documented("docs/approvals.md")
     before_acting = named("docs/approvals.md", "What reads needs beside")
     switched_off = named("docs/operations.md", "What is switched off by default")
-    expect(len(before_acting) == 6 and len(switched_off) == 2, "docs: the paragraphs that name single actions were not understood")
+    expect(len(before_acting) == 7 and len(switched_off) == 2, "docs: the paragraphs that name single actions were not understood")
 
     widest = {name: json.loads(text) for name, text in checked["widest"].items()}
     same("read role with everything on", actions(widest["read"]), actions(member) | before_acting | switched_off)
@@ -214,6 +215,8 @@ def acting(states):
     cases.append(may_not("ec2:ReleaseAddress", ALLOWED, resource=ADDRESS))
     cases.append(may_not("ec2:DeleteVolume", ALLOWED, resource=VOLUME))
     cases.append(may_not("ec2:CreateSnapshot", ALLOWED, resource=VOLUME))
+    cases.append(may_not("autoscaling:TerminateInstanceInAutoScalingGroup", ALLOWED, resource=GROUP))
+    cases.append(may_not("autoscaling:DescribeTerminationPolicyTypes", resource="*"))
     widest, widest_boundary = (json.loads(states["everything"]["values"]["outputs"]["checked"]["value"]["widest"][name]) for name in ("act", "act_boundary"))
     for policy in (widest, widest_boundary):
         cases.append(("Allowed", on(policy, "ec2:ReleaseAddress", ADDRESS, context=ALLOWED)))
@@ -238,6 +241,16 @@ def acting(states):
             cases.append(("ImplicitlyDenied", on(policy, f"ec2:{action}", COPY, context=ALLOWED)))
         for action in ["AttachVolume", "DetachVolume", "ModifyVolume", "CreateVolume"]:
             cases.append(("ImplicitlyDenied", on(policy, f"ec2:{action}", VOLUME, context=ALLOWED)))
+        # A machine of a group is ended where the group has the tag, and nothing else is done to a group.
+        end = "autoscaling:TerminateInstanceInAutoScalingGroup"
+        cases.append(("Allowed", on(policy, end, GROUP, context=ALLOWED)))
+        cases.append(("ImplicitlyDenied", on(policy, end, GROUP)))
+        cases.append(("ImplicitlyDenied", on(policy, end, GROUP, context={"aws:ResourceTag/cloud-sweeper:act": "deny"})))
+        cases.append(("ExplicitlyDenied", on(policy, end, GROUP, context={**ALLOWED, exempt: "true"})))
+        cases.append(("Allowed", on(policy, "autoscaling:DescribeTerminationPolicyTypes", "*")))
+        for action in ["SetDesiredCapacity", "UpdateAutoScalingGroup", "DeleteAutoScalingGroup", "DetachInstances", "SetInstanceProtection", "SuspendProcesses", "CreateOrUpdateTags"]:
+            cases.append(("ImplicitlyDenied", on(policy, f"autoscaling:{action}", GROUP, context=ALLOWED)))
+        cases.append(("ImplicitlyDenied", on(policy, "autoscaling:DescribeAutoScalingGroups", "*")))
     # The boundary holds where somebody attaches more: what it does not allow, no policy allows.
     for action in ["TerminateInstances", "ModifyInstanceAttribute", "DeleteTags", "RunInstances"]:
         cases.append(("ImplicitlyDenied", on(boundary, f"ec2:{action}", context=ALLOWED)))

@@ -1,4 +1,4 @@
-//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, release addresses that have the tag for it, and nothing by which somebody could run code, take a
+//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, release addresses that have the tag for it, end machines of groups that have it, and nothing by which somebody could run code, take a
 //! protection away or read; who may take its role; and that what reads only reads, by AWS's own classification.
 
 use crate::policies::{allowed, blocks, named};
@@ -64,6 +64,16 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
     cases.push((true, request("ec2:CreateTags", copy, json!({ "ec2:CreateAction": "CreateSnapshot" }))));
     cases.push((false, request("ec2:CreateTags", copy, plan)));
     cases.push((false, request("ec2:DeleteSnapshot", copy, allowing("allow"))));
+    let group = "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:0:autoScalingGroupName/workers";
+    let end = "autoscaling:TerminateInstanceInAutoScalingGroup";
+    cases.push((true, request(end, group, allowing("allow"))));
+    cases.push((false, request(end, group, allowing("deny"))));
+    cases.push((false, request(end, group, json!({}))));
+    cases.push((true, request("autoscaling:DescribeTerminationPolicyTypes", "*", json!({}))));
+    for action in ["SetDesiredCapacity", "UpdateAutoScalingGroup", "DetachInstances", "SetInstanceProtection"] {
+        cases.push((false, request(&format!("autoscaling:{action}"), group, allowing("allow"))));
+    }
+    cases.push((false, request("autoscaling:DescribeAutoScalingGroups", "*", json!({}))));
     // Each by which code could be run, a protection taken away, or something lost.
     for action in [
         "TerminateInstances",

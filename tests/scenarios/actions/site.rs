@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) use lab::answering::Says;
 use lab::{
     answering::{Answers, BEATS, last_end, quiet},
-    aws::{ACCOUNT, Address, Call, Instance, Moto, Role, Volume},
+    aws::{ACCOUNT, Address, Call, Group, Instance, Member, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
     sweeper::Sweeper,
@@ -23,6 +23,8 @@ use sweeper::store::Store;
 use tempfile::TempDir;
 
 pub(crate) const REGION: &str = "us-east-1";
+/// An Auto Scaling group.
+pub(crate) const WORKERS: &str = "workers";
 /// Whoever is enrolled may approve alone.
 pub(crate) const ANYBODY: &str = "[[rule]]\nname = \"anybody\"\napprovers = [\"*\"]\n";
 /// Where acting is switched on.
@@ -83,7 +85,7 @@ impl Site {
         others: &[&str],
         teams: &str,
     ) -> Self {
-        Self::start_beside(url, policy, act, hears, (others, &[], &[]), teams).await
+        Self::start_beside(url, policy, act, hears, (others, &[], &[], false), teams).await
     }
 
     /// With addresses and volumes that nobody uses: each is found at once.
@@ -94,7 +96,13 @@ impl Site {
         addresses: &[Address],
         volumes: &[Volume],
     ) -> Self {
-        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes), "[]").await
+        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes, false), "[]").await
+    }
+
+    /// With two other machines, of which none works either, in the Auto Scaling group [`WORKERS`], which may go down to one.
+    pub(crate) async fn start_grouped(url: &str, policy: &str, act: &str) -> Self {
+        let left = (&["align-8", "align-9"][..], &[][..], &[][..], true);
+        Self::start_beside(url, policy, act, Hears::Requests, left, "[]").await
     }
 
     async fn start_beside(
@@ -102,7 +110,7 @@ impl Site {
         policy: &str,
         act: &str,
         hears: Hears,
-        (others, addresses, volumes): (&[&str], &[Address], &[Volume]),
+        (others, addresses, volumes, is_grouped): (&[&str], &[Address], &[Volume], bool),
         teams: &str,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -125,6 +133,20 @@ impl Site {
         let others: Vec<Instance> = others.iter().map(|name| machine(name)).collect();
         let others = if others.is_empty() { Vec::new() } else { moto.run(REGION, &others).await };
         let machine = moto.run(REGION, &[machine("align-7")]).await.remove(0);
+        if is_grouped {
+            let all = others.iter().chain([&machine]);
+            let members: Vec<Member> = all.map(|id| Member::of(id)).collect();
+            let group = Group {
+                name: WORKERS.to_owned(),
+                min: 1,
+                max: 4,
+                desired: 3,
+                members,
+                tags_members: true,
+                ..Group::default()
+            };
+            moto.groups(REGION, &[group]).await;
+        }
         let addresses = moto.addresses(REGION, addresses).await;
         let volumes = moto.volumes(REGION, volumes).await;
         // What comes last is what scenarios add to.

@@ -108,6 +108,7 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
         desired: 2,
         members: members.iter().map(|id| Member::of(id)).collect(),
         tags: [("owner".to_owned(), "genomics".to_owned())].into(),
+        ..Group::default()
     };
     let four = Instance { count: Some(4), ..Instance::named("m5.large", "") };
     let groups = |machines: &[String]| vec![group("left", &machines[..2]), group("half", &machines[2..])];

@@ -245,6 +245,7 @@ async fn a_machine_that_a_group_or_a_tag_names_is_a_member() {
         desired: 2,
         members: vec![member],
         tags: [("team".to_owned(), "omics".to_owned())].into(),
+        ..Group::default()
     };
     moto.groups("us-east-1", &[workers]).await;
     let group_of = |inventory: &Inventory, id: &str| {

@@ -15,9 +15,9 @@ use crate::{
     sweep::judge_node,
     verdict::{Decision, Judgement, NodeFacts, words},
 };
-use guards::act::{Cohort, Dependents, LiveSample, LiveVerdict, MachineFacts, OnMachine, Subject};
+use guards::act::{Cohort, Dependents, LiveSample, LiveVerdict, MachineFacts, OnMachine, OnMember, Subject};
 use jiff::{SignedDuration, Timestamp};
-use model::{ResourceKey, ResourceKind, Verdict, machine::Machine, plan::ContentHash};
+use model::{ResourceKey, ResourceKind, Verdict, group::GroupFacts, machine::Machine, plan::ContentHash};
 use std::collections::HashSet;
 
 /// Machines that were found idle within so long count as having turned so.
@@ -157,6 +157,8 @@ fn of_ec2(machine: &aws::OneMachine, owners: &Inventory) -> Option<Machine> {
 #[derive(Debug)]
 pub(super) struct Now<'a> {
     pub(super) machine: &'a OneMachine,
+    /// The group that its plan names, of one that is to be ended there.
+    pub(super) group: Option<GroupFacts>,
     pub(super) surroundings: &'a Surroundings,
     pub(super) live: Live,
 }
@@ -177,7 +179,7 @@ impl Now<'_> {
         let evidence: Option<&MachineEvidence> = known.finding.as_ref().and_then(|one| one.evidence.of_machine());
         let rules_version = evidence.and_then(|evidence| evidence.case.node.as_ref()).map(|node| &node.rules_version);
         let is_attested = |node: &Node| node.attestation.is_attested() && node.disputed.is_none();
-        let subject = Subject::Machine(OnMachine {
+        let machine = OnMachine {
             facts: machine,
             is_attested: known.node.as_ref().is_some_and(is_attested),
             live: Some(&self.live.sample),
@@ -185,7 +187,11 @@ impl Now<'_> {
             bridges_a_gap: self.live.bridges_a_gap,
             cohort: &self.surroundings.cohort,
             dependents: &self.surroundings.dependents,
-        });
+        };
+        let subject = match &self.group {
+            Some(group) => Subject::Member(OnMember { machine, group, ending: known.ending.as_ref() }),
+            None => Subject::Machine(machine),
+        };
         facts.decide(known, subject)
     }
 }

@@ -47,6 +47,7 @@ pub use permissions::{Allowed, Besides, Permission, permissions, some_machines};
 pub use protection::{AskedProtection, protection};
 pub use role::{Role, RoleArn};
 pub(crate) use scaling::name_members;
+pub use scaling::{group, refresh};
 pub use session::Session;
 pub use spot::{SpotTold, spot_history};
 pub use trail::{LOOKUP, Launches, Sought, launches};

@@ -55,6 +55,8 @@ pub struct Besides {
     pub cloudtrail: bool,
     /// What is read of a machine before it is stopped.
     pub acting: bool,
+    /// What is read of an Auto Scaling group before one of its machines is ended.
+    pub ending: bool,
 }
 
 /// Tries each action in one region of one account, one after the other: some twenty calls, of which each lists a few things at most. None if the account is not open here.
@@ -74,6 +76,9 @@ pub async fn permissions(accounts: &Accounts, scope: &Scope, besides: Besides) -
     }
     if besides.acting {
         all.extend(before_acting(&place).await);
+    }
+    if besides.acting && besides.ending {
+        all.push(before_ending(&place).await);
     }
     Some(all)
 }
@@ -210,6 +215,21 @@ async fn before_acting(place: &Place) -> Vec<Permission> {
             place.classic_load_balancing().describe_load_balancers().page_size(1).send().await,
         ),
     ]
+}
+
+async fn before_ending(place: &Place) -> Permission {
+    const ACTION: &str = "autoscaling:DescribeInstanceRefreshes";
+    let client = place.autoscaling();
+    let listed = client.describe_auto_scaling_groups().max_records(1).send().await;
+    let one = listed.ok().and_then(|page| page.auto_scaling_groups().first()?.auto_scaling_group_name.clone());
+    let Some(name) = one else {
+        return Permission {
+            action: ACTION,
+            allowed: Allowed::NotTried("there is no Auto Scaling group in this region"),
+        };
+    };
+    let request = client.describe_instance_refreshes().auto_scaling_group_name(name).max_records(1);
+    judged(ACTION, request.send().await)
 }
 
 /// Codes by which a service says that what was named is not there: it looked, so that whoever asked may ask.

@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// Likewise.
-    pub(super) fn autoscaling(&self, region: &str) -> aws_sdk_autoscaling::Client {
+    pub(crate) fn autoscaling(&self, region: &str) -> aws_sdk_autoscaling::Client {
         let config = aws_sdk_autoscaling::config::Builder::from(self.sdk.as_ref())
             .region(Region::new(region.to_owned()))
             .retry_config(RetryConfig::disabled());

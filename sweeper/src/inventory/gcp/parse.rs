@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::inventory::{
     Accelerators, Address, AttachedVolume, AutoScalingGroup, GoogleAddress, GoogleDisk, GoogleInstance, Instance,
     InstanceState, InstanceStore, Launch, LaunchTemplate, Lifecycle, MachineShape, PublicIpv4, RootDevice, Scope,
-    Tenancy, Volume, VolumeAttachment, VolumeState, key_of,
+    Tenancy, Upkeep, Volume, VolumeAttachment, VolumeState, key_of,
 };
 
 /// The only facts that a record must have are its place and its id, for without them it cannot be told from another.
@@ -268,6 +268,7 @@ pub(super) fn group(
         launch: template.map(|name| Launch::Template(LaunchTemplate { id: None, name: Some(name), version: None })),
         members: None,
         tags: BTreeMap::new(),
+        upkeep: Upkeep::default(),
     })
 }
 

@@ -7,29 +7,42 @@ use super::{
 use crate::{
     detectors::{Class, On},
     findings::Finding,
+    inventory::{AutoScalingGroup, Instance},
     pricing::Cost,
     reconcile::Planned,
     snapshot::{Machine, Subject},
 };
 use jiff::Timestamp;
 use model::{
-    Provider, ResourceKind,
+    Provider, ResourceKey, ResourceKind,
     address::{AddressFacts, Told},
     machine,
     plan::Plan,
     volume::VolumeFacts,
 };
-use recommender::rules::{Input, Price, delete::DeleteInput, release::ReleaseInput, stop::StopInput};
+use recommender::rules::{
+    Input, Price,
+    delete::DeleteInput,
+    end::{Attached, EndInput},
+    release::ReleaseInput,
+    stop::StopInput,
+};
+use std::collections::HashMap;
 
 /// What a plan is made of.
 enum Of<'a> {
     /// A machine to stop.
     Machine(&'a Machine),
+    /// A machine to end, and its group.
+    Member(&'a Machine, &'a Instance, &'a AutoScalingGroup),
     /// An address to release.
     Address(AddressFacts),
     /// A volume to delete, and the most that a snapshot of it may cost.
     Volume(VolumeFacts, Price),
 }
+
+/// The Auto Scaling groups whose machines may be ended.
+pub(super) type Groups<'a> = HashMap<&'a ResourceKey, &'a AutoScalingGroup>;
 
 /// Makes the plans of the findings on one resource.
 pub(super) struct Planner<'a> {
@@ -40,12 +53,20 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     /// One for a class of waste on a resource, or why no plan is ever made of it.
-    pub(super) fn of(class: Class, on: On<'a>, bills: &'a Bills<'a>, now: Timestamp) -> Result<Self, &'static str> {
+    pub(super) fn of(
+        class: Class,
+        on: On<'a>,
+        (bills, groups): (&'a Bills<'a>, &Groups<'a>),
+        now: Timestamp,
+    ) -> Result<Self, &'static str> {
         if let Some(why) = never(class, on.resource()) {
             return Err(why);
         }
         let of = match on {
-            On::Machine(machine) => Of::Machine(machine),
+            On::Machine(machine) => match group_of(machine, groups) {
+                Some((instance, group)) => Of::Member(machine, instance, group),
+                None => Of::Machine(machine),
+            },
             On::Leftover(leftover) if leftover.id.kind == ResourceKind::Volume => {
                 let volume = bills.disk(&leftover.id).ok_or("its provider does not list it")?;
                 Of::Volume(volume.delete_facts().ok_or(NOT_EC2)?, price(&bills.snapshot_of(volume)))
@@ -64,6 +85,7 @@ impl<'a> Planner<'a> {
     pub(super) fn plan(&self, finding: &Finding) -> Planned {
         let input = match &self.of {
             Of::Machine(machine) => Input::Stop(Box::new(self.stop(finding, machine))),
+            Of::Member(machine, instance, group) => Input::End(Box::new(self.end(finding, machine, instance, group))),
             Of::Address(address) => Input::Release(Box::new(self.release(finding, address))),
             Of::Volume(volume, snapshot) => Input::Delete(Box::new(self.delete(finding, volume, snapshot))),
         };
@@ -81,12 +103,27 @@ impl<'a> Planner<'a> {
             record: record(finding),
             resource: finding.resource.clone(),
             verdict: machine.judgement.verdict,
-            machine: stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
-                Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
-                Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
-            }),
+            machine: machine_facts(machine),
             price: price(&finding.cost),
             lent_ipv4: machine.subject.instance.as_ref().map(|instance| self.bills.lent_address(instance)),
+            now: self.now,
+        }
+    }
+
+    fn end(&self, finding: &Finding, machine: &Machine, instance: &Instance, group: &AutoScalingGroup) -> EndInput {
+        let volumes = instance.volumes.iter();
+        let unasked = Told::Unknown { why: "it is asked right before the call".to_owned() };
+        EndInput {
+            finding: finding.id.0.clone(),
+            record: record(finding),
+            resource: finding.resource.clone(),
+            verdict: machine.judgement.verdict,
+            machine: machine_facts(machine),
+            group: group.end_facts(unasked),
+            volumes: volumes
+                .map(|volume| Attached { id: volume.id.clone(), goes_with_it: volume.delete_on_termination })
+                .collect(),
+            price: price(&finding.cost),
             now: self.now,
         }
     }
@@ -127,6 +164,20 @@ fn price(cost: &Cost) -> Price {
         Some(rate) => Price::OnDemand(rate),
         None => Price::Unknown(report::cost(cost).2.unwrap_or_default()),
     }
+}
+
+/// The instance of a machine and the Auto Scaling group that keeps it up, of those whose machines may be ended; none if it is none's.
+fn group_of<'a>(machine: &'a Machine, groups: &Groups<'a>) -> Option<(&'a Instance, &'a AutoScalingGroup)> {
+    let instance = machine.subject.instance.as_ref().filter(|instance| instance.id.provider == Provider::Aws)?;
+    let key = instance.group()?;
+    Some((instance, groups.get(&key).copied()?))
+}
+
+fn machine_facts(machine: &Machine) -> machine::Machine {
+    stop_facts(machine).unwrap_or_else(|| match machine.subject.id.provider {
+        Provider::Gcp => machine::Machine::NotKnown("Google Cloud".to_owned()),
+        Provider::Aws | Provider::OnPrem => machine::Machine::OnPrem,
+    })
 }
 
 /// What the *stop* rule looks at; none for a machine without an instance that it knows.

@@ -11,7 +11,7 @@ use aws_sdk_autoscaling::types;
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError};
 
 use super::{count, said};
-use crate::inventory::{AutoScalingGroup, Launch, LaunchTemplate, Member, Scope};
+use crate::inventory::{AutoScalingGroup, Launch, LaunchTemplate, Member, Scope, Upkeep};
 
 /// Which elements the answer has for one group, and for each of its members.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,19 @@ pub(in super::super) fn group(
         tags: tags
             .filter_map(|tag| Some((tag.key()?.to_owned(), tag.value().unwrap_or_default().to_owned())))
             .collect(),
+        upkeep: upkeep(record, told),
     })
+}
+
+fn upkeep(record: &types::AutoScalingGroup, told: &Told) -> Upkeep {
+    let processes = record.suspended_processes().iter().filter_map(|process| said(process.process_name()));
+    Upkeep {
+        zones: record.availability_zones().iter().cloned().collect(),
+        suspended: told.own.contains("SuspendedProcesses").then(|| processes.collect()),
+        status: said(record.status()),
+        mixes: record.mixed_instances_policy().is_some(),
+        has_warm_pool: record.warm_pool_configuration().is_some(),
+    }
 }
 
 fn member(group: &str, record: &types::Instance, told: &BTreeSet<String>) -> Result<Member, String> {
@@ -97,6 +109,8 @@ fn member(group: &str, record: &types::Instance, told: &BTreeSet<String>) -> Res
         lifecycle_state: said(said_state.map(types::LifecycleState::as_str)),
         health: said(record.health_status()),
         protected_from_scale_in: record.protected_from_scale_in().filter(|_| told.contains("ProtectedFromScaleIn")),
+        zone: said(record.availability_zone()),
+        weight: said(record.weighted_capacity()),
     })
 }
 

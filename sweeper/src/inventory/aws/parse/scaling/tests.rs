@@ -65,8 +65,14 @@ fn what_the_sdk_filled_in_is_not_taken_for_said() {
     let group = group(&scope(), &record(), &told).expect("a group with a name");
     assert_eq!((group.min_size, group.max_size, group.desired_capacity), (Some(0), None, None));
     assert_eq!(group.launch, None);
-    let member =
-        Member { instance_id: "i-1".into(), lifecycle_state: None, health: None, protected_from_scale_in: None };
+    let member = Member {
+        instance_id: "i-1".into(),
+        lifecycle_state: None,
+        health: None,
+        protected_from_scale_in: None,
+        zone: None,
+        weight: None,
+    };
     assert_eq!(group.members, Some(vec![member]));
 }
 
@@ -88,6 +94,32 @@ fn what_was_said_is_kept() {
     let member = group.members.expect("its members").remove(0);
     assert_eq!(member.protected_from_scale_in, Some(false));
     assert_eq!(member.lifecycle_state.as_deref(), Some("no value was set"), "a word is a word, if AWS says it");
+}
+
+#[test]
+fn how_a_group_comes_to_end_machines_is_kept_for_whoever_ends_one() {
+    let told = |own: &[&str]| Told { own: set(own), members: vec![set(&["InstanceId"])] };
+    let mut record = record();
+    record.availability_zones = Some(vec!["eu-central-1a".into(), "eu-central-1b".into()]);
+    let suspended = types::SuspendedProcess::builder().process_name("Terminate").build();
+    record.suspended_processes = Some(vec![suspended]);
+    record.status = Some("Delete in progress".into());
+    record.warm_pool_configuration = Some(types::WarmPoolConfiguration::builder().build());
+    record.mixed_instances_policy = Some(types::MixedInstancesPolicy::builder().build());
+    let member = &mut record.instances.as_mut().expect("members")[0];
+    (member.availability_zone, member.weighted_capacity) = (Some("eu-central-1a".into()), Some("2".into()));
+    let facts = |own: &[&str]| {
+        let group = group(&scope(), &record, &told(own)).expect("a group");
+        group.end_facts(model::address::Told::Nothing)
+    };
+    let all = facts(&["Instances", "SuspendedProcesses"]);
+    assert_eq!(all.zones, ["eu-central-1a", "eu-central-1b"].map(str::to_owned).into());
+    assert_eq!(all.suspended, Some(set(&["Terminate"])));
+    assert_eq!(all.status.as_deref(), Some("Delete in progress"));
+    assert!(all.mixes && all.has_warm_pool);
+    let member = all.member("i-1").expect("a member");
+    assert_eq!((member.zone.as_deref(), member.weight.as_deref()), (Some("eu-central-1a"), Some("2")));
+    assert_eq!(facts(&["Instances"]).suspended, None, "an answer that lacks them does not say that there are none");
 }
 
 #[test]
