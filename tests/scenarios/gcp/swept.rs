@@ -119,7 +119,9 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
     assert_eq!(address, &[json!("unused_address"), key("global:address/web"), why]);
     let open = site.idle().await;
     assert_eq!(open[0].confirmed_sweeps, 2);
-    assert_eq!(open[0].no_plan_because.as_deref(), Some("no plan is made yet for machines of Google Cloud"));
+    // Whether it is protected nobody has said.
+    let unknown = "whether it is protected is not known: Google does not say";
+    assert_eq!(open[0].no_plan_because.as_deref(), Some(unknown));
     assert_eq!(report["counts"]["not_running"], 3, "{report}");
     let blind: Vec<&str> =
         report["blind_spots"].as_array().unwrap().iter().map(|line| line["resource"].as_str().unwrap()).collect();
