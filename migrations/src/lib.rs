@@ -37,6 +37,7 @@ mod m0030_digests;
 mod m0031_spot_prices;
 mod m0032_destinations;
 mod m0033_copies;
+mod m0034_catalogues;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -82,6 +83,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0031_spot_prices::Migration),
             Box::new(m0032_destinations::Migration),
             Box::new(m0033_copies::Migration),
+            Box::new(m0034_catalogues::Migration),
         ]
     }
 }

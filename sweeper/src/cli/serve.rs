@@ -269,6 +269,7 @@ async fn clean(store: &Store, keep: &StoreConfig, now: Timestamp) {
     told("old questions", store.delete_old_questions().await);
     told("protection of machines", store.delete_protection_before(before(sweep::PROTECTION_KEPT)).await);
     told("weeks of nodes", store.delete_weeks_before(before(sweep::WEEKS_KEPT)).await);
+    told("catalogues", store.delete_catalogues_before(before(sweep::CATALOGUES_KEPT)).await);
     told("rollups", store.delete_rollups_before(rollups).await);
     told("versions of resources", store.delete_history_before(before(keep.history_retention)).await);
 }

@@ -13,6 +13,7 @@ mod google;
 mod instance;
 mod kind;
 mod launched;
+mod offered;
 mod protection;
 mod reader;
 mod record;
@@ -48,6 +49,7 @@ pub use instance::{
 pub use kind::Kind;
 pub use launched::{Launched, LaunchedBy, Trail};
 pub use model::machine::owner;
+pub use offered::{Offered, OfferedType};
 pub use protection::{KeptProtection, Protection};
 pub use reader::RetryPolicy;
 pub use record::Record;

@@ -28,6 +28,50 @@ pub struct PriceKey {
     pub capacity_status: String,
 }
 
+/// What prices of all types have in common that are billed alike: the exact key without the type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PriceList {
+    /// Whose price list.
+    pub provider: Provider,
+    /// `regionCode`
+    pub region: String,
+    /// `operatingSystem`
+    pub operating_system: String,
+    /// `tenancy`
+    pub tenancy: String,
+    /// `licenseModel`
+    pub license_model: String,
+    /// `preInstalledSw`
+    pub preinstalled_software: String,
+    /// `capacitystatus`
+    pub capacity_status: String,
+}
+
+/// `Linux, Shared, in us-east-1`
+impl fmt::Display for PriceList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.of_type("").fmt_parts(f)
+    }
+}
+
+impl PriceList {
+    /// The key of a type that is billed so.
+    #[must_use]
+    pub fn of_type(&self, instance_type: &str) -> PriceKey {
+        let of = self.clone();
+        PriceKey {
+            provider: of.provider,
+            region: of.region,
+            instance_type: instance_type.to_owned(),
+            operating_system: of.operating_system,
+            tenancy: of.tenancy,
+            license_model: of.license_model,
+            preinstalled_software: of.preinstalled_software,
+            capacity_status: of.capacity_status,
+        }
+    }
+}
+
 /// What a running instance is billed as: not a reservation's unused or allocated capacity.
 const USED: &str = "Used";
 
@@ -61,6 +105,37 @@ const OPERATIONS: [(&str, &str, &str, &str); 18] = [
 ];
 
 impl PriceKey {
+    /// What other types that are billed alike have in common with it.
+    #[must_use]
+    pub fn list(&self) -> PriceList {
+        let of = self.clone();
+        PriceList {
+            provider: of.provider,
+            region: of.region,
+            operating_system: of.operating_system,
+            tenancy: of.tenancy,
+            license_model: of.license_model,
+            preinstalled_software: of.preinstalled_software,
+            capacity_status: of.capacity_status,
+        }
+    }
+
+    /// All but the type.
+    fn fmt_parts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.operating_system)?;
+        if self.preinstalled_software != "NA" {
+            write!(f, " with {}", self.preinstalled_software)?;
+        }
+        if self.license_model != NO_LICENSE {
+            write!(f, " ({})", self.license_model)?;
+        }
+        write!(f, ", {}", self.tenancy)?;
+        if self.capacity_status != USED {
+            write!(f, ", {}", self.capacity_status)?;
+        }
+        write!(f, ", in {}", self.region)
+    }
+
     /// The key of what a *running* instance costs; a stopped one costs only what is attached to it.
     ///
     /// # Errors
@@ -119,18 +194,8 @@ pub(super) fn price_region(region: &str, zone: Option<&str>) -> Result<String, U
 /// `m5.large, Linux, Shared, in us-east-1`; licence, software and capacity only where they are not the usual ones.
 impl fmt::Display for PriceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.instance_type, self.operating_system)?;
-        if self.preinstalled_software != "NA" {
-            write!(f, " with {}", self.preinstalled_software)?;
-        }
-        if self.license_model != NO_LICENSE {
-            write!(f, " ({})", self.license_model)?;
-        }
-        write!(f, ", {}", self.tenancy)?;
-        if self.capacity_status != USED {
-            write!(f, ", {}", self.capacity_status)?;
-        }
-        write!(f, ", in {}", self.region)
+        write!(f, "{}, ", self.instance_type)?;
+        self.fmt_parts(f)
     }
 }
 
@@ -156,6 +221,16 @@ mod tests {
         ] {
             assert_eq!(key(|i| i.usage_operation = Some(operation.into())).as_deref(), Ok(expected));
         }
+    }
+
+    #[test]
+    fn a_list_has_all_of_a_key_but_the_type() {
+        let mut instance = sample::instance();
+        instance.usage_operation = Some("RunInstances:0102".into());
+        let key = PriceKey::of(&instance).expect("a key");
+        assert_eq!(key.list().to_string(), "Windows with SQL Ent, Shared, in eu-central-1");
+        assert_eq!(key.list().of_type("m5.large"), key);
+        assert_eq!(key.list().of_type("c5.xlarge").list(), key.list());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Fills price tables for the keys that are needed, from the API or from a file.
 
-use model::UnitPrice;
+use model::{HourlyRate, UnitPrice};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 
-use super::{PriceKey, PriceTable, UnitKey, Unpriced, aws};
+use super::{PriceKey, PriceList, PriceTable, UnitKey, Unpriced, aws};
 use crate::inventory::aws::Session;
 
 /// The API allows few calls a second; more at once are only throttled.
@@ -66,6 +66,47 @@ pub async fn load(
     }
 }
 
+/// What all types of each of these lists cost, as far as the list states exactly one price; or why the list cannot be read. Of half a list nothing is given.
+/// A list of a large region has some nine hundred products of 20 kB each, ten calls of the API.
+pub async fn load_lists(
+    options: &Options,
+    wanted: &BTreeSet<PriceList>,
+) -> BTreeMap<PriceList, Result<BTreeMap<PriceKey, HourlyRate>, Unpriced>> {
+    let of_all = |why: &Unpriced| wanted.iter().map(|list| (list.clone(), Err(why.clone()))).collect();
+    match &options.source {
+        Source::Off => of_all(&Unpriced::Off),
+        Source::Api { session, region } => {
+            let client = session.pricing(region);
+            let mut lists = BTreeMap::new();
+            // One after the other: each is megabytes.
+            for list in wanted {
+                let rows = aws::api::machines(&client, list).await;
+                lists.insert(list.clone(), rows.map(|rows| known(&rows, list)));
+            }
+            lists
+        }
+        Source::File(path) => {
+            let (path, wanted) = (path.clone(), wanted.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let rows = rows_of_file(&path).map_err(Unpriced::Source)?;
+                let of = |list: PriceList| (list.clone(), Ok(known(&rows, &list)));
+                Ok::<_, Unpriced>(wanted.into_iter().map(of).collect())
+            });
+            match read.await.map_err(|error| Unpriced::Source(error.to_string())).and_then(|read| read) {
+                Ok(lists) => lists,
+                Err(why) => of_all(&why),
+            }
+        }
+    }
+}
+
+/// The exact prices of a list among these rows.
+fn known(rows: &aws::list::Rows, of: &PriceList) -> BTreeMap<PriceKey, HourlyRate> {
+    let mut table = PriceTable::default();
+    rows.machines.iter().filter(|row| row.key.list() == *of).for_each(|row| table.add(row.clone()));
+    table.known().map(|(key, price)| (key.clone(), price)).collect()
+}
+
 /// Tables that know no price, for one reason.
 #[must_use]
 pub fn unavailable(why: Unpriced) -> (PriceTable, UnitTable) {
@@ -111,16 +152,20 @@ fn from_file(
     machines: &BTreeSet<PriceKey>,
     units: &BTreeSet<UnitKey>,
 ) -> (PriceTable, UnitTable) {
-    let read = File::open(path)
-        .map_err(|error| error.to_string())
-        .and_then(|file| aws::list::read(BufReader::new(file)).map_err(|error| error.to_string()));
-    match read {
+    match rows_of_file(path) {
         Ok(rows) => {
             let (mut of_machines, mut of_units) = (PriceTable::default(), UnitTable::default());
             rows.machines.into_iter().filter(|row| machines.contains(&row.key)).for_each(|row| of_machines.add(row));
             rows.units.into_iter().filter(|row| units.contains(&row.key)).for_each(|row| of_units.add(row));
             (of_machines, of_units)
         }
-        Err(why) => unavailable(Unpriced::Source(format!("{}: {why}", path.display()))),
+        Err(why) => unavailable(Unpriced::Source(why)),
     }
+}
+
+fn rows_of_file(path: &std::path::Path) -> Result<aws::list::Rows, String> {
+    let read = File::open(path)
+        .map_err(|error| error.to_string())
+        .and_then(|file| aws::list::read(BufReader::new(file)).map_err(|error| error.to_string()));
+    read.map_err(|why| format!("{}: {why}", path.display()))
 }

@@ -17,8 +17,8 @@ mod usage;
 
 pub use aws::api::may_ask;
 pub use cost::Cost;
-pub use key::PriceKey;
-pub use load::{Options, Source, UnitTable, load, unavailable};
+pub use key::{PriceKey, PriceList};
+pub use load::{Options, Source, UnitTable, load, load_lists, unavailable};
 pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
 pub use table::PriceTable;
 pub use units::{UnitPriced, UnitPrices};

@@ -47,6 +47,12 @@ impl<K: Clone + Display + Eq + Hash, P: Clone + PartialEq> PriceTable<K, P> {
         self.failed.insert(key, why);
     }
 
+    /// Each price that is known: of the keys that have exactly one row, which states a price.
+    pub fn known(&self) -> impl Iterator<Item = (&K, P)> {
+        let rows = self.rows.keys().filter(|_| self.failed_as_a_whole.is_none());
+        rows.filter_map(|key| Some((key, self.on_demand(key).ok()?)))
+    }
+
     /// So many keys have at least one row.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -9,6 +9,7 @@ pub(crate) mod approvals;
 mod approvers;
 mod audit;
 mod by_node;
+mod catalogues;
 mod commit;
 mod digests;
 mod entities;

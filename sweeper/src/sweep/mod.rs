@@ -8,6 +8,7 @@
 mod apply;
 mod batch;
 mod bills;
+mod catalogue;
 mod discover;
 mod groups;
 mod hours;
@@ -26,6 +27,7 @@ mod status;
 mod timetable;
 mod work;
 
+pub use catalogue::CATALOGUES_KEPT;
 pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub(crate) use leftovers::{was_unattached, was_unused};
@@ -186,6 +188,7 @@ async fn read_and_judge(
     hours::read(context, &mut machines, &open, now).await?;
     hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
     let prices = prices::price(context, now, at, &bills::keys(&inventory), &mut machines).await?;
+    catalogue::read(context, at, &machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
     let groups = groups::read(context, unit, &inventory, &machines, &open, now).await?;
     let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;

@@ -140,21 +140,31 @@ impl Prices<PriceKey, HourlyRate> {
 }
 
 async fn load(config: &Config, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
-    let unavailable = |why: String| pricing::unavailable(Unpriced::Source(why));
     if machines.is_empty() && units.is_empty() {
         return (PriceTable::default(), UnitTable::default());
     }
+    match options(config).await {
+        Ok(options) => pricing::load(&options, machines, units).await,
+        Err(why) => pricing::unavailable(why),
+    }
+}
+
+/// Where prices come from.
+///
+/// # Errors
+/// Why nobody can be asked.
+pub(super) async fn options(config: &Config) -> Result<pricing::Options, Unpriced> {
     let source = match (config.pricing.source, &config.pricing.file) {
         (PricingSource::None, _) => pricing::Source::Off,
         (PricingSource::File, Some(file)) => pricing::Source::File(file.clone()),
-        (PricingSource::File, None) => return unavailable("`pricing.file` is not set".to_owned()),
+        (PricingSource::File, None) => return Err(Unpriced::Source("`pricing.file` is not set".to_owned())),
         (PricingSource::Api, _) => match aws::Session::open(&aws::Options::default()).await {
             Ok(Some(session)) => pricing::Source::Api { session, region: config.pricing.api_region.clone() },
-            Ok(None) => return unavailable("there are no AWS credentials to ask with".to_owned()),
-            Err(why) => return unavailable(why.to_string()),
+            Ok(None) => return Err(Unpriced::Source("there are no AWS credentials to ask with".to_owned())),
+            Err(why) => return Err(Unpriced::Source(why.to_string())),
         },
     };
-    pricing::load(&pricing::Options { source }, machines, units).await
+    Ok(pricing::Options { source })
 }
 
 /// What the owner says that a machine of their own costs.

@@ -1,10 +1,10 @@
-//! What protects idle machines from being stopped: asked in turn, a share of them in each sweep, and kept.
+//! What protects machines from being stopped: idle ones, and those that another type could be recommended for. Asked in turn, a share of them in each sweep, and kept.
 //!
 //! EC2 tells it of one machine and one attribute a call, so 50,000 idle machines are 100,000 calls, 104 minutes at the pace of lists. A sweep
 //! begins no new machine after `aws.listing_timeout` (5 minutes: 2,400 machines); 50,000 are known after 21 sweeps. What the share did not reach is
 //! *not known yet*, which is no failure of the sweep; a refusal is one. Nothing starves: see [`queue`].
 
-use super::{Context, Progress, SweepError, provider_metrics::At};
+use super::{Context, Progress, SweepError, catalogue, provider_metrics::At};
 use crate::{
     findings::Finding,
     inventory::{Failure, Inventory, KeptProtection, Kind, Listing, aws},
@@ -26,6 +26,8 @@ use tokio::time::Instant;
 const FRESH_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// An older answer counts for so long, as long as a plan that rests on it may be approved, where its turn to be read again has not come.
 const GOOD_FOR: SignedDuration = stop::VALID_FOR;
+/// Of a machine that is not idle, so that no plan but a recommendation rests on it, an answer is not asked for again for so long.
+const FRESH_IF_BUSY: SignedDuration = SignedDuration::from_hours(12);
 /// What was not to be asked about for so long is kept no longer: nothing rests on it any more.
 pub const PROTECTION_KEPT: Duration = Duration::from_hours(48);
 /// Of so many machines that are asked about one has an answer that is to be read again.
@@ -33,7 +35,7 @@ const KNOWN_EACH: usize = 4;
 /// So many are asked about, then kept: 12 s at the pace of lists.
 const KEPT_AT_ONCE: usize = 100;
 
-/// Asks about the idle machines whose turn it is, and takes up what is known of all of them. None if there are none.
+/// Asks about the machines whose turn it is, and takes up what is known of all that are idle. None if there is nobody to ask about.
 pub(super) async fn read(
     context: &Context,
     at: &At<'_>,
@@ -46,15 +48,22 @@ pub(super) async fn read(
     let ends_members = context.config.act.end_members;
     let idle: BTreeSet<String> =
         machines.iter().filter_map(|machine| plannable.actable(machine, ends_members)).collect();
-    if idle.is_empty() {
+    let watched = machines.iter().filter_map(|machine| Some(catalogue::candidate(machine, now)?.id.id.clone()));
+    let mut asked_about: BTreeSet<String> = watched.collect();
+    if idle.is_empty() && asked_about.is_empty() {
         return Ok(None);
     }
     let mut kept = store.protection(scope).await?;
+    asked_about.retain(|id| !is_fresh_if_busy(kept.get(id), now));
+    asked_about.extend(idle.iter().cloned());
+    if asked_about.is_empty() {
+        return Ok(None);
+    }
     let listed: HashSet<&str> = inventory.instances.iter().map(|instance| instance.id.id.as_str()).collect();
     let gone = kept.keys().filter(|id| !listed.contains(id.as_str())).cloned().collect();
     let mut tried = Tried::default();
     let until = Instant::now() + context.config.aws.listing_timeout;
-    for asked_now in queue(&idle, &kept, now).chunks(KEPT_AT_ONCE) {
+    for asked_now in queue(&asked_about, &kept, now).chunks(KEPT_AT_ONCE) {
         if Instant::now() >= until || tried.is_over {
             break;
         }
@@ -66,7 +75,7 @@ pub(super) async fn read(
         tried.is_over = asked.is_over;
         tried.why = asked.why.or(tried.why);
     }
-    let new = idle.iter().filter(|id| !kept.contains_key(*id) && !tried.failed.contains(*id)).cloned().collect();
+    let new = asked_about.iter().filter(|id| !kept.contains_key(*id) && !tried.failed.contains(*id)).cloned().collect();
     store.queue_protection(scope, &new, &gone, now).await?;
     let mut known = 0;
     for machine in machines.iter_mut() {
@@ -113,6 +122,12 @@ impl Plannable {
             is_free && machine.subject.groups_are_known && machine.subject.schedulers.of(id) == Scheduler::NotListed;
         is_alone.then(|| id.clone())
     }
+}
+
+/// Whether nothing is to be asked about a machine that is not idle: it was answered lately.
+fn is_fresh_if_busy(kept: Option<&KeptProtection>, now: Timestamp) -> bool {
+    let age = |kept: &KeptProtection| Some(now.duration_since(kept.answer?.0));
+    kept.and_then(age).is_some_and(|age| age < FRESH_IF_BUSY)
 }
 
 /// Who is to be asked about, in this order. Of each four the first three have no answer (any more), as long as there are such, and the fourth has one

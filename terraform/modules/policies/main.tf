@@ -9,7 +9,7 @@ locals {
       {
         Sid = "ReadMachines"
         Action = concat(
-          ["ec2:DescribeInstances", "ec2:DescribeVolumes", "ec2:DescribeAddresses", "ec2:DescribeSnapshots", "ec2:DescribeInstanceTypes", "ec2:DescribeImages", "ec2:DescribeSpotPriceHistory"],
+          ["ec2:DescribeInstances", "ec2:DescribeVolumes", "ec2:DescribeAddresses", "ec2:DescribeSnapshots", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeImages", "ec2:DescribeSpotPriceHistory"],
           # Where regions are named, nobody asks which there are.
           length(var.regions) == 0 ? ["ec2:DescribeRegions"] : [],
           # What rests on a machine, and what lists do not tell of an address.

@@ -2,6 +2,7 @@
 
 Importing this module mends moto for the whole process:
   - DescribeInstances pages by instance, at most 1,000 at a time (moto: by reservation, 100 at a time);
+  - DescribeInstanceTypes and DescribeInstanceTypeOfferings page at all (moto: everything at once, 6 MB);
   - the tags of an instance are one look-up (moto: a walk over all tags of all resources);
   - every instance has the billing fields that AWS always returns (moto: none);
   - DescribeRegions tells only of regions that are enabled (moto: of all, in all partitions);
@@ -16,6 +17,7 @@ from moto.ec2 import ec2_backends
 from moto.ec2.exceptions import InvalidParameterCombination
 from moto.ec2.models import core
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.ec2.models.instances import Instance, InstanceState
 from moto.ec2.responses.availability_zones_and_regions import AvailabilityZonesAndRegions
 from moto.ec2.responses.instances import InstanceResponse
@@ -67,6 +69,20 @@ def describe_regions(self):
     return ActionResult({"Regions": [region for region in regions if region.name in ENABLED_REGIONS]})
 
 
+def paged(name, largest):
+    """The list of one of moto's answers, in pages as AWS has them."""
+
+    def answer(told, self):
+        items, token = told(self).result[name], self._get_param("NextToken")
+        start = int(token.removeprefix("after-")) if token else 0
+        end = start + min(int(self._get_param("MaxResults") or largest), largest)
+        return ActionResult({name: items[start:end], "NextToken": f"after-{end}" if end < len(items) else None})
+
+    return answer
+
+
+moto_types, moto_offerings = InstanceResponse.describe_instance_types, InstanceResponse.describe_instance_type_offerings
+page_of_types, page_of_offerings = paged("InstanceTypes", 100), paged("InstanceTypeOfferings", 1000)
 moto_association = NetworkInterface.association.fget
 
 
@@ -80,6 +96,8 @@ def association(self):
 core.TaggedEC2Resource.get_tags = get_tags
 AvailabilityZonesAndRegions.describe_regions = describe_regions
 InstanceResponse.describe_instances = describe_instances
+InstanceResponse.describe_instance_types = lambda self: page_of_types(moto_types, self)
+InstanceResponse.describe_instance_type_offerings = lambda self: page_of_offerings(moto_offerings, self)
 NetworkInterface.association = property(association)
 Instance.usage_operation = "RunInstances"
 Instance.platform_details = "Linux/UNIX"
@@ -119,6 +137,14 @@ def change(account, region, instance_id, wanted):
         instance.instance_type = wanted["type"]
     if "tags" in wanted:
         instance.ec2_backend.create_tags([instance_id], wanted["tags"])
+
+
+def offer(region, zone, instance_type, is_offered):
+    """Lets a zone offer a type, or offer it no more."""
+    offered = INSTANCE_TYPE_OFFERINGS["availability-zone"][region]
+    offered[:] = [one for one in offered if (one["Location"], one["InstanceType"]) != (zone, instance_type)]
+    if is_offered:
+        offered.append({"InstanceType": instance_type, "LocationType": "availability-zone", "Location": zone})
 
 
 def apply(instance, wanted):

@@ -241,6 +241,16 @@ impl Moto {
         self.post("change", json!({"account": account, "region": region, "id": id, "set": change})).await;
     }
 
+    /// Has a zone offer a type of machine from now on, or offer it no more.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    pub async fn offer(&self, region: &str, zone: &str, instance_type: &str, is_offered: bool) {
+        let asked = json!({"region": region, "zone": zone, "type": instance_type, "is_offered": is_offered});
+        self.post("offer", asked).await;
+    }
+
     /// Sends one call of a query API (EC2, IAM, STS) as it is and returns the answer's text.
     ///
     /// # Panics

@@ -13,6 +13,7 @@ APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is 
     POST   /_lab/batch       {"account", "region", "put": {...}}           jobs, and where they run (see batch.py)
     POST   /_lab/mutate      {"change": {"service", "action", "path", "how"}}      answers of a later day; /_lab/places (mutate.py)
     POST   /_lab/spot        {"account", "region", "changes": [{"zone", "type", "product", "at", "price"}]}  Spot prices (spot.py)
+    POST   /_lab/offer       {"region", "zone", "type", "is_offered"}       whether a zone offers a type
     POST   /_lab/change      {"account", "region", "id", "set": {...}}     change what EC2 says of an instance (see ec2.py)
     POST   /_lab/faults      {"faults": [{"service", "action", "account", "region", "parameters", "status", "code", "message",
                                           "delay_s", "expire", "after", "times"}]}
@@ -195,6 +196,8 @@ class Lab:
                 return batch.seed(asked["account"], asked["region"], asked["put"])
             case "POST", "change":
                 return ec2.change(asked["account"], asked["region"], asked["id"], asked["set"])
+            case "POST", "offer":
+                return ec2.offer(asked["region"], asked["zone"], asked["type"], asked["is_offered"])
             case "POST", "spot":
                 return spot.seed(asked["account"], asked["region"], asked["changes"])
             case "POST", "faults":

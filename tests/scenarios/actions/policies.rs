@@ -10,6 +10,7 @@ use lab::aws::{
     Instance, Snapshot, Volume,
     estate::{environment, job, minutes_ago, on, queue, registered, running},
 };
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs};
 
@@ -68,6 +69,9 @@ async fn the_policies_are_what_is_called_in_both_directions() {
     });
     site.moto.batch(REGION, put).await;
     site.target_group("web").await;
+    // What zones offer is asked for where a machine has been watched for a week.
+    let watched = "UPDATE nodes SET joined_at_unix_ms = joined_at_unix_ms - 8 * 86400000";
+    site.store.connection().execute_unprepared(watched).await.unwrap();
     // What the scenario itself asked for is none of the sweeper's.
     let before = site.moto.calls().await.len();
     site.sweeper.sweep().await;

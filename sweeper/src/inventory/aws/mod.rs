@@ -2,8 +2,8 @@
 //! bills in them: machines, and what outlives machines or keeps them alive.
 //!
 //! Needs `sts:GetCallerIdentity` (always granted), `sts:AssumeRole` for other accounts, and in each account `ec2:DescribeRegions`
-//! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
-//! `ec2:DescribeInstanceAttribute` (of idle machines), `ec2:DescribeSpotPriceHistory` (where Spot instances run), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
+//! (only where no regions are named), `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`, `ec2:DescribeInstanceTypeOfferings` (where machines have been watched for a week),
+//! `ec2:DescribeInstanceAttribute` (of idle machines, and of those), `ec2:DescribeSpotPriceHistory` (where Spot instances run), `ec2:DescribeVolumes`, `ec2:DescribeAddresses`,
 //! `ec2:DescribeSnapshots`, `ec2:DescribeImages`, `autoscaling:DescribeAutoScalingGroups`, `batch:DescribeComputeEnvironments`, `batch:DescribeJobQueues`,
 //! `batch:ListJobs`, `batch:DescribeJobs`, `ecs:ListClusters`, `ecs:ListContainerInstances`, `ecs:DescribeContainerInstances` and
 //! `ecs:DescribeTasks`; what is not allowed is a kind that is not known, and leaves all alone that does not rest on it. One call per 1,000 instances, volumes, snapshots or images, per 100 groups, and one for all addresses of a
@@ -14,6 +14,7 @@ mod accounts;
 mod address;
 mod answer;
 mod batch;
+mod catalogue;
 mod collect;
 mod credentials;
 mod ecs;
@@ -39,6 +40,7 @@ mod volume;
 
 pub use accounts::{Accounts, Discovered};
 pub use address::{OneAddress, address, one_address};
+pub use catalogue::offered;
 pub use collect::{collect, read};
 pub use machine::{OneMachine, dependents, instance, one_machine, owners};
 pub use metrics::{Measured, usage};

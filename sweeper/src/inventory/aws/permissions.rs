@@ -123,6 +123,10 @@ async fn ec2(place: &Place) -> Vec<Permission> {
         judged("ec2:DescribeInstances", listed),
         attribute,
         judged("ec2:DescribeInstanceTypes", client.describe_instance_types().max_results(FEW).send().await),
+        judged(
+            "ec2:DescribeInstanceTypeOfferings",
+            client.describe_instance_type_offerings().max_results(FEW).send().await,
+        ),
         judged("ec2:DescribeVolumes", client.describe_volumes().max_results(FEW).send().await),
         judged("ec2:DescribeAddresses", client.describe_addresses().send().await),
         judged("ec2:DescribeSnapshots", client.describe_snapshots().owner_ids("self").max_results(FEW).send().await),

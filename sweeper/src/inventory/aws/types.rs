@@ -11,7 +11,7 @@ use aws_sdk_ec2::types::{Filter, InstanceTypeInfo};
 use super::collect::{List, list};
 use crate::inventory::{Failure, InstanceStore, Inventory, Kind, Listing, Outcome, reader::Api};
 
-const TYPES: Api = Api::ec2_in_one("ec2:DescribeInstanceTypes");
+pub(super) const TYPES: Api = Api::ec2_in_one("ec2:DescribeInstanceTypes");
 /// Half of what a filter takes: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>.
 const NAMES: usize = 100;
 /// The filter.

@@ -1,4 +1,5 @@
-//! `pricing:GetProducts`: one exact key of a machine at a time, usually one page with one row; or the few prices per unit of a region that one
+//! `pricing:GetProducts`: one exact key of a machine at a time, usually one page with one row; all types that are
+//! billed alike, some ten pages; or the few prices per unit of a region that one
 //! attribute tells.
 
 use std::{collections::HashSet, io::Cursor};
@@ -14,7 +15,7 @@ use crate::{
         Failure, FailureKind,
         aws::{Session, failure},
     },
-    pricing::{PriceKey, UnitKey, Unpriced},
+    pricing::{PriceKey, PriceList, UnitKey, Unpriced},
 };
 
 const PAGE_SIZE: i32 = 100;
@@ -56,6 +57,19 @@ pub(in crate::pricing) async fn machine(client: &Client, key: &PriceKey) -> Resu
         ("licenseModel", &key.license_model),
         ("preInstalledSw", &key.preinstalled_software),
         ("capacitystatus", &key.capacity_status),
+    ];
+    products(client, EC2, &filters).await
+}
+
+/// All rows of all types that are billed alike.
+pub(in crate::pricing) async fn machines(client: &Client, list: &PriceList) -> Result<Rows, Unpriced> {
+    let filters: [(&str, &str); 6] = [
+        ("regionCode", list.region.as_str()),
+        ("operatingSystem", &list.operating_system),
+        ("tenancy", &list.tenancy),
+        ("licenseModel", &list.license_model),
+        ("preInstalledSw", &list.preinstalled_software),
+        ("capacitystatus", &list.capacity_status),
     ];
     products(client, EC2, &filters).await
 }
