@@ -4,6 +4,9 @@ use super::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The longest time that a flow is averaged over.
+const FIVE_MINUTES_MS: u64 = 300_000;
+
 /// A counter that is summed up. Times are in nanoseconds, amounts in bytes, all others are counts; what each means is in `heartbeat.proto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,6 +89,41 @@ pub enum Peak {
     GpuMemory,
 }
 
+/// What a node's disks, swap and network did at most, as far as another type of machine could do less of it. Kept beside the counters, so that a version which does
+/// not know it reads the others. What is `None` was not measured, or was added up by a version that did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extremes {
+    /// Operations that disks completed.
+    pub disk_operations: Option<Sum>,
+    /// Pages that were moved to or from swap.
+    pub swap_pages: Option<Sum>,
+    /// For how many milliseconds the peak of memory is the highest of samples that are taken once a second.
+    pub memory_sampled_ms: u64,
+    /// Of an hour: bytes a second over the network, in the five minutes and the direction in which they were most.
+    pub network_per_s: Option<u64>,
+    /// Of an hour: bytes a second to and from disks in the five minutes in which they were most.
+    pub disk_per_s: Option<u64>,
+    /// Of an hour: operations a second of disks, likewise.
+    pub disk_operations_per_s: Option<u64>,
+}
+
+impl Extremes {
+    fn merge(&mut self, other: &Self) {
+        let grow = |sum: &mut Option<Sum>, by: Option<Sum>| {
+            if let Some(by) = by {
+                sum.get_or_insert_default().grow(by);
+            }
+        };
+        grow(&mut self.disk_operations, other.disk_operations);
+        grow(&mut self.swap_pages, other.swap_pages);
+        self.memory_sampled_ms = self.memory_sampled_ms.saturating_add(other.memory_sampled_ms);
+        self.network_per_s = self.network_per_s.max(other.network_per_s);
+        self.disk_per_s = self.disk_per_s.max(other.disk_per_s);
+        self.disk_operations_per_s = self.disk_operations_per_s.max(other.disk_operations_per_s);
+    }
+}
+
 /// What was done in a period. What is not there was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -103,6 +141,9 @@ pub struct Activity {
     pub milli_cores: Histogram,
     /// How many MiB were in use, and for how long.
     pub memory_mib: Histogram,
+    /// What a node's disks, swap and network did at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extremes: Option<Extremes>,
 }
 
 /// What one interval adds.
@@ -118,6 +159,8 @@ pub(super) struct Added {
     pub(super) memory_bytes: Option<u64>,
     /// What else there was.
     pub(super) peaks: Vec<(Peak, Option<u64>)>,
+    /// Of a node.
+    pub(super) extremes: Option<Extremes>,
 }
 
 impl Activity {
@@ -145,6 +188,26 @@ impl Activity {
                 self.raise(*peak, *value);
             }
         }
+        if let Some(extremes) = &added.extremes {
+            self.extremes.get_or_insert_default().merge(extremes);
+        }
+    }
+
+    /// Notes how much flowed in this part of an hour: what it grew by over its time, or over five minutes if that is shorter, since all of it may have
+    /// flowed in a few of them.
+    pub(super) fn note_flows(&mut self) {
+        let rate = |sum: Option<Sum>| {
+            let Sum(grown, ms) = sum?;
+            let ms = u128::from(ms.min(FIVE_MINUTES_MS));
+            (ms > 0).then(|| u64::try_from((u128::from(grown) * 1_000).div_ceil(ms)).unwrap_or(u64::MAX))
+        };
+        let both = |one: Option<u64>, other: Option<u64>| Some((one?, other?));
+        let of = |counter| rate(self.sum(counter));
+        let network = both(of(Counter::NetworkReceived), of(Counter::NetworkSent)).map(|(one, other)| one.max(other));
+        let disk = both(of(Counter::DiskRead), of(Counter::DiskWritten)).map(|(one, other)| one.saturating_add(other));
+        let operations = self.extremes.and_then(|extremes| rate(extremes.disk_operations));
+        let extremes = self.extremes.get_or_insert_default();
+        (extremes.network_per_s, extremes.disk_per_s, extremes.disk_operations_per_s) = (network, disk, operations);
     }
 
     /// Takes up what was done in another period, or by another of the same kind.
@@ -160,6 +223,9 @@ impl Activity {
         }
         self.milli_cores.merge(&other.milli_cores);
         self.memory_mib.merge(&other.memory_mib);
+        if let Some(extremes) = &other.extremes {
+            self.extremes.get_or_insert_default().merge(extremes);
+        }
     }
 
     /// A sum, if it was measured at all.

@@ -5,7 +5,7 @@
 //! good and none before it is kept) tells of no row: what its rows counted before may have been added up already.
 
 use super::{
-    activity::{Added, Counter, Peak, Resource},
+    activity::{Added, Counter, Extremes, Peak, Resource, Sum},
     subject::{Label, Subject, class},
 };
 use heartbeat::{
@@ -106,12 +106,21 @@ fn node(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> Added {
         .map(|gpu| gpu.memory_used_bytes)
         .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
     let has_gpu = !later.gpus.is_empty();
+    let operations =
+        of(|c| c.disk_reads).zip(of(|c| c.disk_writes)).map(|(read, written)| read.saturating_add(written));
+    let extremes = Extremes {
+        disk_operations: operations.map(|operations| Sum(operations, ms)),
+        swap_pages: of(|c| c.swap_pages).map(|pages| Sum(pages, ms)),
+        memory_sampled_ms: now.memory_used_peak_bytes.map_or(0, |_| ms),
+        ..Extremes::default()
+    };
     Added {
         ms,
         grown: sums,
         resources,
         memory_bytes: in_use,
         peaks: vec![(Peak::GpuMemory, gpu_memory.filter(|_| has_gpu))],
+        extremes: Some(extremes),
     }
 }
 
@@ -187,6 +196,7 @@ fn row(then: Option<&WorkloadActivity>, now: &WorkloadActivity, ms: u64) -> Adde
         resources: vec![(Resource::MemoryTime, memory_bytes.map(|bytes| kib_ms(bytes, ms)))],
         memory_bytes,
         peaks: vec![(Peak::Processes, Some(now.live_processes.into())), (Peak::Threads, Some(now.live_threads.into()))],
+        extremes: None,
     }
 }
 

@@ -34,6 +34,11 @@ impl Histogram {
         self.0.values().fold(0, |total, ms| total.saturating_add(*ms))
     }
 
+    /// Milliseconds by value, the lowest value first: of each bucket the highest that it holds.
+    pub fn levels(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().map(|(bucket, ms)| (highest(*bucket), *ms))
+    }
+
     /// The value that was not exceeded for so many per cent of the time: the highest of its bucket. `None` if it tells of no time.
     #[must_use]
     pub fn percentile(&self, per_cent: u8) -> Option<u64> {
@@ -96,6 +101,7 @@ mod tests {
         cores.add(0, 90_000);
         cores.add(1_000, 9_000);
         cores.add(64_000, 1_000);
+        assert_eq!(cores.levels().collect::<Vec<_>>(), [(0, 90_000), (1_023, 9_000), (65_535, 1_000)]);
         assert_eq!([0, 50, 90, 91, 99, 100].map(|p| cores.percentile(p)), [0, 0, 0, 1_023, 1_023, 65_535].map(Some));
         let mut twice = cores.clone();
         twice.merge(&cores);

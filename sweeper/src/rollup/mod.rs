@@ -9,7 +9,7 @@ mod histogram;
 mod period;
 mod subject;
 
-pub use activity::{Activity, Counter, Peak, Resource, Sum};
+pub use activity::{Activity, Counter, Extremes, Peak, Resource, Sum};
 pub use histogram::Histogram;
 pub use period::{Period, Tier};
 pub use subject::{Label, Subject};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised whenever the same heartbeats come to another rollup than before.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Most workloads, runs, tasks and tools of one rollup, each: a heartbeat has 512 workloads at most, 512 tasks and 17 tools of each.
 const MAX_OF_A_KIND: usize = 1_024;
 /// So many are held before those that used least make room: names may have 1,024 bytes, which makes 25 MB at most.
@@ -126,11 +126,12 @@ impl Rollup {
         Self { version: VERSION, heartbeats, node, subjects: entries.collect() }
     }
 
-    /// What several periods come to, which are given in their order; `None` of none.
+    /// What several periods of five minutes come to, which are given in their order; `None` of none.
     #[must_use]
     pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let (mut heartbeats, mut node, mut subjects) = (0, Activity::default(), BTreeMap::<Subject, Held>::new());
-        for (part, number) in parts.into_iter().zip(0_u64..) {
+        for (mut part, number) in parts.into_iter().zip(0_u64..) {
+            part.node.note_flows();
             heartbeats += part.heartbeats;
             node.merge(&part.node);
             for entry in part.subjects {

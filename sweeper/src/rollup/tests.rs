@@ -247,6 +247,37 @@ fn an_hour_is_the_sum_of_its_parts_and_is_kept_as_it_was() {
 }
 
 #[test]
+fn an_hour_has_the_five_minutes_in_which_most_flowed() {
+    let make = |end_s: u64, received, operations, sampled: bool| {
+        let mut beat = beat(end_s, vec![]);
+        let counters = beat.counters.as_mut().unwrap();
+        (counters.network_received_bytes, counters.network_sent_bytes) = (Some(received), Some(7));
+        (counters.disk_reads, counters.disk_writes) = (Some(operations), Some(1));
+        counters.swap_pages = Some(3);
+        counters.memory_used_peak_bytes = sampled.then_some(1 << 30);
+        beat
+    };
+    let part = |beats: Vec<Heartbeat>, number: i64| {
+        let start_unix_ms = START_MS + number * 300_000;
+        let mut adding = Adding::new(Period { tier: Tier::FiveMinutes, start_unix_ms });
+        beats.into_iter().for_each(|beat| adding.heartbeat(boot(), beat));
+        adding.rollup().unwrap()
+    };
+    // 60 s with 6,000 bytes and 120 operations, then nothing for 240 s, then 600 s at once with 900,000 bytes.
+    let first = part(vec![make(30, 0, 0, true), make(90, 6_000, 120, true)], 0);
+    assert_eq!(first.node.extremes.unwrap().network_per_s, None, "of an hour alone");
+    let second = part(vec![make(300, 6_000, 120, true), make(330, 6_000, 120, true), make(600, 6_000, 120, false)], 1);
+    let third = part(vec![make(600, 6_000, 120, true), make(1_200, 906_000, 120, true)], 3);
+    let hour = Rollup::of_parts([first, second, third]).unwrap();
+    let extremes = hour.node.extremes.unwrap();
+    // All of it may have flowed in five minutes of the ten.
+    assert_eq!((extremes.network_per_s, extremes.disk_operations_per_s), (Some(3_000), Some(2)));
+    assert_eq!(extremes.disk_per_s, None, "not measured");
+    assert_eq!(extremes.disk_operations, Some(Sum(120, 960_000)));
+    assert_eq!((extremes.swap_pages, extremes.memory_sampled_ms), (Some(Sum(0, 960_000)), 690_000));
+}
+
+#[test]
 fn a_flood_of_names_is_bounded_and_its_sum_stays() {
     let flood =
         |end_s: u64| beat(end_s, (0..2_000).map(|n| row(Class::Workload, &format!("/{end_s}/{n}"), n)).collect());
