@@ -19,6 +19,7 @@ pub mod inventory;
 pub mod jobs;
 pub mod outbox;
 pub mod pricing;
+pub mod recommendations;
 pub mod reconcile;
 pub mod rollup;
 pub mod routes;

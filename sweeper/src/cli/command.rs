@@ -2,7 +2,7 @@
 
 use super::{
     Printed, actions, approvers, audit, costs, digest, doctor, exemptions, inventory, jobs, messages, nodes, plans,
-    policy, routes, rules,
+    policy, recommendations, routes, rules,
 };
 use clap::Subcommand;
 use std::path::PathBuf;
@@ -202,6 +202,9 @@ Examples:
     /// Show what machines cost and what used them, idle and unseen time included, to the micro-dollar
     #[command(after_help = costs::EXAMPLES)]
     Costs(costs::Asked),
+    /// Recommend cheaper types of machines, what saves most first, with the evidence; or say why not
+    #[command(after_help = recommendations::EXAMPLES)]
+    Recommendations(recommendations::Asked),
     /// Check what the sweeper rests on: credentials, rights, database, clocks, prices, Slack, mail, agents; nothing is changed
     #[command(after_help = "\
 Examples:

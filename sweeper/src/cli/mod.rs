@@ -20,6 +20,7 @@ mod plan;
 mod plans;
 mod policy;
 mod progress;
+mod recommendations;
 mod replay;
 mod routes;
 mod rules;
@@ -74,6 +75,7 @@ Examples:
   sweeper approve 5d0f66e03c15       a yes to exactly one plan
   sweeper actions                    what was carried out, and how it ended
   sweeper costs --by tool            what machines cost, and for what
+  sweeper recommendations            which machines would do as a cheaper type
 
 Exit codes:
   0  done
@@ -149,6 +151,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Approvers(question) => approvers::run(&config, question).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Costs(asked) => costs::show(&config, asked).await,
+        Command::Recommendations(asked) => recommendations::show(&config, asked).await,
         Command::Doctor(question) => doctor::run(&config, file.as_deref(), question).await,
         Command::Digest(question) => digest::run(&config, question).await,
         Command::Audit(question) => audit::run(&config, question).await,

@@ -196,7 +196,7 @@ pub(super) fn sense(config: &Config, origins: &Origins) -> Result<(), ConfigErro
         require(known, key, &format!("`{node}` is neither a node id nor `default`"))?;
         require(is_amount(usd), key, &format!("`{usd}` is not an amount such as \"0.25\""))?;
     }
-    if let Some((key, reason)) = config.costs.wrong() {
+    if let Some((key, reason)) = config.costs.wrong().or_else(|| config.recommendations.wrong()) {
         require(false, key, &reason)?;
     }
     require(

@@ -16,6 +16,7 @@ mod judgement;
 mod keys;
 mod load;
 mod policy;
+mod recommendations;
 mod rights;
 mod secret;
 mod service;
@@ -36,6 +37,7 @@ pub use judgement::{
 };
 pub use load::PREFIX;
 pub use policy::{PolicyError, read_policy};
+pub use recommendations::RecommendationsConfig;
 pub use service::{
     ApiConfig, ApprovalsConfig, EmailConfig, EmailTls, IngestConfig, OutboxConfig, SlackConfig, StoreConfig,
 };
@@ -75,6 +77,8 @@ pub struct Config {
     pub onprem: OnpremConfig,
     /// How costs are split and whose they are.
     pub costs: CostsConfig,
+    /// What is recommended.
+    pub recommendations: RecommendationsConfig,
     /// Messages to a Slack channel.
     pub slack: SlackConfig,
     /// Messages by mail.
@@ -105,6 +109,7 @@ impl Default for Config {
             sweep: SweepConfig::default(),
             onprem: OnpremConfig::default(),
             costs: CostsConfig::default(),
+            recommendations: RecommendationsConfig::default(),
             slack: SlackConfig::default(),
             email: EmailConfig::default(),
             digest: DigestConfig::default(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What Auto Scaling says of one group. A fact that it left out is `None`, never a default.
 /// <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html>
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoScalingGroup {
     /// The resource key; its id is the group's name, which is unique in an account and region.
     pub id: ResourceKey,
@@ -79,7 +79,7 @@ impl AutoScalingGroup {
 }
 
 /// What a group starts machines from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Launch {
     /// A launch template; with several instance types, the one that they are variants of.
@@ -100,7 +100,7 @@ pub struct LaunchTemplate {
 }
 
 /// One machine of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// `i-…`
     pub instance_id: String,

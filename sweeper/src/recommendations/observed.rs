@@ -1,0 +1,132 @@
+//! What was observed of a machine, as the crate `recommender` takes it: an hour's rollup, since when the machine has had its type, and when it was stopped.
+//!
+//! What a rollup does not tell is not known, and so is what it tells of less than 95 % of the hour.
+
+use crate::{
+    inventory::{Instance, InstanceState},
+    rollup::{Counter, Peak, Rollup, Subject, Sum},
+};
+use jiff::Timestamp;
+use recommender::demand::{Flow, HOUR_MS, Hour, Span};
+
+/// So much of an hour must have been measured.
+const WHOLE_MS: u64 = HOUR_MS / 100 * 95;
+const NS_PER_MS: u64 = 1_000_000;
+/// Rows whose time without a CPU is known must have had so many per cent of the CPU time of all.
+const ROWS_PER_CENT: u64 = 95;
+
+/// What a machine was for a while.
+#[derive(Clone, Debug)]
+pub(super) struct Was {
+    /// When it was first seen so.
+    from: Timestamp,
+    /// When it was first seen otherwise, or no more.
+    until: Option<Timestamp>,
+    state: InstanceState,
+    instance_type: Option<String>,
+    launched_at: Option<Timestamp>,
+}
+
+impl Was {
+    pub(super) fn of(from: Timestamp, until: Option<Timestamp>, instance: Instance) -> Self {
+        let Instance { state, instance_type, launched_at, .. } = instance;
+        Self { from, until, state, instance_type, launched_at }
+    }
+}
+
+/// Since when the machine has had the type that it has at this moment, as far as is known. While it runs nobody can change its type, so that a machine that was
+/// first listed as running has had it since its start.
+pub(super) fn typed_since(versions: &[Was], at: Timestamp) -> Option<Timestamp> {
+    let mut back = versions.iter().rev().skip_while(|was| was.from > at);
+    let now = back.next()?;
+    let same = back.take_while(|was| was.instance_type.is_some() && was.instance_type == now.instance_type);
+    let first = same.last().unwrap_or(now);
+    let started = first.launched_at.filter(|_| first.state.runs() == Some(true));
+    Some(started.map_or(first.from, |started| started.min(first.from)))
+}
+
+/// When it was stopped, as complete listings have shown it: not in the time in which nobody listed it.
+pub(super) fn stopped(versions: &[Was], not_listed: &[Span], at: Timestamp) -> Vec<Span> {
+    let stopped = versions.iter().filter(|was| was.state == InstanceState::Stopped && was.from < at);
+    stopped.flat_map(|was| without(Span { from: was.from, to: was.until.unwrap_or(at).min(at) }, not_listed)).collect()
+}
+
+/// What is left of a span, in its order.
+fn without(span: Span, gaps: &[Span]) -> Vec<Span> {
+    let (mut left, mut from) = (Vec::new(), span.from);
+    for gap in gaps.iter().filter(|gap| gap.overlaps(span)) {
+        if from < gap.from {
+            left.push(Span { from, to: gap.from });
+        }
+        from = from.max(gap.to);
+    }
+    if from < span.to {
+        left.push(Span { from, to: span.to });
+    }
+    left
+}
+
+/// What a machine did in the hour of this rollup.
+pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
+    let node = &rollup.node;
+    let extremes = node.extremes.unwrap_or_default();
+    let sum = |counter| whole(node.sum(counter));
+    let both = |one, other| Some(Sum(sum(one)?.0.saturating_add(sum(other)?.0), sum(one)?.1.min(sum(other)?.1)));
+    let busier = sum(Counter::NetworkReceived).zip(sum(Counter::NetworkSent)).map(|(one, other)| {
+        // Of the same intervals, so of the same time.
+        if one.0 > other.0 { one } else { other }
+    });
+    Hour {
+        begin,
+        milli_cores: node.milli_cores.levels().collect(),
+        memory_peak_bytes: node.peaks.get(&Peak::Memory).copied().filter(|_| extremes.memory_sampled_ms >= WHOLE_MS),
+        run_queue_delay_ms: waited_ns(rollup).map(|ns| ns.div_ceil(NS_PER_MS)),
+        throttled_ms: of_rows(rollup, Counter::CpuThrottled).map(|ns| ns.div_ceil(NS_PER_MS)),
+        steal_ms: sum(Counter::CpuSteal).map(|steal| steal.0.div_ceil(NS_PER_MS)),
+        oom_kills: sum(Counter::OomKills).map(|kills| kills.0),
+        swap_pages: whole(extremes.swap_pages).map(|pages| pages.0),
+        network: flow(busier, extremes.network_per_s),
+        disk: flow(both(Counter::DiskRead, Counter::DiskWritten), extremes.disk_per_s),
+        disk_operations: flow(whole(extremes.disk_operations), extremes.disk_operations_per_s),
+        rdma_bytes: both(Counter::RdmaReceived, Counter::RdmaSent).map(|bytes| bytes.0),
+    }
+}
+
+/// A sum, if it is of enough of the hour.
+fn whole(sum: Option<Sum>) -> Option<Sum> {
+    sum.filter(|sum| sum.1 >= WHOLE_MS)
+}
+
+fn flow(sum: Option<Sum>, peak: Option<u64>) -> Option<Flow> {
+    let (Sum(grown, ms), peak) = (sum?, peak?);
+    let mean = u64::try_from((u128::from(grown) * 1_000).div_ceil(u128::from(ms.max(1)))).unwrap_or(u64::MAX);
+    Some(Flow { mean, peak: peak.max(mean) })
+}
+
+/// Whether a row is of the view that has all of the machine's work once: runs with their parts are another one.
+fn is_of_machine(subject: &Subject) -> bool {
+    match subject {
+        Subject::Workload { .. } => true,
+        Subject::Overflow { of } => of == "workload",
+        Subject::Run { .. } | Subject::Task { .. } | Subject::Tool { .. } => false,
+    }
+}
+
+/// A counter of all rows that have it; none if none has.
+fn of_rows(rollup: &Rollup, counter: Counter) -> Option<u64> {
+    let rows = rollup.subjects.iter().filter(|entry| is_of_machine(&entry.subject));
+    rows.filter_map(|entry| entry.activity.sum(counter)).map(|sum| sum.0).reduce(u64::saturating_add)
+}
+
+/// For how long tasks could have run and had no CPU; none if too many rows do not tell.
+fn waited_ns(rollup: &Rollup) -> Option<u64> {
+    let rows = || rollup.subjects.iter().filter(|entry| is_of_machine(&entry.subject)).map(|entry| &entry.activity);
+    let cpu = |all: bool| {
+        let rows = rows().filter(|row| all || row.sum(Counter::RunQueueDelay).is_some());
+        rows.filter_map(|row| row.sum(Counter::Cpu)).fold(0_u128, |total, sum| total + u128::from(sum.0))
+    };
+    (cpu(false) * 100 >= cpu(true) * u128::from(ROWS_PER_CENT)).then(|| of_rows(rollup, Counter::RunQueueDelay))?
+}
+
+#[cfg(test)]
+mod tests;
