@@ -76,7 +76,8 @@ fn one() -> u32 {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hours {
-    /// On these days.
+    /// On these days, one at least: on none nobody could ever approve anything.
+    #[serde(deserialize_with = "some_day")]
     pub days: Vec<Day>,
     /// From this time of the day on: `08:00`.
     pub from: civil::Time,
@@ -85,6 +86,14 @@ pub struct Hours {
     /// Whose clock counts: `Europe/Berlin`.
     #[serde(serialize_with = "name_of_zone", deserialize_with = "zone")]
     pub zone: TimeZone,
+}
+
+fn some_day<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Day>, D::Error> {
+    let days = Vec::deserialize(deserializer)?;
+    if days.is_empty() {
+        return Err(serde::de::Error::custom("`days` names no day: on none nobody could ever approve anything"));
+    }
+    Ok(days)
 }
 
 /// A day of the week.

@@ -274,10 +274,11 @@ fn line(news: News, notice: &FindingNotice, end: Option<&FindingNotice>) -> Line
             details.extend(told(&notice.plan_summary));
             let saves = notice.saving.map(|saving| format!("saves {saving}"));
             details.push(or_unknown(saves, "saving"));
-            let nobody_may = notice.ask.as_ref().is_some_and(|ask| ask.nobody_may.is_some());
-            details.extend(nobody_may.then(|| "nobody may approve it, and `sweeper plans` says why".to_owned()));
         }
     }
+    // What is told of for the first time may have its plan already.
+    let nobody_may = notice.ask.as_ref().is_some_and(|ask| ask.nobody_may.is_some());
+    details.extend(nobody_may.then(|| "nobody may approve it, and `sweeper plans` says why".to_owned()));
     let answers = notice.answers.iter().map(|answer| fit(&clean(answer), ANSWER_LIMIT));
     let asks = ask(notice).filter(|_| end.is_none());
     Line {

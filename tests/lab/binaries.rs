@@ -126,6 +126,9 @@ pub fn compiled(source: &str, folder: &Path) -> PathBuf {
 /// When there is no compiler, or it refuses the program.
 #[must_use]
 pub fn compiled_for(architecture: Architecture, source: &str, folder: &Path) -> PathBuf {
+    if architecture.name() == ARCH {
+        return compiled(source, folder);
+    }
     compiled_by(&format!("{}-linux-gnu-gcc", architecture.name()), source, folder)
 }
 

@@ -169,8 +169,9 @@ fn what_a_rule_does_not_know_is_refused() {
         "[[rule]]\nname = \"n\"\napprovers = []\npeople = []",
         "rules = []",
         "rule = [{ name = \"n\", approvers = [], classes = [\"all\"] }]",
-        "rule = [{ name = \"n\", approvers = [], hours = { days = [], from = \"8\", to = \"18:00\", zone = \"UTC\" } }]",
-        "rule = [{ name = \"n\", approvers = [], hours = { days = [], from = \"08:00\", to = \"18:00\", zone = \"Mars/Olympus\" } }]",
+        "rule = [{ name = \"n\", approvers = [], hours = { days = [\"mon\"], from = \"8\", to = \"18:00\", zone = \"UTC\" } }]",
+        "rule = [{ name = \"n\", approvers = [], hours = { days = [\"mon\"], from = \"08:00\", to = \"18:00\", zone = \"Mars/Olympus\" } }]",
+        "rule = [{ name = \"n\", approvers = [], hours = { days = [], from = \"08:00\", to = \"18:00\", zone = \"UTC\" } }]",
     ] {
         assert!(toml::from_str::<Policy>(wrong).is_err(), "{wrong}");
     }

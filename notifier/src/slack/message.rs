@@ -54,7 +54,7 @@ pub(super) fn render(
 /// Names a channel without pinging anybody there.
 fn meant_for(channel: &str) -> SlackContextBlock {
     let channel = mrkdwn(&clean(channel), CHANNEL_LIMIT);
-    let text = format!("Meant for {channel}, where Slack takes no message of this app: `sweeper messages` says why.");
+    let text = format!("Meant for {channel}, which did not take it: `sweeper messages` says why.");
     SlackContextBlock::new(vec![SlackContextBlockElement::MarkDown(verbatim(text))])
 }
 

@@ -191,6 +191,8 @@ impl Executor {
                     Called::Accepted { .. } => {
                         return self.tell(action, Event::DryRunAccepted, Told::default()).await;
                     }
+                    // Too many asked at once.
+                    Called::Rejected { why, for_now: true, .. } => why,
                     Called::Rejected { why, request_id, .. } => {
                         let told = Told { request_id, ..Told::that(format!("its dry run was refused: {why}")) };
                         return self.tell(action, Event::Rejected, told).await;

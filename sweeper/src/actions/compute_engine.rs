@@ -24,6 +24,10 @@ use uuid::Uuid;
 const REASON: &str = "x-goog-request-reason";
 /// For one call. What has not answered by then is looked into.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// For a connection, as for EC2.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Google's words for a caller that asks too often, told with 403 or 429: <https://cloud.google.com/compute/api-quota#troubleshoot>
+const TOO_FAST: [&str; 2] = ["rateLimitExceeded", "userRateLimitExceeded"];
 /// There is no room for such a machine in its zone now: <https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability>
 const CAPACITY: [&str; 3] =
     ["ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "RESOURCE_POOL_EXHAUSTED"];
@@ -94,6 +98,10 @@ impl Client {
         let mut headers = match token {
             Ok(Ok(CacheableResource::New { data, .. })) => data,
             Ok(Ok(CacheableResource::NotModified)) => return Err(refused("its library gave no token".to_owned())),
+            // Nobody has said no: it may come at the next try.
+            Ok(Err(error)) if error.is_transient() => {
+                return Err(Failure { kind: FailureKind::Unreachable, ..refused(chain(&error)) });
+            }
             Ok(Err(error)) => return Err(refused(chain(&error))),
             Err(_) => {
                 let seconds = options.credentials_timeout.as_secs_f32();
@@ -102,8 +110,9 @@ impl Client {
             }
         };
         headers.insert(REASON, reason(for_whom));
-        let once = reqwest::Client::builder().timeout(TIMEOUT).redirect(reqwest::redirect::Policy::none());
-        // Not even what surely did not arrive is sent again behind the deadline.
+        // A call that has to open a connection of its own after all, since the one that was opened for it is gone, leaves a few seconds late at most.
+        let once = reqwest::Client::builder().timeout(TIMEOUT).connect_timeout(CONNECT_TIMEOUT);
+        let once = once.redirect(reqwest::redirect::Policy::none());
         let http = once.retry(reqwest::retry::never()).build();
         let http = http.map_err(|error| Failure { kind: FailureKind::Unreachable, message: chain(&error) })?;
         Ok(Self { http, endpoint: options.compute().to_owned(), headers })
@@ -184,14 +193,16 @@ async fn sent(request: reqwest::RequestBuilder) -> Result<Vec<u8>, Called> {
     if status.is_success() { Ok(body.into()) } else { Err(refused(status, &body)) }
 }
 
-/// The service itself said so, and it was not its own fault: nothing was done. Anything else nobody knows, but for a want of room, which is told with 503.
+/// The service itself said so, and it was not its own fault: nothing was done. Anything else nobody knows, but for a want of room, which is told with 503. What came too fast for it, as well
+/// as a want of room, passes.
 fn refused(status: StatusCode, body: &[u8]) -> Called {
     let told = serde_json::from_slice::<Refusal>(body).ok().map(|told| told.error);
     let Some(Refused { message, errors }) = told else { return Called::Lost { why: format!("HTTP {status}") } };
     let code = errors.into_iter().find_map(|fault| fault.code.or(fault.reason)).unwrap_or_default();
     let why = format!("{code}: {}", message.unwrap_or_default());
-    if is_capacity(&code) || status.is_client_error() {
-        Called::Rejected { for_now: is_capacity(&code), why, request_id: None }
+    let passes = is_capacity(&code) || status == StatusCode::TOO_MANY_REQUESTS || TOO_FAST.contains(&code.as_str());
+    if passes || status.is_client_error() {
+        Called::Rejected { for_now: passes, why, request_id: None }
     } else {
         Called::Lost { why }
     }
@@ -227,7 +238,8 @@ mod tests {
         let told = |reason: &str| format!(r#"{{"error": {{"message": "no", "errors": [{{"reason": "{reason}"}}]}}}}"#);
         let rejected = |why: &str, for_now| Called::Rejected { why: why.to_owned(), request_id: None, for_now };
         assert_eq!(of(403, &told("forbidden")), rejected("forbidden: no", false));
-        assert_eq!(of(403, &told("rateLimitExceeded")), rejected("rateLimitExceeded: no", false));
+        assert_eq!(of(429, &told("other")), rejected("other: no", true));
+        assert_eq!(of(403, &told("rateLimitExceeded")), rejected("rateLimitExceeded: no", true));
         let full = "ZONE_RESOURCE_POOL_EXHAUSTED";
         assert_eq!(of(503, &told(full)), rejected(&format!("{full}: no"), true));
         assert!(matches!(of(503, &told("backendError")), Called::Lost { .. }));

@@ -23,7 +23,7 @@ pub(super) struct Clients {
 pub(super) enum Called {
     /// The provider does it.
     Accepted { request_id: Option<String> },
-    /// It does not, for certain. `for_now`: for want of room alone, which passes.
+    /// It does not, for certain. `for_now`: for want of room, or because it was asked too often (Google Cloud), which passes.
     Rejected { why: String, request_id: Option<String>, for_now: bool },
     /// Nobody knows.
     Lost { why: String },

@@ -159,7 +159,7 @@ Examples:
   sweeper exempt f-3f9a --because \"the licence server\" --token-file token
   sweeper exempt aws:123456789012:eu-central-1:i-0123456789abcdef0 --because \"a pet\"
 
-Of a finding nobody is told again; of a resource new findings are told, and nothing is planned. The tag `cloud-sweeper:exempt` does the latter, too.")]
+Of a finding nobody is told again; of a resource new findings are told, and nothing is planned. The tag `cloud-sweeper:exempt` (in Google Cloud the label `cloud-sweeper-exempt`) does the latter, too.")]
     Exempt(exemptions::Exempt),
     /// List what people want left alone; lift it
     #[command(after_help = "\
@@ -212,7 +212,7 @@ Examples:
   sweeper doctor --send-test                   also one message to the channel and one mail
   sweeper doctor --output json | jq '.checks[] | select(.status == \"broken\")'
 
-Each right is tried by a small call that reads, those of a role that acts by EC2's dry runs. It ends with 1 if something is broken.")]
+Each right is tried by a small call that reads, those of who acts by EC2's dry runs and by what Google says of their rights. It ends with 1 if something is broken.")]
     Doctor(doctor::Question),
     /// List the digests that are sent by mail, or print what one would say now
     #[command(after_help = "\

@@ -1,7 +1,7 @@
 //! An unattached volume: if and only if the provider lists a volume (on Google Cloud: a disk) that is attached to nothing and could be, no service keeps it for
 //! itself, and that has been so for [`after_s`](LeftoverInputs::after_s), by the provider's own word or in every list since then.
 //!
-//! What it holds may be wanted: it raises a finding, and no plan is made.
+//! What it holds may be wanted: the plan that is made of it takes a snapshot first.
 
 use super::{Answer, Class, Detector, Of, leftover};
 use crate::snapshot::{LeftoverInputs, SnapshotPart};

@@ -74,7 +74,7 @@ pub(super) async fn acting(config: &Config, machines: &[ResourceKey]) -> Vec<Che
             Rehearsal::MayNot { tried, why } => {
                 let found =
                     format!("a token is given, and could stop none of the {tried} machines that were tried: {why}");
-                Check::new(part, project, Status::Warning, found, "give it the two permissions of docs/approvals.md")
+                Check::new(part, project, Status::Warning, found, "give it the three permissions of docs/approvals.md")
             }
         });
     }

@@ -160,7 +160,7 @@ async fn plans(members: &Members) -> Result<Answer, StoreError> {
         (_, unknown) => format!("{}/h saved, and {unknown} an unknown amount", sum.known.in_cents()),
     };
     let headline = format!("{}: {saving}", words::count(plans.len(), "plan", "plans"));
-    let notes = vec!["One of them with its button: `/sweeper approve PLAN`.".to_owned()];
+    let notes = vec!["One of them with its buttons: `/sweeper approve PLAN`.".to_owned()];
     Ok(Answer::List(List { headline, rows, notes, command: "sweeper plans" }))
 }
 

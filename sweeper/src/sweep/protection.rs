@@ -7,8 +7,12 @@
 use super::{Context, Progress, SweepError, catalogue, provider_metrics::At};
 use crate::{
     findings::Finding,
-    inventory::{Failure, Inventory, KeptProtection, Kind, Listing, aws},
+    inventory::{
+        Failure, Inventory, KeptProtection, Kind, Listing, Scope,
+        aws::{self, Accounts},
+    },
     snapshot::Machine,
+    store::Store,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::machine::{self, Scheduler};
@@ -49,34 +53,27 @@ pub(super) async fn read(
     let idle: BTreeSet<String> =
         machines.iter().filter_map(|machine| plannable.actable(machine, ends_members)).collect();
     let watched = machines.iter().filter_map(|machine| Some(catalogue::candidate(machine, now)?.id.id.clone()));
-    let mut asked_about: BTreeSet<String> = watched.collect();
-    if idle.is_empty() && asked_about.is_empty() {
+    let mut busy: BTreeSet<String> = watched.filter(|id| !idle.contains(id)).collect();
+    if idle.is_empty() && busy.is_empty() {
         return Ok(None);
     }
     let mut kept = store.protection(scope).await?;
-    asked_about.retain(|id| !is_fresh_if_busy(kept.get(id), now));
-    asked_about.extend(idle.iter().cloned());
-    if asked_about.is_empty() {
+    busy.retain(|id| !is_fresh_if_busy(kept.get(id), now));
+    let listed: HashSet<&str> = inventory.instances.iter().map(|instance| instance.id.id.as_str()).collect();
+    let gone: BTreeSet<String> = kept.keys().filter(|id| !listed.contains(id.as_str())).cloned().collect();
+    let until = Instant::now() + context.config.aws.listing_timeout;
+    let asking = Asking { store, accounts, scope, now, until, progress };
+    let tried = asking.about(&idle, &mut kept, &gone).await?;
+    // What is known of these no plan waits for: they come behind all idle ones, in the time that is left, and whatever becomes of it is no failure of the sweep.
+    if !tried.is_over {
+        let of_busy = asking.about(&busy, &mut kept, &BTreeSet::new()).await?;
+        if let Some(why) = of_busy.why {
+            tracing::warn!(%scope, %why, "what protects machines that work could not be read: no cheaper type is recommended for these");
+        }
+    }
+    if idle.is_empty() {
         return Ok(None);
     }
-    let listed: HashSet<&str> = inventory.instances.iter().map(|instance| instance.id.id.as_str()).collect();
-    let gone = kept.keys().filter(|id| !listed.contains(id.as_str())).cloned().collect();
-    let mut tried = Tried::default();
-    let until = Instant::now() + context.config.aws.listing_timeout;
-    for asked_now in queue(&asked_about, &kept, now).chunks(KEPT_AT_ONCE) {
-        if Instant::now() >= until || tried.is_over {
-            break;
-        }
-        let asked = aws::protection(accounts, scope, asked_now, until, progress).await;
-        store.put_protection(scope, &asked.answered, &asked.failed, now).await?;
-        let answered = asked.answered.into_iter();
-        kept.extend(answered.map(|(id, read)| (id, KeptProtection { queued_at: now, answer: Some((now, read)) })));
-        tried.failed.extend(asked.failed);
-        tried.is_over = asked.is_over;
-        tried.why = asked.why.or(tried.why);
-    }
-    let new = asked_about.iter().filter(|id| !kept.contains_key(*id) && !tried.failed.contains(*id)).cloned().collect();
-    store.queue_protection(scope, &new, &gone, now).await?;
     let mut known = 0;
     for machine in machines.iter_mut() {
         let Some(id) = plannable.actable(machine, ends_members) else { continue };
@@ -85,6 +82,48 @@ pub(super) async fn read(
         machine.provider.protection = fact;
     }
     Ok(Some(Listing::of(scope, Kind::Protection, aws::AskedProtection::outcome(tried.why, known))))
+}
+
+/// Whom to ask, and until when.
+struct Asking<'a> {
+    store: &'a Store,
+    accounts: &'a Accounts,
+    scope: &'a Scope,
+    now: Timestamp,
+    until: Instant,
+    progress: &'a dyn Progress,
+}
+
+impl Asking<'_> {
+    /// Asks about those of these machines whose turn it is, takes the answers into what is kept, and forgets those that are `gone`.
+    async fn about(
+        &self,
+        asked_about: &BTreeSet<String>,
+        kept: &mut HashMap<String, KeptProtection>,
+        gone: &BTreeSet<String>,
+    ) -> Result<Tried, SweepError> {
+        let &Self { store, accounts, scope, now, until, progress } = self;
+        let mut tried = Tried::default();
+        if asked_about.is_empty() && gone.is_empty() {
+            return Ok(tried);
+        }
+        for asked_now in queue(asked_about, kept, now).chunks(KEPT_AT_ONCE) {
+            if Instant::now() >= until || tried.is_over {
+                break;
+            }
+            let asked = aws::protection(accounts, scope, asked_now, until, progress).await;
+            store.put_protection(scope, &asked.answered, &asked.failed, now).await?;
+            let answered = asked.answered.into_iter();
+            kept.extend(answered.map(|(id, read)| (id, KeptProtection { queued_at: now, answer: Some((now, read)) })));
+            tried.failed.extend(asked.failed);
+            tried.is_over = asked.is_over;
+            tried.why = asked.why.or(tried.why);
+        }
+        let is_new = |id: &&String| !kept.contains_key(*id) && !tried.failed.contains(*id);
+        let new = asked_about.iter().filter(is_new).cloned().collect();
+        store.queue_protection(scope, &new, gone, now).await?;
+        Ok(tried)
+    }
 }
 
 /// The machines of which a plan may be made if this sweep confirms them: those that were confirmed often enough before.

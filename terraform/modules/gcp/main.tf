@@ -12,7 +12,7 @@ locals {
     "compute.instances.get", "compute.instances.listReferrers", "compute.routes.list", "compute.targetPools.list", "compute.targetInstances.list",
     "compute.networkEndpointGroups.list", "compute.networkEndpointGroups.get", "compute.zoneOperations.get",
   ]
-  act_permissions = ["compute.instances.stop", "compute.instances.start"]
+  act_permissions = ["compute.instances.stop", "compute.instances.start", "compute.instances.list"]
 
   role_id = replace(var.name, "-", "_")
   # As Google sees a session of that role, whatever its name.
@@ -77,14 +77,14 @@ resource "google_service_account_iam_member" "sweeper" {
   member             = "principalSet:${local.pool}/attribute.aws_role/${local.assumed_role}"
 }
 
-# What acts reads nothing, and what reads does not act.
+# What acts reads nothing (whoever asks about rights must hold `compute.instances.list`), and what reads does not act.
 resource "google_service_account" "act" {
   count = length(var.act_projects) > 0 ? 1 : 0
 
   project      = var.project_id
   account_id   = "${var.name}-act"
   display_name = "Cloud Sweeper, acting"
-  description  = "Stops and starts machines that a person has approved; reads nothing"
+  description  = "Stops and starts machines that a person has approved"
 }
 
 resource "google_project_iam_custom_role" "act" {

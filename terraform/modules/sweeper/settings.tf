@@ -15,6 +15,7 @@ locals {
       "aws.cloudwatch"  = var.cloudwatch
       "aws.cloudtrail"  = var.cloudtrail
       "aws.accounts"    = var.accounts
+      "act.end_members" = var.act.end_members
       "act.scopes"      = var.act.scopes
       "act.roles"       = var.act.roles
     },

@@ -41,12 +41,12 @@ KINDS = {
     "addresses": "compute#addressAggregatedList",
     "instanceGroupManagers": "compute#instanceGroupManagerAggregatedList",
 }
-# Places that Google lists for each project, whether they hold anything or not.
 LISTS = {"routes": "compute#routeList", "targetPools": "compute#targetPoolList", "targetInstances": "compute#targetInstanceList",
          "networkEndpointGroups": "compute#networkEndpointGroupList"}
 # What who acts may call, and who reads may not.
 ACTS = {"compute.instances.stop", "compute.instances.start"}
 FULL = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "The zone does not have enough resources available to fulfill the request."}
+# Places that Google lists for each project, whether they hold anything or not.
 PLACES = ["zones/europe-west3-a", "zones/europe-west3-b", "zones/us-east1-b", "regions/europe-west3", "regions/us-east1", "global"]
 POINTS = 100_000
 
@@ -112,6 +112,9 @@ class Lab:
         if method["id"] in self.said:
             return self.said[method["id"]]
         if method["id"] == "compute.instances.testIamPermissions":
+            # Whoever asks must hold this one: https://cloud.google.com/compute/docs/reference/rest/v1/instances/testIamPermissions
+            if "compute.instances.list" in self.denied:
+                raise Refused(403, "forbidden", "Required 'compute.instances.list' permission")
             asked = json.loads(body)["permissions"]
             answer = {"permissions": [one for one in asked if acts and one in ACTS and one not in self.denied]}
         else:

@@ -12,7 +12,7 @@ lab::on_both_databases! {
     what_a_channel_never_took_is_told_in_the_one_for_all_in_the_end,
 }
 
-const SAYS: &str = "Meant for #genomics, where Slack takes no message of this app";
+const SAYS: &str = "Meant for #genomics, which did not take it";
 
 async fn one(url: &str) -> Fleet {
     let mut fleet = Fleet::of(url, 0, Timestamp::now(), teams).await;

@@ -202,7 +202,7 @@ async fn a_channel_that_is_archived_loses_nothing_and_says_where_it_was_meant_fo
     let posts = fleet.slack.messages();
     let [post] = posts.as_slice() else { panic!("one bundle: {posts:?}") };
     assert_eq!((&post["channel"], named(post)), (&json!("#waste"), BTreeSet::from([1, 2])));
-    let says = "Meant for #genomics, where Slack takes no message of this app";
+    let says = "Meant for #genomics, which did not take it";
     assert!(post.to_string().contains(says), "{post}");
     for message in fleet.messages("slack", Some(MessageState::Sent)).await {
         assert_eq!((message.destination.as_deref(), message.diverted_from.as_deref()), (None, Some("#genomics")));

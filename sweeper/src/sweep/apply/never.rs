@@ -32,7 +32,7 @@ const HOURS: &str =
 const SILENT: &str = "nobody knows what it does since its agent fell silent: start the agent again (`node-agent doctor` on the machine says what it lacks)";
 
 /// Why no plan is made of a group.
-const GROUP: &str = "no plan changes a group yet: lower its least and its desired size by hand, once you know that nobody needs its machines; one that is ended alone is replaced";
+const GROUP: &str = "no plan changes a group as a whole (where `act.end_members` is on, its idle machines are planned one by one): lower its least and its desired size by hand, once you know that nobody needs its machines; one that is ended alone is replaced";
 
 /// Why no plan is made of a launch template.
 const TEMPLATE: &str = "no plan changes what starts machines from a launch template: each of them says who launched it, as far as that is known; ask there";

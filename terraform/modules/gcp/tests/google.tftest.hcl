@@ -29,7 +29,7 @@ run "acts_where_it_is_asked_for_and_reads_nothing_by_that_account" {
   }
 
   assert {
-    condition     = keys(google_project_iam_custom_role.act) == ["omics-dev-1"] && google_project_iam_custom_role.act["omics-dev-1"].permissions == toset(["compute.instances.stop", "compute.instances.start"])
+    condition     = keys(google_project_iam_custom_role.act) == ["omics-dev-1"] && google_project_iam_custom_role.act["omics-dev-1"].permissions == toset(["compute.instances.stop", "compute.instances.start", "compute.instances.list"])
     error_message = "Who acts may do something else, or elsewhere."
   }
   assert {
