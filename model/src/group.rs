@@ -29,8 +29,8 @@ pub struct GroupFacts {
     pub has_warm_pool: bool,
     /// The replacement of its machines that is under way. Lists do not tell it.
     pub refresh: Told,
-    /// Its own tags, which its machines may or may not have.
-    pub tags: BTreeMap<String, String>,
+    /// Its own tags, which its machines may or may not have; none if Auto Scaling did not say.
+    pub tags: Option<BTreeMap<String, String>>,
 }
 
 /// What Auto Scaling says of one machine of a group.

@@ -171,7 +171,8 @@ fn no_plan_is_made_where_a_guard_stands_before_it() {
     let least = refused(|_, group| group.min_size = Some(2));
     assert_eq!(least, guarded(MemberRefusal::AtMinimum { desired: 2, min: 2 }.into()));
     let owner = Owner { kind: "EKS cluster".into(), name: Some("prod".into()), known_by: "eks:cluster-name".into() };
-    let kept = refused(|_, group| drop(group.tags.insert("eks:cluster-name".into(), "prod".into())));
+    let kept =
+        refused(|_, group| drop(group.tags.get_or_insert_default().insert("eks:cluster-name".into(), "prod".into())));
     assert_eq!(kept, guarded(Refusal::MemberOf { owner }));
     let unsaid = |fact: &str| guarded(Refusal::FactUnknown { fact: fact.to_owned() });
     assert_eq!(refused(|facts, _| facts.instance_type = None), unsaid("instance type"));

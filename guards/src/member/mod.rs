@@ -66,7 +66,7 @@ fn exempt(facts: &Ec2Facts, _: &GroupFacts) -> Result<(), Refusal> {
 }
 
 fn group_exempt(_: &Ec2Facts, group: &GroupFacts) -> Result<(), Refusal> {
-    exemption::of_tags(Some(&group.tags)).map_err(|refused| match refused {
+    exemption::of_tags(group.tags.as_ref()).map_err(|refused| match refused {
         Refusal::Exempt { tag } => MemberRefusal::GroupExempt { tag }.into(),
         refused => refused,
     })
@@ -165,7 +165,9 @@ mod tests {
         let (facts, group) = member(machine);
         assert_eq!(holds(&Condition::TagsPermit, &facts, &group), exempt);
         let of_group = Err(MemberRefusal::GroupExempt { tag: tag() }.into());
-        let whole = |_: &mut Ec2Facts, group: &mut GroupFacts| drop(group.tags.insert(tag(), String::new()));
+        let whole = |_: &mut Ec2Facts, group: &mut GroupFacts| {
+            drop(group.tags.get_or_insert_default().insert(tag(), String::new()))
+        };
         assert_eq!(may_end_with(whole), of_group);
         let (facts, group) = member(whole);
         assert_eq!(holds(&Condition::TagsPermit, &facts, &group), of_group);

@@ -16,7 +16,8 @@ use crate::{
 
 pub(super) fn guard(facts: &Ec2Facts, group: &GroupFacts) -> Result<(), Refusal> {
     let tags = facts.tags.as_ref().ok_or(Refusal::TagsUnreadable)?;
-    for tags in [tags, &group.tags] {
+    let of_group = group.tags.as_ref().ok_or(Refusal::TagsUnreadable)?;
+    for tags in [tags, of_group] {
         // Groups start machines by fleets, and those are marked as such: the group is the more telling of the two.
         if let Some(owner) = membership::by_tag(tags).filter(|owner| owner.kind != GROUP) {
             return Err(Refusal::MemberOf { owner });
@@ -64,7 +65,9 @@ mod tests {
                 facts.tags.get_or_insert_default().insert(key.to_owned(), "x".to_owned());
             });
             assert_eq!(of_machine, owned(kind, Some("x"), key));
-            let of_group = may_end_with(|_, group| drop(group.tags.insert(key.to_owned(), "x".to_owned())));
+            let of_group = may_end_with(|_, group| {
+                drop(group.tags.get_or_insert_default().insert(key.to_owned(), "x".to_owned()))
+            });
             assert_eq!(of_group, owned(kind, Some("x"), key));
         }
         let fleet = may_end_with(|facts, _| {
@@ -84,6 +87,9 @@ mod tests {
         let operated = may_end_with(|facts, _| facts.operator = Some("eks.amazonaws.com".to_owned()));
         assert_eq!(operated, owned("AWS service", Some("eks.amazonaws.com"), "operator"));
         assert_eq!(may_end_with(|facts, _| facts.tags = None), Err(Refusal::TagsUnreadable));
+        assert_eq!(may_end_with(|_, group| group.tags = None), Err(Refusal::TagsUnreadable));
+        let (facts, group) = member(|_, group| group.tags = None);
+        assert_eq!(guard(&facts, &group), Err(Refusal::TagsUnreadable));
     }
 
     #[test]

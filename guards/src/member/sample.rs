@@ -41,7 +41,7 @@ pub(crate) fn member(change: impl FnOnce(&mut Ec2Facts, &mut GroupFacts)) -> (Ec
         mixes: false,
         has_warm_pool: false,
         refresh: Told::Nothing,
-        tags: BTreeMap::new(),
+        tags: Some(BTreeMap::new()),
     };
     change(&mut facts, &mut group);
     (facts, group)

@@ -13,6 +13,7 @@ use crate::{
 };
 use guards::action::State;
 use jiff::Timestamp;
+use model::Provider;
 use notifier::message::{Acted, FindingNotice, Outcome, how_long};
 use sea_orm::DatabaseTransaction;
 use std::time::Duration;
@@ -116,15 +117,20 @@ fn relapse_notice(finding: &Finding, action: &Action, at: Timestamp) -> FindingN
     let what = finding.name().unwrap_or(&notice.resource);
     let (stopped_at, account) = (action.called_at.unwrap_or(action.changed_at), &action.resource.account);
     let replaced = action.relapsed.as_ref().filter(|(_, because)| because.starts_with(REPLACED));
+    let (log, start, launch) = match action.resource.provider {
+        Provider::Gcp => ("Cloud Audit Logs have", "compute.instances.start", "compute.instances.insert"),
+        Provider::Aws | Provider::OnPrem => ("CloudTrail has", "StartInstances", "RunInstances"),
+    };
     let (happened, how) = match replaced {
         None => (
             "runs again",
-            "Somebody else has started it again; who, the sweeper does not see (CloudTrail has it as StartInstances). What it saved counts up to then, and as a relapse".to_owned(),
+            format!(
+                "Somebody else has started it again; who, the sweeper does not see ({log} it as {start}). What it saved counts up to then, and as a relapse"
+            ),
         ),
-        Some((_, because)) => (
-            "was replaced",
-            format!("{}; CloudTrail has who did (RunInstances). It counts as a relapse", capitalised(because)),
-        ),
+        Some((_, because)) => {
+            ("was replaced", format!("{}; {log} who did ({launch}). It counts as a relapse", capitalised(because)))
+        }
     };
     let (after, done) = (how_long(stopped_at, at), Words::of(action.resource.kind, action.class).done);
     notice.headline =

@@ -47,13 +47,15 @@ pub struct Upkeep {
     pub mixes: bool,
     /// Whether it keeps a warm pool.
     pub has_warm_pool: bool,
+    /// Whether it said which tags the group has.
+    pub tags_are_told: bool,
 }
 
 impl AutoScalingGroup {
     /// The facts that guards look at, with what lists do not tell.
     #[must_use]
     pub fn end_facts(&self, refresh: Told) -> GroupFacts {
-        let Upkeep { zones, suspended, status, mixes, has_warm_pool } = self.upkeep.clone();
+        let Upkeep { zones, suspended, status, mixes, has_warm_pool, tags_are_told } = self.upkeep.clone();
         let member = |member: &Member| MemberFacts {
             instance_id: member.instance_id.clone(),
             lifecycle_state: member.lifecycle_state.clone(),
@@ -73,7 +75,7 @@ impl AutoScalingGroup {
             mixes,
             has_warm_pool,
             refresh,
-            tags: self.tags.clone(),
+            tags: tags_are_told.then(|| self.tags.clone()),
         }
     }
 }

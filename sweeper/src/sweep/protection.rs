@@ -68,7 +68,8 @@ pub(super) async fn read(
     if !tried.is_over {
         let of_busy = asking.about(&busy, &mut kept, &BTreeSet::new()).await?;
         if let Some(why) = of_busy.why {
-            tracing::warn!(%scope, %why, "what protects machines that work could not be read: no cheaper type is recommended for these");
+            let Scope { account, region, .. } = scope;
+            tracing::warn!(account, region, %why, "what protects machines that work could not be read: no cheaper type is recommended for these");
         }
     }
     if idle.is_empty() {

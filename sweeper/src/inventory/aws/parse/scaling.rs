@@ -98,6 +98,7 @@ fn upkeep(record: &types::AutoScalingGroup, told: &Told) -> Upkeep {
         status: said(record.status()),
         mixes: record.mixed_instances_policy().is_some(),
         has_warm_pool: record.warm_pool_configuration().is_some(),
+        tags_are_told: told.own.contains("Tags"),
     }
 }
 
