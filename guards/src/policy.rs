@@ -61,6 +61,7 @@ pub struct Rule {
     #[serde(default = "one")]
     pub needs: u32,
     /// Only at these times; at any if left out.
+    #[serde(default, deserialize_with = "on_some_day")]
     pub hours: Option<Hours>,
 }
 
@@ -76,8 +77,7 @@ fn one() -> u32 {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hours {
-    /// On these days, one at least: on none nobody could ever approve anything.
-    #[serde(deserialize_with = "some_day")]
+    /// On these days.
     pub days: Vec<Day>,
     /// From this time of the day on: `08:00`.
     pub from: civil::Time,
@@ -88,12 +88,12 @@ pub struct Hours {
     pub zone: TimeZone,
 }
 
-fn some_day<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Day>, D::Error> {
-    let days = Vec::deserialize(deserializer)?;
-    if days.is_empty() {
+fn on_some_day<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Hours>, D::Error> {
+    let hours: Option<Hours> = Option::deserialize(deserializer)?;
+    if hours.as_ref().is_some_and(|hours| hours.days.is_empty()) {
         return Err(serde::de::Error::custom("`days` names no day: on none nobody could ever approve anything"));
     }
-    Ok(days)
+    Ok(hours)
 }
 
 /// A day of the week.
