@@ -7,12 +7,14 @@ use crate::{
     config::PricingSource,
     inventory::{Instance, Offered, OfferedType},
     pricing::{GOOD_FOR, PriceKey, PriceList, Unpriced},
-    store::KnownPrice,
+    store::{KnownPrice, StoreError},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use recommender::catalogue::{Catalogue, Offer, Prices, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// What a zone offers may have changed after so long.
+const CATALOGUE_GOOD_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// What a reservation or a savings plan covers nobody reads yet.
 const NOT_READ: &str = "reservations and savings plans are not read yet";
 
@@ -52,6 +54,27 @@ impl ListPrices {
             None => unknown(Unpriced::NoRow(key.to_string()).to_string()),
         }
     }
+}
+
+/// What was kept of a scope's catalogue, or why it is not known. What one scope's row holds ends the answers for no other scope.
+pub(super) fn known(
+    kept: Result<Option<(Timestamp, Offered)>, StoreError>,
+    at: Timestamp,
+) -> Result<Result<(Timestamp, Offered), String>, StoreError> {
+    Ok(match kept {
+        Ok(Some((read_at, _))) if at.duration_since(read_at) > CATALOGUE_GOOD_FOR => {
+            Err(format!("it was last read at {read_at}, more than a week ago"))
+        }
+        Ok(Some(offered)) => Ok(offered),
+        Ok(None) => {
+            Err("a sweep reads it once a machine of its account and region has been watched for 7 days".to_owned())
+        }
+        Err(error @ StoreError::Corrupt { .. }) => {
+            tracing::error!(%error, "a catalogue is taken for not known");
+            Err("what was kept of it cannot be read by this version".to_owned())
+        }
+        Err(error) => return Err(error),
+    })
 }
 
 /// What the machine's zone offers it. Types that do not boot all that its own type boots are left out.

@@ -40,8 +40,6 @@ use std::collections::{BTreeMap, HashMap};
 const LOOKBACK: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// What protects a machine may have changed after so long, as of plans.
 const PROTECTION_GOOD_FOR: SignedDuration = recommender::rules::VALID_FOR;
-/// What a zone offers may have changed after so long.
-const CATALOGUE_GOOD_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What of the settings decides what is recommended.
 #[derive(Clone, Debug)]
@@ -279,13 +277,7 @@ fn nothing_offered(instance: &Instance) -> Catalogue {
 
 async fn of_scope(known: &Known<'_>, scope: &Scope) -> Result<OfScope, StoreError> {
     let (provider, account, region) = (scope.provider, &scope.account, &scope.region);
-    let offered = match known.store.catalogue(scope).await? {
-        Some((read_at, _)) if known.at.duration_since(read_at) > CATALOGUE_GOOD_FOR => {
-            Err(format!("it was last read at {read_at}, more than a week ago"))
-        }
-        Some(offered) => Ok(offered),
-        None => Err("a sweep reads it once a machine of its account and region has been watched for 7 days".to_owned()),
-    };
+    let offered = catalogue::known(known.store.catalogue(scope).await, known.at)?;
     Ok(OfScope {
         groups_are_known: known.inventory.groups_are_known(provider, account, region),
         schedulers: known.inventory.schedulers(provider, account, region),

@@ -1,8 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::inventory::sample;
-use jiff::SignedDuration;
+use crate::{inventory::sample, store::corrupt};
 use model::HourlyRate;
 use recommender::catalogue::{Architecture, Burst, Limits, MachineType, Platform};
 
@@ -119,4 +118,17 @@ fn a_list_that_was_not_read_and_an_old_one_tell_no_price() {
     assert!(why(of(off)).contains("`none`"));
     let later = ListPrices { at: NOW + SignedDuration::from_hours(24 * 30), ..prices(Vec::new()) };
     assert!(why(of(later)).contains("no row"));
+}
+
+#[test]
+fn a_catalogue_that_cannot_be_read_is_not_known_and_ends_nothing_else() {
+    let kept = |days| Ok(Some((ago(days), offered())));
+    assert!(known(kept(7), NOW).unwrap().is_ok());
+    let why = |kept| known(kept, NOW).unwrap().unwrap_err();
+    assert!(why(kept(8)).ends_with("more than a week ago"));
+    assert!(why(Ok(None)).starts_with("a sweep reads it"));
+    assert_eq!(why(Err(corrupt("the catalogue", "no JSON"))), "what was kept of it cannot be read by this version");
+    // That the database does not answer is no fact about the catalogue.
+    let refused = StoreError::Database { doing: "read a catalogue", source: sea_orm::DbErr::Custom("busy".to_owned()) };
+    assert!(matches!(known(Err(refused), NOW), Err(StoreError::Database { .. })));
 }
