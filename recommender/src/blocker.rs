@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     backtest::Failure,
     catalogue::{Architecture, MachineType, Saving},
-    demand::Observed,
+    demand::{Cpus, Demand, Observed},
     executables::AllUnproven,
     fit::Misfit,
     policy::Policy,
@@ -61,6 +61,18 @@ pub enum Blocker {
         machine_type: String,
         /// In which zone.
         zone: String,
+    },
+    /// Somebody chose another number of CPUs at its start, so that what a vCPU of it does is not what the catalogue says.
+    #[error(
+        "it ran with {} CPUs, and its type {machine_type} has {vcpus} vCPUs: what it was set up with is not weighed against another type", cpus_of(*.cpus)
+    )]
+    OtherCpus {
+        /// It had so many.
+        cpus: Cpus,
+        /// Its type.
+        machine_type: String,
+        /// So many has the type.
+        vcpus: u32,
     },
     /// A price without which the saving is not known.
     #[error("what it saves is not known: {why}")]
@@ -338,6 +350,20 @@ pub(crate) fn of_machine(machine: &Machine) -> Option<Blocker> {
         // It has no prices to be held against, and nothing of it is changed.
         Machine::ComputeEngine(_) => Some(Blocker::ProviderNotKnown { provider: "Google Cloud".to_owned() }),
     }
+}
+
+fn cpus_of(Cpus { fewest, most }: Cpus) -> String {
+    if fewest == most { most.to_string() } else { format!("{fewest} to {most}") }
+}
+
+/// What says that the machine has other CPUs than its type, or that nobody knows. With hyper-threading off half as many are whole cores.
+pub(crate) fn of_cpus(demand: &Demand, machine_type: &MachineType) -> Option<Blocker> {
+    let Some(cpus) = demand.cpus else {
+        return Some(Blocker::NotMeasured { what: "the number of its CPUs".to_owned() });
+    };
+    let vcpus = machine_type.vcpus;
+    let is_other = cpus.fewest != vcpus || cpus.most != vcpus;
+    is_other.then(|| Blocker::OtherCpus { cpus, machine_type: machine_type.name.clone(), vcpus })
 }
 
 /// What a stop takes from a machine of this type for good.

@@ -217,14 +217,14 @@ pub(crate) fn bursts_no_less(now: &MachineType, then: &MachineType) -> bool {
     no_less(from, baseline_milli_cores) && no_less(kept, most_kept_ms)
 }
 
-/// Of run-queue delay and limits the machine may tell nothing; what the hypervisor withheld every Linux tells.
+/// Of run-queue delay and limits the machine may tell nothing, or in some hours alone, which count as well; what the hypervisor withheld every Linux tells.
 fn enough_cpu_was_there(now: &MachineType, demand: &Demand) -> Result<(), Misfit> {
     let stolen = demand.stolen.ok_or(Misfit::NotMeasured { what: Dimension::Cpu })?;
     let vcpus = u64::from(now.vcpus);
     none_of::<3>([
-        (demand.waiting.unwrap_or(0), MOST_WAITING * vcpus, Shortage::Waiting),
-        (demand.throttled.unwrap_or(0), MOST_WITHHELD * vcpus, Shortage::Throttled),
-        (stolen, MOST_WITHHELD * vcpus, Shortage::Stolen),
+        (demand.signs.waiting, MOST_WAITING * vcpus, Shortage::Waiting),
+        (demand.signs.throttled, MOST_WITHHELD * vcpus, Shortage::Throttled),
+        (Some(stolen), MOST_WITHHELD * vcpus, Shortage::Stolen),
     ])
 }
 
@@ -237,7 +237,7 @@ fn memory(now: &MachineType, then: &MachineType, demand: &Demand, policy: &Polic
     else {
         return Err(not_measured);
     };
-    none_of::<2>([(kills, 0, Shortage::OomKills), (swapped, 0, Shortage::Swapped)])?;
+    none_of::<2>([(Some(kills), 0, Shortage::OomKills), (Some(swapped), 0, Shortage::Swapped)])?;
     too_small(Dimension::Memory, peak, policy.usable(then.memory_bytes()))
 }
 
@@ -279,12 +279,13 @@ fn too_small(what: Dimension, needed: u64, usable: u64) -> Result<(), Misfit> {
     if needed > usable { Err(Misfit::TooSmall { what, needed, usable }) } else { Ok(()) }
 }
 
-/// How much there was, how much may be, and what more is called.
-type Sign = (u64, u64, fn(u64) -> Shortage);
+/// How much there was, where any hour shows it, how much may be, and what more is called.
+type Sign = (Option<u64>, u64, fn(u64) -> Shortage);
 
 fn none_of<const N: usize>(shortages: [Sign; N]) -> Result<(), Misfit> {
-    match shortages.into_iter().find(|(was, most, _)| was > most) {
-        Some((was, _, shortage)) => Err(Misfit::Understated { shortage: shortage(was) }),
+    let short = |(was, most, shortage): Sign| was.filter(|was| *was > most).map(shortage);
+    match shortages.into_iter().find_map(short) {
+        Some(shortage) => Err(Misfit::Understated { shortage }),
         None => Ok(()),
     }
 }

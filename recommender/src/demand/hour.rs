@@ -15,6 +15,8 @@ pub struct Hour {
     pub begin: Timestamp,
     /// How many thousandths of a core were in use on average over an interval of the agent's, and for how long. Empty: not measured.
     pub milli_cores: Levels,
+    /// How many CPUs the machine had; none if that is not known, or changed within the hour.
+    pub cpus: Option<u32>,
     /// Most memory in use, in bytes.
     pub memory_peak_bytes: Option<u64>,
     /// Time in which tasks could have run and had no CPU, in milliseconds, added up over all tasks.
@@ -61,6 +63,7 @@ impl Hour {
         Self {
             begin,
             milli_cores: Levels::default(),
+            cpus: None,
             memory_peak_bytes: None,
             run_queue_delay_ms: None,
             throttled_ms: None,

@@ -1,7 +1,7 @@
 //! What a machine needed, by what was measured of it.
 //!
 //! Sums, percentiles and peaks of all hours of a [`Record`]. A signal is known if and only if it was measured in 95 % of the measured hours; otherwise it is
-//! *unknown*, which no rule takes for zero. One pass over the hours.
+//! *unknown*, which no rule takes for zero. One pass over the hours. What speaks against less of something is kept of whatever hours have it, too.
 
 mod hour;
 mod levels;
@@ -20,6 +20,8 @@ pub struct Demand {
     pub observed: Observed,
     /// Thousandths of a core in use; none if not measured.
     pub cores: Option<Cores>,
+    /// How many CPUs it had; none if not known.
+    pub cpus: Option<Cpus>,
     /// Most memory in use in any second, in bytes.
     pub memory_peak_bytes: Option<u64>,
     /// Thousandths of a task that could have run and had no CPU, on average over the hour in which they were most.
@@ -40,6 +42,39 @@ pub struct Demand {
     pub disk_operations: Option<Flow>,
     /// Bytes past the sockets by RDMA adapters.
     pub rdma_bytes: Option<u64>,
+    /// What some hours alone show.
+    pub signs: Signs,
+}
+
+/// How many CPUs a machine had, which is fewer than its type has where somebody chose so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpus {
+    /// In the hour in which they were fewest.
+    pub fewest: u32,
+    /// In the hour in which they were most.
+    pub most: u32,
+}
+
+/// What whatever hours have it come to, however few they are, those that are no whole hours included: it speaks against a change, and its absence for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signs {
+    /// As [`Demand::waiting`].
+    pub waiting: Option<u64>,
+    /// As [`Demand::throttled`].
+    pub throttled: Option<u64>,
+    /// As [`Demand::rdma_bytes`].
+    pub rdma_bytes: Option<u64>,
+}
+
+impl Signs {
+    fn of(hours: &[Hour]) -> Self {
+        let most = |of: fn(&Hour) -> Option<u64>| hours.iter().filter_map(of).max().map(of_an_hour);
+        Self {
+            waiting: most(|hour| hour.run_queue_delay_ms),
+            throttled: most(|hour| hour.throttled_ms),
+            rdma_bytes: hours.iter().filter_map(|hour| hour.rdma_bytes).reduce(u64::saturating_add),
+        }
+    }
 }
 
 /// How many thousandths of a core were in use: of each figure the highest that its bucket holds.
@@ -86,9 +121,11 @@ impl Demand {
         let sum = |of: fn(&Hour) -> Option<u64>| known(&hours, of, u64::saturating_add);
         let most = |of: fn(&Hour) -> Option<u64>| known(&hours, of, u64::max).map(of_an_hour);
         let flow = |of: fn(&Hour) -> Option<Flow>| known(&hours, of, Flow::max);
+        let cpus = |of: fn(u32, u32) -> u32| known(&hours, |hour| hour.cpus, of);
         Self {
             observed: record.observed(),
             cores: Cores::of(&levels),
+            cpus: cpus(u32::min).zip(cpus(u32::max)).map(|(fewest, most)| Cpus { fewest, most }),
             memory_peak_bytes: known(&hours, |hour| hour.memory_peak_bytes, u64::max),
             waiting: most(|hour| hour.run_queue_delay_ms),
             throttled: most(|hour| hour.throttled_ms),
@@ -99,6 +136,7 @@ impl Demand {
             disk: flow(|hour| hour.disk),
             disk_operations: flow(|hour| hour.disk_operations),
             rdma_bytes: sum(|hour| hour.rdma_bytes),
+            signs: Signs::of(&record.hours),
         }
     }
 }

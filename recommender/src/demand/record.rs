@@ -12,6 +12,8 @@ use super::Hour;
 pub const LEAST_DAYS: u32 = 7;
 /// Most of the time in which the machine ran that may be without measurements, in per cent.
 pub const MOST_GAPS_PER_CENT: u32 = 5;
+/// So long before the list that first showed it a stop may have begun. Where lists are further apart, what was not measured between them is missing.
+const LISTED_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Most hours of a day of a weekend that may be without measurements.
 const MOST_GAPS_OF_A_DAY: usize = 4;
 
@@ -64,7 +66,7 @@ pub struct Observed {
     pub span_hours: u32,
     /// Hours that were measured.
     pub hours: u32,
-    /// Hours between the first and the last one that were neither measured nor spent stopped.
+    /// Hours between the first and the last one that were neither measured nor, as a whole or in a part, spent stopped.
     pub gaps: u32,
     /// Whether a Saturday and the Sunday after it were observed: measured or stopped, but for four hours of each at most.
     pub weekend: bool,
@@ -114,14 +116,20 @@ impl Observed {
         let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
             return Self { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
         };
+        // Of an hour in which it was stopped or started, no agent measures the whole.
+        let is_edge = |hour: Span, stopped: &Span| {
+            let earliest = stopped.from.checked_sub(LISTED_AFTER).unwrap_or(Timestamp::MIN);
+            earliest < hour.to && hour.from <= stopped.to
+        };
         let (mut gaps, mut days) = (0_u32, BTreeMap::<_, usize>::new());
         let mut at = Some(*first);
         while let Some(span) = at.filter(|at| at <= last).and_then(hour_from) {
             let was_stopped = || stopped.iter().any(|stopped| stopped.holds(span));
-            let is_gap = !measured.contains(&span.from) && !was_stopped();
+            let is_seen = measured.contains(&span.from) || was_stopped();
+            let is_gap = !is_seen && !stopped.iter().any(|stopped| is_edge(span, stopped));
             gaps += u32::from(is_gap);
             let day = span.from.to_zoned(zone.clone()).date();
-            *days.entry(day).or_default() += usize::from(!is_gap);
+            *days.entry(day).or_default() += usize::from(is_seen);
             at = Some(span.to);
         }
         // A day has 23 to 25 hours; one of which the record holds only a part is no whole day.

@@ -3,6 +3,7 @@
 //! Recommended if and only if
 //! - the machine may be stopped by all guards, and was observed for at least 7 days with a weekend and gaps of 5 % at most,
 //! - CPU use, memory and what the hypervisor withheld were measured,
+//! - it had as many CPUs as its type has vCPUs,
 //! - its type, with disks of its host known to be absent, is in the catalogue of its zone with a known price,
 //! - another type of the same architecture that the zone offers [fits](crate::fit), and would not have failed in any recorded hour ([`crate::backtest`]),
 //! - that type saves at least the least saving, at list prices and, where known, by the bill, in the part of a month that the machine runs for.
@@ -81,7 +82,7 @@ pub(crate) fn present<'a>(of: &SizedMachine<'a>) -> Result<Present<'a>, NotRecom
         blockers.push(not_measured("memory in use"));
     }
     // Whoever has no adapter measures no bytes of it; whoever has one and cannot read it has other signals missing, too.
-    blockers.extend(of.demand.rdma_bytes.filter(|bytes| *bytes > 0).map(|bytes| Blocker::Rdma { bytes }));
+    blockers.extend(of.demand.signs.rdma_bytes.filter(|bytes| *bytes > 0).map(|bytes| Blocker::Rdma { bytes }));
     let offer = match own_offer(of) {
         Ok(offer) => Some(offer),
         Err(blocker) => {
@@ -90,6 +91,9 @@ pub(crate) fn present<'a>(of: &SizedMachine<'a>) -> Result<Present<'a>, NotRecom
         }
     };
     blockers.extend(offer.and_then(|offer| blocker::of_type(&offer.machine_type)));
+    // Without CPU use that is said already.
+    let measured = offer.filter(|_| of.demand.cores.is_some());
+    blockers.extend(measured.and_then(|offer| blocker::of_cpus(of.demand, &offer.machine_type)));
     NotRecommended::unless_free(blockers)?;
     let Some(offer) = offer else {
         return Err(Blocker::FactUnknown { fact: "its type".to_owned() }.into());

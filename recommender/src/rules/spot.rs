@@ -132,6 +132,7 @@ fn blockers(of: &SpotInput<'_>, policy: &Policy) -> Vec<Blocker> {
     if !of.demand.observed.is_enough() {
         blockers.push(Blocker::TooEarly { observed: of.demand.observed });
     }
+    blockers.extend(blocker::of_cpus(of.demand, &of.offer.machine_type));
     if let Rate::Unknown(why) = &of.offer.prices.list {
         blockers.push(Blocker::PriceUnknown { why: why.clone() });
     }

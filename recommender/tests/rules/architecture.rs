@@ -99,7 +99,7 @@ fn every_executable_is_proven_and_the_cheapest_type_of_arm_would_have_done() {
     };
     // 1,600 thousandths at 3,100 MHz are 1,984 at 2,500 MHz: 80 % of 2,000 are 1,600, so the large one is too small; of the xlarge 3,200 may be used.
     let mut busy = case();
-    busy.record = record(WEEKS, |_, hour| hour.milli_cores = [(1_600, 3_600_000)].into_iter().collect());
+    busy.record.hours.iter_mut().for_each(|hour| hour.milli_cores = [(1_600, 3_600_000)].into_iter().collect());
     let recommended = judged(&busy, &all(seen.clone()), &DISKS).unwrap();
     assert_eq!(to(&recommended), "m6g.xlarge");
     busy.catalogue.offers.retain(|offer| offer.machine_type.name != "m6g.xlarge");

@@ -5,7 +5,7 @@ use model::Usd;
 use recommender::{
     blocker::{Blocker, Unfit},
     demand::{Hour, Record, Span},
-    fit::{Dimension, Misfit},
+    fit::{Dimension, Misfit, Shortage},
     recommendation::Doubt,
 };
 
@@ -68,6 +68,59 @@ fn nights_and_weekends_that_a_machine_spends_stopped_are_no_gaps_and_weekends_ar
     };
     assert!(shifted(TimeZone::UTC).weekend);
     assert!(!shifted(TimeZone::get("Pacific/Auckland").unwrap()).weekend);
+}
+
+/// Off from 19:50 to 05:55, which lists show from 20:05 to 06:10: of the hours from 19:00 and from 5:00 on only a part is measured.
+#[test]
+fn an_hour_in_which_a_machine_was_stopped_or_started_is_neither_measured_nor_missing() {
+    let at = |minutes: i64| record(1, |_, _| ()).hours[0].begin + SignedDuration::from_mins(minutes);
+    let make = |shown_min: i64| {
+        let mut record = record(WEEKS, |at, hour| {
+            if matches!(at % 24, 5 | 19) {
+                hour.milli_cores = [(100, 300_000)].into_iter().collect();
+            }
+        });
+        record.hours.retain(|hour| (5..20).contains(&(hours_since_begin(hour) % 24)));
+        let day = 24 * 60;
+        let shown = (0..28).map(|number| number * day + shown_min);
+        record.stopped = shown.map(|from| Span { from: at(from), to: at(from + 10 * 60 + 5) }).collect();
+        record
+    };
+    let observed = make(20 * 60 + 5).observed();
+    // From 06:00 on the first day to 18:59 on the last one, 13 hours of each day.
+    assert_eq!((observed.span_hours, observed.hours, observed.gaps, observed.weekend), (661, 364, 0, true));
+    assert_eq!(to(&Case::of("m5.2xlarge", make(20 * 60 + 5))), "t3.large");
+    assert_eq!(make(20 * 60).observed().gaps, 0, "shown at the full hour, and to 06:05");
+    // Where nobody saw a stop for longer before, it is not known what became of these hours.
+    assert_eq!(make(21 * 60 + 5).observed().gaps, 27);
+}
+
+#[test]
+fn what_some_hours_alone_show_speaks_against_less() {
+    // One hour of a hundred tells it.
+    let case = |change: fn(&mut Hour)| {
+        let record = record(WEEKS, |at, hour| {
+            (hour.throttled_ms, hour.run_queue_delay_ms, hour.rdma_bytes) = (None, None, None);
+            if at % 100 == 5 {
+                change(hour);
+            }
+        });
+        Case::of("m5.2xlarge", record).offering(&["m5.2xlarge", "m5.xlarge"])
+    };
+    let understated = |shortage| Unfit::Misfit(Misfit::Understated { shortage });
+    let throttled = case(|hour| hour.throttled_ms = Some(288_001));
+    assert_eq!(why_not(&throttled, "m5.xlarge"), understated(Shortage::Throttled(81)));
+    let waits = case(|hour| hour.run_queue_delay_ms = Some(2_880_001));
+    assert_eq!(why_not(&waits, "m5.xlarge"), understated(Shortage::Waiting(801)));
+    assert_eq!(blockers(&case(|hour| hour.rdma_bytes = Some(1))), [Blocker::Rdma { bytes: 7 }]);
+    // Little in few hours is no proof that it was little in all.
+    let little = judged(&case(|hour| hour.run_queue_delay_ms = Some(0))).unwrap();
+    assert!(little.confidence.doubts.contains(&Doubt::WaitsNotMeasured));
+    // An hour that is no whole one shows it as well.
+    let mut part = case(|_| ());
+    part.record.hours[5].milli_cores = [(100, 300_000)].into_iter().collect();
+    part.record.hours[5].throttled_ms = Some(288_001);
+    assert_eq!(why_not(&part, "m5.xlarge"), understated(Shortage::Throttled(81)));
 }
 
 #[test]

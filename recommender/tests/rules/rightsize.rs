@@ -4,7 +4,7 @@ use model::{HourlyRate, Usd, machine::Machine};
 use recommender::{
     blocker::{Blocker, NotRecommended, Unfit},
     catalogue::{Architecture, Platform, Rate, Worth},
-    demand::{Demand, Flow, Hour},
+    demand::{Cpus, Demand, Flow, Hour},
     fit::{Dimension, Misfit, Shortage},
     recommendation::{Change, Doubt, Level, Recommendation, Risk, Undo},
 };
@@ -127,6 +127,29 @@ fn disks_of_the_host_and_accelerators_are_kept() {
     assert_eq!(why_not(&gpu, "m5.xlarge"), Unfit::Misfit(Misfit::OtherAccelerators), "two unknowns are not the same");
     let rdma = Case::of("m5.2xlarge", record(WEEKS, |_, hour| hour.rdma_bytes = Some(1)));
     assert_eq!(blockers(&rdma), [Blocker::Rdma { bytes: u64::from(WEEKS) }]);
+}
+
+#[test]
+fn a_machine_that_was_set_up_with_other_cpus_than_its_type_is_not_weighed() {
+    let with = |cpus: fn(usize) -> Option<u32>| {
+        let mut case = Case::of("m5.2xlarge", record(WEEKS, |_, _| ()));
+        case.record.hours.iter_mut().enumerate().for_each(|(at, hour)| hour.cpus = cpus(at));
+        case
+    };
+    let other = |fewest, most| {
+        let cpus = Cpus { fewest, most };
+        [Blocker::OtherCpus { cpus, machine_type: "m5.2xlarge".into(), vcpus: 8 }]
+    };
+    // Four whole cores, with hyper-threading off, of which a m5.xlarge has two.
+    let whole = with(|_| Some(4));
+    assert_eq!(blockers(&whole), other(4, 4));
+    assert!(blockers(&whole)[0].to_string().starts_with("it ran with 4 CPUs, and its type m5.2xlarge has 8 vCPUs"));
+    assert_eq!(blockers(&with(|at| Some(if at == 7 { 4 } else { 8 }))), other(4, 8));
+    assert_eq!(blockers(&with(|_| Some(9))), other(9, 9));
+    let unknown = [Blocker::NotMeasured { what: "the number of its CPUs".into() }];
+    assert_eq!(blockers(&with(|_| None)), unknown);
+    assert_eq!(blockers(&with(|at| (at % 100 >= 6).then_some(8))), unknown, "known in 94 % of the hours");
+    assert_eq!(to(&with(|at| (at % 100 >= 4).then_some(8))), "t3.large");
 }
 
 #[test]

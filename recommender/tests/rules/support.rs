@@ -164,14 +164,17 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A machine of this type that did this, and all that its zone offers.
-    pub(crate) fn of(machine_type: &str, record: Record) -> Self {
+    /// A machine of this type, with all of its vCPUs, that did this, and all that its zone offers.
+    pub(crate) fn of(machine_type: &str, mut record: Record) -> Self {
+        let catalogue = catalogue();
+        let vcpus = catalogue.offer(machine_type).map(|offer| offer.machine_type.vcpus);
+        record.hours.iter_mut().for_each(|hour| hour.cpus = vcpus);
         Self {
             resource: "aws:123456789012:us-east-1:i-0123456789abcdef0".parse().expect("a key"),
             machine: Machine::Ec2(Box::new(ec2(machine_type))),
             interfaces: Some(1),
             record,
-            catalogue: catalogue(),
+            catalogue,
             policy: Policy::default(),
         }
     }

@@ -24,7 +24,7 @@ use model::{
     Provider, ResourceKey,
     machine::{Machine, Protection},
 };
-use observed::Was;
+use observed::{Detail, Was};
 use recommender::{
     blocker::{Blocker, NotRecommended},
     catalogue::Catalogue,
@@ -298,7 +298,7 @@ fn facts(known: &Known<'_>, of: &OfScope, instance: &Instance) -> Machine {
     facts.unwrap_or_else(|| Machine::NotKnown(instance.id.provider.as_str().to_owned()))
 }
 
-/// All hours since the machine has had its type, and since it has had its agent.
+/// All hours since the machine has had its type, and since its agent and the sweeper have told as much as they do.
 async fn record(known: &Known<'_>, instance: &Instance) -> Result<Record, StoreError> {
     let key = instance.id.to_string();
     let versions = known.versions.get(&key).map_or(&[][..], Vec::as_slice);
@@ -310,16 +310,18 @@ async fn record(known: &Known<'_>, instance: &Instance) -> Result<Record, StoreE
         return Ok(record);
     };
     let from = since.max(begin(known.at));
+    let mut told = Vec::new();
     let hours = known.store.packed_hours(std::slice::from_ref(&key), from, known.at).await?;
     for ((_, start_unix_ms), packed) in hours {
         let Ok(begin) = Timestamp::from_millisecond(start_unix_ms) else { continue };
         match packed.unpack() {
-            Ok(rollup) => record.hours.push(observed::hour(begin, &rollup)),
+            Ok(rollup) => told.push((Detail::of(&rollup), observed::hour(begin, &rollup))),
             Err(error) => {
                 tracing::error!(node = key, %begin, %error, "a rollup cannot be read; its hour is taken for not measured");
             }
         }
     }
+    record.hours = observed::of_most_detail(told);
     Ok(record)
 }
 

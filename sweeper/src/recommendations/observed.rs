@@ -4,7 +4,7 @@
 
 use crate::{
     inventory::{Instance, InstanceState},
-    rollup::{Counter, Peak, Rollup, Subject, Sum},
+    rollup::{Counter, Peak, Resource, Rollup, Subject, Sum},
 };
 use jiff::Timestamp;
 use recommender::demand::{Flow, HOUR_MS, Hour, Span};
@@ -66,6 +66,35 @@ fn without(span: Span, gaps: &[Span]) -> Vec<Span> {
     left
 }
 
+/// How much of what a recommendation rests on the versions knew that made a rollup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    /// The sweeper did not know disk operations, swap and the busiest five minutes.
+    Old,
+    /// The agent did not sample memory once a second.
+    MemoryNotSampled,
+    /// All of it.
+    Full,
+}
+
+impl Detail {
+    pub(super) fn of(rollup: &Rollup) -> Self {
+        match rollup.node.extremes {
+            None => Self::Old,
+            Some(extremes) if extremes.memory_sampled_ms == 0 => Self::MemoryNotSampled,
+            Some(_) => Self::Full,
+        }
+    }
+}
+
+/// The hours since the first one of the most detail that there is. After an upgrade what was measured before says too little for 30 days otherwise; a machine that
+/// never gets the detail keeps all of its hours, and is told what they lack.
+pub(super) fn of_most_detail(hours: Vec<(Detail, Hour)>) -> Vec<Hour> {
+    let most = hours.iter().map(|(detail, _)| *detail).max();
+    let since = hours.into_iter().skip_while(|(detail, _)| Some(*detail) != most);
+    since.map(|(_, hour)| hour).collect()
+}
+
 /// What a machine did in the hour of this rollup.
 pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
     let node = &rollup.node;
@@ -78,6 +107,7 @@ pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
     });
     Hour {
         begin,
+        cpus: node.resource(Resource::CpuCapacity).and_then(cpus),
         milli_cores: node.milli_cores.levels().collect(),
         memory_peak_bytes: node.peaks.get(&Peak::Memory).copied().filter(|_| extremes.memory_sampled_ms >= WHOLE_MS),
         run_queue_delay_ms: waited_ns(rollup).map(|ns| ns.div_ceil(NS_PER_MS)),
@@ -88,8 +118,20 @@ pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
         network: flow(busier, extremes.network_per_s),
         disk: flow(both(Counter::DiskRead, Counter::DiskWritten), extremes.disk_per_s),
         disk_operations: flow(whole(extremes.disk_operations), extremes.disk_operations_per_s),
-        rdma_bytes: both(Counter::RdmaReceived, Counter::RdmaSent).map(|bytes| bytes.0),
+        rdma_bytes: both(Counter::RdmaReceived, Counter::RdmaSent).map(|bytes| bytes.0).or_else(|| some_rdma(rollup)),
     }
+}
+
+/// How many CPUs there were, if it was the same number for all of the measured time.
+fn cpus(Sum(capacity_ns, ms): Sum) -> Option<u32> {
+    let one = ms.checked_mul(NS_PER_MS).filter(|ns| *ns > 0)?;
+    u32::try_from(capacity_ns / one).ok().filter(|cpus| *cpus > 0 && capacity_ns % one == 0)
+}
+
+/// Bytes that were seen in a part of the hour or in one direction alone: none seen there is not none.
+fn some_rdma(rollup: &Rollup) -> Option<u64> {
+    let seen = [Counter::RdmaReceived, Counter::RdmaSent].into_iter().filter_map(|counter| rollup.node.sum(counter));
+    Some(seen.fold(0_u64, |total, sum| total.saturating_add(sum.0))).filter(|bytes| *bytes > 0)
 }
 
 /// A sum, if it is of enough of the hour.

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use recommender::{
         backtest::Replayed,
-        demand::{Cores, Observed},
+        demand::{Cores, Cpus, Observed, Signs},
     };
 
     #[test]
@@ -101,6 +101,7 @@ mod tests {
         let demand = Demand {
             observed: Observed { days: 9, span_hours: 216, hours: 215, gaps: 1, weekend: true },
             cores: Some(Cores { mean: 301, median: 300, p95: 400, p99: 447, peak: 511 }),
+            cpus: Some(Cpus { fewest: 2, most: 2 }),
             memory_peak_bytes: Some(3 << 30),
             waiting: None,
             throttled: None,
@@ -111,6 +112,7 @@ mod tests {
             disk: None,
             disk_operations: Some(Flow { mean: 1, peak: 40 }),
             rdma_bytes: None,
+            signs: Signs::default(),
         };
         let replayed =
             Replayed { hours: 215, cpu_per_mille: 256, memory_per_mille: Some(375), fewest_credits_ms: None };

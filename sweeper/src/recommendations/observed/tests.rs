@@ -5,7 +5,7 @@ use crate::{
     inventory::sample,
     rollup::{Activity, Extremes, Histogram},
 };
-use recommender::demand::Levels;
+use recommender::demand::{Demand, Levels, Record};
 use serde_json::json;
 
 fn at(hour: i64) -> Timestamp {
@@ -75,6 +75,7 @@ fn whole_hour() -> Rollup {
     node.milli_cores = Histogram::default();
     node.milli_cores.add(1_000, HOUR_MS);
     node.peaks.insert(Peak::Memory, 5 << 30);
+    node.resources.insert(Resource::CpuCapacity, sum(4 * HOUR_MS * NS_PER_MS));
     node.extremes = Some(Extremes {
         disk_operations: Some(sum(36_000)),
         swap_pages: Some(sum(0)),
@@ -104,6 +105,7 @@ fn an_hour_has_what_its_rollup_tells() {
     let expected = Hour {
         begin: at(0),
         milli_cores,
+        cpus: Some(4),
         memory_peak_bytes: Some(5 << 30),
         // Rounded up. The run is another view of the workload.
         run_queue_delay_ms: Some(2),
@@ -141,6 +143,67 @@ fn what_was_measured_for_a_part_of_the_hour_is_not_known() {
     let told = hour(at(0), &before);
     assert_eq!((told.memory_peak_bytes, told.swap_pages, told.network, told.disk_operations), (None, None, None, None));
     assert_eq!((told.oom_kills, told.steal_ms), (Some(2), Some(2)));
+}
+
+#[test]
+fn cpus_are_known_if_they_were_as_many_for_all_of_the_time() {
+    let told = |capacity_ns: u64, ms: u64| {
+        let mut rollup = whole_hour();
+        rollup.node.resources.insert(Resource::CpuCapacity, Sum(capacity_ns, ms));
+        hour(at(0), &rollup).cpus
+    };
+    let one = HOUR_MS * NS_PER_MS;
+    assert_eq!([told(8 * one, HOUR_MS), told(4 * one, HOUR_MS / 2)], [Some(8), Some(8)]);
+    assert_eq!([told(6 * one + one / 2, HOUR_MS), told(0, HOUR_MS), told(0, 0)], [None; 3]);
+    let mut without = whole_hour();
+    without.node.resources.clear();
+    assert_eq!(hour(at(0), &without).cpus, None);
+}
+
+#[test]
+fn bytes_past_the_sockets_count_that_were_seen_in_a_part_of_the_hour() {
+    let told = |received, sent: Option<Sum>| {
+        let mut rollup = whole_hour();
+        rollup.node.sums.insert(Counter::RdmaReceived, received);
+        rollup.node.sums.extend(sent.map(|sent| (Counter::RdmaSent, sent)));
+        hour(at(0), &rollup).rdma_bytes
+    };
+    assert_eq!(told(Sum(3, HOUR_MS), Some(Sum(4, HOUR_MS))), Some(7));
+    assert_eq!(told(Sum(3, HOUR_MS), Some(Sum(4, HOUR_MS / 2))), Some(7));
+    assert_eq!(told(Sum(3, HOUR_MS / 2), None), Some(3));
+    assert_eq!(told(Sum(0, HOUR_MS), Some(Sum(0, HOUR_MS))), Some(0));
+    assert_eq!(told(Sum(0, HOUR_MS), Some(Sum(0, HOUR_MS / 2))), None, "of a part none is not none of all");
+}
+
+#[test]
+fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
+    let made = |details: &[Detail]| -> Vec<(Detail, Hour)> {
+        let rollup = |detail| {
+            let mut rollup = whole_hour();
+            match detail {
+                Detail::Old => rollup.node.extremes = None,
+                Detail::MemoryNotSampled => rollup.node.extremes.as_mut().unwrap().memory_sampled_ms = 0,
+                Detail::Full => {}
+            }
+            rollup
+        };
+        let told = |(number, detail)| (Detail::of(&rollup(detail)), hour(at(number), &rollup(detail)));
+        (0..).zip(details.iter().copied()).map(told).collect()
+    };
+    let left = |details: &[Detail]| -> Vec<Timestamp> {
+        of_most_detail(made(details)).iter().map(|hour| hour.begin).collect()
+    };
+    use Detail::{Full, MemoryNotSampled, Old};
+    assert_eq!(left(&[Old, Old, Full, Full]), [at(2), at(3)]);
+    assert_eq!(left(&[Old, MemoryNotSampled, Full, MemoryNotSampled, Old, Full]), [2, 3, 4, 5].map(at), "gaps stay");
+    assert_eq!(left(&[Old, MemoryNotSampled, MemoryNotSampled]), [at(1), at(2)]);
+    assert_eq!(left(&[Old, Old]), [at(0), at(1)], "what they lack is told");
+    assert_eq!(left(&[]), []);
+    // 23 days of before, and a week since.
+    let details: Vec<Detail> = std::iter::repeat_n(Old, 23 * 24).chain(std::iter::repeat_n(Full, 7 * 24)).collect();
+    let hours = of_most_detail(made(&details));
+    let record = Record { hours, stopped: Vec::new(), zone: jiff::tz::TimeZone::UTC };
+    assert_eq!(Demand::of(&record).memory_peak_bytes, Some(5 << 30));
 }
 
 #[test]
