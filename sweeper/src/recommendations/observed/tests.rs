@@ -177,13 +177,14 @@ fn bytes_past_the_sockets_count_that_were_seen_in_a_part_of_the_hour() {
 
 #[test]
 fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
+    use Detail::{Full, MemoryNotSampled, Old};
     let made = |details: &[Detail]| -> Vec<(Detail, Hour)> {
         let rollup = |detail| {
             let mut rollup = whole_hour();
             match detail {
-                Detail::Old => rollup.node.extremes = None,
-                Detail::MemoryNotSampled => rollup.node.extremes.as_mut().unwrap().memory_sampled_ms = 0,
-                Detail::Full => {}
+                Old => rollup.node.extremes = None,
+                MemoryNotSampled => rollup.node.extremes.as_mut().unwrap().memory_sampled_ms = 0,
+                Full => {}
             }
             rollup
         };
@@ -193,7 +194,6 @@ fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
     let left = |details: &[Detail]| -> Vec<Timestamp> {
         of_most_detail(made(details)).iter().map(|hour| hour.begin).collect()
     };
-    use Detail::{Full, MemoryNotSampled, Old};
     assert_eq!(left(&[Old, Old, Full, Full]), [at(2), at(3)]);
     assert_eq!(left(&[Old, MemoryNotSampled, Full, MemoryNotSampled, Old, Full]), [2, 3, 4, 5].map(at), "gaps stay");
     assert_eq!(left(&[Old, MemoryNotSampled, MemoryNotSampled]), [at(1), at(2)]);
