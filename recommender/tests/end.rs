@@ -70,7 +70,7 @@ fn group() -> GroupFacts {
         mixes: false,
         has_warm_pool: false,
         refresh: Told::Unknown { why: "lists do not tell it".into() },
-        tags: [].into(),
+        tags: Some([].into()),
     }
 }
 
