@@ -26,7 +26,7 @@ const REASON: &str = "x-goog-request-reason";
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// For a connection, as for EC2.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Google's words for a caller that asks too often, told with 403 or 429: <https://cloud.google.com/compute/api-quota#troubleshoot>
+/// Google's words for whoever asks too often, told with 403 or 429: <https://cloud.google.com/compute/api-quota#troubleshoot>
 const TOO_FAST: [&str; 2] = ["rateLimitExceeded", "userRateLimitExceeded"];
 /// There is no room for such a machine in its zone now: <https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability>
 const CAPACITY: [&str; 3] =
