@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(holds(&Condition::TagsPermit, &facts, &group), exempt);
         let of_group = Err(MemberRefusal::GroupExempt { tag: tag() }.into());
         let whole = |_: &mut Ec2Facts, group: &mut GroupFacts| {
-            drop(group.tags.get_or_insert_default().insert(tag(), String::new()))
+            drop(group.tags.get_or_insert_default().insert(tag(), String::new()));
         };
         assert_eq!(may_end_with(whole), of_group);
         let (facts, group) = member(whole);

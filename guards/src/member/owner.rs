@@ -66,7 +66,7 @@ mod tests {
             });
             assert_eq!(of_machine, owned(kind, Some("x"), key));
             let of_group = may_end_with(|_, group| {
-                drop(group.tags.get_or_insert_default().insert(key.to_owned(), "x".to_owned()))
+                drop(group.tags.get_or_insert_default().insert(key.to_owned(), "x".to_owned()));
             });
             assert_eq!(of_group, owned(kind, Some("x"), key));
         }

@@ -81,7 +81,10 @@ async fn an_approved_stop_is_carried_out_and_undone(url: String) {
     assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
 
     // The documentation names what is called, in both directions; lists of endpoints need the right to read their group, and operations are read where one did not come about at once.
-    assert_eq!(documented("Who acts in Google Cloud needs"), CALLS.map(str::to_owned).into());
+    let mut acts: BTreeSet<String> = CALLS.map(str::to_owned).into();
+    // Google asks it of whoever asks about rights.
+    acts.insert("compute.instances.list".to_owned());
+    assert_eq!(documented("Who acts in Google Cloud needs"), acts);
     let mut beside = documented("What reads in Google Cloud needs beside");
     let lists = ["instances", "disks", "addresses", "instanceGroupManagers"]
         .map(|kind| format!("compute.{kind}.aggregatedList"));
@@ -231,6 +234,9 @@ async fn without_the_right_nothing_is_called(url: String) {
     site.google.deny(&[CALLS[1]]).await;
     let refused = examined(&site).await;
     assert!(refused.starts_with("warning") && refused.contains("does not have compute.instances.start"), "{refused}");
+    site.google.deny(&["compute.instances.list"]).await;
+    let unheard = examined(&site).await;
+    assert!(unheard.starts_with("warning") && unheard.contains("compute.instances.list"), "{unheard}");
     site.google.deny(&[CALLS[0]]).await;
     site.approve(&plan, &ada).await;
     let ended = site.ended(&plan).await;

@@ -134,7 +134,7 @@ async fn a_group_whose_machines_are_all_idle_is_found_until_one_of_them_works(ur
             "left has had nothing but idle machines for 59 min ",
             "each of its 2 machines is idle, all at once since ",
             "one that is ended alone is started again",
-            "no plan changes a group yet",
+            "no plan changes a group as a whole",
             "decided again from the kept evidence just now: the same",
         ],
     );
@@ -187,7 +187,7 @@ async fn a_group_is_found_that_starts_one_machine_after_the_other_for_nobody(url
             "3 machines that it had started were found idle within a week and have ended, the last was idle until ",
             // 59.5 minutes of each at $0.096/h.
             "together they were idle for 2 h 58 min, which cost $0.29",
-            "no plan changes a group yet",
+            "no plan changes a group as a whole",
             "decided again from the kept evidence just now: the same",
         ],
     );
