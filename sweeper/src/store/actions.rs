@@ -1,17 +1,19 @@
 //! Actions as rows: claimed once, held by an epoch, and carried on by whoever finds one that nobody was heard of for too long (`claim`); each change of
-//! state with its entry in the audit log (`tell`); undone in somebody's name (`undo`), or by somebody else's hand (`relapse`).
+//! state with its entry in the audit log (`tell`); undone in somebody's name (`undo`), or by somebody else's hand (`relapse`); and what else is done in its account meanwhile (`beside`).
 
+mod beside;
 mod claim;
 mod relapse;
 mod tell;
 mod undo;
 
+pub(super) use beside::{called_beside, called_on, carried_out, has_relapsed};
 pub(crate) use relapse::note_relapse;
 pub(crate) use tell::{tell, will_copy};
 pub use undo::NotUndone;
 pub(crate) use undo::{undo_again, undo_for_work};
 
-use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms, to_unix_ms};
+use super::{Doing as _, Store, StoreError, corrupt, from_unix_ms};
 use crate::findings::FindingId;
 use guards::action::State;
 use jiff::Timestamp;
@@ -20,8 +22,7 @@ use model::{
     plan::{ActionClass, ContentHash, Plan},
 };
 use sea_orm::{
-    ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, PaginatorTrait as _, QueryFilter as _,
-    QueryOrder as _, QuerySelect as _,
+    ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _, QuerySelect as _,
 };
 use serde::Serialize;
 use std::{collections::HashSet, time::Duration};
@@ -325,80 +326,4 @@ pub(crate) async fn over(connection: &impl ConnectionTrait, plans: &[String]) ->
         all.extend(hashes);
     }
     Ok(all)
-}
-
-/// How many actions were carried out in a plan's account since then, those under way among them, whatever became of them. One that a snapshot is made for is under way: it has taken its place,
-/// and what began after it does not take it away.
-pub(super) async fn carried_out(
-    connection: &impl ConnectionTrait,
-    plan: &Plan,
-    since: Timestamp,
-) -> Result<u64, StoreError> {
-    let (since, hash) = (to_unix_ms(since), plan.content_hash());
-    let its_place = on(connection, hash).await?.into_iter().find_map(|action| action.copied_at).map(to_unix_ms);
-    let before = its_place.filter(|place| *place >= since).unwrap_or(i64::MAX);
-    let within = |column: row::Column| Condition::all().add(column.gte(since)).add(column.lt(before));
-    let is_copied = within(row::Column::CopiedUnixMs).add(row::Column::PlanHash.ne(hash.as_str()));
-    row::Entity::find()
-        .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
-        .filter(row::Column::Direction.eq(Direction::Do.as_str()))
-        .filter(Condition::any().add(within(row::Column::CalledUnixMs)).add(is_copied))
-        .count(connection)
-        .await
-        .doing("count the actions of a day")
-}
-
-/// The plan of an action on a resource that has been called, as far as is known, and has not ended.
-pub(super) async fn called_on(
-    connection: &impl ConnectionTrait,
-    resource: &ResourceKey,
-) -> Result<Option<ContentHash>, StoreError> {
-    let called = [State::Calling, State::Awaiting, State::Reconciling].map(State::as_str);
-    let row = row::Entity::find()
-        .filter(row::Column::Resource.eq(resource.to_string()))
-        .filter(row::Column::Direction.eq(Direction::Do.as_str()))
-        .filter(row::Column::State.is_in(called))
-        .one(connection)
-        .await
-        .doing("look for an action that has been called")?;
-    row.map(|row| ContentHash::try_from(row.plan_hash).map_err(|error| corrupt("an action", error))).transpose()
-}
-
-/// The other plans of an account whose call may have left, and has not ended or left since then; of those alone that nothing undoes.
-pub(super) async fn called_beside(
-    connection: &impl ConnectionTrait,
-    plan: &Plan,
-    since: Timestamp,
-) -> Result<Vec<ContentHash>, StoreError> {
-    let called = [State::Calling, State::Awaiting, State::Reconciling].map(State::as_str);
-    let lately =
-        Condition::any().add(row::Column::State.is_in(called)).add(row::Column::CalledUnixMs.gte(to_unix_ms(since)));
-    let hashes: Vec<String> = row::Entity::find()
-        .select_only()
-        .column(row::Column::PlanHash)
-        .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
-        .filter(row::Column::Class.eq(word_of(ActionClass::Destructive)))
-        .filter(row::Column::PlanHash.ne(plan.content_hash().as_str()))
-        .filter(lately)
-        .into_tuple()
-        .all(connection)
-        .await
-        .doing("look for what else has just been called")?;
-    hashes.into_iter().map(|hash| hash.try_into().map_err(|error| corrupt("an action", error))).collect()
-}
-
-/// Whether something of this class in an account has come undone that nobody has looked at. Before what nothing undoes, something of any class: it cannot come undone itself.
-pub(super) async fn has_relapsed(connection: &impl ConnectionTrait, plan: &Plan) -> Result<bool, StoreError> {
-    let mut relapsed = row::Entity::find();
-    if plan.class() == ActionClass::Reversible {
-        relapsed = relapsed.filter(row::Column::Class.eq(class(plan)));
-    }
-    let count = relapsed
-        .filter(row::Column::Account.eq(plan.content().resource.account.as_str()))
-        .filter(row::Column::RelapsedUnixMs.is_not_null())
-        .filter(row::Column::ReviewedUnixMs.is_null())
-        .count(connection)
-        .await
-        .doing("look for relapses")?;
-    Ok(count > 0)
 }
