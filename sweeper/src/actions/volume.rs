@@ -24,6 +24,7 @@ use guards::{
     Refusal,
     act::{OnVolume, Subject},
     action::{Event, State},
+    may_delete,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, plan::Action as Call, volume::SnapshotFacts};
@@ -106,6 +107,15 @@ impl Executor {
                 let id = &snapshot.snapshot_id;
                 let why = format!("nobody watched it without a break since its snapshot {id} began, which stays");
                 self.refuse(action, why).await?;
+                return Ok(false);
+            }
+            // Before everything else that is asked: what is written to it from its snapshot's begin on is in no copy, and where another guard lets the action wait, nobody would ask this one.
+            let stands = match now.volume.delete_facts() {
+                Some(facts) => may_delete(&facts).err().map(|refused| refused.to_string()),
+                None => Some("what it rests on cannot be read".to_owned()),
+            };
+            if let (Some(snapshot), Some(why)) = (&now.snapshot, stands) {
+                self.refuse(action, format!("{why}; {} was made for it, and stays", snapshot.snapshot_id)).await?;
                 return Ok(false);
             }
             seen_at = Some(reads_at);

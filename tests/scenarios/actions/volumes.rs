@@ -16,6 +16,7 @@ lab::on_both_databases! {
     an_unattached_volume_is_deleted_once_its_snapshot_is_whole,
     what_is_attached_or_marked_since_the_approval_is_not_deleted,
     without_a_whole_snapshot_nothing_is_deleted,
+    what_is_attached_while_no_list_confirms_it_is_not_deleted,
     where_acting_is_not_switched_on_no_snapshot_is_made,
     killed_between_snapshot_and_deletion_it_makes_no_second_snapshot,
     killed_after_the_call_has_left_it_looks_and_calls_nothing,
@@ -64,6 +65,23 @@ impl Left {
         let on = self.site.volumes[0].as_str();
         let call = [("Action", action), ("ResourceId.1", on), ("Tag.1.Key", key), ("Tag.1.Value", value)];
         self.site.moto.query("ec2", REGION, &call).await;
+    }
+
+    /// To the machine.
+    async fn attach(&self) {
+        let (volume, machine) = (self.site.volumes[0].as_str(), self.site.machine.as_str());
+        let call = [("Action", "AttachVolume"), ("VolumeId", volume), ("InstanceId", machine), ("Device", "/dev/sdf")];
+        self.site.moto.query("ec2", REGION, &call).await;
+    }
+
+    /// What an action on that plan waits for.
+    async fn waits(&self, plan: &str, whether: fn(&str) -> bool) {
+        wait::until("the action to wait", TIMEOUT, || async {
+            let all = self.site.sweeper.json(&["actions"]).await;
+            let action = all.as_array().unwrap().iter().find(|one| one["plan"] == plan)?.clone();
+            (action["outcome"].as_str().is_some_and(whether) && action["state"] == "dry_run").then_some(())
+        })
+        .await;
     }
 
     /// So many snapshots and deletions were asked for.
@@ -160,13 +178,7 @@ async fn what_is_attached_or_marked_since_the_approval_is_not_deleted(url: Strin
                 "something else manages it, as its tag `CSIVolumeName` says"
             }
             _ => {
-                let call = [
-                    ("Action", "AttachVolume"),
-                    ("VolumeId", volume),
-                    ("InstanceId", &site.machine),
-                    ("Device", "/dev/sdf"),
-                ];
-                site.moto.query("ec2", REGION, &call).await;
+                left.attach().await;
                 "it is tied to"
             }
         };
@@ -195,13 +207,7 @@ async fn without_a_whole_snapshot_nothing_is_deleted(url: String) {
     // It takes hours, and somebody says never meanwhile.
     let slow = site.plan_to("(slow)").await;
     left.both_approve(&slow).await;
-    wait::until("its snapshot to be waited for", TIMEOUT, || async {
-        let all = site.sweeper.json(&["actions"]).await;
-        let action = all.as_array().unwrap().iter().find(|one| one["plan"] == slow.as_str())?.clone();
-        let waits = action["outcome"].as_str().is_some_and(|outcome| outcome.ends_with("is pending"));
-        (waits && action["state"] == "dry_run").then_some(())
-    })
-    .await;
+    left.waits(&slow, |outcome| outcome.ends_with("is pending")).await;
     let broken = site.plan_to("(broken)").await;
     left.both_approve(&broken).await;
     let ended = site.ended(&broken).await;
@@ -226,6 +232,34 @@ async fn without_a_whole_snapshot_nothing_is_deleted(url: String) {
     for volume in &site.volumes {
         assert!(left.is_there(volume).await, "{volume}");
     }
+}
+
+/// Whoever is attached to it writes what is in no copy, whatever else the action waits for.
+async fn what_is_attached_while_no_list_confirms_it_is_not_deleted(url: String) {
+    let left =
+        Left::start_with(&url, SWITCHED_ON, &[Volume { copies_are: Some("pending".into()), ..scratch("slow") }]).await;
+    let site = &left.site;
+    let plan = site.plan_to("(slow)").await;
+    left.both_approve(&plan).await;
+    left.waits(&plan, |outcome| outcome.ends_with("is pending")).await;
+    // Lists of all are refused, and what is read of this one is not.
+    let lists = Fault {
+        service: Some("ec2".into()),
+        action: Some("DescribeVolumes".into()),
+        parameters: [("MaxResults".to_owned(), "1000".to_owned())].into(),
+        status: Some(403),
+        code: Some("UnauthorizedOperation".into()),
+        ..Fault::default()
+    };
+    site.moto.fail(&[lists]).await;
+    assert_eq!(site.run(&["sweep"]).await.code, 3);
+    left.waits(&plan, |outcome| outcome == "the last sweep could not confirm the finding").await;
+    left.attach().await;
+    let ended = site.ended(&plan).await;
+    let told = ended["outcome"].as_str().unwrap_or_default();
+    assert!(ended["state"] == "voided" && told.contains("it is tied to"), "{ended:#}");
+    assert!(told.contains("was made for it, and stays"), "{ended:#}");
+    assert_eq!(left.calls().await, (1, 0));
 }
 
 async fn where_acting_is_not_switched_on_no_snapshot_is_made(url: String) {
