@@ -36,7 +36,7 @@ fn keyed<const N: usize>(name: &'static str, columns: [&'static str; N]) -> Tabl
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let mut catalogues = keyed("catalogues", PLACE);
-        // JSON, compressed: some hundred types of 700 bytes each.
+        // JSON, compressed.
         catalogues.col(schema::big_integer("read_unix_ms")).col(schema::blob("catalogue"));
         manager.create_table(catalogues).await?;
         let mut lists = keyed("price_lists", LIST);

@@ -37,6 +37,11 @@ pub(super) fn is_capacity(code: &str) -> bool {
     CAPACITY.contains(&code)
 }
 
+/// Whether what an error's code says passes: a want of room, or too many calls.
+fn passes(code: &str) -> bool {
+    is_capacity(code) || TOO_FAST.contains(&code)
+}
+
 /// Who acts in one project, in somebody's name.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -181,7 +186,7 @@ fn unknown() -> Called {
 fn rejected(fault: Fault, operation: Option<String>) -> Called {
     let code = fault.code.or(fault.reason).unwrap_or_default();
     let why = format!("{code}: {}", fault.message.unwrap_or_default());
-    Called::Rejected { for_now: is_capacity(&code), why, request_id: operation }
+    Called::Rejected { for_now: passes(&code), why, request_id: operation }
 }
 
 /// The body of an answer that says yes.
@@ -200,7 +205,7 @@ fn refused(status: StatusCode, body: &[u8]) -> Called {
     let Some(Refused { message, errors }) = told else { return Called::Lost { why: format!("HTTP {status}") } };
     let code = errors.into_iter().find_map(|fault| fault.code.or(fault.reason)).unwrap_or_default();
     let why = format!("{code}: {}", message.unwrap_or_default());
-    let passes = is_capacity(&code) || status == StatusCode::TOO_MANY_REQUESTS || TOO_FAST.contains(&code.as_str());
+    let passes = passes(&code) || status == StatusCode::TOO_MANY_REQUESTS;
     if passes || status.is_client_error() {
         Called::Rejected { for_now: passes, why, request_id: None }
     } else {

@@ -70,7 +70,7 @@ mod list {
 const PLACE: [row::Column; 3] = [row::Column::Provider, row::Column::Account, row::Column::Region];
 /// Most of it is names of fields.
 const COMPRESSION_LEVEL: i32 = 3;
-/// The largest that is read: a thousand types in twenty zones are 1 MB.
+/// The largest that is read.
 const MAX_BYTES: usize = 32 << 20;
 
 impl Store {

@@ -133,10 +133,13 @@ async fn prices(
     source: &str,
     keys: &BTreeSet<PriceKey>,
 ) -> Result<HashMap<PriceKey, KnownPrice>, StoreError> {
-    let regions: BTreeSet<&str> = keys.iter().map(|key| key.region.as_str()).collect();
+    // A region's lists have some 900 types each; a sweep asks for those that run there.
+    let of = |part: fn(&PriceKey) -> &str| -> BTreeSet<&str> { keys.iter().map(part).collect() };
     let rows = row::Entity::find()
         .filter(row::Column::Source.eq(source))
-        .filter(row::Column::Region.is_in(regions))
+        .filter(row::Column::Provider.is_in(of(|key| key.provider.as_str())))
+        .filter(row::Column::Region.is_in(of(|key| &key.region)))
+        .filter(row::Column::InstanceType.is_in(of(|key| &key.instance_type)))
         .order_by_asc(row::Column::EffectiveUnixMs)
         .all(connection)
         .await
