@@ -16,7 +16,7 @@ use crate::{
 /// What the replay came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// How many hours were replayed.
+    /// How many whole hours were replayed. Those that were measured in a part were, too.
     pub hours: u32,
     /// Thousandths of its vCPUs that the fullest interval would have used.
     pub cpu_per_mille: u64,
@@ -48,16 +48,13 @@ pub fn replay(record: &Record, now: &MachineType, then: &MachineType) -> Result<
     let mut replay = Replay { now, then, purse: Purse::of(now, then) };
     let mut replayed = Replayed { hours: 0, cpu_per_mille: 0, memory_per_mille: None, fewest_credits_ms: None };
     let mut next = None;
-    for hour in &record.hours {
-        if !hour.is_whole() {
-            next = None;
-            continue;
-        }
-        if next != Some(hour.begin) {
+    for hour in record.all_hours() {
+        // Of one that was measured in a part it is not known in which.
+        if !hour.is_whole() || next != Some(hour.begin) {
             replay.purse.iter_mut().for_each(Purse::empty);
         }
         replay.hour(hour, &mut replayed)?;
-        next = hour.begin.checked_add(jiff::SignedDuration::from_hours(1)).ok();
+        next = hour.begin.checked_add(jiff::SignedDuration::from_hours(1)).ok().filter(|_| hour.is_whole());
     }
     Ok(replayed)
 }
@@ -107,7 +104,7 @@ impl Replay<'_> {
                 check(what, needed, offered)?;
             }
         }
-        replayed.hours += 1;
+        replayed.hours += u32::from(hour.is_whole());
         replayed.cpu_per_mille = replayed.cpu_per_mille.max(per_mille(most, then.milli_cores()));
         let memory = hour.memory_peak_bytes.map(|peak| per_mille(peak, then.memory_bytes()));
         replayed.memory_per_mille = replayed.memory_per_mille.max(memory);

@@ -233,12 +233,12 @@ fn memory(now: &MachineType, then: &MachineType, demand: &Demand, policy: &Polic
         return Ok(());
     }
     let not_measured = Misfit::NotMeasured { what: Dimension::Memory };
-    let (Some(peak), Some(kills), Some(swapped)) = (demand.memory_peak_bytes, demand.oom_kills, demand.swap_pages)
-    else {
+    let (Some(peak), Some(_), Some(_)) = (demand.memory_peak_bytes, demand.oom_kills, demand.swap_pages) else {
         return Err(not_measured);
     };
-    none_of::<2>([(Some(kills), 0, Shortage::OomKills), (Some(swapped), 0, Shortage::Swapped)])?;
-    too_small(Dimension::Memory, peak, policy.usable(then.memory_bytes()))
+    let signs = demand.signs;
+    none_of::<2>([(signs.oom_kills, 0, Shortage::OomKills), (signs.swap_pages, 0, Shortage::Swapped)])?;
+    too_small(Dimension::Memory, signs.memory_peak_bytes.unwrap_or(peak).max(peak), policy.usable(then.memory_bytes()))
 }
 
 fn flow(

@@ -62,17 +62,27 @@ pub struct Signs {
     pub waiting: Option<u64>,
     /// As [`Demand::throttled`].
     pub throttled: Option<u64>,
+    /// As [`Demand::memory_peak_bytes`].
+    pub memory_peak_bytes: Option<u64>,
+    /// As [`Demand::oom_kills`].
+    pub oom_kills: Option<u64>,
+    /// As [`Demand::swap_pages`].
+    pub swap_pages: Option<u64>,
     /// As [`Demand::rdma_bytes`].
     pub rdma_bytes: Option<u64>,
 }
 
 impl Signs {
-    fn of(hours: &[Hour]) -> Self {
-        let most = |of: fn(&Hour) -> Option<u64>| hours.iter().filter_map(of).max().map(of_an_hour);
+    fn of(record: &Record) -> Self {
+        let most = |of: fn(&Hour) -> Option<u64>| record.all_hours().filter_map(of).max().map(of_an_hour);
+        let sum = |of: fn(&Hour) -> Option<u64>| record.all_hours().filter_map(of).reduce(u64::saturating_add);
         Self {
             waiting: most(|hour| hour.run_queue_delay_ms),
             throttled: most(|hour| hour.throttled_ms),
-            rdma_bytes: hours.iter().filter_map(|hour| hour.rdma_bytes).reduce(u64::saturating_add),
+            memory_peak_bytes: record.all_hours().filter_map(|hour| hour.memory_peak_bytes).max(),
+            oom_kills: sum(|hour| hour.oom_kills),
+            swap_pages: sum(|hour| hour.swap_pages),
+            rdma_bytes: sum(|hour| hour.rdma_bytes),
         }
     }
 }
@@ -117,7 +127,7 @@ impl Demand {
     pub fn of(record: &Record) -> Self {
         let hours: Vec<&Hour> = record.hours.iter().filter(|hour| hour.is_whole()).collect();
         let mut levels = Levels::default();
-        hours.iter().for_each(|hour| levels.merge(&hour.milli_cores));
+        record.hours.iter().for_each(|hour| levels.merge(&hour.milli_cores));
         let sum = |of: fn(&Hour) -> Option<u64>| known(&hours, of, u64::saturating_add);
         let most = |of: fn(&Hour) -> Option<u64>| known(&hours, of, u64::max).map(of_an_hour);
         let flow = |of: fn(&Hour) -> Option<Flow>| known(&hours, of, Flow::max);
@@ -136,7 +146,7 @@ impl Demand {
             disk: flow(|hour| hour.disk),
             disk_operations: flow(|hour| hour.disk_operations),
             rdma_bytes: sum(|hour| hour.rdma_bytes),
-            signs: Signs::of(&record.hours),
+            signs: Signs::of(record),
         }
     }
 }

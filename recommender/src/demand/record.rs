@@ -20,6 +20,8 @@ const MOST_GAPS_OF_A_DAY: usize = 4;
 /// What was observed of one machine, as one type: a record begins anew when the type changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// Hours before those that count as observed, in their order, of which less was told. What they do show speaks against a change as much as what later ones show.
+    pub earlier: Vec<Hour>,
     /// Its hours, in their order. An hour that is not there was not measured.
     pub hours: Vec<Hour>,
     /// When its provider showed it stopped, in their order: nothing was to be measured then.
@@ -101,22 +103,30 @@ pub(super) fn hour_from(begin: Timestamp) -> Option<Span> {
 }
 
 impl Record {
+    /// Every hour of which anything is known, in their order.
+    pub fn all_hours(&self) -> impl Iterator<Item = &Hour> {
+        self.earlier.iter().chain(&self.hours)
+    }
+
     /// How much was observed.
     #[must_use]
     pub fn observed(&self) -> Observed {
-        let measured = self.hours.iter().filter(|hour| hour.is_whole()).map(|hour| hour.begin).collect();
-        Observed::of(measured, &self.stopped, &self.zone)
+        let of = |is_whole| {
+            let hours = self.hours.iter().filter(move |hour| hour.is_whole() == is_whole);
+            hours.filter(|hour| hour.milli_cores.total_ms() > 0).map(|hour| hour.begin).collect()
+        };
+        Observed::of(of(true), &of(false), &self.stopped, &self.zone)
     }
 }
 
 impl Observed {
-    /// If these hours were measured, by their begins, and nothing was to be measured in that time.
+    /// If these hours were measured, by their begins, those only in a part, and nothing was to be measured while it was stopped.
     #[must_use]
-    pub fn of(measured: BTreeSet<Timestamp>, stopped: &[Span], zone: &TimeZone) -> Self {
+    pub fn of(measured: BTreeSet<Timestamp>, in_part: &BTreeSet<Timestamp>, stopped: &[Span], zone: &TimeZone) -> Self {
         let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
             return Self { days: 0, span_hours: 0, hours: 0, gaps: 0, weekend: false };
         };
-        // Of an hour in which it was stopped or started, no agent measures the whole.
+        // Of an hour in which it was stopped or started an agent measures a part, and what it measured counts. Where it measured nothing nobody knows, unless a list of that very hour shows it stopped.
         let is_edge = |hour: Span, stopped: &Span| {
             let earliest = stopped.from.checked_sub(LISTED_AFTER).unwrap_or(Timestamp::MIN);
             earliest < hour.to && hour.from <= stopped.to
@@ -126,7 +136,10 @@ impl Observed {
         while let Some(span) = at.filter(|at| at <= last).and_then(hour_from) {
             let was_stopped = || stopped.iter().any(|stopped| stopped.holds(span));
             let is_seen = measured.contains(&span.from) || was_stopped();
-            let is_gap = !is_seen && !stopped.iter().any(|stopped| is_edge(span, stopped));
+            let was_in_part = in_part.contains(&span.from);
+            let is_half_seen =
+                stopped.iter().any(|stopped| stopped.overlaps(span) || (was_in_part && is_edge(span, stopped)));
+            let is_gap = !is_seen && !is_half_seen;
             gaps += u32::from(is_gap);
             let day = span.from.to_zoned(zone.clone()).date();
             *days.entry(day).or_default() += usize::from(is_seen);

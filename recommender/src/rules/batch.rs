@@ -9,6 +9,8 @@
 //! A reserve that is used at night is needed: an average over days and nights would hide that, the hours do not. What jobs use above the recommended reserve is bought as
 //! before, so only what stood in vain is saved. AWS Batch scales down by itself; nothing is stopped.
 
+use std::collections::BTreeSet;
+
 use jiff::{Timestamp, tz::TimeZone};
 use model::{HourlyRate, ResourceKey, Usd};
 
@@ -52,7 +54,8 @@ pub struct UsedHour {
 /// # Errors
 /// Every reason that is known.
 pub fn recommend(of: &EnvironmentInput<'_>, policy: &Policy) -> Result<Recommendation, NotRecommended> {
-    let observed = Observed::of(of.hours.iter().map(|hour| hour.begin).collect(), &[] as &[Span], of.zone);
+    let observed =
+        Observed::of(of.hours.iter().map(|hour| hour.begin).collect(), &BTreeSet::new(), &[] as &[Span], of.zone);
     let mut blockers = Vec::new();
     let from = of.min_vcpus.unwrap_or(0);
     match of.min_vcpus {

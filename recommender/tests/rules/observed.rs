@@ -9,7 +9,7 @@ use recommender::{
     recommendation::Doubt,
 };
 
-use crate::support::{BEGIN, Case, WEEKS, blockers, judged, record, to, why_not};
+use crate::support::{BEGIN, Case, GIB, WEEKS, blockers, judged, record, to, too_small, why_not};
 
 #[test]
 fn it_is_too_early_before_seven_days_with_a_weekend_and_without_many_gaps() {
@@ -64,7 +64,7 @@ fn nights_and_weekends_that_a_machine_spends_stopped_are_no_gaps_and_weekends_ar
     // Auckland is 13 hours ahead: its Saturday 10 October begins on Friday at 11:00 UTC. Seven days from Friday 18:00 UTC on hold no whole weekend of its own.
     let shifted = |zone: TimeZone| {
         let all = crate::support::record(12 * 24, |_, _| ());
-        Record { hours: all.hours[4 * 24 + 18..].to_vec(), stopped: Vec::new(), zone }.observed()
+        Record { earlier: Vec::new(), hours: all.hours[4 * 24 + 18..].to_vec(), stopped: Vec::new(), zone }.observed()
     };
     assert!(shifted(TimeZone::UTC).weekend);
     assert!(!shifted(TimeZone::get("Pacific/Auckland").unwrap()).weekend);
@@ -92,7 +92,25 @@ fn an_hour_in_which_a_machine_was_stopped_or_started_is_neither_measured_nor_mis
     assert_eq!(to(&Case::of("m5.2xlarge", make(20 * 60 + 5))), "t3.large");
     assert_eq!(make(20 * 60).observed().gaps, 0, "shown at the full hour, and to 06:05");
     // Where nobody saw a stop for longer before, it is not known what became of these hours.
-    assert_eq!(make(21 * 60 + 5).observed().gaps, 27);
+    assert_eq!(make(21 * 60 + 5).observed().gaps, 2 * 27);
+    // Nor of an hour of which no agent measured anything.
+    let mut unseen = make(20 * 60 + 5);
+    unseen.hours.retain(Hour::is_whole);
+    assert_eq!(unseen.observed().gaps, 27, "of those from 19:00 on; in those from 20:00 on a list shows it stopped");
+    // What was measured in a part counts: work of forty minutes each night.
+    let of = |change: fn(&mut Hour)| {
+        let mut record = make(20 * 60 + 5);
+        record.hours.iter_mut().filter(|hour| !hour.is_whole()).for_each(change);
+        Case::of("m5.2xlarge", record).offering(&["m5.2xlarge", "m5.xlarge"])
+    };
+    assert_eq!(to(&of(|_| ())), "m5.xlarge");
+    let full = of(|hour| hour.milli_cores = [(4_100, 2_400_000)].into_iter().collect());
+    assert!(matches!(why_not(&full, "m5.xlarge"), Unfit::Misfit(_) | Unfit::Failed(_)));
+    let filled = of(|hour| hour.memory_peak_bytes = Some(13 * GIB));
+    assert_eq!(why_not(&filled, "m5.xlarge"), too_small(Dimension::Memory, 13 * GIB, 13_743_895_347));
+    let killed = of(|hour| hour.oom_kills = Some(1));
+    let shortage = Shortage::OomKills(2 * 28);
+    assert_eq!(why_not(&killed, "m5.xlarge"), Unfit::Misfit(Misfit::Understated { shortage }));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The *rightsize* rule: cases computed by hand, each with the trap that it is about.
 
+use jiff::SignedDuration;
 use model::{HourlyRate, Usd, machine::Machine};
 use recommender::{
     blocker::{Blocker, NotRecommended, Unfit},
@@ -51,6 +52,22 @@ fn a_memory_spike_once_a_day_counts_in_full() {
     let needed = 13 * GIB;
     // 16 GiB × 80 / 100, in whole bytes.
     assert_eq!(why_not(&case, "m5.xlarge"), too_small(Dimension::Memory, needed, 13_743_895_347));
+}
+
+#[test]
+fn what_is_known_of_hours_before_an_upgrade_speaks_against_a_change() {
+    let of = |change: fn(&mut Hour)| {
+        let mut since = record(WEEKS, |_, _| ());
+        let mut before = Hour::unmeasured(since.hours[0].begin - SignedDuration::from_hours(9));
+        change(&mut before);
+        since.earlier = vec![before];
+        Case::of("m5.2xlarge", since).offering(&["m5.2xlarge", "m5.xlarge"])
+    };
+    assert_eq!(to(&of(|_| ())), "m5.xlarge", "what is not known of them takes nothing away");
+    let understated = Unfit::Misfit(Misfit::Understated { shortage: Shortage::OomKills(1) });
+    assert_eq!(why_not(&of(|hour| hour.oom_kills = Some(1)), "m5.xlarge"), understated);
+    // More than its four cores.
+    assert!(matches!(why_not(&of(|hour| hour.milli_cores = minutes_at(60, 4_100)), "m5.xlarge"), Unfit::Failed(_)));
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(crate) fn record(hours: u32, change: impl Fn(u32, &mut Hour)) -> Record {
         change(at, &mut hour);
         hour
     };
-    Record { hours: (0..hours).map(hour).collect(), stopped: Vec::new(), zone: TimeZone::UTC }
+    Record { earlier: Vec::new(), hours: (0..hours).map(hour).collect(), stopped: Vec::new(), zone: TimeZone::UTC }
 }
 
 /// Levels of so many thousandths of a core for so many minutes of an hour, and none for what is left of it.

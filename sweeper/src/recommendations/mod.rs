@@ -1,7 +1,6 @@
 //! Recommendations for machines, from what the database holds: the history, hourly rollups, what zones offer, and prices. No provider is asked.
 //!
-//! Of the rules of the crate `recommender`, *rightsizing* is handed data. Rollups are read machine by machine: of thirty days some 700, about a tenth of a
-//! second. What is not known makes a reason to recommend nothing, never a zero.
+//! Of the rules of the crate `recommender`, *rightsizing* is handed data. Rollups are read machine by machine: of thirty days some 700. What is not known makes a reason to recommend nothing, never a zero.
 
 mod answer;
 mod catalogue;
@@ -157,12 +156,15 @@ async fn read<'a>(
     let mut versions: HashMap<String, Vec<Was>> = asked.map(|one| (one.id.to_string(), Vec::new())).collect();
     let from_unix_ms = begin(at).as_millisecond();
     let take = |version: crate::store::MachineVersion| {
+        let Some(of) = versions.get_mut(&version.resource) else { return };
         let moment = |unix_ms| Timestamp::from_millisecond(unix_ms).ok();
-        let instance = serde_json::from_str::<Instance>(&version.record).ok();
-        let from = moment(version.from_unix_ms);
-        if let (Some(of), Some(instance), Some(from)) = (versions.get_mut(&version.resource), instance, from) {
-            of.push(Was::of(from, version.until_unix_ms.and_then(moment), instance));
+        let Some(from) = moment(version.from_unix_ms) else { return };
+        let until = version.until_unix_ms.and_then(moment);
+        let instance = serde_json::from_str::<Instance>(&version.record);
+        if let Err(error) = &instance {
+            tracing::error!(resource = version.resource, %error, "a version of a machine cannot be read; what it was then is taken for not known");
         }
+        of.push(Was::of(from, until, instance.ok()));
     };
     store.each_machine_version(from_unix_ms, take).await?;
     known.versions = versions;
@@ -305,7 +307,7 @@ async fn record(known: &Known<'_>, instance: &Instance) -> Result<Record, StoreE
     let place = (instance.id.provider.as_str().to_owned(), instance.id.account.clone(), instance.id.location.clone());
     let not_listed = known.not_listed.get(&place).map_or(&[][..], Vec::as_slice);
     let stopped = observed::stopped(versions, not_listed, known.at);
-    let mut record = Record { hours: Vec::new(), stopped, zone: known.settings.zone.clone() };
+    let mut record = Record { earlier: Vec::new(), hours: Vec::new(), stopped, zone: known.settings.zone.clone() };
     let (Some(since), true) = (observed::typed_since(versions, known.at), known.nodes.contains_key(&key)) else {
         return Ok(record);
     };
@@ -321,7 +323,7 @@ async fn record(known: &Known<'_>, instance: &Instance) -> Result<Record, StoreE
             }
         }
     }
-    record.hours = observed::of_most_detail(told);
+    (record.earlier, record.hours) = observed::by_detail(told);
     Ok(record)
 }
 

@@ -7,7 +7,7 @@ use crate::{
     rollup::{Counter, Peak, Resource, Rollup, Subject, Sum},
 };
 use jiff::Timestamp;
-use recommender::demand::{Flow, HOUR_MS, Hour, Span};
+use recommender::demand::{Flow, HOUR_MS, Hour, Levels, Span};
 
 /// So much of an hour must have been measured.
 const WHOLE_MS: u64 = HOUR_MS / 100 * 95;
@@ -22,15 +22,18 @@ pub(super) struct Was {
     from: Timestamp,
     /// When it was first seen otherwise, or no more.
     until: Option<Timestamp>,
-    state: InstanceState,
+    /// None of a version that cannot be read: of another type and state than any, as far as is known.
+    state: Option<InstanceState>,
     instance_type: Option<String>,
     launched_at: Option<Timestamp>,
 }
 
 impl Was {
-    pub(super) fn of(from: Timestamp, until: Option<Timestamp>, instance: Instance) -> Self {
-        let Instance { state, instance_type, launched_at, .. } = instance;
-        Self { from, until, state, instance_type, launched_at }
+    pub(super) fn of(from: Timestamp, until: Option<Timestamp>, instance: Option<Instance>) -> Self {
+        let Some(Instance { state, instance_type, launched_at, .. }) = instance else {
+            return Self { from, until, state: None, instance_type: None, launched_at: None };
+        };
+        Self { from, until, state: Some(state), instance_type, launched_at }
     }
 }
 
@@ -41,13 +44,13 @@ pub(super) fn typed_since(versions: &[Was], at: Timestamp) -> Option<Timestamp> 
     let now = back.next()?;
     let same = back.take_while(|was| was.instance_type.is_some() && was.instance_type == now.instance_type);
     let first = same.last().unwrap_or(now);
-    let started = first.launched_at.filter(|_| first.state.runs() == Some(true));
+    let started = first.launched_at.filter(|_| first.state.as_ref().and_then(InstanceState::runs) == Some(true));
     Some(started.map_or(first.from, |started| started.min(first.from)))
 }
 
 /// When it was stopped, as complete listings have shown it: not in the time in which nobody listed it.
 pub(super) fn stopped(versions: &[Was], not_listed: &[Span], at: Timestamp) -> Vec<Span> {
-    let stopped = versions.iter().filter(|was| was.state == InstanceState::Stopped && was.from < at);
+    let stopped = versions.iter().filter(|was| was.state == Some(InstanceState::Stopped) && was.from < at);
     stopped.flat_map(|was| without(Span { from: was.from, to: was.until.unwrap_or(at).min(at) }, not_listed)).collect()
 }
 
@@ -87,18 +90,23 @@ impl Detail {
     }
 }
 
-/// The hours since the first one of the most detail that there is. After an upgrade what was measured before says too little for 30 days otherwise; a machine that
-/// never gets the detail keeps all of its hours, and is told what they lack.
-pub(super) fn of_most_detail(hours: Vec<(Detail, Hour)>) -> Vec<Hour> {
+/// The hours before the first one of the most detail that there is, and those since. After an upgrade what was measured before says too little for 30 days otherwise; a
+/// machine that never gets the detail keeps all of its hours, and is told what they lack.
+pub(super) fn by_detail(hours: Vec<(Detail, Hour)>) -> (Vec<Hour>, Vec<Hour>) {
     let most = hours.iter().map(|(detail, _)| *detail).max();
-    let since = hours.into_iter().skip_while(|(detail, _)| Some(*detail) != most);
-    since.map(|(_, hour)| hour).collect()
+    let first = hours.iter().position(|(detail, _)| Some(*detail) == most).unwrap_or_default();
+    let mut earlier: Vec<Hour> = hours.into_iter().map(|(_, hour)| hour).collect();
+    let since = earlier.split_off(first);
+    (earlier, since)
 }
 
 /// What a machine did in the hour of this rollup.
 pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
     let node = &rollup.node;
     let extremes = node.extremes.unwrap_or_default();
+    let milli_cores: Levels = node.milli_cores.levels().collect();
+    let enough_ms = enough_ms(milli_cores.total_ms());
+    let whole = |sum: Option<Sum>| sum.filter(|sum| sum.1 >= enough_ms);
     let sum = |counter| whole(node.sum(counter));
     let both = |one, other| Some(Sum(sum(one)?.0.saturating_add(sum(other)?.0), sum(one)?.1.min(sum(other)?.1)));
     let busier = sum(Counter::NetworkReceived).zip(sum(Counter::NetworkSent)).map(|(one, other)| {
@@ -108,8 +116,8 @@ pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
     Hour {
         begin,
         cpus: node.resource(Resource::CpuCapacity).and_then(cpus),
-        milli_cores: node.milli_cores.levels().collect(),
-        memory_peak_bytes: node.peaks.get(&Peak::Memory).copied().filter(|_| extremes.memory_sampled_ms >= WHOLE_MS),
+        milli_cores,
+        memory_peak_bytes: node.peaks.get(&Peak::Memory).copied().filter(|_| extremes.memory_sampled_ms >= enough_ms),
         run_queue_delay_ms: waited_ns(rollup).map(|ns| ns.div_ceil(NS_PER_MS)),
         throttled_ms: of_rows(rollup, Counter::CpuThrottled).map(|ns| ns.div_ceil(NS_PER_MS)),
         steal_ms: sum(Counter::CpuSteal).map(|steal| steal.0.div_ceil(NS_PER_MS)),
@@ -122,7 +130,7 @@ pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
     }
 }
 
-/// How many CPUs there were, if it was the same number for all of the measured time.
+/// How many CPUs there were on average, if that is a whole number.
 fn cpus(Sum(capacity_ns, ms): Sum) -> Option<u32> {
     let one = ms.checked_mul(NS_PER_MS).filter(|ns| *ns > 0)?;
     u32::try_from(capacity_ns / one).ok().filter(|cpus| *cpus > 0 && capacity_ns % one == 0)
@@ -134,9 +142,10 @@ fn some_rdma(rollup: &Rollup) -> Option<u64> {
     Some(seen.fold(0_u64, |total, sum| total.saturating_add(sum.0))).filter(|bytes| *bytes > 0)
 }
 
-/// A sum, if it is of enough of the hour.
-fn whole(sum: Option<Sum>) -> Option<Sum> {
-    sum.filter(|sum| sum.1 >= WHOLE_MS)
+/// For how long a signal must have been measured in an hour of which so much was: for nearly all of it, or, where that is a part, for nearly all of that part. No part
+/// counts as observed; what it shows speaks against a change.
+const fn enough_ms(measured_ms: u64) -> u64 {
+    if measured_ms == 0 || measured_ms >= WHOLE_MS { WHOLE_MS } else { (measured_ms * 95).div_ceil(100) }
 }
 
 fn flow(sum: Option<Sum>, peak: Option<u64>) -> Option<Flow> {

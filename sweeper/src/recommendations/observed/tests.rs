@@ -23,7 +23,7 @@ fn was(from: i64, until: Option<i64>, state: InstanceState, instance_type: &str,
         launched_at: Some(at(launched)),
         ..sample::instance()
     };
-    Was::of(at(from), until.map(at), instance)
+    Was::of(at(from), until.map(at), Some(instance))
 }
 
 #[test]
@@ -192,7 +192,9 @@ fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
         (0..).zip(details.iter().copied()).map(told).collect()
     };
     let left = |details: &[Detail]| -> Vec<Timestamp> {
-        of_most_detail(made(details)).iter().map(|hour| hour.begin).collect()
+        let (earlier, since) = by_detail(made(details));
+        assert_eq!(earlier.len() + since.len(), details.len(), "none is lost");
+        since.iter().map(|hour| hour.begin).collect()
     };
     assert_eq!(left(&[Old, Old, Full, Full]), [at(2), at(3)]);
     assert_eq!(left(&[Old, MemoryNotSampled, Full, MemoryNotSampled, Old, Full]), [2, 3, 4, 5].map(at), "gaps stay");
@@ -201,8 +203,8 @@ fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
     assert_eq!(left(&[]), []);
     // 23 days of before, and a week since.
     let details: Vec<Detail> = std::iter::repeat_n(Old, 23 * 24).chain(std::iter::repeat_n(Full, 7 * 24)).collect();
-    let hours = of_most_detail(made(&details));
-    let record = Record { hours, stopped: Vec::new(), zone: jiff::tz::TimeZone::UTC };
+    let (earlier, hours) = by_detail(made(&details));
+    let record = Record { earlier, hours, stopped: Vec::new(), zone: jiff::tz::TimeZone::UTC };
     assert_eq!(Demand::of(&record).memory_peak_bytes, Some(5 << 30));
 }
 
