@@ -11,7 +11,7 @@ mod words;
 pub use answer::{Answer, ConsideredType, Observation, Recommended, Refused};
 
 use crate::{
-    config::{Config, PricingSource, RecommendationsConfig},
+    config::{Config, PricingSource},
     identity::Node,
     inventory::{Instance, InstanceState, Inventory, KeptProtection, Kind, Offered, Schedulers, Scope},
     store::{Store, StoreError},
@@ -52,14 +52,14 @@ impl Settings {
     /// Those of this configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let RecommendationsConfig { headroom_per_cent, timezone, .. } = &config.recommendations;
+        let asked = &config.recommendations;
         let policy = Policy {
-            headroom_per_cent: *headroom_per_cent,
-            least_saving: config.recommendations.least_saving().unwrap_or_else(|| Policy::default().least_saving),
+            headroom_per_cent: asked.headroom_per_cent,
+            least_saving: asked.least_saving().unwrap_or_else(|| Policy::default().least_saving),
             ..Policy::default()
         };
         // A zone that is none is refused at the start.
-        let zone = TimeZone::get(timezone).unwrap_or(TimeZone::UTC);
+        let zone = asked.zone().unwrap_or(TimeZone::UTC);
         Self { policy, zone, source: config.pricing.source }
     }
 }
