@@ -149,17 +149,22 @@ impl Running {
     }
 }
 
+/// Shows the end of a log, for the person who reads why a test failed.
+#[expect(clippy::print_stderr, reason = "the test harness shows the standard error of a failed test")]
+pub fn tell_last_lines(name: &str, log: &Path) {
+    let output = fs::read(log).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    let lines: Vec<_> = output.lines().collect();
+    eprintln!("--- {name}, last lines:");
+    for line in &lines[lines.len().saturating_sub(40)..] {
+        eprintln!("{line}");
+    }
+}
+
 impl Drop for Running {
-    #[expect(clippy::print_stderr, reason = "the test harness shows the standard error of a failed test")]
     fn drop(&mut self) {
         if thread::panicking() {
-            let output = fs::read(&self.output).unwrap_or_default();
-            let output = String::from_utf8_lossy(&output);
-            let lines: Vec<_> = output.lines().collect();
-            eprintln!("--- {}, last lines:", self.name);
-            for line in &lines[lines.len().saturating_sub(40)..] {
-                eprintln!("{line}");
-            }
+            tell_last_lines(&self.name, &self.output);
         }
         // A drop must not panic: whatever fails here, the child has ended already.
         if let Ok(None) = self.child.try_wait() {

@@ -1,9 +1,9 @@
 //! An AWS API server: moto in server mode behind `server.py`, with instances of the scenario's making.
 //!
 //! It answers EC2, Auto Scaling, STS and the price list (`price_list.jsonl`) on a port of its own. Its credentials are of one account; those of an assumed role are of
-//! the account that the role's ARN names. Each has the same three enabled regions. It starts in about a second; it has no instances until it is given some.
+//! the account that the role's ARN names. Each has the same three enabled regions. It has no instances until it is given some.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeMap, fs, panic, path::Path};
 
 use aws_config::{BehaviorVersion, ConfigLoader, Region};
 use aws_credential_types::Credentials;
@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{binaries, process::Running};
+use self::forks::Fork;
 
 mod batch;
 mod cloudtrail;
 mod cloudwatch;
 pub mod estate;
+mod forks;
 mod instance;
 mod leftovers;
 mod mutate;
@@ -29,9 +30,6 @@ pub use leftovers::{Address, Group, Member, Snapshot, Volume};
 pub use mutate::Place;
 pub use spot::SpotChange;
 
-/// Importing moto takes most of it.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// The account that the credentials of [`Moto::environment`] are of.
 pub const ACCOUNT: &str = "123456789012";
 
@@ -43,7 +41,7 @@ pub const REGIONS: [&str; 3] = ["eu-central-1", "us-east-1", "us-west-2"];
 pub struct Moto {
     url: String,
     client: reqwest::Client,
-    _process: Running,
+    _fork: Fork,
 }
 
 /// Something that goes wrong on purpose. A part that is left out fits every call.
@@ -121,13 +119,11 @@ impl Moto {
     ///
     /// When it does not start; `make setup` installs it.
     pub async fn start(folder: &Path) -> Self {
-        let mut command = Command::new(binaries::python("python"));
-        command.arg(binaries::checkout().join("tests/lab/aws/server.py")).env("PYTHONDONTWRITEBYTECODE", "1");
         fs::create_dir_all(folder).expect("the log's folder can be made");
-        let mut process = Running::start("moto", &mut command, folder);
-        let line = process.line_with("listening on ", START_TIMEOUT).await;
-        let url = format!("http://{}", line.trim_start_matches("listening on ").trim());
-        Self { url, client: reqwest::Client::new(), _process: process }
+        let log = folder.join("moto.log");
+        let started = tokio::task::spawn_blocking(move || Fork::start(&log)).await;
+        let (fork, port) = started.unwrap_or_else(|failed| panic::resume_unwind(failed.into_panic()));
+        Self { url: format!("http://127.0.0.1:{port}"), client: reqwest::Client::new(), _fork: fork }
     }
 
     /// Where it listens.

@@ -1,8 +1,9 @@
 """An AWS API server for the scenarios: moto 5.2.5 in server mode, with what the scenarios need and moto lacks.
 
-    python tests/lab/aws/server.py [--port 0] [--prices price_list.jsonl]
+    python tests/lab/aws/server.py [--port 0] [--prices price_list.jsonl] [--forks]
 
-Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel chooses one. Loopback only. Beside the AWS
+Prints `listening on 127.0.0.1:PORT` once it answers; with port 0 the kernel chooses one. With `--forks` it serves nothing
+itself, and starts servers when it is told to (forks.py). Loopback only. Beside the AWS
 APIs there is an admin interface, all JSON (the Rust driver `lab::aws::Moto` is its only user):
 
     POST   /_lab/instances   {"account", "region", "instances": [{"type", "count", "tags", "launched_at", ...}]} -> {"ids": [...]}
@@ -44,6 +45,7 @@ import batch
 import cloudtrail
 import cloudwatch
 import ec2
+import forks
 import leftovers
 import mutate
 import prices
@@ -218,17 +220,24 @@ class Lab:
         raise ValueError(f"no such admin call: {method} {what}")
 
 
+def server_of(lab, port=0, fd=None):
+    return make_server("127.0.0.1", port, lab, threaded=True, request_handler=MotoRequestHandler, fd=fd)
+
+
 def main():
     here = pathlib.Path(__file__).parent
     arguments = argparse.ArgumentParser(description="An AWS API server for the scenarios, on loopback.")
     arguments.add_argument("--port", type=int, default=0)
     arguments.add_argument("--prices", type=pathlib.Path, default=here / "price_list.jsonl")
+    arguments.add_argument("--forks", action="store_true")
     chosen = arguments.parse_args()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     lab = Lab(chosen.prices)
-    server = make_server("127.0.0.1", chosen.port, lab, threaded=True, request_handler=MotoRequestHandler)
+    if chosen.forks:
+        return forks.obey(lab, lambda listening: server_of(lab, fd=listening.fileno()).serve_forever())
+    server = server_of(lab, port=chosen.port)
     print(f"listening on 127.0.0.1:{server.server_port}", flush=True)
-    server.serve_forever()
+    return server.serve_forever()
 
 
 if __name__ == "__main__":
