@@ -6,9 +6,9 @@ cd "$(dirname "$0")/../.."
 
 # Each emulates a CPU.
 machines="real_machine labelled kernels"
-# Each waits for most of its time: for leases that end, for intervals, for containers. Six of a target's tests at once, where otherwise there are as many as CPUs: the longest,
-# `actions`, takes 7 minutes so, and took 21.
-waiting="actions saturday replicas idle_machine identity outage live_sample engines containers gpu_host"
+# Each waits for most of its time: for leases that end, for intervals, for databases that are away, for containers. Eight of a target's tests at once, where otherwise there are as many
+# as CPUs: the longest, `actions`, takes 10 minutes so, and took 21.
+waiting="actions approvals delivery faults batch saturday replicas idle_machine identity outage live_sample engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.
 others=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '
@@ -32,7 +32,7 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 (names=$machines && lane) >"$logs/machines" 2>&1 &
 machines_lane=$!
-(names=$waiting && export RUST_TEST_THREADS=6 && lane) >"$logs/waiting" 2>&1 &
+(names=$waiting && export RUST_TEST_THREADS=8 && lane) >"$logs/waiting" 2>&1 &
 waiting_lane=$!
 failed=0
 (names=$others && lane --lib --bins) || failed=1
