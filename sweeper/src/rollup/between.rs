@@ -111,7 +111,8 @@ fn node(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> Added {
     let extremes = Extremes {
         disk_operations: operations.map(|operations| Sum(operations, ms)),
         swap_pages: of(|c| c.swap_pages).map(|pages| Sum(pages, ms)),
-        memory_sampled_ms: now.memory_used_peak_bytes.map_or(0, |_| ms),
+        // The peak is of this heartbeat's own interval: what was in use while heartbeats were lost before it nobody knows.
+        memory_sampled_ms: now.memory_used_peak_bytes.map_or(0, |_| own_ms(later).min(ms)),
         ..Extremes::default()
     };
     Added {
@@ -122,6 +123,12 @@ fn node(earlier: Option<&Heartbeat>, later: &Heartbeat, ms: u64) -> Added {
         peaks: vec![(Peak::GpuMemory, gpu_memory.filter(|_| has_gpu))],
         extremes: Some(extremes),
     }
+}
+
+/// How long the heartbeat's own interval is.
+fn own_ms(heartbeat: &Heartbeat) -> u64 {
+    let ns = heartbeat.interval.as_ref().and_then(|own| own.end_boottime_ns.checked_sub(own.start_boottime_ns));
+    ns.unwrap_or_default() / 1_000_000
 }
 
 /// Memory for a time.

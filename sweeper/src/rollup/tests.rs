@@ -274,7 +274,11 @@ fn an_hour_has_the_five_minutes_in_which_most_flowed() {
     assert_eq!((extremes.network_per_s, extremes.disk_operations_per_s), (Some(3_000), Some(2)));
     assert_eq!(extremes.disk_per_s, None, "not measured");
     assert_eq!(extremes.disk_operations, Some(Sum(120, 960_000)));
-    assert_eq!((extremes.swap_pages, extremes.memory_sampled_ms), (Some(Sum(0, 960_000)), 690_000));
+    assert_eq!(
+        (extremes.swap_pages, extremes.memory_sampled_ms),
+        (Some(Sum(0, 960_000)), 90_000),
+        "of three heartbeats, each of 30 s"
+    );
 }
 
 #[test]

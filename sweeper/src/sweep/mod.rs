@@ -187,8 +187,9 @@ async fn read_and_judge(
     }
     hours::read(context, &mut machines, &open, now).await?;
     hours::read_weeks(context, prefix.as_deref(), &mut machines, now).await?;
-    let prices = prices::price(context, now, at, &bills::keys(&inventory), &mut machines).await?;
+    // Before prices are asked for, for it reads those of the machines as well.
     catalogue::read(context, at, &machines).await?;
+    let prices = prices::price(context, now, at, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
     let groups = groups::read(context, unit, &inventory, &machines, &open, now).await?;
     let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;
