@@ -38,6 +38,7 @@ mod m0031_spot_prices;
 mod m0032_destinations;
 mod m0033_copies;
 mod m0034_catalogues;
+mod m0035_summaries;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -84,6 +85,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0032_destinations::Migration),
             Box::new(m0033_copies::Migration),
             Box::new(m0034_catalogues::Migration),
+            Box::new(m0035_summaries::Migration),
         ]
     }
 }

@@ -313,11 +313,11 @@ async fn record(known: &Known<'_>, instance: &Instance) -> Result<Record, StoreE
     };
     let from = since.max(begin(known.at));
     let mut told = Vec::new();
-    let hours = known.store.packed_hours(std::slice::from_ref(&key), from, known.at).await?;
+    let hours = known.store.packed_summaries(std::slice::from_ref(&key), from, known.at).await?;
     for ((_, start_unix_ms), packed) in hours {
         let Ok(begin) = Timestamp::from_millisecond(start_unix_ms) else { continue };
         match packed.unpack() {
-            Ok(rollup) => told.push((Detail::of(&rollup), observed::hour(begin, &rollup))),
+            Ok(summary) => told.push((Detail::of(&summary.node), observed::hour(begin, &summary))),
             Err(error) => {
                 tracing::error!(node = key, %begin, %error, "a rollup cannot be read; its hour is taken for not measured");
             }

@@ -1,10 +1,10 @@
-//! What was observed of a machine, as the crate `recommender` takes it: an hour's rollup, since when the machine has had its type, and when it was stopped.
+//! What was observed of a machine, as the crate `recommender` takes it: an hour's summary, since when the machine has had its type, and when it was stopped.
 //!
-//! What a rollup does not tell is not known, and so is what it tells of less than 95 % of the hour.
+//! What a summary does not tell is not known, and so is what it tells of less than 95 % of the hour.
 
 use crate::{
     inventory::{Instance, InstanceState},
-    rollup::{Counter, Peak, Resource, Rollup, Subject, Sum},
+    rollup::{Activity, Counter, Peak, Resource, Sum, Summary},
 };
 use jiff::Timestamp;
 use recommender::demand::{Flow, HOUR_MS, Hour, Levels, Span};
@@ -12,8 +12,6 @@ use recommender::demand::{Flow, HOUR_MS, Hour, Levels, Span};
 /// So much of an hour must have been measured.
 const WHOLE_MS: u64 = HOUR_MS / 100 * 95;
 const NS_PER_MS: u64 = 1_000_000;
-/// Rows whose time without a CPU is known must have had so many per cent of the CPU time of all.
-const ROWS_PER_CENT: u64 = 95;
 
 /// What a machine was for a while.
 #[derive(Clone, Debug)]
@@ -81,8 +79,8 @@ pub(super) enum Detail {
 }
 
 impl Detail {
-    pub(super) fn of(rollup: &Rollup) -> Self {
-        match rollup.node.extremes {
+    pub(super) fn of(node: &Activity) -> Self {
+        match node.extremes {
             None => Self::Old,
             Some(extremes) if extremes.memory_sampled_ms == 0 => Self::MemoryNotSampled,
             Some(_) => Self::Full,
@@ -100,9 +98,8 @@ pub(super) fn by_detail(hours: Vec<(Detail, Hour)>) -> (Vec<Hour>, Vec<Hour>) {
     (earlier, since)
 }
 
-/// What a machine did in the hour of this rollup.
-pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
-    let node = &rollup.node;
+/// What a machine did in the hour of this summary.
+pub(super) fn hour(begin: Timestamp, Summary { node, run_queue_delay_ns, throttled_ns }: &Summary) -> Hour {
     let extremes = node.extremes.unwrap_or_default();
     let milli_cores: Levels = node.milli_cores.levels().collect();
     let enough_ms = enough_ms(milli_cores.total_ms());
@@ -118,15 +115,15 @@ pub(super) fn hour(begin: Timestamp, rollup: &Rollup) -> Hour {
         cpus: node.resource(Resource::CpuCapacity).and_then(cpus),
         milli_cores,
         memory_peak_bytes: node.peaks.get(&Peak::Memory).copied().filter(|_| extremes.memory_sampled_ms >= enough_ms),
-        run_queue_delay_ms: waited_ns(rollup).map(|ns| ns.div_ceil(NS_PER_MS)),
-        throttled_ms: of_rows(rollup, Counter::CpuThrottled).map(|ns| ns.div_ceil(NS_PER_MS)),
+        run_queue_delay_ms: run_queue_delay_ns.map(|ns| ns.div_ceil(NS_PER_MS)),
+        throttled_ms: throttled_ns.map(|ns| ns.div_ceil(NS_PER_MS)),
         steal_ms: sum(Counter::CpuSteal).map(|steal| steal.0.div_ceil(NS_PER_MS)),
         oom_kills: sum(Counter::OomKills).map(|kills| kills.0),
         swap_pages: whole(extremes.swap_pages).map(|pages| pages.0),
         network: flow(busier, extremes.network_per_s),
         disk: flow(both(Counter::DiskRead, Counter::DiskWritten), extremes.disk_per_s),
         disk_operations: flow(whole(extremes.disk_operations), extremes.disk_operations_per_s),
-        rdma_bytes: both(Counter::RdmaReceived, Counter::RdmaSent).map(|bytes| bytes.0).or_else(|| some_rdma(rollup)),
+        rdma_bytes: both(Counter::RdmaReceived, Counter::RdmaSent).map(|bytes| bytes.0).or_else(|| some_rdma(node)),
     }
 }
 
@@ -137,8 +134,8 @@ fn cpus(Sum(capacity_ns, ms): Sum) -> Option<u32> {
 }
 
 /// Bytes that were seen in a part of the hour or in one direction alone: none seen there is not none.
-fn some_rdma(rollup: &Rollup) -> Option<u64> {
-    let seen = [Counter::RdmaReceived, Counter::RdmaSent].into_iter().filter_map(|counter| rollup.node.sum(counter));
+fn some_rdma(node: &Activity) -> Option<u64> {
+    let seen = [Counter::RdmaReceived, Counter::RdmaSent].into_iter().filter_map(|counter| node.sum(counter));
     Some(seen.fold(0_u64, |total, sum| total.saturating_add(sum.0))).filter(|bytes| *bytes > 0)
 }
 
@@ -152,31 +149,6 @@ fn flow(sum: Option<Sum>, peak: Option<u64>) -> Option<Flow> {
     let (Sum(grown, ms), peak) = (sum?, peak?);
     let mean = u64::try_from((u128::from(grown) * 1_000).div_ceil(u128::from(ms.max(1)))).unwrap_or(u64::MAX);
     Some(Flow { mean, peak: peak.max(mean) })
-}
-
-/// Whether a row is of the view that has all of the machine's work once: runs with their parts are another one.
-fn is_of_machine(subject: &Subject) -> bool {
-    match subject {
-        Subject::Workload { .. } => true,
-        Subject::Overflow { of } => of == "workload",
-        Subject::Run { .. } | Subject::Task { .. } | Subject::Tool { .. } => false,
-    }
-}
-
-/// A counter of all rows that have it; none if none has.
-fn of_rows(rollup: &Rollup, counter: Counter) -> Option<u64> {
-    let rows = rollup.subjects.iter().filter(|entry| is_of_machine(&entry.subject));
-    rows.filter_map(|entry| entry.activity.sum(counter)).map(|sum| sum.0).reduce(u64::saturating_add)
-}
-
-/// For how long tasks could have run and had no CPU; none if too many rows do not tell.
-fn waited_ns(rollup: &Rollup) -> Option<u64> {
-    let rows = || rollup.subjects.iter().filter(|entry| is_of_machine(&entry.subject)).map(|entry| &entry.activity);
-    let cpu = |all: bool| {
-        let rows = rows().filter(|row| all || row.sum(Counter::RunQueueDelay).is_some());
-        rows.filter_map(|row| row.sum(Counter::Cpu)).fold(0_u128, |total, sum| total + u128::from(sum.0))
-    };
-    (cpu(false) * 100 >= cpu(true) * u128::from(ROWS_PER_CENT)).then(|| of_rows(rollup, Counter::RunQueueDelay))?
 }
 
 #[cfg(test)]

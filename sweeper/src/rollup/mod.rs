@@ -8,11 +8,13 @@ mod between;
 mod histogram;
 mod period;
 mod subject;
+mod summary;
 
 pub use activity::{Activity, Counter, Extremes, Peak, Resource, Sum};
 pub use histogram::Histogram;
 pub use period::{Period, Tier};
 pub use subject::{Label, Subject};
+pub use summary::Summary;
 
 use between::between;
 use heartbeat::{BootId, wire::Heartbeat};
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised whenever the same heartbeats come to another rollup than before.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Most workloads, runs, tasks and tools of one rollup, each: a heartbeat has 512 workloads at most, 512 tasks and 17 tools of each.
 const MAX_OF_A_KIND: usize = 1_024;
 /// So many are held before those that used least make room: names may have 1,024 bytes, which makes 25 MB at most.

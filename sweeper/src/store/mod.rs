@@ -67,7 +67,7 @@ pub use prices::KnownPrice;
 pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;
-pub use rollups::{PackedRollup, RolledUp};
+pub use rollups::{PackedRollup, PackedSummary, RolledUp};
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use spot_prices::KnownSpot;
 pub use sweeps::FinishedSweep;

@@ -5,8 +5,10 @@
 
 mod heartbeats;
 mod notes;
+mod summaries;
 
 pub(super) use notes::{New, note_heartbeats};
+pub use summaries::PackedSummary;
 
 use super::{
     Doing as _, Store, StoreError, clock,
@@ -139,13 +141,10 @@ impl Store {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<(Timestamp, Activity)>, StoreError> {
-        let asked = (node_id.to_string(), to_unix_ms(from), to_unix_ms(to));
-        let transaction = self.connection.begin().await.doing("begin to read rollups")?;
-        let found = read(&transaction, Tier::Hour, asked).await?;
-        let unpacked = found.into_iter().map(|(start_unix_ms, packed)| {
+        let found = self.packed_summaries(&[node_id.to_string()], from, to).await?;
+        let unpacked = found.into_iter().map(|((_, start_unix_ms), packed)| {
             let damaged = |error| corrupt(format!("the rollup of {node_id} from {start_unix_ms}"), error);
-            let NodeAlone { node } = unpack(&packed).map_err(damaged)?;
-            Ok((from_unix_ms(start_unix_ms)?, node))
+            Ok((from_unix_ms(start_unix_ms)?, packed.node().map_err(damaged)?))
         });
         unpacked.collect()
     }
@@ -204,6 +203,8 @@ struct Made {
     key: Key,
     heartbeats: i64,
     packed: Vec<u8>,
+    /// Of an hour; empty otherwise.
+    summary: Vec<u8>,
 }
 
 impl Batch {
@@ -215,9 +216,11 @@ impl Batch {
     /// Of nothing nothing is made.
     fn put(&mut self, key: &Key, rollup: Option<Rollup>) -> Result<(), StoreError> {
         if let Some(rollup) = rollup {
-            let packed = pack(&rollup).map_err(|error| corrupt("a rollup that was to be stored", error))?;
+            let unfit = |error| corrupt("a rollup that was to be stored", error);
+            let (packed, summary) =
+                (pack(&rollup).map_err(unfit)?, summaries::pack(key.1.tier, &rollup).map_err(unfit)?);
             let heartbeats = i64::try_from(rollup.heartbeats).unwrap_or(i64::MAX);
-            self.made.push(Made { key: key.clone(), heartbeats, packed });
+            self.made.push(Made { key: key.clone(), heartbeats, packed, summary });
         }
         self.done.push(key.clone());
         Ok(())
@@ -299,23 +302,20 @@ async fn write(transaction: &DatabaseTransaction, made: &[Made]) -> Result<(), S
     if made.is_empty() {
         return Ok(());
     }
-    let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup) \
-                SELECT node_id, tier, start, heartbeats, rollup FROM given WHERE true \
-                ON CONFLICT (node_id, tier, start_unix_ms) DO UPDATE SET heartbeats = excluded.heartbeats, rollup = excluded.rollup";
+    let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats) \
+                SELECT node_id, tier, start, heartbeats, rollup, CASE WHEN length(summary) > 0 THEN summary END, \
+                CASE WHEN length(summary) > 0 THEN heartbeats END FROM given WHERE true \
+                ON CONFLICT (node_id, tier, start_unix_ms) DO UPDATE SET heartbeats = excluded.heartbeats, rollup = excluded.rollup, \
+                summary = excluded.summary, summary_heartbeats = excluded.summary_heartbeats";
     let mut columns = periods_given(&made.iter().map(|made| made.key.clone()).collect::<Vec<_>>());
     columns.push(("heartbeats", Column::Integer(made.iter().map(|made| made.heartbeats).collect())));
     columns.push(("rollup", Column::Bytes(made.iter().map(|made| made.packed.clone()).collect())));
+    columns.push(("summary", Column::Bytes(made.iter().map(|made| made.summary.clone()).collect())));
     execute(transaction, columns, body, "write rollups").await
 }
 
 fn pack(rollup: &Rollup) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(&serde_json::to_vec(rollup)?, COMPRESSION_LEVEL)
-}
-
-/// A rollup without its workloads, runs, tasks and tools.
-#[derive(serde::Deserialize)]
-struct NodeAlone {
-    node: Activity,
 }
 
 fn unpack<T: serde::de::DeserializeOwned>(packed: &[u8]) -> std::io::Result<T> {

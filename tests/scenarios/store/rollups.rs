@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use sweeper::{
-    rollup::Tier,
+    rollup::{Summary, Tier},
     store::{Delivery, RolledUp, Store},
     verdict::{NodeSample, NodeState, Policy, StatePolicy},
 };
@@ -23,6 +23,7 @@ lab::on_both_databases! {
     a_rollup_whose_heartbeats_may_be_deleted_stays_as_it_is,
     a_rollup_that_cannot_be_read_holds_nobody_else_up,
     of_a_flood_of_heartbeats_the_newest_are_rolled_up,
+    of_an_hour_the_machine_as_a_whole_is_read_without_its_workloads,
 }
 
 /// How many histories are told in disorder: `make test-order` asks for 10,000.
@@ -230,4 +231,49 @@ async fn of_a_flood_of_heartbeats_the_newest_are_rolled_up(url: String) {
         let made = store.rollups(&sample::node(1), tier, Timestamp::UNIX_EPOCH, Timestamp::MAX).await.unwrap();
         assert_eq!(made.iter().map(|(_, rollup)| rollup.heartbeats).collect::<Vec<_>>(), [1_024]);
     }
+}
+
+async fn of_an_hour_the_machine_as_a_whole_is_read_without_its_workloads(url: String) {
+    let store = open(&url).await;
+    let (policy, boot, node) = (StatePolicy::new(Policy::default()), sample::boot(1), sample::node(1));
+    join(&store, 1).await;
+    let hour_s = Timestamp::now().as_second() / 3_600 * 3_600;
+    for number in 0..4_i64 {
+        let end = |beat: i64| Timestamp::from_second(hour_s + number * 3_600 + beat * 30).unwrap();
+        let beats = (1..=4).map(|beat| {
+            let sequence = (number * 4 + beat).unsigned_abs();
+            let mut heartbeat = sample::heartbeat(sequence, end(beat));
+            heartbeat.workloads[0].run_queue_delay_ns = Some(sequence * 1_000);
+            heartbeat
+        });
+        store.commit(&[delivery(1, boot, beats.collect(), end(4))], &policy, end(4)).await.unwrap();
+    }
+    rollups::make_all(&store).await;
+    let all = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+    let made = store.rollups(&node, Tier::Hour, all.0, all.1).await.unwrap();
+    assert_eq!(made.len(), 4);
+    let expected: Vec<_> = made.iter().map(|(begin, rollup)| (*begin, Summary::from(rollup))).collect();
+    assert!(expected.iter().all(|(_, summary)| summary.run_queue_delay_ns.is_some()), "{expected:?}");
+
+    let garbage = "(SELECT message FROM heartbeats LIMIT 1)";
+    let of = |hour: usize| format!("WHERE tier = 3600 AND start_unix_ms = {}", made[hour].0.as_millisecond());
+    for change in [
+        // The first as a version before 0035 made it, the second as such a version has made it anew, and of the third only the summary can be read.
+        format!("UPDATE rollups SET summary = NULL, summary_heartbeats = NULL {}", of(0)),
+        format!("UPDATE rollups SET heartbeats = heartbeats + 1, summary = {garbage} {}", of(1)),
+        format!("UPDATE rollups SET rollup = {garbage} {}", of(2)),
+    ] {
+        assert_eq!(store.connection().execute_unprepared(&change).await.unwrap().rows_affected(), 1, "{change}");
+    }
+    let read = store.packed_summaries(&[node.to_string()], all.0, all.1).await.unwrap();
+    let read: Vec<_> = read
+        .into_iter()
+        .map(|((of, begin), packed)| {
+            assert_eq!(of, node.to_string());
+            (Timestamp::from_millisecond(begin).unwrap(), packed.unpack().unwrap())
+        })
+        .collect();
+    assert_eq!(read, expected);
+    let nodes: Vec<_> = expected.into_iter().map(|(begin, summary)| (begin, summary.node)).collect();
+    assert_eq!(store.node_hours(&node, all.0, all.1).await.unwrap(), nodes);
 }

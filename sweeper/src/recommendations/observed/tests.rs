@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     inventory::sample,
-    rollup::{Activity, Extremes, Histogram},
+    rollup::{Extremes, Histogram, Rollup},
 };
 use recommender::demand::{Demand, Levels, Record};
 use serde_json::json;
@@ -99,7 +99,7 @@ fn whole_hour() -> Rollup {
 
 #[test]
 fn an_hour_has_what_its_rollup_tells() {
-    let told = hour(at(0), &whole_hour());
+    let told = hour(at(0), &Summary::from(&whole_hour()));
     // Of its bucket the highest value is told.
     let milli_cores: Levels = [(1_023, HOUR_MS)].into_iter().collect();
     let expected = Hour {
@@ -127,20 +127,20 @@ fn what_was_measured_for_a_part_of_the_hour_is_not_known() {
     let mut part = whole_hour();
     let short = HOUR_MS / 100 * 94;
     part.node.sums.values_mut().for_each(|sum| sum.1 = short);
-    let told = hour(at(0), &part);
+    let told = hour(at(0), &Summary::from(&part));
     assert_eq!((told.network, told.disk, told.steal_ms, told.oom_kills), (None, None, None, None));
     assert_eq!(told.memory_peak_bytes, Some(5 << 30));
 
     let mut unsampled = whole_hour();
     let extremes = unsampled.node.extremes.as_mut().unwrap();
     (extremes.memory_sampled_ms, extremes.swap_pages) = (short, Some(Sum(0, short)));
-    let told = hour(at(0), &unsampled);
+    let told = hour(at(0), &Summary::from(&unsampled));
     assert_eq!((told.memory_peak_bytes, told.swap_pages), (None, None));
 
     // As a version before added it up.
     let mut before = whole_hour();
     before.node.extremes = None;
-    let told = hour(at(0), &before);
+    let told = hour(at(0), &Summary::from(&before));
     assert_eq!((told.memory_peak_bytes, told.swap_pages, told.network, told.disk_operations), (None, None, None, None));
     assert_eq!((told.oom_kills, told.steal_ms), (Some(2), Some(2)));
 }
@@ -150,14 +150,14 @@ fn cpus_are_known_if_they_were_as_many_for_all_of_the_time() {
     let told = |capacity_ns: u64, ms: u64| {
         let mut rollup = whole_hour();
         rollup.node.resources.insert(Resource::CpuCapacity, Sum(capacity_ns, ms));
-        hour(at(0), &rollup).cpus
+        hour(at(0), &Summary::from(&rollup)).cpus
     };
     let one = HOUR_MS * NS_PER_MS;
     assert_eq!([told(8 * one, HOUR_MS), told(4 * one, HOUR_MS / 2)], [Some(8), Some(8)]);
     assert_eq!([told(6 * one + one / 2, HOUR_MS), told(0, HOUR_MS), told(0, 0)], [None; 3]);
     let mut without = whole_hour();
     without.node.resources.clear();
-    assert_eq!(hour(at(0), &without).cpus, None);
+    assert_eq!(hour(at(0), &Summary::from(&without)).cpus, None);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn bytes_past_the_sockets_count_that_were_seen_in_a_part_of_the_hour() {
         let mut rollup = whole_hour();
         rollup.node.sums.insert(Counter::RdmaReceived, received);
         rollup.node.sums.extend(sent.map(|sent| (Counter::RdmaSent, sent)));
-        hour(at(0), &rollup).rdma_bytes
+        hour(at(0), &Summary::from(&rollup)).rdma_bytes
     };
     assert_eq!(told(Sum(3, HOUR_MS), Some(Sum(4, HOUR_MS))), Some(7));
     assert_eq!(told(Sum(3, HOUR_MS), Some(Sum(4, HOUR_MS / 2))), Some(7));
@@ -188,7 +188,8 @@ fn hours_count_since_sweeper_and_agent_told_all_that_they_tell() {
             }
             rollup
         };
-        let told = |(number, detail)| (Detail::of(&rollup(detail)), hour(at(number), &rollup(detail)));
+        let told =
+            |(number, detail)| (Detail::of(&rollup(detail).node), hour(at(number), &Summary::from(&rollup(detail))));
         (0..).zip(details.iter().copied()).map(told).collect()
     };
     let left = |details: &[Detail]| -> Vec<Timestamp> {
@@ -213,6 +214,6 @@ fn waits_are_known_if_the_rows_that_tell_them_had_nearly_all_of_the_cpu_time() {
     let mut most = whole_hour();
     most.subjects[1].activity.sums.insert(Counter::Cpu, Sum(6, HOUR_MS));
     // 96 of 102.
-    let told = hour(at(0), &most);
+    let told = hour(at(0), &Summary::from(&most));
     assert_eq!((told.run_queue_delay_ms, told.throttled_ms), (None, Some(7)));
 }
