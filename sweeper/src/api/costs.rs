@@ -35,7 +35,10 @@ pub(super) async fn show(
     let question = Question::new(by, from, to, state.store().now().await?).map_err(invalid)?;
     let (settings, one_at_a_time) = state.costs();
     let Ok(_slot) = one_at_a_time.try_acquire() else {
-        return Err(Refusal::new(Reason::Overloaded, "Costs are being added up for somebody else; try again later."));
+        return Err(Refusal::new(
+            Reason::Overloaded,
+            "Costs or recommendations are being worked out for somebody else; try again later.",
+        ));
     };
     Ok(Json(attribution::attribute(state.store(), settings, &question).await?))
 }

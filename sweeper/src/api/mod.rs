@@ -18,6 +18,7 @@ mod nodes;
 mod observe;
 mod problem;
 mod questions;
+mod recommendations;
 mod remembered;
 mod router;
 mod rules;
@@ -61,13 +62,18 @@ const MAX_BODIES: usize = 256;
 pub struct Settings {
     identity: IdentityConfig,
     costs: attribution::Settings,
+    recommendations: crate::recommendations::Settings,
 }
 
 impl Settings {
     /// Those of this configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self { identity: config.identity.clone(), costs: attribution::Settings::of(config) }
+        Self {
+            identity: config.identity.clone(),
+            costs: attribution::Settings::of(config),
+            recommendations: crate::recommendations::Settings::of(config),
+        }
     }
 }
 
@@ -85,8 +91,8 @@ struct Inner {
     verifier: Verifier,
     challenges: OnceCell<ChallengeKey>,
     bodies: Arc<Semaphore>,
-    /// Costs are added up for one at a time: that takes a core for seconds.
-    costs: Semaphore,
+    /// Costs are added up, and recommendations made, for one at a time: either takes a core for seconds.
+    one_at_a_time: Semaphore,
     strangers: Limits,
     remembered: Tokens,
     questions: Arc<Questions>,
@@ -117,7 +123,7 @@ impl AppState {
             verifier,
             challenges,
             bodies,
-            costs: Semaphore::new(1),
+            one_at_a_time: Semaphore::new(1),
             strangers,
             remembered,
             questions,
@@ -167,7 +173,11 @@ impl AppState {
     }
 
     fn costs(&self) -> (&attribution::Settings, &Semaphore) {
-        (&self.0.settings.costs, &self.0.costs)
+        (&self.0.settings.costs, &self.0.one_at_a_time)
+    }
+
+    fn recommendations(&self) -> (&crate::recommendations::Settings, &Semaphore) {
+        (&self.0.settings.recommendations, &self.0.one_at_a_time)
     }
 
     fn timetable(&self) -> &Timetable {

@@ -4,7 +4,7 @@ use super::{
     AppState, costs, health, heartbeats, interactions, nodes,
     observe::observe,
     problem::{Reason, Refusal},
-    rules, scopes, unsubscribe,
+    recommendations, rules, scopes, unsubscribe,
 };
 use crate::digest::UNSUBSCRIBE_PATH;
 use axum::{
@@ -30,6 +30,7 @@ pub fn router(state: AppState) -> Router {
         .route(RULES_PATH, get(rules::send))
         .route("/v1/scopes", get(scopes::list))
         .route("/v1/costs", get(costs::show))
+        .route("/v1/recommendations", get(recommendations::show))
         .route("/v1/slack/interactions", post(interactions::receive))
         .route(UNSUBSCRIBE_PATH, get(unsubscribe::show).post(unsubscribe::stop))
         .fallback(not_found)

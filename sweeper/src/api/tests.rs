@@ -353,7 +353,7 @@ async fn scopes_and_metrics_are_for_who_holds_the_operator_token_and_not_for_age
         request.body(Body::empty()).unwrap()
     };
     let node = app.join(NODE).await.node_token;
-    for path in ["/v1/scopes", "/v1/costs", "/metrics"] {
+    for path in ["/v1/scopes", "/v1/costs", "/v1/recommendations", "/metrics"] {
         for token in [&node, &app.join_token(), &format!("{}0", app.operator_token())] {
             assert_eq!(app.refused(get(path, token)).await.kind, "unauthenticated", "{path}");
         }

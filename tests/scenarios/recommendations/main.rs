@@ -149,6 +149,7 @@ async fn an_oversized_machine_is_told_with_the_cheaper_type_and_all_others_with_
     recommended(&answer, &site);
     not_recommended(&answer);
     in_words(&site).await;
+    by_the_api(&site, answer).await;
     assert_eq!(site.moto.calls().await.len(), before, "the command asks no provider");
 
     only_what_is_offered_protected_and_known(&site).await;
@@ -214,6 +215,28 @@ async fn in_words(site: &Site) {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && error.contains("no list has a machine"), "{error}");
     }
+}
+
+/// The same for programs, and only for those who hold the operator token.
+async fn by_the_api(site: &Site, mut expected: Value) {
+    let (url, client) = (format!("{}/v1/recommendations", site.sweeper.url()), site.sweeper.client());
+    let ask = async |query: &[(&str, &str)], token: &str| {
+        let answer = client.get(&url).query(query).bearer_auth(token).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let operator = site.sweeper.operator_token();
+    let (status, mut told) = ask(&[], &operator).await;
+    assert_eq!(status, 200, "{told:#}");
+    for answer in [&mut told, &mut expected] {
+        answer["at"].take();
+    }
+    assert_eq!(told, expected);
+    let (status, told) = ask(&[("resource", "young")], &operator).await;
+    assert_eq!((status, told["not_recommended"].as_array().map(Vec::len)), (200, Some(1)), "{told:#}");
+    assert_eq!(told["recommendations"], json!([]));
+    assert_eq!(ask(&[("resource", "nowhere")], &operator).await.0, 404);
+    assert_eq!(ask(&[("at", "yesterday")], &operator).await.0, 422);
+    assert_eq!(ask(&[], &site.sweeper.join_token()).await.0, 401);
 }
 
 /// The same machine, once its zone offers a still cheaper type; once somebody has protected it; and once its prices are gone from the list.
