@@ -39,6 +39,7 @@ mod m0032_destinations;
 mod m0033_copies;
 mod m0034_catalogues;
 mod m0035_summaries;
+mod m0036_price_rows;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -86,6 +87,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0033_copies::Migration),
             Box::new(m0034_catalogues::Migration),
             Box::new(m0035_summaries::Migration),
+            Box::new(m0036_price_rows::Migration),
         ]
     }
 }

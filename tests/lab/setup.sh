@@ -203,7 +203,7 @@ recorded_answers() {
     cp .setup/recorded.part/libcloud/test/compute/fixtures/ec2/describe_*.xml .setup/recorded/libcloud/
     cp .setup/recorded.part/libcloud/test/compute/fixtures/gce/aggregated_*.json .setup/recorded/gce/
     .setup/venv/bin/python -m zipfile -e .setup/recorded.part/google_api_python_client-*.whl .setup/recorded.part
-    for api in compute.v1 monitoring.v3; do
+    for api in compute.v1 monitoring.v3 cloudbilling.v1; do
         cp ".setup/recorded.part/googleapiclient/discovery_cache/documents/$api.json" .setup/recorded/google/
     done
     rm -rf .setup/recorded.part

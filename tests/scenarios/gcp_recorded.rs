@@ -52,7 +52,8 @@ impl Site {
         let options = Options {
             projects: vec![PROJECT.into()],
             compute_endpoint: endpoint.clone(),
-            monitoring_endpoint: endpoint,
+            monitoring_endpoint: endpoint.clone(),
+            billing_endpoint: endpoint,
             ..Options::default()
         };
         let session = Session::open_with(|| Ok(anonymous::Builder::new().build()), &options).await.unwrap();

@@ -124,7 +124,7 @@ impl Executor {
     /// One that calls itself so in leases and in the audit log.
     #[must_use]
     pub fn new(context: Context, holder: &str, stop: CancellationToken) -> Self {
-        let Context { store, config, channels } = context;
+        let Context { store, config, channels, .. } = context;
         let witness = Witness::new(config.data_dir.join("audit-head"));
         Self {
             sessions: Sessions::new(&config),

@@ -45,7 +45,12 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("cannot listen on {} (`api.listen`)", config.api.listen))?;
     let digests = Sender::new(store.clone(), &config).context("digests cannot be sent")?;
-    let context = Context { store: store.clone(), config: config.clone(), channels: channels.names() };
+    let context = Context {
+        store: store.clone(),
+        config: config.clone(),
+        channels: channels.names(),
+        google: sweep::GoogleCatalogue::default(),
+    };
     let acts_by = context.clone();
     let replica = Replica::new(context);
     let holder = replica.owner().to_owned();

@@ -25,7 +25,7 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
     let channels = channels(&config)?;
     let store = open(&config).await?;
     store.migrate().await?;
-    let context = Context { store, config, channels: channels.names() };
+    let context = Context { store, config, channels: channels.names(), google: sweep::GoogleCatalogue::default() };
     let bar = Bar::new();
     let owner = sweep::owner();
     let report = tokio::select! {

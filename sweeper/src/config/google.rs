@@ -17,6 +17,8 @@ pub struct GcpConfig {
     pub compute_endpoint: Option<String>,
     /// Where Cloud Monitoring is asked, if not at Google's own address.
     pub monitoring_endpoint: Option<String>,
+    /// Where the catalogue of prices is asked for, if not at Google's own address.
+    pub billing_endpoint: Option<String>,
     /// Whether Cloud Monitoring is asked how busy machines were.
     pub monitoring: bool,
     /// One kind of resource in one project is given up after so long.
@@ -32,6 +34,7 @@ impl Default for GcpConfig {
             projects: options.projects,
             compute_endpoint: options.compute_endpoint,
             monitoring_endpoint: options.monitoring_endpoint,
+            billing_endpoint: options.billing_endpoint,
             monitoring: options.monitoring,
             listing_timeout: options.retry.listing_timeout,
         }
@@ -46,6 +49,7 @@ impl GcpConfig {
             projects: self.projects.clone(),
             compute_endpoint: self.compute_endpoint.clone(),
             monitoring_endpoint: self.monitoring_endpoint.clone(),
+            billing_endpoint: self.billing_endpoint.clone(),
             monitoring: self.monitoring,
             ..Options::default()
         };
@@ -73,8 +77,11 @@ impl GcpConfig {
                 "is empty, but `gcp.enabled` is \"yes\"; projects are not looked for".to_owned(),
             ));
         }
-        let endpoints =
-            [("gcp.compute_endpoint", &self.compute_endpoint), ("gcp.monitoring_endpoint", &self.monitoring_endpoint)];
+        let endpoints = [
+            ("gcp.compute_endpoint", &self.compute_endpoint),
+            ("gcp.monitoring_endpoint", &self.monitoring_endpoint),
+            ("gcp.billing_endpoint", &self.billing_endpoint),
+        ];
         for (key, endpoint) in endpoints {
             let is_url = |url: &String| url.starts_with("https://") || url.starts_with("http://");
             if !endpoint.as_ref().is_none_or(is_url) {

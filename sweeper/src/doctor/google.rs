@@ -3,7 +3,7 @@
 use super::{Check, Part, Status};
 use crate::{
     actions::{Rehearsal, rehearse_project},
-    config::{Config, Enabled},
+    config::{Config, Enabled, PricingSource},
     inventory::{InstanceState, Listing, Outcome, Silent, gcp},
 };
 use model::ResourceKey;
@@ -28,6 +28,9 @@ pub(super) async fn read_rights(config: &Config) -> (Vec<Check>, Vec<ResourceKey
         Err(why) => return no_credentials(why.to_string()),
     };
     let mut all = vec![Check::ok(part, "credentials", "found, and a token was given for them")];
+    if config.pricing.source == PricingSource::Api {
+        all.push(prices(&session).await);
+    }
     let mut machines = Vec::new();
     for scope in options.scopes() {
         let inventory = gcp::read(&session, &scope, &Silent).await;
@@ -36,6 +39,18 @@ pub(super) async fn read_rights(config: &Config) -> (Vec<Check>, Vec<ResourceKey
         machines.extend(running.map(|instance| instance.id));
     }
     (all, machines)
+}
+
+/// Whether the catalogue of prices can be read. It is public: what may be missing is the API, in the project that the credentials are of.
+async fn prices(session: &gcp::Session) -> Check {
+    let (part, name) = (Part::Google, "prices");
+    match gcp::may_read_catalogue(session).await {
+        Ok(()) => Check::ok(part, name, "the catalogue can be read"),
+        Err(why) => {
+            let remedy = "switch the Cloud Billing API on in the credentials' own project: `gcloud services enable cloudbilling.googleapis.com`; costs there are not known until then";
+            Check::new(part, name, Status::Broken, format!("cloudbilling.services.skus.list: {why}"), remedy)
+        }
+    }
 }
 
 /// Who acts in each project, by what Google says of their rights to machines that run there, those first where acting is switched on.

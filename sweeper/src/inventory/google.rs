@@ -41,8 +41,24 @@ pub struct GoogleInstance {
     pub needs_key: bool,
     /// Accelerators that were added to its type.
     pub accelerators: Vec<Accelerators>,
+    /// What else Google bills it for; none in records of versions that did not read that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<Billed>,
     /// What its type has; none if that could not be read.
     pub shape: Option<MachineShape>,
+}
+
+/// What a machine of Google's is billed for beside its type and its accelerators.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Billed {
+    /// The licences of its disks, each once, as `PROJECT/NAME`: `rhel-cloud/rhel-9-server`.
+    pub licenses: Vec<String>,
+    /// What its disks of the host hold together; none if Google did not say it of one.
+    pub local_ssd_gib: Option<u64>,
+    /// Whether its memory is encrypted (Confidential Computing).
+    pub confidential: bool,
+    /// Its network's tier, if it was given one: `TIER_1`, `DEFAULT`.
+    pub network_tier: Option<String>,
 }
 
 /// What a machine of a type has.
@@ -55,6 +71,9 @@ pub struct MachineShape {
     pub memory_mib: Option<u32>,
     /// Whether its processors are shared with others.
     pub shared_cpu: Option<bool>,
+    /// So many disks of the host come with each machine of the type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_ssds: Option<u32>,
     /// Accelerators that each machine of the type has.
     pub accelerators: Vec<Accelerators>,
 }

@@ -42,7 +42,7 @@ pub use batch::{
     NodePart, Pod, QueuedEnvironment, Requirement, clusters_in_use,
 };
 pub use ecs::{EcsContainer, EcsContainerInstance, EcsTask, cluster_of, last_part};
-pub use google::{Accelerators, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
+pub use google::{Accelerators, Billed, GoogleAddress, GoogleDisk, GoogleInstance, MachineShape};
 pub use instance::{
     AttachedVolume, Instance, InstanceState, InstanceStore, Lifecycle, PublicIpv4, RootDevice, Tenancy,
 };

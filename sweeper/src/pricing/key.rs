@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::inventory::{Instance, Lifecycle, Tenancy};
 
-use super::Unpriced;
+use super::{Unpriced, google};
 
 /// The exact key of an on-demand price. All texts are the price list's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,6 +122,12 @@ impl PriceKey {
 
     /// All but the type.
     fn fmt_parts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.provider == Provider::Gcp {
+            if self.preinstalled_software != "NA" {
+                write!(f, "{}, ", self.preinstalled_software)?;
+            }
+            return write!(f, "{}, in {}", self.capacity_status, self.region);
+        }
         f.write_str(&self.operating_system)?;
         if self.preinstalled_software != "NA" {
             write!(f, " with {}", self.preinstalled_software)?;
@@ -142,7 +148,7 @@ impl PriceKey {
     /// The reason why there is no on-demand list price for it, or why it cannot be told which.
     pub fn of(instance: &Instance) -> Result<Self, Unpriced> {
         if instance.id.provider == Provider::Gcp {
-            return Err(Unpriced::Google);
+            return google::bill(instance).map(|bill| bill.key);
         }
         match &instance.lifecycle {
             Lifecycle::OnDemand => {}
@@ -263,7 +269,7 @@ mod tests {
     fn what_is_not_bought_on_demand_or_not_known_is_unpriced() {
         assert_eq!(key(|i| i.lifecycle = Lifecycle::Spot), Err(Unpriced::Spot));
         let google = "gcp:omics:europe-west3-a:42".parse().expect("a node id");
-        assert_eq!(key(|i| i.id = google), Err(Unpriced::Google));
+        assert_eq!(key(|i| i.id = google), Err(Unpriced::FactUnknown("billed parts")));
         assert_eq!(
             key(|i| i.lifecycle = Lifecycle::CapacityBlock),
             Err(Unpriced::NotOnDemand("capacity-block".into()))

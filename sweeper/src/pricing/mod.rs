@@ -8,6 +8,7 @@
 
 mod aws;
 mod cost;
+mod google;
 mod key;
 mod load;
 mod spot;
@@ -17,6 +18,7 @@ mod usage;
 
 pub use aws::api::may_ask;
 pub use cost::Cost;
+pub use google::{Bill, Filter as SkuFilter, Priced as GooglePrice, SkuList, bill as google_bill};
 pub use key::{PriceKey, PriceList};
 pub use load::{Options, Source, UnitTable, load, load_lists, unavailable};
 pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
@@ -40,9 +42,12 @@ pub enum Unpriced {
     /// Bought in another way, in the provider's words.
     #[error("it was bought as `{0}`, not on demand")]
     NotOnDemand(String),
-    /// Of a provider whose prices are not read.
-    #[error("no price list of Google Cloud is read yet")]
+    /// Of what no prices are read in Google Cloud.
+    #[error("of Google Cloud only machines' prices are read yet")]
     Google,
+    /// Something that it is billed for beside what has a price here.
+    #[error("{0} is billed besides, and that price is not read")]
+    Besides(String),
     /// The host is billed, not the instance.
     #[error("it lies on a dedicated host, which is billed as a whole")]
     DedicatedHost,

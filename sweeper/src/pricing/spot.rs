@@ -65,9 +65,9 @@ impl fmt::Display for SpotKey {
 /// Which price is a machine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MachinePrice {
-    /// The on-demand list price.
-    OnDemand(PriceKey),
-    /// The Spot price.
+    /// That of a price list: of AWS the one on demand, of Google Cloud that of Spot, too.
+    Listed(PriceKey),
+    /// EC2's Spot price.
     Spot(SpotKey),
 }
 
@@ -79,7 +79,7 @@ impl MachinePrice {
     pub fn of(instance: &Instance) -> Result<Self, Unpriced> {
         match (&instance.lifecycle, PriceKey::of(instance)) {
             (Lifecycle::Spot, Err(Unpriced::Spot)) => SpotKey::of(instance).map(Self::Spot),
-            (_, key) => key.map(Self::OnDemand),
+            (_, key) => key.map(Self::Listed),
         }
     }
 }
@@ -186,7 +186,7 @@ mod tests {
             MachinePrice::of(&instance)
         };
         assert!(matches!(spot(&|_| {}), Ok(MachinePrice::Spot(key)) if key.product == "Linux/UNIX"));
-        assert!(matches!(spot(&|it| it.lifecycle = Lifecycle::OnDemand), Ok(MachinePrice::OnDemand(_))));
+        assert!(matches!(spot(&|it| it.lifecycle = Lifecycle::OnDemand), Ok(MachinePrice::Listed(_))));
         assert_eq!(spot(&|it| it.availability_zone = None), Err(Unpriced::FactUnknown("availability zone")));
         assert_eq!(spot(&|it| it.instance_type = None), Err(Unpriced::FactUnknown("instance type")));
         assert_eq!(spot(&|it| it.tenancy = Tenancy::Unknown), Err(Unpriced::FactUnknown("tenancy")));

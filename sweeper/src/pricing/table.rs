@@ -43,7 +43,21 @@ impl<K: Clone + Display + Eq + Hash, P: Clone + PartialEq> PriceTable<K, P> {
         }
     }
 
-    pub(super) fn fail(&mut self, key: K, why: Unpriced) {
+    /// The price of a key, as one row of a list says it.
+    pub(crate) fn put(&mut self, key: K, sku: String, price: P) {
+        self.add(Row { key, sku, rate: Ok(price) });
+    }
+
+    /// The one row that has this key; none if there is none, or more than one.
+    #[must_use]
+    pub fn row(&self, key: &K) -> Option<&str> {
+        match self.rows.get(key).map_or(&[][..], Vec::as_slice) {
+            [row] => Some(&row.sku),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn fail(&mut self, key: K, why: Unpriced) {
         self.failed.insert(key, why);
     }
 

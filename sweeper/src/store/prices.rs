@@ -5,7 +5,8 @@ use crate::pricing::PriceKey;
 use jiff::Timestamp;
 use model::HourlyRate;
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,6 +39,7 @@ mod row {
         pub effective_unix_ms: i64,
         pub read_unix_ms: i64,
         pub micro_usd_per_hour: i64,
+        pub source_rows: Option<String>,
     }
 
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -55,6 +57,21 @@ pub struct KnownPrice<P = HourlyRate> {
     pub effective_from: Timestamp,
     /// When it was last read so.
     pub read_at: Timestamp,
+}
+
+/// A price of a machine's hour, as a list says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPrice {
+    /// The price.
+    pub per_hour: HourlyRate,
+    /// The rows of the list that it rests on, in the list's own words; none if that was not kept.
+    pub source_rows: Option<String>,
+}
+
+impl From<HourlyRate> for ReadPrice {
+    fn from(per_hour: HourlyRate) -> Self {
+        Self { per_hour, source_rows: None }
+    }
 }
 
 impl Store {
@@ -98,15 +115,17 @@ impl Store {
     pub async fn put_prices(
         &self,
         source: &str,
-        read: &BTreeMap<PriceKey, HourlyRate>,
+        read: &BTreeMap<PriceKey, ReadPrice>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let transaction = self.begin_write().await?;
         let known = prices(&transaction, source, &read.keys().cloned().collect()).await?;
-        for (key, per_hour) in read {
-            match known.get(key).filter(|known| known.price == *per_hour) {
+        for (key, price) in read {
+            match known.get(key).filter(|known| known.price == price.per_hour) {
                 Some(known) => {
-                    let update = row::ActiveModel { read_unix_ms: Set(to_unix_ms(at)), ..Default::default() };
+                    let rows = price.source_rows.clone().map_or(NotSet, |rows| Set(Some(rows)));
+                    let update =
+                        row::ActiveModel { read_unix_ms: Set(to_unix_ms(at)), source_rows: rows, ..Default::default() };
                     row::Entity::update_many()
                         .set(update)
                         .filter(is_of(source, key))
@@ -116,7 +135,7 @@ impl Store {
                         .doing("keep that a price is still so")?;
                 }
                 None => {
-                    row::Entity::insert(to_row(source, key, *per_hour, at))
+                    row::Entity::insert(to_row(source, key, price, at))
                         .on_conflict_do_nothing()
                         .exec_without_returning(&transaction)
                         .await
@@ -176,7 +195,7 @@ fn is_of(source: &str, key: &PriceKey) -> Condition {
         .add(row::Column::CapacityStatus.eq(&key.capacity_status))
 }
 
-fn to_row(source: &str, key: &PriceKey, per_hour: HourlyRate, at: Timestamp) -> row::ActiveModel {
+fn to_row(source: &str, key: &PriceKey, price: &ReadPrice, at: Timestamp) -> row::ActiveModel {
     let PriceKey {
         provider,
         region,
@@ -199,7 +218,8 @@ fn to_row(source: &str, key: &PriceKey, per_hour: HourlyRate, at: Timestamp) -> 
         capacity_status: Set(capacity_status),
         effective_unix_ms: Set(to_unix_ms(at)),
         read_unix_ms: Set(to_unix_ms(at)),
-        micro_usd_per_hour: Set(per_hour.per_hour().micros()),
+        micro_usd_per_hour: Set(price.per_hour.per_hour().micros()),
+        source_rows: Set(price.source_rows.clone()),
     }
 }
 

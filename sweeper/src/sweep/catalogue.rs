@@ -93,7 +93,10 @@ async fn keep(
 ) -> Result<(), SweepError> {
     let prices: Vec<_> = prices.into_iter().collect();
     for some in prices.chunks(KEPT_AT_ONCE) {
-        context.store.put_prices(source, &some.iter().cloned().collect(), now).await?;
+        context
+            .store
+            .put_prices(source, &some.iter().map(|(key, price)| (key.clone(), (*price).into())).collect(), now)
+            .await?;
     }
     // A price that was read before and is not of this time is on the list no more.
     Ok(context.store.put_price_list(source, list, now).await?)

@@ -10,6 +10,7 @@ mod batch;
 mod bills;
 mod catalogue;
 mod discover;
+mod google_prices;
 mod groups;
 mod hours;
 mod lease;
@@ -28,6 +29,7 @@ mod timetable;
 mod work;
 
 pub use catalogue::CATALOGUES_KEPT;
+pub use google_prices::GoogleCatalogue;
 pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub(crate) use leftovers::{was_unattached, was_unused};
@@ -80,6 +82,8 @@ pub struct Context {
     pub config: Config,
     /// Names of the channels that new findings are told on.
     pub channels: Vec<&'static str>,
+    /// Google's catalogue of prices, as this process last read it.
+    pub google: GoogleCatalogue,
 }
 
 /// Told how a sweep gets on.

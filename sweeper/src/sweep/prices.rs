@@ -1,6 +1,6 @@
 //! What machines cost, and what is billed by its amount costs per unit: asked for once a day, and as it was last read where it cannot be read today.
 
-use super::{Context, SweepError, provider_metrics::At, spot};
+use super::{Context, SweepError, google_prices, provider_metrics::At, spot};
 use crate::{
     config::{Config, PricingSource},
     inventory::aws,
@@ -8,7 +8,7 @@ use crate::{
         self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced,
     },
     snapshot::Machine,
-    store::KnownPrice,
+    store::{KnownPrice, ReadPrice},
 };
 use jiff::Timestamp;
 use model::{HourlyRate, Provider, ResourceKey, UnitPrice};
@@ -26,19 +26,25 @@ pub(super) async fn price(
     units: &BTreeSet<UnitKey>,
     machines: &mut [Machine],
 ) -> Result<UnitPrices, SweepError> {
-    let (mut keys, mut spot) = (BTreeSet::new(), BTreeSet::new());
+    let (mut keys, mut spot, mut google) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
     for machine in machines.iter().filter_map(|machine| machine.subject.running()) {
+        if machine.id.provider == Provider::Gcp {
+            google.extend(pricing::google_bill(machine).ok().map(|bill| (bill.key.clone(), bill)));
+            continue;
+        }
         match MachinePrice::of(machine) {
-            Ok(MachinePrice::OnDemand(key)) => drop(keys.insert(key)),
+            Ok(MachinePrice::Listed(key)) => drop(keys.insert(key)),
             Ok(MachinePrice::Spot(key)) => drop(spot.insert(key)),
             Err(_) => {}
         }
     }
     let (per_hour, per_unit) = read(context, now, &keys, units).await?;
+    let of_google = google_prices::read(context, now, &google).await?;
     let spot = spot::read(context, at, now, &spot).await?;
     for machine in machines {
         machine.cost = match machine.subject.running().map(MachinePrice::of) {
-            Some(Ok(MachinePrice::OnDemand(key))) => per_hour.cost(&key),
+            Some(Ok(MachinePrice::Listed(key))) if key.provider == Provider::Gcp => of_google.cost(&key),
+            Some(Ok(MachinePrice::Listed(key))) => per_hour.cost(&key),
             Some(Ok(MachinePrice::Spot(key))) => spot.cost(&key),
             Some(Err(why)) => Cost::Unknown { why: why.to_string() },
             None => onprem_cost(&context.config, &machine.subject.id),
@@ -48,11 +54,11 @@ pub(super) async fn price(
 }
 
 /// What was read today, and what was read before.
-struct Prices<K, P> {
-    source: PricingSource,
-    now: Timestamp,
-    known: HashMap<K, KnownPrice<P>>,
-    table: PriceTable<K, P>,
+pub(super) struct Prices<K, P> {
+    pub(super) source: PricingSource,
+    pub(super) now: Timestamp,
+    pub(super) known: HashMap<K, KnownPrice<P>>,
+    pub(super) table: PriceTable<K, P>,
 }
 
 async fn read(
@@ -73,7 +79,7 @@ async fn read(
     of_units.known = store.unit_prices(source.as_str(), units).await?;
     let asked = (of_machines.not_of_today(machines), of_units.not_of_today(units));
     (of_machines.table, of_units.table) = load(config, &asked.0, &asked.1).await;
-    let read = of_machines.read(&asked.0);
+    let read = of_machines.read_with_rows(&asked.0);
     if !read.is_empty() {
         store.put_prices(source.as_str(), &read, now).await?;
     }
@@ -93,7 +99,7 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
         self.known.get(key).filter(|_| self.source == PricingSource::Api).filter(is_of_today)
     }
 
-    fn not_of_today(&self, keys: &BTreeSet<K>) -> BTreeSet<K> {
+    pub(super) fn not_of_today(&self, keys: &BTreeSet<K>) -> BTreeSet<K> {
         keys.iter().filter(|key| self.of_today(key).is_none()).cloned().collect()
     }
 
@@ -121,7 +127,7 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
         known.map(|known| (known.price, Some(known.read_at))).ok_or(why)
     }
 
-    fn warn_of_dated(&self, keys: &BTreeSet<K>) {
+    pub(super) fn warn_of_dated(&self, keys: &BTreeSet<K>) {
         let is_dated = |key: &&K| matches!(self.of(key), Ok((_, Some(_))));
         let dated: Vec<&K> = keys.iter().filter(is_dated).collect();
         if let Some(why) = dated.first().and_then(|key| self.table.on_demand(key).err()) {
@@ -131,6 +137,15 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
 }
 
 impl Prices<PriceKey, HourlyRate> {
+    /// What the list says of what was asked for, and which row does.
+    fn read_with_rows(&self, asked: &BTreeSet<PriceKey>) -> BTreeMap<PriceKey, ReadPrice> {
+        let with_row = |(key, per_hour): (PriceKey, HourlyRate)| {
+            let source_rows = self.table.row(&key).map(str::to_owned);
+            (key, ReadPrice { per_hour, source_rows })
+        };
+        self.read(asked).into_iter().map(with_row).collect()
+    }
+
     fn cost(&self, key: &PriceKey) -> Cost {
         match self.of(key) {
             Ok((per_hour, as_of)) => Cost::Known { per_hour, as_of },

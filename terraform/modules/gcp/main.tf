@@ -28,6 +28,13 @@ resource "google_service_account" "sweeper" {
   description  = "Reads machines, disks, addresses and groups; can change nothing"
 }
 
+# The catalogue of prices is public: to read it takes no permission, but its API switched on where whoever asks is kept.
+resource "google_project_service" "cloudbilling" {
+  project            = var.project_id
+  service            = "cloudbilling.googleapis.com"
+  disable_on_destroy = false
+}
+
 resource "google_project_iam_custom_role" "read" {
   for_each = var.projects
 

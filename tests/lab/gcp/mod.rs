@@ -1,4 +1,4 @@
-//! A stand-in for Google Cloud: Compute Engine and Cloud Monitoring behind `server.py`, with resources of the scenario's making.
+//! A stand-in for Google Cloud: Compute Engine, Cloud Monitoring and the catalogue of Cloud Billing behind `server.py`, with resources of the scenario's making.
 //!
 //! Each request and each answer is checked against Google's published discovery documents, which `make setup` installs. When this
 //! value ends, it panics if any was wrong. It starts in about a second.
@@ -114,7 +114,7 @@ impl Google {
     pub fn config(&self, projects: &[&str]) -> String {
         let Self { url, .. } = self;
         format!(
-            "[gcp]\nenabled = \"yes\"\nprojects = {projects:?}\ncompute_endpoint = \"{url}\"\nmonitoring_endpoint = \"{url}\"\nmonitoring = true\n"
+            "[gcp]\nenabled = \"yes\"\nprojects = {projects:?}\ncompute_endpoint = \"{url}\"\nmonitoring_endpoint = \"{url}\"\nbilling_endpoint = \"{url}\"\nmonitoring = true\n"
         )
     }
 
@@ -211,6 +211,15 @@ impl Google {
     /// When the stand-in refuses.
     pub async fn types(&self, project: &str, place: &str, types: &[Value]) {
         self.post("types", json!({"project": project, "place": place, "types": types})).await;
+    }
+
+    /// The catalogue of what Compute Engine bills.
+    ///
+    /// # Panics
+    ///
+    /// When the stand-in refuses.
+    pub async fn skus(&self, skus: &[Value]) {
+        self.post("skus", json!({"skus": skus})).await;
     }
 
     /// What Cloud Monitoring has: `{"metric", "zone", "instance", "points": [[second, value], …]}`.

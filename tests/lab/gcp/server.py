@@ -1,4 +1,4 @@
-"""A stand-in for Compute Engine, Cloud Monitoring and Google's token server, held to Google's own description of its APIs.
+"""A stand-in for Compute Engine, Cloud Monitoring, the catalogue of Cloud Billing and Google's token server, held to Google's own description of its APIs.
 
     python tests/lab/gcp/server.py --documents .setup/recorded/google --wrong FILE [--port 0]
 
@@ -12,6 +12,7 @@ The admin interface, all JSON (the Rust driver `lab::gcp::Google` is its only us
 
     POST /_lab/resources  {"project", "kind": "instances", "place": "zones/europe-west3-a", "resources": [{...}]}
     POST /_lab/types      {"project", "place": "zones/…", "types": [{"name", "guestCpus", ...}]}
+    POST /_lab/skus       {"skus": [{"skuId", "description", ...}]}   the catalogue of Compute Engine, the same for all projects
     POST /_lab/series     {"project", "series": [{"metric", "zone", "instance", "points": [[end, value], ...]}]}
     POST /_lab/say        {"method": "compute.instances.aggregatedList", "answer": {...}}   this answer, unchecked; none: no more
     POST /_lab/unreachable {"places": [{"kind": "instances", "place": "zones/…", "how": "unreachables" | "warning"}]}
@@ -49,6 +50,8 @@ FULL = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "The zone does not ha
 # Places that Google lists for each project, whether they hold anything or not.
 PLACES = ["zones/europe-west3-a", "zones/europe-west3-b", "zones/us-east1-b", "regions/europe-west3", "regions/us-east1", "global"]
 POINTS = 100_000
+SKUS = 5_000
+COMPUTE_ENGINE = "6F81-5844-456A"
 
 
 class Refused(Exception):
@@ -61,9 +64,9 @@ class Lab:
     """What the stand-in holds, and how it answers."""
 
     def __init__(self, documents, wrong):
-        self.apis = [discovery.Document(documents / name) for name in ("compute.v1.json", "monitoring.v3.json")]
+        self.apis = [discovery.Document(documents / name) for name in ("compute.v1.json", "monitoring.v3.json", "cloudbilling.v1.json")]
         self.lock = threading.Lock()
-        self.resources, self.types, self.series = {}, {}, {}
+        self.resources, self.types, self.series, self.skus = {}, {}, {}, []
         self.said, self.unreachable = {}, []
         self.page_size, self.repeat_token = None, False
         self.faults, self.calls, self.wrong = [], [], wrong
@@ -158,6 +161,10 @@ class Lab:
             if in_path["machineType"] not in types:
                 raise Refused(404, "notFound", f"The resource '{in_path['machineType']}' was not found")
             return types[in_path["machineType"]]
+        if method == "cloudbilling.services.skus.list":
+            if in_path["servicesId"] != COMPUTE_ENGINE:
+                raise Refused(404, "notFound", f"services/{in_path['servicesId']} was not found")
+            return self.catalogue(query)
         if method == "monitoring.projects.timeSeries.list":
             return self.time_series(project, query)
         raise Refused(501, "notImplemented", f"the stand-in does not answer {method}")
@@ -227,6 +234,15 @@ class Lab:
         if start + size < len(everything):
             answer["nextPageToken"] = self.token_for(start + size)
         return answer
+
+    def catalogue(self, query):
+        if query.get("currencyCode", "USD") != "USD":
+            raise Refused(501, "notImplemented", "the stand-in has no other currency than USD")
+        start = self.start_of(query.get("pageToken"))
+        size = min(int(query.get("pageSize", SKUS)) or SKUS, self.page_size or SKUS)
+        more = start + size < len(self.skus)
+        # The last page has a token that is empty.
+        return {"skus": self.skus[start : start + size], "nextPageToken": self.token_for(start + size) if more else ""}
 
     def time_series(self, project, query):
         period = float(query["aggregation.alignmentPeriod"].removesuffix("s"))
@@ -301,6 +317,8 @@ class Lab:
             case "POST", "types":
                 held = self.types.setdefault((asked["project"], asked["place"]), {})
                 held.update({one["name"]: one for one in asked["types"]})
+            case "POST", "skus":
+                self.skus = asked["skus"]
             case "POST", "series":
                 self.series[asked["project"]] = asked["series"]
             case "POST", "say":

@@ -64,7 +64,7 @@ impl Fleet {
         }
         change(&mut config);
         let channels = Channels::new(&config).expect("channels");
-        let context = Context { store, config, channels: channels.names() };
+        let context = Context { store, config, channels: channels.names(), google: sweep::GoogleCatalogue::default() };
         Self { context, slack, smtp, url: url.to_owned(), channels, now, worked: 0 }
     }
 

@@ -39,7 +39,7 @@ async fn an_approved_stop_is_carried_out_and_undone(url: String) {
     let finding = site.sweeper.json(&["plans"]).await[0]["finding"].as_str().unwrap().to_owned();
     let shown = site.run(&["explain", &finding]).await.said;
     let command = format!("gcloud compute instances stop {NUMBER} --project {PROJECT} --zone europe-west3-a");
-    assert!(shown.contains(&command) && shown.contains("no price list of Google Cloud is read yet"), "{shown}");
+    assert!(shown.contains(&command) && shown.contains("Google's catalogue: it names no machine's price"), "{shown}");
     let target = json!({"name": "web", "instances": []});
     site.google.resources(PROJECT, "targetPools", "regions/europe-west3", &[target]).await;
     let group = json!({"name": "endpoints"});

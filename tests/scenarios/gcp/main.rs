@@ -7,6 +7,7 @@ mod acting;
 mod acts;
 mod estate;
 mod group;
+mod priced;
 mod swept;
 
 use model::ResourceKind;
@@ -30,7 +31,8 @@ fn options(google: &Google) -> Options {
     Options {
         projects: vec![PROJECT.into()],
         compute_endpoint: endpoint.clone(),
-        monitoring_endpoint: endpoint,
+        monitoring_endpoint: endpoint.clone(),
+        billing_endpoint: endpoint,
         monitoring: true,
         retry,
         ..Options::default()

@@ -21,20 +21,22 @@ use sweeper::{
 use super::{
     estate::{HERE, INSTANCES, THERE, furnish, machine},
     fault,
+    priced::{IDLE, skus},
 };
 
 /// One idle machine with an open finding, swept by the real binary.
-struct Site {
-    google: Google,
-    sweeper: Sweeper,
-    store: Store,
+pub(super) struct Site {
+    pub(super) google: Google,
+    pub(super) sweeper: Sweeper,
+    pub(super) store: Store,
     finding: String,
 }
 
 impl Site {
-    async fn new(folder: &Path) -> Self {
+    pub(super) async fn new(folder: &Path) -> Self {
         let google = Google::start(&folder.join("google")).await;
         furnish(&google).await;
+        google.skus(&skus()).await;
         let config = format!(
             "[aws]\nenabled = \"no\"\n{}[verdict]\nidle_after = \"5m\"\nmissed_heartbeats = 60\nleftover_after = \"0s\"\n\
              [sweep]\nschedule = \"0 0 0 1 1 *\"\n",
@@ -63,7 +65,7 @@ impl Site {
     }
 
     /// The open findings on machines.
-    async fn idle(&self) -> Vec<Finding> {
+    pub(super) async fn idle(&self) -> Vec<Finding> {
         let mut open = self.store.open_findings().await.unwrap();
         open.retain(|finding| finding.class == Class::IdleNode);
         open
@@ -83,7 +85,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
+async fn an_idle_machine_is_found_with_its_price_and_without_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;
     let hour = Timestamp::now().as_second() / 3_600 * 3_600;
@@ -100,14 +102,14 @@ async fn an_idle_machine_is_found_without_a_price_and_without_a_plan() {
         (finding["class"].as_str(), finding["instance_type"].as_str()),
         (Some("idle_node"), Some("n2-standard-8"))
     );
-    assert_eq!(finding["cost_unknown_because"], "no price list of Google Cloud is read yet");
+    assert_eq!(finding["cost_micro_usd_per_hour"], IDLE);
     assert_eq!(finding["plan"], Value::Null);
     // The disk itself says since when it is unused; of the address two lists do.
     let told = |finding: &&Value| ["class", "resource", "cost_unknown_because"].map(|key| finding[key].clone());
     let mut left: Vec<_> = left.iter().map(|finding| (told(finding), finding["since"].clone())).collect();
     left.sort_by_key(|(told, _)| told[0].to_string());
     let [(disk, since), (address, _)] = left.as_slice() else { panic!("{left:?}") };
-    let why = json!("no price list of Google Cloud is read yet");
+    let why = json!("of Google Cloud only machines' prices are read yet");
     let key = |id: &str| json!(format!("gcp:{PROJECT}:{id}"));
     assert_eq!(
         (disk, since),

@@ -50,7 +50,12 @@ impl Site {
         let began = Timestamp::from_millisecond(1_790_000_000_000).unwrap();
         store.join_node(&request, &TokenHash::of("token"), began).await.unwrap();
         Self {
-            context: Context { store, config, channels: vec!["slack", "email"] },
+            context: Context {
+                store,
+                config,
+                channels: vec!["slack", "email"],
+                google: sweep::GoogleCatalogue::default(),
+            },
             node,
             began,
             sent: 0,

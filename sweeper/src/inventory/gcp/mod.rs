@@ -11,6 +11,7 @@
 //! its own, which wins over that of the project. It has no way to be asked to fail as a whole instead: `returnPartialSuccess` is not
 //! in the version of the API that is spoken here (2026-09-01).
 
+mod catalogue;
 mod collect;
 mod failure;
 mod list;
@@ -24,6 +25,7 @@ mod renewable;
 mod session;
 mod shapes;
 
+pub use catalogue::{Rate, Sku, catalogue, may_read_catalogue};
 pub use collect::read;
 pub use machine::{OneMachine, dependents, ended_with, instance, one_machine};
 pub use options::Options;

@@ -14,6 +14,8 @@ pub struct Options {
     pub compute_endpoint: Option<String>,
     /// Where Cloud Monitoring is asked; likewise.
     pub monitoring_endpoint: Option<String>,
+    /// Where the catalogue of prices is asked for; likewise.
+    pub billing_endpoint: Option<String>,
     /// Whether Cloud Monitoring is asked: Google may bill what it answers.
     pub monitoring: bool,
     /// Resources per page; Compute Engine allows up to 500.
@@ -32,6 +34,7 @@ impl Default for Options {
             projects: Vec::new(),
             compute_endpoint: None,
             monitoring_endpoint: None,
+            billing_endpoint: None,
             monitoring: false,
             page_size: 500,
             retry: RetryPolicy::default(),
@@ -46,6 +49,12 @@ impl Options {
     #[must_use]
     pub fn compute(&self) -> &str {
         self.compute_endpoint.as_deref().unwrap_or("https://compute.googleapis.com").trim_end_matches('/')
+    }
+
+    /// Where the catalogue of prices is asked for, without a slash at its end.
+    #[must_use]
+    pub fn billing(&self) -> &str {
+        self.billing_endpoint.as_deref().unwrap_or("https://cloudbilling.googleapis.com").trim_end_matches('/')
     }
 
     /// One scope for each project.

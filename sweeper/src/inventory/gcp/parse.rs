@@ -8,9 +8,9 @@ use heartbeat::NodeId;
 use jiff::Timestamp;
 
 use crate::inventory::{
-    Accelerators, Address, AttachedVolume, AutoScalingGroup, GoogleAddress, GoogleDisk, GoogleInstance, Instance,
-    InstanceState, InstanceStore, Launch, LaunchTemplate, Lifecycle, MachineShape, PublicIpv4, RootDevice, Scope,
-    Tenancy, Upkeep, Volume, VolumeAttachment, VolumeState, key_of,
+    Accelerators, Address, AttachedVolume, AutoScalingGroup, Billed, GoogleAddress, GoogleDisk, GoogleInstance,
+    Instance, InstanceState, InstanceStore, Launch, LaunchTemplate, Lifecycle, MachineShape, PublicIpv4, RootDevice,
+    Scope, Tenancy, Upkeep, Volume, VolumeAttachment, VolumeState, key_of,
 };
 
 /// The only facts that a record must have are its place and its id, for without them it cannot be told from another.
@@ -18,6 +18,7 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
     let number = record.id.ok_or("an instance has no id")?;
     let id: NodeId =
         format!("gcp:{project}:{zone}:{number}").parse().map_err(|error| format!("an instance: {error}"))?;
+    let billed = billed(&record);
     let status = record.status.as_ref().and_then(|status| status.name()).map(str::to_owned);
     let labels: BTreeMap<String, String> = record.labels.into_iter().collect();
     let scheduling = record.scheduling.unwrap_or_default();
@@ -82,10 +83,39 @@ pub(super) fn instance(project: &str, zone: &str, record: model::Instance) -> Re
             resource_policies: record.resource_policies.iter().filter_map(|policy| last(policy)).collect(),
             needs_key,
             accelerators: accelerators.collect(),
+            billed,
             shape: None,
         })),
         tags: labels,
     })
+}
+
+/// What it is billed for beside its type; none for a machine of which Google names no disk, since each boots from one.
+fn billed(record: &model::Instance) -> Option<Billed> {
+    if record.disks.is_empty() {
+        return None;
+    }
+    let licenses: BTreeSet<String> =
+        record.disks.iter().flat_map(|disk| &disk.licenses).map(|url| license(url)).collect();
+    let local = record.disks.iter().filter(|disk| disk.r#type == Some(attached_disk::Type::Scratch));
+    let size = |disk: &model::AttachedDisk| disk.disk_size_gb.and_then(|size| u64::try_from(size).ok());
+    let confidential = record.confidential_instance_config.as_ref();
+    let tier =
+        record.network_performance_config.as_ref().and_then(|config| config.total_egress_bandwidth_tier.as_ref());
+    Some(Billed {
+        licenses: licenses.into_iter().collect(),
+        local_ssd_gib: local.map(size).sum(),
+        confidential: confidential.is_some_and(|config| {
+            config.enable_confidential_compute == Some(true) || config.confidential_instance_type.is_some()
+        }),
+        network_tier: tier.map(|tier| tier.name().unwrap_or("without a name").to_owned()),
+    })
+}
+
+/// `https://www.googleapis.com/compute/v1/projects/rhel-cloud/global/licenses/rhel-9-server` → `rhel-cloud/rhel-9-server`
+fn license(url: &str) -> String {
+    let parts = url.split_once("projects/").and_then(|(_, path)| path.split_once("/global/licenses/"));
+    parts.map_or_else(|| url.to_owned(), |(project, name)| format!("{project}/{name}"))
 }
 
 /// <https://cloud.google.com/compute/docs/instances/instance-lifecycle>: `TERMINATED` is the older word for stopped. Of a machine in
@@ -279,6 +309,7 @@ pub(super) fn shape(record: model::MachineType) -> MachineShape {
         // Called MB, and counted in 1,024s: a machine of 4 GB has 4096.
         memory_mib: count(record.memory_mb),
         shared_cpu: record.is_shared_cpu,
+        local_ssds: record.bundled_local_ssds.and_then(|bundled| count(bundled.partition_count)),
         accelerators: record
             .accelerators
             .into_iter()

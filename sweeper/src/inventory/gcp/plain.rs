@@ -1,4 +1,4 @@
-//! Calls of Compute Engine that none of the clients here is built with: each client more is half a minute of every build.
+//! Calls of Google's that none of the clients here is built with: each client more is half a minute of every build.
 
 use axum::http::{Extensions, HeaderMap};
 use google_cloud_auth::credentials::{CacheableResource, CredentialsProvider as _};
@@ -47,7 +47,7 @@ pub(super) async fn list<T: DeserializeOwned>(
     let pages = place.pages(api, |token| async move {
         let mut query = vec![("maxResults", "500".to_owned())];
         query.extend(token.map(|token| ("pageToken", token)));
-        let page: Option<Page<T>> = call(place, method, path, &query).await?;
+        let page: Option<Page<T>> = call(place, method, &compute(place, path), &query).await?;
         let page = page.ok_or_else(|| Refused::malformed("a list is not there"))?;
         match page.warning {
             Some(warning) if warning.code.as_deref() != Some(NOTHING_HERE) => {
@@ -68,19 +68,27 @@ pub(super) async fn list<T: DeserializeOwned>(
 /// What nothing helped against.
 pub(super) async fn get<T: DeserializeOwned>(place: &Place<'_>, api: Api, path: &str) -> Result<Option<T>, Failure> {
     let read = place.pages(api, |_| async move {
-        let read: Option<T> = call(place, &Method::GET, path, &[]).await?;
+        let read: Option<T> = call(place, &Method::GET, &compute(place, path), &[]).await?;
         Ok((read.into_iter().collect(), None))
     });
     Ok(read.await?.pop())
 }
 
-async fn call<T: DeserializeOwned>(
+/// Where Compute Engine has this of the project.
+fn compute(place: &Place<'_>, path: &str) -> String {
+    format!("{}/compute/v1/projects/{}/{path}", place.options().compute(), place.project())
+}
+
+/// One call of any of Google's APIs; none if what it names is not there.
+///
+/// # Errors
+/// Why it was refused, and what helps.
+pub(super) async fn call<T: DeserializeOwned>(
     place: &Place<'_>,
     method: &Method,
-    path: &str,
+    url: &str,
     query: &[(&str, String)],
 ) -> Result<Option<T>, Refused> {
-    let url = format!("{}/compute/v1/projects/{}/{path}", place.options().compute(), place.project());
     let request = place.clients().plain.request(method.clone(), url).query(query).headers(headers(place).await?);
     let request = if *method == Method::POST { request.json(&Value::Object(serde_json::Map::new())) } else { request };
     let unreachable = |error: reqwest::Error| {

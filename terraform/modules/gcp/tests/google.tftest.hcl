@@ -16,6 +16,13 @@ run "reads_exactly_what_is_called" {
   }
 }
 
+run "reads_prices" {
+  assert {
+    condition     = google_project_service.cloudbilling.project == "omics-finops" && google_project_service.cloudbilling.service == "cloudbilling.googleapis.com" && !google_project_service.cloudbilling.disable_on_destroy
+    error_message = "The catalogue of prices cannot be read, or its API is switched off with the sweeper."
+  }
+}
+
 run "does_nothing_unless_it_is_asked_for" {
   assert {
     condition     = length(google_service_account.act) == 0 && length(google_project_iam_custom_role.act) == 0 && length(google_service_account_iam_member.act) == 0 && output.google.act == null

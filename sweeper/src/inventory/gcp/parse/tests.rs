@@ -60,6 +60,36 @@ fn a_full_instance_arrives_whole() {
 }
 
 #[test]
+fn what_it_is_billed_for_is_read_or_not_known() {
+    let with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut json = full();
+        change(&mut json);
+        read(json).google.expect("Google's facts").billed
+    };
+    assert_eq!(with(&|json| json["disks"] = serde_json::json!([])), None, "each machine boots from a disk");
+    let billed = with(&|_| {}).expect("bills");
+    assert_eq!(
+        (billed.local_ssd_gib, billed.confidential, billed.network_tier),
+        (None, false, None),
+        "no size is said"
+    );
+    let licensed = with(&|json| {
+        let url = |name: &str| format!("https://www.googleapis.com/compute/v1/projects/{name}");
+        json["disks"][0]["licenses"] = serde_json::json!([url("rhel-cloud/global/licenses/rhel-9"), "somewhere/else"]);
+        json["disks"][1]["diskSizeGb"] = serde_json::json!("375");
+        json["confidentialInstanceConfig"] = serde_json::json!({"enableConfidentialCompute": true});
+        json["networkPerformanceConfig"] = serde_json::json!({"totalEgressBandwidthTier": "TIER_1"});
+    });
+    let expected = Billed {
+        licenses: vec!["rhel-cloud/rhel-9".to_owned(), "somewhere/else".to_owned()],
+        local_ssd_gib: Some(375),
+        confidential: true,
+        network_tier: Some("TIER_1".to_owned()),
+    };
+    assert_eq!(licensed, Some(expected));
+}
+
+#[test]
 fn what_speaks_against_a_stop_is_read() {
     let with = |change: serde_json::Value| {
         let mut json = full();

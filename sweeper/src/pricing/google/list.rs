@@ -1,0 +1,209 @@
+//! The catalogue's SKUs by what they are for, and the price of a machine from them. Pure.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+use model::HourlyRate;
+
+use super::{
+    machine::{Bill, ON_DEMAND, Part, SPOT},
+    series::{LOCAL_SSD, all_names},
+};
+use crate::{
+    inventory::gcp::{Rate, Sku},
+    pricing::Unpriced,
+};
+
+/// What the price of one machine may rest on: some thousand SKUs for all regions.
+#[derive(Clone, Debug, Default)]
+pub struct SkuList {
+    by_name: HashMap<Name, Vec<Row>>,
+}
+
+/// What a SKU is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    region: String,
+    /// `N2 Instance Core`
+    name: String,
+    spot: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    sku_id: String,
+    /// Or what is wrong with it.
+    rate: Result<Rate, String>,
+}
+
+/// A price, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priced {
+    /// Rounded once, for all parts together.
+    pub per_hour: HourlyRate,
+    /// The SKUs, each once.
+    pub skus: BTreeSet<String>,
+    /// When the last of their prices came into effect, by Google's word.
+    pub effective_at: Timestamp,
+}
+
+/// A SKU that may be a part of a machine's price.
+#[derive(Clone, Debug)]
+pub struct KeptSku {
+    name: String,
+    spot: bool,
+    regions: Vec<String>,
+    row: Row,
+}
+
+/// Which SKUs may be parts of prices.
+#[derive(Debug)]
+pub struct Filter {
+    names: HashSet<String>,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { names: all_names().into_iter().collect() }
+    }
+}
+
+impl Filter {
+    /// A SKU whose description, way of buying and name are known; none for any other.
+    #[must_use]
+    pub fn keep(&self, sku: Sku) -> Option<KeptSku> {
+        let Described { name, spot } = described(&sku.description)?;
+        if !self.names.contains(name) {
+            return None;
+        }
+        // Google calls disks of Spot machines' hosts bought on demand, too.
+        let is_so = match sku.usage_type() {
+            ON_DEMAND => !spot || name == LOCAL_SSD,
+            SPOT => spot,
+            _ => false,
+        };
+        let row = Row { sku_id: sku.sku_id.clone(), rate: sku.rate() };
+        is_so.then(|| KeptSku { name: name.to_owned(), spot, regions: sku.service_regions, row })
+    }
+}
+
+/// What a description says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Described<'a> {
+    pub(super) name: &'a str,
+    pub(super) spot: bool,
+}
+
+/// `Spot Preemptible N2 Instance Core running in Frankfurt`, `Nvidia L4 GPU attached to Spot Preemptible VMs running in Frankfurt`,
+/// `SSD backed Local Storage in Frankfurt`; none for what has another form.
+pub(super) fn described(description: &str) -> Option<Described<'_>> {
+    let (rest, spot_machine) = match description.strip_prefix("Spot Preemptible ") {
+        Some(rest) => (rest, true),
+        None => (description, false),
+    };
+    let (what, place) = match rest.split_once(" running in ") {
+        Some((what, place)) => (what, Some(place)),
+        None => match rest.strip_prefix(LOCAL_SSD).map(|end| end.split_once(" in ")) {
+            Some(Some((end, place))) => (rest.get(..LOCAL_SSD.len() + end.len())?, Some(place)),
+            Some(None) => (rest, None),
+            None => return None,
+        },
+    };
+    if !place.is_none_or(is_place) {
+        return None;
+    }
+    let (name, spot_part) = match what.strip_suffix(" attached to Spot Preemptible VMs") {
+        Some(name) => (name, true),
+        None => (what, false),
+    };
+    (!(spot_machine && spot_part)).then_some(Described { name, spot: spot_machine || spot_part })
+}
+
+/// A name of a place and nothing behind it: `Northern Virginia`, `São Paulo`, `Americas`. What it says is not heeded, since the SKU lists its regions.
+fn is_place(text: &str) -> bool {
+    let no_place = ["for", "with", "on", "and", "under", "by", "commitment", "reserved", "reservation"];
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | '-' | '\''))
+            && !no_place.contains(&word.to_lowercase().as_str())
+    };
+    let words: Vec<&str> = text.split(' ').collect();
+    words.len() <= 4 && words.into_iter().all(is_word)
+}
+
+impl FromIterator<KeptSku> for SkuList {
+    fn from_iter<T: IntoIterator<Item = KeptSku>>(skus: T) -> Self {
+        let mut list = Self::default();
+        for KeptSku { name, spot, regions, row } in skus {
+            for region in regions.into_iter().collect::<BTreeSet<_>>() {
+                let rows = list.by_name.entry(Name { region, name: name.clone(), spot }).or_default();
+                // The same row may come twice, if the catalogue changes while its pages are read.
+                if !rows.contains(&row) {
+                    rows.push(row.clone());
+                }
+            }
+        }
+        list
+    }
+}
+
+/// Each part is a fraction of these: MiB of a GiB, quarters of a core, hours of a month.
+const PARTS: u128 = 1_024 * 730;
+
+impl SkuList {
+    /// So many prices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether it has none: then it is no catalogue of Compute Engine's.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// What a machine costs by the hour: the sum of all its parts, each by exactly one SKU.
+    ///
+    /// # Errors
+    /// Which part has no price, and why.
+    pub fn price(&self, bill: &Bill) -> Result<Priced, Unpriced> {
+        let (mut sum, mut skus, mut effective_at) = (0_u128, BTreeSet::new(), Timestamp::MIN);
+        for part in &bill.parts {
+            let Row { sku_id, rate } = self.row(bill, part)?;
+            let wrong = |why: String| Unpriced::Row { sku: sku_id.clone(), why };
+            let rate = rate.as_ref().map_err(|why| wrong(why.clone()))?;
+            let unit = part.units.iter().find(|(unit, _)| *unit == rate.unit);
+            let (_, hours) = unit.ok_or_else(|| wrong(format!("its price is per `{}`", rate.unit)))?;
+            let (amount, of) = part.amount;
+            let times = PARTS / (u128::from(of) * u128::from(*hours));
+            let cost = u128::from(rate.nano_usd).checked_mul(u128::from(amount) * times);
+            sum = cost.and_then(|cost| sum.checked_add(cost)).ok_or(Unpriced::TooMuch)?;
+            skus.insert(sku_id.clone());
+            effective_at = effective_at.max(rate.effective_at);
+        }
+        // Billionths to millionths, half up.
+        let micros = (sum + PARTS * 500) / (PARTS * 1_000);
+        let micros = i64::try_from(micros).map_err(|_| Unpriced::TooMuch)?;
+        Ok(Priced { per_hour: HourlyRate::from_micros(micros), skus, effective_at })
+    }
+
+    fn row(&self, bill: &Bill, part: &Part) -> Result<&Row, Unpriced> {
+        let region = &bill.key.region;
+        let of = |name: &String| {
+            let name = Name { region: region.clone(), name: name.clone(), spot: bill.spot };
+            self.by_name.get(&name).map_or(&[][..], Vec::as_slice)
+        };
+        let rows: Vec<&Row> = part.names.iter().flat_map(of).collect();
+        let key = || {
+            let how = if bill.spot { "Spot, " } else { "" };
+            let name = part.names.first().map_or("", String::as_str);
+            format!("{name}, {how}in {region}, for {}", bill.key.instance_type)
+        };
+        match rows.as_slice() {
+            [] => Err(Unpriced::NoRow(key())),
+            [row] => Ok(row),
+            rows => Err(Unpriced::Ambiguous { key: key(), rows: rows.len() }),
+        }
+    }
+}

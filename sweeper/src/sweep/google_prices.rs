@@ -1,0 +1,120 @@
+//! What machines of Google Cloud cost, by its catalogue: read as a whole once a day in each process that sweeps, and kept by machine.
+
+use super::{Context, prices::Prices};
+use crate::{
+    config::{GcpConfig, PricingSource},
+    inventory::gcp,
+    pricing::{ASKED_EACH, Bill, GooglePrice, PriceKey, PriceTable, SkuFilter, SkuList, Unpriced},
+    store::{ReadPrice, StoreError},
+};
+use jiff::{SignedDuration, Timestamp};
+use model::HourlyRate;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::Mutex;
+
+/// A catalogue that could not be read is asked for again after so long.
+const AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(1);
+/// A sweep waits so long for it: prices are no reason to hold one up.
+const READ_WITHIN: Duration = Duration::from_secs(120);
+
+/// Google's catalogue as this process last read it: a megabyte or two of what machines may be billed for.
+#[derive(Clone, Debug, Default)]
+pub struct GoogleCatalogue(Arc<Mutex<Option<Read>>>);
+
+#[derive(Clone, Debug)]
+struct Read {
+    at: Timestamp,
+    list: Result<Arc<SkuList>, Unpriced>,
+}
+
+impl GoogleCatalogue {
+    /// The catalogue of the last day. Who sweeps beside waits for whoever reads it.
+    async fn read(&self, config: &GcpConfig, now: Timestamp) -> Read {
+        let mut held = self.0.lock().await;
+        let lasts = |read: &Read| if read.list.is_ok() { ASKED_EACH } else { AGAIN_AFTER };
+        if let Some(read) = held.as_ref().filter(|read| now.duration_since(read.at) < lasts(read)) {
+            return read.clone();
+        }
+        let late =
+            || Err(Unpriced::Source(format!("Google's catalogue was not read within {} s", READ_WITHIN.as_secs())));
+        let list = tokio::time::timeout(READ_WITHIN, ask(config)).await.unwrap_or_else(|_| late());
+        if let Err(why) = &list {
+            tracing::warn!(%why, "what machines of Google Cloud cost cannot be read; what was last read counts for 30 days");
+        }
+        let read = Read { at: now, list: list.map(Arc::new) };
+        *held = Some(read.clone());
+        read
+    }
+}
+
+async fn ask(config: &GcpConfig) -> Result<SkuList, Unpriced> {
+    let failed = |why: String| Unpriced::Source(format!("Google's catalogue: {why}"));
+    let session = match gcp::Session::open(&config.options()).await {
+        Ok(Some(session)) => session,
+        Ok(None) => return Err(failed("there are no Google credentials to ask with".to_owned())),
+        Err(why) => return Err(failed(why.to_string())),
+    };
+    let filter = SkuFilter::default();
+    let kept = gcp::catalogue(&session, |sku| filter.keep(sku)).await.map_err(|why| failed(why.to_string()))?;
+    let list: SkuList = kept.into_iter().collect();
+    if list.is_empty() {
+        return Err(failed("it names no machine's price".to_owned()));
+    }
+    tracing::debug!(prices = list.len(), "Google's catalogue was read");
+    Ok(list)
+}
+
+/// The prices of these machines: as they were read today, else as the catalogue has them.
+pub(super) async fn read(
+    context: &Context,
+    now: Timestamp,
+    bills: &BTreeMap<PriceKey, Bill>,
+) -> Result<Prices<PriceKey, HourlyRate>, StoreError> {
+    let Context { store, config, google, .. } = context;
+    let source = config.pricing.source;
+    let mut prices = Prices { source, now, known: HashMap::new(), table: PriceTable::unavailable(Unpriced::Off) };
+    // Whoever prices by a file of AWS's, or not at all, has said that nobody is to be asked.
+    if source != PricingSource::Api || bills.is_empty() {
+        if source == PricingSource::File {
+            let why = "`pricing.source` is \"file\", which has none of Google Cloud's".to_owned();
+            prices.table = PriceTable::unavailable(Unpriced::Source(why));
+        }
+        return Ok(prices);
+    }
+    let keys: BTreeSet<PriceKey> = bills.keys().cloned().collect();
+    prices.known = store.prices(source.as_str(), &keys).await?;
+    let asked = prices.not_of_today(&keys);
+    if asked.is_empty() {
+        return Ok(prices);
+    }
+    let Read { at, list } = google.read(&config.gcp, now).await;
+    let mut table = PriceTable::default();
+    let mut kept = BTreeMap::new();
+    for key in &asked {
+        let Some(bill) = bills.get(key) else { continue };
+        match list.as_ref().map_err(Clone::clone).and_then(|list| list.price(bill)) {
+            Ok(price) => {
+                table.put(key.clone(), price.skus.iter().cloned().collect::<Vec<_>>().join(" "), price.per_hour);
+                kept.insert(key.clone(), to_keep(&price));
+            }
+            Err(why) => table.fail(key.clone(), why),
+        }
+    }
+    prices.table = table;
+    if !kept.is_empty() {
+        store.put_prices(source.as_str(), &kept, at).await?;
+    }
+    prices.warn_of_dated(&keys);
+    Ok(prices)
+}
+
+/// `2390-DCAF-DA38 2922-40C5-B19F, in effect since 2023-03-24T10:52:50.681Z`
+fn to_keep(price: &GooglePrice) -> ReadPrice {
+    let skus: Vec<&str> = price.skus.iter().map(String::as_str).collect();
+    let rows = format!("{}, in effect since {}", skus.join(" "), price.effective_at);
+    ReadPrice { per_hour: price.per_hour, source_rows: Some(rows) }
+}
