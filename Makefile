@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -112,6 +112,10 @@ bench-truth: agent ## Find out how often the verdicts are wrong, ours and others
 	@tests/lab/setup.sh test
 	cargo build --locked --workspace --bin sweeper --bin bench-truth
 	target/debug/bench-truth $(ARGS)
+
+check-prices: ## Hold prices to an independent catalogue, as far as price lists are in its folder (CATALOGUE=DIR; no part of the gate)
+	cargo build --locked --workspace --bin check-prices
+	target/debug/check-prices $(CATALOGUE)
 
 mutants: ## Change the guards' code, as it is committed, in every way in turn, and see that a test fails each time (15 minutes)
 	[ -x .setup/bin/cargo-mutants ] || cargo install cargo-mutants --quiet --locked --version 27.1.0 --root .setup
