@@ -160,5 +160,26 @@ impl Smtp {
 
 /// The lines of a file that may not be there yet.
 pub(crate) fn lines(path: &Path) -> Vec<String> {
-    fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+    let read = fs::read(path).unwrap_or_default();
+    // Of a line that is being written a part may be there: a file grows by pages.
+    let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &read[..end]);
+    String::from_utf8_lossy(whole).lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_line_that_is_being_written_nothing_is_read() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("messages.jsonl");
+        assert!(lines(&path).is_empty(), "nor of a file that is not there yet");
+        for (written, read) in [("{\"a", &[][..]), ("{}\n", &["{}"]), ("{}\n[]\n{\"ü", &["{}", "[]"])] {
+            // Without the second half of its last letter.
+            let bytes = written.strip_suffix('ü').map_or(written.len(), |before| before.len() + 1);
+            fs::write(&path, &written.as_bytes()[..bytes]).expect("the file can be written");
+            assert_eq!(lines(&path), read);
+        }
+    }
 }
