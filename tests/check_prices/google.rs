@@ -55,6 +55,8 @@ fn machine(line: &Line) -> Option<Instance> {
     let gpus = match words.as_slice() {
         ["a2", "highgpu" | "megagpu", count] => Some(count.strip_suffix('g')?.parse().ok()?),
         ["a2" | "a3" | "a4" | "g2" | "g4", ..] | ["z3", ..] => return None,
+        // Some catalogues reckon them by N1's prices; Google bills them as M1.
+        ["n1", "megamem" | "ultramem", ..] => return None,
         _ => None,
     };
     let gpu = |count| Accelerators { kind: Some("nvidia-tesla-a100".to_owned()), count: Some(count) };

@@ -135,6 +135,9 @@ async fn amazon(folder: &Path) -> Result<Compared, String> {
     for list in lists {
         let options = pricing::Options { source: pricing::Source::File(list.clone()) };
         let (table, _) = pricing::load(&options, &wanted, &BTreeSet::new()).await;
+        if let Some(Err(Unpriced::Source(why))) = wanted.first().map(|key| table.on_demand(key)) {
+            return Err(format!("{}: {why}", list.display()));
+        }
         println!("aws: {} has prices of {} of the wanted keys", list.display(), table.len());
         prices.push(table);
     }

@@ -47,7 +47,7 @@ async fn prices(session: &gcp::Session) -> Check {
     match gcp::may_read_catalogue(session).await {
         Ok(()) => Check::ok(part, name, "the catalogue can be read"),
         Err(why) => {
-            let remedy = "switch the Cloud Billing API on in the credentials' own project: `gcloud services enable cloudbilling.googleapis.com`; costs there are not known until then";
+            let remedy = "switch the Cloud Billing API on in the credentials' own project: `gcloud services enable cloudbilling.googleapis.com`; what a machine of Compute Engine asks with needs the scope `cloud-billing.readonly` or `cloud-platform`; costs there are not known until then";
             Check::new(part, name, Status::Broken, format!("cloudbilling.services.skus.list: {why}"), remedy)
         }
     }

@@ -101,7 +101,13 @@ pub(super) async fn read(
                 table.put(key.clone(), price.skus.iter().cloned().collect::<Vec<_>>().join(" "), price.per_hour);
                 kept.insert(key.clone(), to_keep(&price));
             }
-            Err(why) => table.fail(key.clone(), why),
+            Err(why) => {
+                // What the whole list does not have, or has twice, is not known, whatever it had before.
+                if !matches!(why, Unpriced::Source(_)) {
+                    prices.known.remove(key);
+                }
+                table.fail(key.clone(), why);
+            }
         }
     }
     prices.table = table;
@@ -112,9 +118,8 @@ pub(super) async fn read(
     Ok(prices)
 }
 
-/// `2390-DCAF-DA38 2922-40C5-B19F, in effect since 2023-03-24T10:52:50.681Z`
+/// `2922-40C5-B19F: 8 × 31611000 billionths of a dollar per h; …; as of 2026-11-26T22:49:22.905126Z`
 fn to_keep(price: &GooglePrice) -> ReadPrice {
-    let skus: Vec<&str> = price.skus.iter().map(String::as_str).collect();
-    let rows = format!("{}, in effect since {}", skus.join(" "), price.effective_at);
+    let rows = format!("{}; as of {}", price.rows.join("; "), price.as_of);
     ReadPrice { per_hour: price.per_hour, source_rows: Some(rows) }
 }

@@ -76,10 +76,13 @@ async fn a_machine_costs_what_the_catalogue_says_and_costs_tell_so() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(folder.path()).await;
     assert_eq!(pages(&site).await, 1, "the catalogue is read once, for both zones");
-    let since = "in effect since 2026-11-26T22:49:22.905126Z";
+    let told = |[core, ram]: [(&str, u32); 2]| {
+        let part = |(sku, nanos), amount, unit| format!("{sku}: {amount} × {nanos} billionths of a dollar per {unit}");
+        format!("{}; {}; as of 2026-11-26T22:49:22.905126Z", part(core, 8, "h"), part(ram, 32, "GiBy.h"))
+    };
     let kept = [
-        ("OnDemand".to_owned(), format!("0001-0000-0002 0001-0000-0005, {since}"), IDLE),
-        ("Preemptible".to_owned(), format!("0001-0000-0006 0001-0000-0007, {since}"), SPOT),
+        ("OnDemand".to_owned(), told([("0001-0000-0002", 40_734_000), ("0001-0000-0005", 5_458_000)]), IDLE),
+        ("Preemptible".to_owned(), told([("0001-0000-0006", 9_840_000), ("0001-0000-0007", 1_319_000)]), SPOT),
     ];
     assert_eq!(rows(&site).await, kept);
     let (code, report) = site.sweeper.sweep().await;
@@ -125,6 +128,13 @@ async fn where_the_catalogue_cannot_be_read_the_last_price_counts_and_then_none(
     site.google.fail(&[]).await;
     site.google.skus(&[]).await;
     assert!(matches!(cost().await, Cost::Unknown { why } if why.contains("names no machine's price")));
+    let twice = sku("0001-0000-0009", "N2 Instance Core running in Germany", "OnDemand", ("h", 40_734_000));
+    site.google.skus(&[skus(), vec![twice]].concat()).await;
+    assert!(matches!(cost().await, Cost::Unknown { why } if why.contains("has 2 rows for N2 Instance Core")));
+    site.google.skus(&skus()).await;
+    assert!(matches!(cost().await, Cost::Known { as_of: None, .. }));
+    // A price of two days ago is no answer to a list that has two.
+    change(&site, &older(2)).await;
     let twice = sku("0001-0000-0009", "N2 Instance Core running in Germany", "OnDemand", ("h", 40_734_000));
     site.google.skus(&[skus(), vec![twice]].concat()).await;
     assert!(matches!(cost().await, Cost::Unknown { why } if why.contains("has 2 rows for N2 Instance Core")));

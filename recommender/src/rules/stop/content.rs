@@ -127,13 +127,21 @@ fn saving(input: &StopInput, facts: Facts<'_>) -> Saving {
         }
         _ => (rate, "alone", ""),
     };
+    let discounts = match facts {
+        Facts::ComputeEngine(_) => {
+            "sustained use lowers the bill of N1, N2, N2D, C2, M1 and GPUs by up to 30 %, and hours that a commitment covers would \
+             save no cash: neither has been read, so this is the most that is saved"
+        }
+        _ => {
+            "hours that a reservation or savings plan covers would save no cash, and whether one does has not been read"
+        }
+    };
     Saving::Known {
         per_hour,
         per_month: per_hour.per_month(),
         basis: format!(
             "the on-demand list price of the instance {of}, over 730 hours a month; {besides}volumes and elastic addresses \
-             are billed as before; hours that a reservation or savings plan covers would save no cash, and whether one does \
-             has not been read"
+             are billed as before; {discounts}"
         ),
     }
 }

@@ -59,6 +59,7 @@ struct PricingInfo {
 struct PricingExpression {
     #[serde(default)]
     usage_unit: String,
+    base_unit_conversion_factor: Option<serde_json::Number>,
     #[serde(default)]
     tiered_rates: Vec<TierRate>,
 }
@@ -89,8 +90,10 @@ pub struct Rate {
     pub nano_usd: u64,
     /// `h`, `GiBy.h`, `GiBy.mo`
     pub unit: String,
-    /// Since when, by Google's word.
-    pub effective_at: Timestamp,
+    /// For so many hours: of a price by the month as many as the list's own factor says, which differs from month to month; else 1.
+    pub hours: u64,
+    /// As of when, by Google's word: `effectiveTime` of a question about no time is a moment of the last twelve hours, and not since when the price is so.
+    pub as_of: Timestamp,
 }
 
 impl Sku {
@@ -120,12 +123,33 @@ impl Sku {
         if price.currency_code != "USD" {
             return Err(format!("its price is in `{}`, not in USD", price.currency_code));
         }
-        let effective_at = pricing.effective_time.ok_or("it does not say since when its price is in effect")?;
+        let as_of = pricing.effective_time.ok_or("it does not say as of when its price is")?;
+        let hours = expression.hours()?;
         match price.nano_usd() {
             None => Err("its price is no amount".to_owned()),
             Some(0) => Err("its price is zero, so it is billed elsewhere".to_owned()),
-            Some(nano_usd) => Ok(Rate { nano_usd, unit: expression.usage_unit.clone(), effective_at }),
+            Some(nano_usd) => Ok(Rate { nano_usd, unit: expression.usage_unit.clone(), hours, as_of }),
         }
+    }
+}
+
+/// Of a GiB, in bytes, for an hour, in seconds.
+const GIB_HOUR: u64 = (1 << 30) * 3_600;
+
+impl PricingExpression {
+    /// For how many hours the price of a unit is.
+    fn hours(&self) -> Result<u64, String> {
+        if self.usage_unit != "GiBy.mo" {
+            return Ok(1);
+        }
+        // JSON has it with an exponent.
+        let factor = self.base_unit_conversion_factor.as_ref().map(ToString::to_string).unwrap_or_default();
+        let seconds: Option<u64> = factor.strip_suffix(".0").unwrap_or(&factor).parse().ok();
+        let hours = seconds.filter(|seconds| seconds % GIB_HOUR == 0).map(|seconds| seconds / GIB_HOUR);
+        // Of 28 days to 31.
+        hours
+            .filter(|hours| (672..=744).contains(hours))
+            .ok_or_else(|| format!("its month is of `{factor}` byte seconds a GiB, which is no month"))
     }
 }
 
@@ -215,7 +239,7 @@ mod tests {
     fn a_price_is_its_units_and_its_billionths() {
         let rate = sku(|_| {}).expect("a price");
         assert_eq!((rate.nano_usd, rate.unit.as_str()), (31_611_000, "h"));
-        assert_eq!(rate.effective_at, "2023-03-24T10:52:50.681Z".parse().expect("a time"));
+        assert_eq!((rate.hours, rate.as_of), (1, "2023-03-24T10:52:50.681Z".parse().expect("a time")));
         let of = |price: Value| sku(|record| tier(record)["unitPrice"] = price).map(|rate| rate.nano_usd);
         assert_eq!(of(json!({"currencyCode": "USD", "units": "2", "nanos": 933_908_000})), Ok(2_933_908_000));
         assert_eq!(of(json!({"currencyCode": "USD", "units": "3"})), Ok(3_000_000_000));
@@ -252,6 +276,23 @@ mod tests {
         assert!(sku(|record| record["pricingInfo"] = json!([])).expect_err("none").contains("0 prices"));
         let undated =
             |record: &mut Value| drop(record["pricingInfo"][0].as_object_mut().expect("one").remove("effectiveTime"));
-        assert!(sku(undated).expect_err("none").contains("since when"));
+        assert!(sku(undated).expect_err("none").contains("as of when"));
+    }
+
+    #[test]
+    fn a_month_has_as_many_hours_as_the_list_says() {
+        let of = |factor: Value| {
+            let monthly = |record: &mut Value| {
+                let expression = &mut record["pricingInfo"][0]["pricingExpression"];
+                (expression["usageUnit"], expression["baseUnitConversionFactor"]) = (json!("GiBy.mo"), factor);
+            };
+            sku(monthly).map(|rate| rate.hours)
+        };
+        // As recorded of months of 31 days, and in the form of a whole number.
+        assert_eq!(of(json!(2.875_910_101_401_6e15)), Ok(744));
+        assert_eq!(of(json!(2_821_793_513_472_000_u64)), Ok(730));
+        for none in [json!(3_600), json!(2_821_793_513_472_001_u64), json!(1e300), json!(-1), Value::Null] {
+            assert!(of(none).is_err_and(|why| why.contains("which is no month")));
+        }
     }
 }

@@ -43,8 +43,10 @@ pub struct Priced {
     pub per_hour: HourlyRate,
     /// The SKUs, each once.
     pub skus: BTreeSet<String>,
-    /// When the last of their prices came into effect, by Google's word.
-    pub effective_at: Timestamp,
+    /// What was added up, part by part: `2922-40C5-B19F: 8 × 31611000 billionths of a dollar per h`
+    pub rows: Vec<String>,
+    /// As of when the latest of them is, by Google's word.
+    pub as_of: Timestamp,
 }
 
 /// A SKU that may be a part of a machine's price.
@@ -137,8 +139,8 @@ impl FromIterator<KeptSku> for SkuList {
         for KeptSku { name, spot, regions, row } in skus {
             for region in regions.into_iter().collect::<BTreeSet<_>>() {
                 let rows = list.by_name.entry(Name { region, name: name.clone(), spot }).or_default();
-                // The same row may come twice, if the catalogue changes while its pages are read.
-                if !rows.contains(&row) {
+                // The same row may come twice, if the catalogue changes while its pages are read; Google dates it by when it was asked.
+                if !rows.iter().any(|known| known.says_as(&row)) {
                     rows.push(row.clone());
                 }
             }
@@ -147,8 +149,19 @@ impl FromIterator<KeptSku> for SkuList {
     }
 }
 
-/// Each part is a fraction of these: MiB of a GiB, quarters of a core, hours of a month.
-const PARTS: u128 = 1_024 * 730;
+impl Row {
+    fn says_as(&self, other: &Self) -> bool {
+        let said = |rate: &Rate| (rate.nano_usd, rate.unit.clone(), rate.hours);
+        self.sku_id == other.sku_id
+            && match (&self.rate, &other.rate) {
+                (Ok(one), Ok(other)) => said(one) == said(other),
+                (one, other) => one == other,
+            }
+    }
+}
+
+/// Each part is a fraction of these: MiB of a GiB, quarters of a core.
+const PARTS: u128 = 1_024;
 
 impl SkuList {
     /// So many prices.
@@ -168,24 +181,40 @@ impl SkuList {
     /// # Errors
     /// Which part has no price, and why.
     pub fn price(&self, bill: &Bill) -> Result<Priced, Unpriced> {
-        let (mut sum, mut skus, mut effective_at) = (0_u128, BTreeSet::new(), Timestamp::MIN);
+        let mut rated = Vec::new();
         for part in &bill.parts {
             let Row { sku_id, rate } = self.row(bill, part)?;
             let wrong = |why: String| Unpriced::Row { sku: sku_id.clone(), why };
             let rate = rate.as_ref().map_err(|why| wrong(why.clone()))?;
-            let unit = part.units.iter().find(|(unit, _)| *unit == rate.unit);
-            let (_, hours) = unit.ok_or_else(|| wrong(format!("its price is per `{}`", rate.unit)))?;
-            let (amount, of) = part.amount;
-            let times = PARTS / (u128::from(of) * u128::from(*hours));
-            let cost = u128::from(rate.nano_usd).checked_mul(u128::from(amount) * times);
+            if !part.units.contains(&rate.unit.as_str()) {
+                return Err(wrong(format!("its price is per `{}`", rate.unit)));
+            }
+            rated.push((part.amount, sku_id, rate));
+        }
+        let hours: BTreeSet<u64> = rated.iter().map(|(.., rate)| rate.hours).collect();
+        let parts = hours.iter().try_fold(PARTS, |parts, hours| parts.checked_mul((*hours).into()));
+        let parts = parts.ok_or(Unpriced::TooMuch)?;
+        let (mut sum, mut as_of) = (0_u128, Timestamp::MIN);
+        for ((amount, of), _, rate) in &rated {
+            let times = parts / (u128::from(*of) * u128::from(rate.hours));
+            let cost = u128::from(rate.nano_usd).checked_mul(u128::from(*amount) * times);
             sum = cost.and_then(|cost| sum.checked_add(cost)).ok_or(Unpriced::TooMuch)?;
-            skus.insert(sku_id.clone());
-            effective_at = effective_at.max(rate.effective_at);
+            as_of = as_of.max(rate.as_of);
         }
         // Billionths to millionths, half up.
-        let micros = (sum + PARTS * 500) / (PARTS * 1_000);
+        let micros = (sum + parts * 500) / (parts * 1_000);
         let micros = i64::try_from(micros).map_err(|_| Unpriced::TooMuch)?;
-        Ok(Priced { per_hour: HourlyRate::from_micros(micros), skus, effective_at })
+        let told = |((amount, of), sku, rate): &((u64, u64), &String, &Rate)| {
+            let amount = if amount % of == 0 { (amount / of).to_string() } else { format!("{amount}/{of}") };
+            let hours = if rate.hours == 1 { String::new() } else { format!(" of {} hours", rate.hours) };
+            format!("{sku}: {amount} × {} billionths of a dollar per {}{hours}", rate.nano_usd, rate.unit)
+        };
+        Ok(Priced {
+            per_hour: HourlyRate::from_micros(micros),
+            skus: rated.iter().map(|(_, sku, _)| (*sku).clone()).collect(),
+            rows: rated.iter().map(told).collect(),
+            as_of,
+        })
     }
 
     fn row(&self, bill: &Bill, part: &Part) -> Result<&Row, Unpriced> {

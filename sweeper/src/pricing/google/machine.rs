@@ -26,14 +26,13 @@ pub(super) struct Part {
     pub(super) names: Vec<String>,
     /// So much of it, a fraction.
     pub(super) amount: (u64, u64),
-    /// What its price may be per, and for how many hours that is.
-    pub(super) units: &'static [(&'static str, u64)],
+    /// What its price may be per.
+    pub(super) units: &'static [&'static str],
 }
 
-const HOURS: &[(&str, u64)] = &[("h", 1)];
-const GIB_HOURS: &[(&str, u64)] = &[("GiBy.h", 1)];
-/// A month of Google's has 730 hours: the catalogue says `baseUnitConversionFactor` 2,821,793,513,472,000 byte seconds for it.
-const GIB_MONTHS: &[(&str, u64)] = &[("GiBy.mo", 730), ("GiBy.h", 1)];
+const HOURS: &[&str] = &["h"];
+const GIB_HOURS: &[&str] = &["GiBy.h"];
+const GIB_MONTHS: &[&str] = &["GiBy.mo", "GiBy.h"];
 
 /// How Google calls what is bought on demand and from spare capacity.
 pub(super) const ON_DEMAND: &str = "OnDemand";
@@ -78,6 +77,7 @@ pub fn bill(instance: &Instance) -> Result<Bill, Unpriced> {
     let shape = google.shape.as_ref().ok_or(Unpriced::FactUnknown("cores and memory"))?;
     let local_ssd = local_ssd(google, billed, shape)?;
     let gpus = gpus(google, shape)?;
+    comes_with(machine_type, local_ssd, &gpus)?;
     let (mut parts, of_series) = cores_and_memory(machine_type, shape)?;
     parts.extend(ssd_part(machine_type, of_series, local_ssd)?);
     for (kind, count) in &gpus {
@@ -152,6 +152,21 @@ fn gpus(google: &GoogleInstance, shape: &MachineShape) -> Result<Vec<(String, u3
         ));
     }
     Ok(if of_type.is_empty() { of_machine } else { of_type })
+}
+
+/// What a type is known to come with must be among what is told of the machine: what is missing is not free.
+/// <https://cloud.google.com/compute/docs/accelerator-optimized-machines>
+fn comes_with(machine_type: &str, local_ssd_gib: u64, gpus: &[(String, u32)]) -> Result<(), Unpriced> {
+    let words: Vec<&str> = machine_type.split('-').collect();
+    let has = |word: &str| words.contains(&word);
+    if matches!(words.first(), Some(&("a2" | "g2"))) && gpus.iter().all(|(_, count)| *count == 0) {
+        return Err(Unpriced::FactUnknown("accelerators, which come with its type, so their number"));
+    }
+    let with_disks = LOCAL.into_iter().any(has) || words.starts_with(&["a2", "ultragpu"]);
+    if with_disks && local_ssd_gib == 0 {
+        return Err(Unpriced::FactUnknown("disks of the host, which come with its type"));
+    }
+    Ok(())
 }
 
 fn ssd_part(machine_type: &str, series: Option<&Series>, gib: u64) -> Result<Option<Part>, Unpriced> {

@@ -63,7 +63,8 @@ pub(super) const SERIES: [Series; 23] = [
     predefined("c4a", "C4A Arm", LocalSsd::Own("C4A Instance Local SSD")),
     predefined("c4d", "C4D", LocalSsd::Own("C4D Instance Local SSD")),
     predefined("h3", "H3", LocalSsd::NotKnown),
-    predefined("z3", "Z3", LocalSsd::Shared),
+    // Two SKUs could be that of its disks, and they do not cost the same everywhere.
+    predefined("z3", "Z3", LocalSsd::NotKnown),
     predefined("m1", "Memory-optimized", LocalSsd::Shared),
     predefined("m3", "M3 Memory-optimized", LocalSsd::Shared),
     predefined("m4", "M4", LocalSsd::NotKnown),

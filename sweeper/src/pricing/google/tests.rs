@@ -13,6 +13,8 @@ const HERE: &str = "europe-west3";
 
 /// A SKU as the catalogue has it, at so many billionths of a dollar.
 fn sku(id: &str, description: &str, (unit, nanos): (&str, u64)) -> Value {
+    // A month of 730 hours, which is easy to divide by.
+    let factor: u64 = if unit == "GiBy.mo" { 730 * 3_600 << 30 } else { 3_600 };
     let usage = if description.contains("Spot Preemptible") { "Preemptible" } else { "OnDemand" };
     json!({
         "name": format!("services/6F81-5844-456A/skus/{id}"), "skuId": id, "description": description,
@@ -20,7 +22,7 @@ fn sku(id: &str, description: &str, (unit, nanos): (&str, u64)) -> Value {
         "serviceRegions": [HERE], "serviceProviderName": "Google",
         "geoTaxonomy": {"type": "REGIONAL", "regions": [HERE]},
         "pricingInfo": [{"summary": "", "currencyConversionRate": 1, "effectiveTime": "2026-11-01T00:00:00Z", "pricingExpression": {
-            "usageUnit": unit, "displayQuantity": 1,
+            "usageUnit": unit, "displayQuantity": 1, "baseUnitConversionFactor": factor,
             "tieredRates": [{"startUsageAmount": 0, "unitPrice": {
                 "currencyCode": "USD", "units": (nanos / 1_000_000_000).to_string(), "nanos": nanos % 1_000_000_000}}]}}],
     })
@@ -162,6 +164,14 @@ fn what_the_machine_has_besides_is_in_its_price() {
     google(&mut one).local_ssds = 2;
     google(&mut one).billed.as_mut().expect("bills").local_ssd_gib = Some(750);
     assert_eq!(micros(&skus(), &one), Ok(480_000 + 75_000), "750 GiB at $0.073 a month of 730 hours");
+    let mut longer = skus();
+    for sku in &mut longer {
+        let expression = &mut sku["pricingInfo"][0]["pricingExpression"];
+        if expression["usageUnit"] == "GiBy.mo" {
+            expression["baseUnitConversionFactor"] = json!(744_u64 * 3_600 << 30);
+        }
+    }
+    assert_eq!(micros(&longer, &one), Ok(480_000 + 73_589), "and of 744, in months of 31 days");
     one.lifecycle = Lifecycle::Spot;
     assert_eq!(micros(&skus(), &one), Ok(8 * 10_000 + 32 * 1_000 + 37_500));
 
@@ -185,7 +195,12 @@ fn what_the_machine_has_besides_is_in_its_price() {
     google(&mut one).accelerators = gpus("nvidia-l4", 2);
     assert!(matches!(micros(&skus(), &one), Err(Unpriced::FactUnknown(_))));
 
+    google(&mut one).shape.as_mut().expect("a shape").accelerators.clear();
+    google(&mut one).accelerators.clear();
+    assert!(matches!(micros(&skus(), &one), Err(Unpriced::FactUnknown(_))), "what comes with a type is not free");
+
     let mut one = machine("c4-standard-4-lssd", (4, 15_360));
+    assert!(matches!(micros(&skus(), &one), Err(Unpriced::FactUnknown(_))), "nor are disks");
     google(&mut one).shape.as_mut().expect("a shape").local_ssds = Some(1);
     assert!(matches!(micros(&skus(), &one), Err(Unpriced::FactUnknown(_))), "a disk that comes with it is not listed");
     google(&mut one).local_ssds = 1;
@@ -218,7 +233,10 @@ fn only_a_description_all_of_which_is_known_is_taken() {
     let bill = bill(&machine("n2-standard-8", (8, 32_768))).expect("a bill");
     let price = untouched.price(&bill).expect("a price");
     assert_eq!(price.skus.iter().map(String::as_str).collect::<Vec<_>>(), ["0000", "0001"]);
-    assert_eq!(price.effective_at, "2026-11-01T00:00:00Z".parse::<Timestamp>().expect("a time"));
+    assert_eq!(price.as_of, "2026-11-01T00:00:00Z".parse::<Timestamp>().expect("a time"));
+    let rows =
+        ["0000: 8 × 40000000 billionths of a dollar per h", "0001: 32 × 5000000 billionths of a dollar per GiBy.h"];
+    assert_eq!(price.rows, rows);
     for trap in TRAPS {
         let mut all = skus();
         all.retain(|sku| sku["description"] != "N2 Instance Core running in Frankfurt");
@@ -250,7 +268,9 @@ fn only_a_description_all_of_which_is_known_is_taken() {
 fn two_skus_for_one_part_are_ambiguous() {
     let bill = bill(&machine("n2-standard-8", (8, 32_768))).expect("a bill");
     let with = |one: Value| of(&[skus(), vec![one]].concat()).price(&bill);
-    assert!(with(skus()[0].clone()).is_ok(), "the same row twice is one");
+    let mut later = skus()[0].clone();
+    later["pricingInfo"][0]["effectiveTime"] = json!("2026-11-01T00:00:01Z");
+    assert!(with(skus()[0].clone()).is_ok() && with(later).is_ok(), "the same row twice is one");
     for nanos in [40_000_000, 41_000_000] {
         let again = sku("again", "N2 Instance Core running in Germany", ("h", nanos));
         assert!(matches!(with(again), Err(Unpriced::Ambiguous { rows: 2, .. })));
