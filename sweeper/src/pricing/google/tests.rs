@@ -14,7 +14,7 @@ const HERE: &str = "europe-west3";
 /// A SKU as the catalogue has it, at so many billionths of a dollar.
 fn sku(id: &str, description: &str, (unit, nanos): (&str, u64)) -> Value {
     // A month of 730 hours, which is easy to divide by.
-    let factor: u64 = if unit == "GiBy.mo" { 730 * 3_600 << 30 } else { 3_600 };
+    let factor: u64 = if unit == "GiBy.mo" { (730 * 3_600) << 30 } else { 3_600 };
     let usage = if description.contains("Spot Preemptible") { "Preemptible" } else { "OnDemand" };
     json!({
         "name": format!("services/6F81-5844-456A/skus/{id}"), "skuId": id, "description": description,
@@ -168,7 +168,7 @@ fn what_the_machine_has_besides_is_in_its_price() {
     for sku in &mut longer {
         let expression = &mut sku["pricingInfo"][0]["pricingExpression"];
         if expression["usageUnit"] == "GiBy.mo" {
-            expression["baseUnitConversionFactor"] = json!(744_u64 * 3_600 << 30);
+            expression["baseUnitConversionFactor"] = json!((744_u64 * 3_600) << 30);
         }
     }
     assert_eq!(micros(&longer, &one), Ok(480_000 + 73_589), "and of 744, in months of 31 days");
