@@ -1,5 +1,4 @@
-//! What an hour's rollup tells of its machine as a whole. It is kept beside the rollup, whose text is mostly workloads: thirty days of a machine are read in a fraction of
-//! the time.
+//! What an hour's rollup tells of its machine as a whole. It is kept beside the rollup, whose text is mostly workloads, and read without them.
 
 use super::{Activity, Counter, Rollup, Subject};
 use serde::{Deserialize, Serialize};

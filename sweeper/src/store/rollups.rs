@@ -22,7 +22,7 @@ use heartbeat::NodeId;
 use heartbeats::{Found, Place, add_earlier, ended_within, fitting, messages, of_places, read_together};
 use jiff::{SignedDuration, Timestamp};
 use notes::{AT_ONCE, end_notes, find_due, note};
-use sea_orm::{ConnectionTrait as _, DatabaseTransaction, Statement, TransactionTrait as _};
+use sea_orm::{ConnectionTrait as _, DatabaseTransaction, QueryResult, Statement, TransactionTrait as _};
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
@@ -159,11 +159,24 @@ impl Store {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<BTreeMap<(String, i64), PackedRollup>, StoreError> {
+        self.each_hour(nodes, (from, to), "rollup", |row| Ok(PackedRollup(get(row, "rollup")?))).await
+    }
+
+    /// What is `selected` of the hours of several nodes that begin within this time, by node and begin.
+    async fn each_hour<T>(
+        &self,
+        nodes: &[String],
+        (from, to): (Timestamp, Timestamp),
+        selected: &str,
+        take: impl Fn(&QueryResult) -> Result<T, StoreError>,
+    ) -> Result<BTreeMap<(String, i64), T>, StoreError> {
         if nodes.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let body = "SELECT rollups.node_id AS node_id, start_unix_ms, rollup FROM given JOIN rollups ON rollups.node_id = given.node_id \
-                    AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms";
+        let body = format!(
+            "SELECT rollups.node_id AS node_id, start_unix_ms, {selected} FROM given JOIN rollups ON rollups.node_id = given.node_id \
+             AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms"
+        );
         let integers = |value| Column::Integer(vec![value; nodes.len()]);
         let columns = vec![
             ("node_id", Column::Text(nodes.to_vec())),
@@ -172,9 +185,8 @@ impl Store {
             ("to_unix_ms", integers(to_unix_ms(to))),
         ];
         let transaction = self.connection.begin().await.doing("begin to read rollups")?;
-        let rows = query(&transaction, columns, body, "read the hours of nodes").await?;
-        let hour = |row| Ok(((get(row, "node_id")?, get(row, "start_unix_ms")?), PackedRollup(get(row, "rollup")?)));
-        rows.iter().map(hour).collect()
+        let rows = query(&transaction, columns, &body, "read the hours of nodes").await?;
+        rows.iter().map(|row| Ok(((get(row, "node_id")?, get(row, "start_unix_ms")?), take(row)?))).collect()
     }
 
     /// Deletes rollups of periods that began before `time`, and says how many.
@@ -302,11 +314,11 @@ async fn write(transaction: &DatabaseTransaction, made: &[Made]) -> Result<(), S
     if made.is_empty() {
         return Ok(());
     }
-    let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats) \
+    let body = "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats, summary_of_bytes) \
                 SELECT node_id, tier, start, heartbeats, rollup, CASE WHEN length(summary) > 0 THEN summary END, \
-                CASE WHEN length(summary) > 0 THEN heartbeats END FROM given WHERE true \
+                CASE WHEN length(summary) > 0 THEN heartbeats END, CASE WHEN length(summary) > 0 THEN length(rollup) END FROM given WHERE true \
                 ON CONFLICT (node_id, tier, start_unix_ms) DO UPDATE SET heartbeats = excluded.heartbeats, rollup = excluded.rollup, \
-                summary = excluded.summary, summary_heartbeats = excluded.summary_heartbeats";
+                summary = excluded.summary, summary_heartbeats = excluded.summary_heartbeats, summary_of_bytes = excluded.summary_of_bytes";
     let mut columns = periods_given(&made.iter().map(|made| made.key.clone()).collect::<Vec<_>>());
     columns.push(("heartbeats", Column::Integer(made.iter().map(|made| made.heartbeats).collect())));
     columns.push(("rollup", Column::Bytes(made.iter().map(|made| made.packed.clone()).collect())));

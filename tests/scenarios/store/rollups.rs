@@ -238,7 +238,7 @@ async fn of_an_hour_the_machine_as_a_whole_is_read_without_its_workloads(url: St
     let (policy, boot, node) = (StatePolicy::new(Policy::default()), sample::boot(1), sample::node(1));
     join(&store, 1).await;
     let hour_s = Timestamp::now().as_second() / 3_600 * 3_600;
-    for number in 0..4_i64 {
+    for number in 0..5_i64 {
         let end = |beat: i64| Timestamp::from_second(hour_s + number * 3_600 + beat * 30).unwrap();
         let beats = (1..=4).map(|beat| {
             let sequence = (number * 4 + beat).unsigned_abs();
@@ -251,17 +251,24 @@ async fn of_an_hour_the_machine_as_a_whole_is_read_without_its_workloads(url: St
     rollups::make_all(&store).await;
     let all = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
     let made = store.rollups(&node, Tier::Hour, all.0, all.1).await.unwrap();
-    assert_eq!(made.len(), 4);
+    assert_eq!(made.len(), 5);
     let expected: Vec<_> = made.iter().map(|(begin, rollup)| (*begin, Summary::from(rollup))).collect();
     assert!(expected.iter().all(|(_, summary)| summary.run_queue_delay_ns.is_some()), "{expected:?}");
 
     let garbage = "(SELECT message FROM heartbeats LIMIT 1)";
+    let as_long = if url.starts_with("sqlite") {
+        "zeroblob(length(rollup))"
+    } else {
+        "decode(repeat('00', length(rollup)), 'hex')"
+    };
     let of = |hour: usize| format!("WHERE tier = 3600 AND start_unix_ms = {}", made[hour].0.as_millisecond());
     for change in [
-        // The first as a version before 0035 made it, the second as such a version has made it anew, and of the third only the summary can be read.
-        format!("UPDATE rollups SET summary = NULL, summary_heartbeats = NULL {}", of(0)),
+        // The first as a version before 0035 made it, the second and the third as such a version has made them anew, of more heartbeats and of as many; and of the
+        // fourth only the summary can be read.
+        format!("UPDATE rollups SET summary = NULL, summary_heartbeats = NULL, summary_of_bytes = NULL {}", of(0)),
         format!("UPDATE rollups SET heartbeats = heartbeats + 1, summary = {garbage} {}", of(1)),
-        format!("UPDATE rollups SET rollup = {garbage} {}", of(2)),
+        format!("UPDATE rollups SET summary_of_bytes = summary_of_bytes + 1, summary = {garbage} {}", of(2)),
+        format!("UPDATE rollups SET rollup = {as_long} {}", of(3)),
     ] {
         assert_eq!(store.connection().execute_unprepared(&change).await.unwrap().rows_affected(), 1, "{change}");
     }

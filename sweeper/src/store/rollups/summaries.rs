@@ -3,19 +3,17 @@
 use super::{Activity, COMPRESSION_LEVEL, PackedRollup, Rollup, unpack};
 use crate::{
     rollup::{Summary, Tier},
-    store::{
-        Doing as _, Store, StoreError,
-        commit::{get, query},
-        given::Column,
-        to_unix_ms,
-    },
+    store::{Store, StoreError, commit::get},
 };
 use jiff::Timestamp;
-use sea_orm::TransactionTrait as _;
+use sea_orm::QueryResult;
 use std::collections::BTreeMap;
 
-/// An hour's summary as it is stored, or the rollup that one is made of: those that a version before 0035 made have none, and of one that such a version has made
-/// anew since, what is kept is of other heartbeats.
+/// Whether the summary is of the rollup beside it. A version before 0035 makes none, and leaves the one that is there when it makes an hour anew: mostly of more
+/// heartbeats, and of as many where only what came before its first one has changed, or in a flood.
+const IS_SUMMED_UP: &str = "heartbeats = summary_heartbeats AND length(rollup) = summary_of_bytes";
+
+/// An hour's summary as it is stored, or the rollup that one is made of where there is none of it.
 #[derive(Clone, Debug)]
 pub struct PackedSummary(Packed);
 
@@ -70,28 +68,15 @@ impl Store {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<BTreeMap<(String, i64), PackedSummary>, StoreError> {
-        if nodes.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let body = "SELECT rollups.node_id AS node_id, start_unix_ms, heartbeats = summary_heartbeats AS is_summed_up, \
-                    CASE WHEN heartbeats = summary_heartbeats THEN summary ELSE rollup END AS packed \
-                    FROM given JOIN rollups ON rollups.node_id = given.node_id \
-                    AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms";
-        let integers = |value| Column::Integer(vec![value; nodes.len()]);
-        let columns = vec![
-            ("node_id", Column::Text(nodes.to_vec())),
-            ("tier", integers(Tier::Hour.number())),
-            ("from_unix_ms", integers(to_unix_ms(from))),
-            ("to_unix_ms", integers(to_unix_ms(to))),
-        ];
-        let transaction = self.connection.begin().await.doing("begin to read rollups")?;
-        let rows = query(&transaction, columns, body, "read the hours of machines").await?;
-        let hour = |row| {
+        let selected = format!(
+            "({IS_SUMMED_UP}) AS is_summed_up, CASE WHEN {IS_SUMMED_UP} THEN summary ELSE rollup END AS packed"
+        );
+        let take = |row: &QueryResult| {
             let packed: Vec<u8> = get(row, "packed")?;
             let is_summed_up = get::<Option<bool>>(row, "is_summed_up")? == Some(true);
             let packed = if is_summed_up { Packed::Summary(packed) } else { Packed::Rollup(PackedRollup(packed)) };
-            Ok(((get(row, "node_id")?, get(row, "start_unix_ms")?), PackedSummary(packed)))
+            Ok(PackedSummary(packed))
         };
-        rows.iter().map(hour).collect()
+        self.each_hour(nodes, (from, to), &selected, take).await
     }
 }
