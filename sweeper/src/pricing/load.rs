@@ -1,6 +1,6 @@
 //! Fills price tables for the keys that are needed, from the API or from a file.
 
-use model::{HourlyRate, UnitPrice};
+use model::UnitPrice;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 
-use super::{PriceKey, PriceList, PriceTable, UnitKey, Unpriced, aws};
+use super::{PriceKey, PriceList, PriceTable, ReadPrice, UnitKey, Unpriced, aws};
 use crate::inventory::aws::Session;
 
 /// The API allows few calls a second; more at once are only throttled.
@@ -71,7 +71,7 @@ pub async fn load(
 pub async fn load_lists(
     options: &Options,
     wanted: &BTreeSet<PriceList>,
-) -> BTreeMap<PriceList, Result<BTreeMap<PriceKey, HourlyRate>, Unpriced>> {
+) -> BTreeMap<PriceList, Result<BTreeMap<PriceKey, ReadPrice>, Unpriced>> {
     let of_all = |why: &Unpriced| wanted.iter().map(|list| (list.clone(), Err(why.clone()))).collect();
     match &options.source {
         Source::Off => of_all(&Unpriced::Off),
@@ -101,10 +101,10 @@ pub async fn load_lists(
 }
 
 /// The exact prices of a list among these rows.
-fn known(rows: &aws::list::Rows, of: &PriceList) -> BTreeMap<PriceKey, HourlyRate> {
+fn known(rows: &aws::list::Rows, of: &PriceList) -> BTreeMap<PriceKey, ReadPrice> {
     let mut table = PriceTable::default();
     rows.machines.iter().filter(|row| row.key.list() == *of).for_each(|row| table.add(row.clone()));
-    table.known().map(|(key, price)| (key.clone(), price)).collect()
+    table.known().filter_map(|(key, _)| Some((key.clone(), table.read(key)?))).collect()
 }
 
 /// Tables that know no price, for one reason.

@@ -18,11 +18,11 @@ mod usage;
 
 pub use aws::api::may_ask;
 pub use cost::Cost;
-pub use google::{Bill, Filter as SkuFilter, Priced as GooglePrice, SkuList, bill as google_bill};
+pub use google::{Bill, Filter as SkuFilter, SkuList, bill as google_bill};
 pub use key::{PriceKey, PriceList};
 pub use load::{Options, Source, UnitTable, load, load_lists, unavailable};
 pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
-pub use table::PriceTable;
+pub use table::{PriceTable, ReadPrice};
 pub use units::{UnitPriced, UnitPrices};
 pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, snapshot_of_at_most, volume};
 

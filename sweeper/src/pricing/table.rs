@@ -22,6 +22,31 @@ pub(super) struct Row<K = PriceKey, P = HourlyRate> {
     pub(super) rate: Result<P, String>,
 }
 
+/// A price of a machine's hour, as a list says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPrice {
+    /// The price.
+    pub per_hour: HourlyRate,
+    /// The rows of the list that it rests on, in the list's own words: a SKU of AWS's, or SKUs of Google's with their amounts.
+    pub source_rows: String,
+}
+
+impl PriceTable {
+    /// A price that was read, in the place of a row.
+    pub(crate) fn put(&mut self, key: PriceKey, ReadPrice { per_hour, source_rows }: ReadPrice) {
+        self.add(Row { key, sku: source_rows, rate: Ok(per_hour) });
+    }
+
+    /// A price that is known, and the row that says it.
+    #[must_use]
+    pub fn read(&self, key: &PriceKey) -> Option<ReadPrice> {
+        let per_hour = self.on_demand(key).ok()?;
+        // Exactly one has a price that is known.
+        let source_rows = self.rows.get(key)?.first()?.sku.clone();
+        Some(ReadPrice { per_hour, source_rows })
+    }
+}
+
 impl<K, P> Default for PriceTable<K, P> {
     fn default() -> Self {
         Self { rows: HashMap::new(), failed: HashMap::new(), failed_as_a_whole: None }
@@ -40,20 +65,6 @@ impl<K: Clone + Display + Eq + Hash, P: Clone + PartialEq> PriceTable<K, P> {
         // The same row may come twice, once per page or file; two different rows for a key are ambiguous.
         if !rows.contains(&row) {
             rows.push(row);
-        }
-    }
-
-    /// The price of a key, as one row of a list says it.
-    pub(crate) fn put(&mut self, key: K, sku: String, price: P) {
-        self.add(Row { key, sku, rate: Ok(price) });
-    }
-
-    /// The one row that has this key; none if there is none, or more than one.
-    #[must_use]
-    pub fn row(&self, key: &K) -> Option<&str> {
-        match self.rows.get(key).map_or(&[][..], Vec::as_slice) {
-            [row] => Some(&row.sku),
-            _ => None,
         }
     }
 

@@ -1,12 +1,11 @@
 //! Prices as they were read from a price list, each from when on.
 
 use super::{Doing as _, Store, StoreError, from_unix_ms, to_unix_ms};
-use crate::pricing::PriceKey;
+use crate::pricing::{PriceKey, ReadPrice};
 use jiff::Timestamp;
 use model::HourlyRate;
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
+    ActiveValue::Set, ColumnTrait as _, Condition, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -59,21 +58,6 @@ pub struct KnownPrice<P = HourlyRate> {
     pub read_at: Timestamp,
 }
 
-/// A price of a machine's hour, as a list says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadPrice {
-    /// The price.
-    pub per_hour: HourlyRate,
-    /// The rows of the list that it rests on, in the list's own words; none if that was not kept.
-    pub source_rows: Option<String>,
-}
-
-impl From<HourlyRate> for ReadPrice {
-    fn from(per_hour: HourlyRate) -> Self {
-        Self { per_hour, source_rows: None }
-    }
-}
-
 impl Store {
     /// The prices that this price list last had for these keys, as far as they were ever read.
     ///
@@ -123,9 +107,11 @@ impl Store {
         for (key, price) in read {
             match known.get(key).filter(|known| known.price == price.per_hour) {
                 Some(known) => {
-                    let rows = price.source_rows.clone().map_or(NotSet, |rows| Set(Some(rows)));
-                    let update =
-                        row::ActiveModel { read_unix_ms: Set(to_unix_ms(at)), source_rows: rows, ..Default::default() };
+                    let update = row::ActiveModel {
+                        read_unix_ms: Set(to_unix_ms(at)),
+                        source_rows: Set(Some(price.source_rows.clone())),
+                        ..Default::default()
+                    };
                     row::Entity::update_many()
                         .set(update)
                         .filter(is_of(source, key))
@@ -219,7 +205,7 @@ fn to_row(source: &str, key: &PriceKey, price: &ReadPrice, at: Timestamp) -> row
         effective_unix_ms: Set(to_unix_ms(at)),
         read_unix_ms: Set(to_unix_ms(at)),
         micro_usd_per_hour: Set(price.per_hour.per_hour().micros()),
-        source_rows: Set(price.source_rows.clone()),
+        source_rows: Set(Some(price.source_rows.clone())),
     }
 }
 

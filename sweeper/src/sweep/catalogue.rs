@@ -7,11 +7,11 @@
 use super::{Context, SweepError, prices, provider_metrics::At};
 use crate::{
     inventory::{Instance, Lifecycle, aws},
-    pricing::{self, ASKED_EACH, PriceKey, PriceList},
+    pricing::{self, ASKED_EACH, PriceKey, PriceList, ReadPrice},
     snapshot::Machine,
 };
 use jiff::{SignedDuration, Timestamp};
-use model::{HourlyRate, machine::Scheduler};
+use model::machine::Scheduler;
 use recommender::demand::LEAST_DAYS;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -88,15 +88,12 @@ async fn price_lists(context: &Context, now: Timestamp, mut lists: BTreeSet<Pric
 async fn keep(
     context: &Context,
     (source, list): (&str, &PriceList),
-    prices: BTreeMap<PriceKey, HourlyRate>,
+    prices: BTreeMap<PriceKey, ReadPrice>,
     now: Timestamp,
 ) -> Result<(), SweepError> {
     let prices: Vec<_> = prices.into_iter().collect();
     for some in prices.chunks(KEPT_AT_ONCE) {
-        context
-            .store
-            .put_prices(source, &some.iter().map(|(key, price)| (key.clone(), (*price).into())).collect(), now)
-            .await?;
+        context.store.put_prices(source, &some.iter().cloned().collect(), now).await?;
     }
     // A price that was read before and is not of this time is on the list no more.
     Ok(context.store.put_price_list(source, list, now).await?)

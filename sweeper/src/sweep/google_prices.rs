@@ -4,8 +4,8 @@ use super::{Context, prices::Prices};
 use crate::{
     config::{GcpConfig, PricingSource},
     inventory::gcp,
-    pricing::{ASKED_EACH, Bill, GooglePrice, PriceKey, PriceTable, SkuFilter, SkuList, Unpriced},
-    store::{ReadPrice, StoreError},
+    pricing::{ASKED_EACH, Bill, PriceKey, PriceTable, SkuFilter, SkuList, Unpriced},
+    store::StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::HourlyRate;
@@ -93,14 +93,10 @@ pub(super) async fn read(
     }
     let Read { at, list } = google.read(&config.gcp, now).await;
     let mut table = PriceTable::default();
-    let mut kept = BTreeMap::new();
     for key in &asked {
         let Some(bill) = bills.get(key) else { continue };
         match list.as_ref().map_err(Clone::clone).and_then(|list| list.price(bill)) {
-            Ok(price) => {
-                table.put(key.clone(), price.skus.iter().cloned().collect::<Vec<_>>().join(" "), price.per_hour);
-                kept.insert(key.clone(), to_keep(&price));
-            }
+            Ok(price) => table.put(key.clone(), price),
             Err(why) => {
                 // What the whole list does not have, or has twice, is not known, whatever it had before.
                 if !matches!(why, Unpriced::Source(_)) {
@@ -111,15 +107,10 @@ pub(super) async fn read(
         }
     }
     prices.table = table;
+    let kept = prices.read_with_rows(&asked);
     if !kept.is_empty() {
         store.put_prices(source.as_str(), &kept, at).await?;
     }
     prices.warn_of_dated(&keys);
     Ok(prices)
-}
-
-/// `2922-40C5-B19F: 8 × 31611000 billionths of a dollar per h; …; as of 2026-11-26T22:49:22.905126Z`
-fn to_keep(price: &GooglePrice) -> ReadPrice {
-    let rows = format!("{}; as of {}", price.rows.join("; "), price.as_of);
-    ReadPrice { per_hour: price.per_hour, source_rows: Some(rows) }
 }

@@ -5,10 +5,11 @@ use crate::{
     config::{Config, PricingSource},
     inventory::aws,
     pricing::{
-        self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, PriceKey, PriceTable, UnitKey, UnitPrices, UnitTable, Unpriced,
+        self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, PriceKey, PriceTable, ReadPrice, UnitKey, UnitPrices,
+        UnitTable, Unpriced,
     },
     snapshot::Machine,
-    store::{KnownPrice, ReadPrice},
+    store::KnownPrice,
 };
 use jiff::Timestamp;
 use model::{HourlyRate, Provider, ResourceKey, UnitPrice};
@@ -137,13 +138,9 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
 }
 
 impl Prices<PriceKey, HourlyRate> {
-    /// What the list says of what was asked for, and which row does.
-    fn read_with_rows(&self, asked: &BTreeSet<PriceKey>) -> BTreeMap<PriceKey, ReadPrice> {
-        let with_row = |(key, per_hour): (PriceKey, HourlyRate)| {
-            let source_rows = self.table.row(&key).map(str::to_owned);
-            (key, ReadPrice { per_hour, source_rows })
-        };
-        self.read(asked).into_iter().map(with_row).collect()
+    /// What the list says of what was asked for, and which rows do.
+    pub(super) fn read_with_rows(&self, asked: &BTreeSet<PriceKey>) -> BTreeMap<PriceKey, ReadPrice> {
+        asked.iter().filter_map(|key| Some((key.clone(), self.table.read(key)?))).collect()
     }
 
     fn cost(&self, key: &PriceKey) -> Cost {

@@ -63,6 +63,16 @@ async fn rows(site: &Site) -> Vec<(String, String, i64)> {
         .collect()
 }
 
+/// What `sweeper doctor` says of the catalogue.
+async fn examined(site: &Site) -> String {
+    let output = site.sweeper.run(&["doctor", "--output", "json"]).await;
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = told.as_array().or_else(|| told["checks"].as_array()).unwrap();
+    let found: Vec<&Value> = checks.iter().filter(|it| it["part"] == "google" && it["name"] == "prices").collect();
+    let [check] = found.as_slice() else { panic!("{told:#}") };
+    format!("{}: {}", check["status"].as_str().unwrap(), check["found"].as_str().unwrap())
+}
+
 async fn pages(site: &Site) -> usize {
     site.google.calls().await.iter().filter(|call| call.method == SKUS).count()
 }
@@ -117,7 +127,10 @@ async fn where_the_catalogue_cannot_be_read_the_last_price_counts_and_then_none(
         assert_eq!((code, report["complete"].as_bool()), (0, Some(true)), "no sweep fails for a price: {report}");
         site.idle().await.remove(0).cost
     };
+    assert_eq!(examined(&site).await, "ok: the catalogue can be read");
     site.google.fail(&[fault(SKUS, 403, "SERVICE_DISABLED")]).await;
+    let broken = examined(&site).await;
+    assert!(broken.starts_with("broken: cloudbilling.services.skus.list: denied: SERVICE_DISABLED"), "{broken}");
     change(&site, &older(2)).await;
     assert!(matches!(cost().await, Cost::Known { per_hour, as_of: Some(_) } if per_hour.per_hour().micros() == IDLE));
     change(&site, &older(29)).await;

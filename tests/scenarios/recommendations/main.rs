@@ -13,7 +13,7 @@ use lab::{
     rollups, sample,
     sweeper::Sweeper,
 };
-use sea_orm::ConnectionTrait as _;
+use sea_orm::{ConnectionTrait as _, Statement};
 use serde_json::{Value, json};
 use sweeper::store::{Store, TokenHash};
 use work::Memory;
@@ -96,6 +96,12 @@ impl Site {
             asked.contains("operatingSystem") && !asked.contains("instanceType")
         };
         calls.iter().filter(of).count()
+    }
+
+    /// How often the price of one type of machine was asked for.
+    async fn singly_asked(&self) -> usize {
+        let calls = self.called("GetProducts").await;
+        calls.iter().filter(|call| call.parameters.to_string().contains("instanceType")).count()
     }
 
     /// As if a day had passed since what zones offer was read.
@@ -271,4 +277,17 @@ async fn only_what_is_offered_protected_and_known(site: &Site) {
     let answer = site.sweeper.json(&["recommendations", id]).await;
     let (reasons, _) = refused(&answer, "oversized");
     assert!(is_part(&reasons, "stop protection"), "{reasons:?}");
+
+    // What is read with a whole list is not asked for by itself as well, and each price says which row it is of.
+    execute("DELETE FROM prices").await;
+    execute("DELETE FROM price_lists").await;
+    let asked = site.singly_asked().await;
+    let lists = site.lists_asked().await;
+    site.sweep().await;
+    assert_eq!((site.singly_asked().await, site.lists_asked().await), (asked, lists + 1));
+    let kept = "SELECT COUNT(*) AS prices, COUNT(source_rows) AS traced FROM prices";
+    let backend = site.store.connection().get_database_backend();
+    let row = site.store.connection().query_one_raw(Statement::from_string(backend, kept)).await.unwrap().unwrap();
+    let (prices, traced): (i64, i64) = (row.try_get("", "prices").unwrap(), row.try_get("", "traced").unwrap());
+    assert!(prices > 1 && traced == prices, "{traced} of {prices}");
 }

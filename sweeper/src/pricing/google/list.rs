@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     inventory::gcp::{Rate, Sku},
-    pricing::Unpriced,
+    pricing::{ReadPrice, Unpriced},
 };
 
 /// What the price of one machine may rest on: some thousand SKUs for all regions.
@@ -34,19 +34,6 @@ struct Row {
     sku_id: String,
     /// Or what is wrong with it.
     rate: Result<Rate, String>,
-}
-
-/// A price, and what it rests on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Priced {
-    /// Rounded once, for all parts together.
-    pub per_hour: HourlyRate,
-    /// The SKUs, each once.
-    pub skus: BTreeSet<String>,
-    /// What was added up, part by part: `2922-40C5-B19F: 8 × 31611000 billionths of a dollar per h`
-    pub rows: Vec<String>,
-    /// As of when the latest of them is, by Google's word.
-    pub as_of: Timestamp,
 }
 
 /// A SKU that may be a part of a machine's price.
@@ -176,11 +163,12 @@ impl SkuList {
         self.by_name.is_empty()
     }
 
-    /// What a machine costs by the hour: the sum of all its parts, each by exactly one SKU.
+    /// What a machine costs by the hour: the sum of all its parts, each by exactly one SKU, rounded once; and these parts: `2922-40C5-B19F: 8 × 31611000 billionths of
+    /// a dollar per h; …; as of 2026-11-26T22:49:22.905126Z`, the latest of the moments that Google names.
     ///
     /// # Errors
     /// Which part has no price, and why.
-    pub fn price(&self, bill: &Bill) -> Result<Priced, Unpriced> {
+    pub fn price(&self, bill: &Bill) -> Result<ReadPrice, Unpriced> {
         let mut rated = Vec::new();
         for part in &bill.parts {
             let Row { sku_id, rate } = self.row(bill, part)?;
@@ -209,11 +197,10 @@ impl SkuList {
             let hours = if rate.hours == 1 { String::new() } else { format!(" of {} hours", rate.hours) };
             format!("{sku}: {amount} × {} billionths of a dollar per {}{hours}", rate.nano_usd, rate.unit)
         };
-        Ok(Priced {
+        let rows: Vec<String> = rated.iter().map(told).collect();
+        Ok(ReadPrice {
             per_hour: HourlyRate::from_micros(micros),
-            skus: rated.iter().map(|(_, sku, _)| (*sku).clone()).collect(),
-            rows: rated.iter().map(told).collect(),
-            as_of,
+            source_rows: format!("{}; as of {as_of}", rows.join("; ")),
         })
     }
 

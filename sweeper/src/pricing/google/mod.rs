@@ -10,7 +10,7 @@ mod list;
 mod machine;
 mod series;
 
-pub use list::{Filter, Priced, SkuList};
+pub use list::{Filter, SkuList};
 pub use machine::{Bill, bill};
 
 #[cfg(test)]

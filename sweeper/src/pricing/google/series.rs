@@ -1,7 +1,7 @@
 //! What each series of machines is called in the catalogue, which names no type of machine: its descriptions are all there is.
 //!
 //! A series is in this table if it is billed by cores and memory under one name each. Left out, and so unpriced, is what is billed
-//! otherwise or in a way that is not published: M2 (a premium besides), A3 and later GPUs, TPUs, machines without a hypervisor.
+//! otherwise or in a way that is not published: M2 (a premium besides), Z3 (disks of the host come with each, and two SKUs could be theirs), A3 and later GPUs, TPUs, machines without a hypervisor.
 
 /// How a series is billed.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ const fn custom(
     Series { name, predefined: words, custom: own, mib_per_core, extends, local_ssd }
 }
 
-pub(super) const SERIES: [Series; 23] = [
+pub(super) const SERIES: [Series; 22] = [
     custom("n1", ("N1 Predefined", &["Custom"]), (6_656, true), LocalSsd::Shared),
     custom("n2", ("N2", &["N2 Custom"]), (8_192, true), LocalSsd::Shared),
     custom("n2d", ("N2D AMD", &["N2D AMD Custom"]), (8_192, true), LocalSsd::Shared),
@@ -63,8 +63,6 @@ pub(super) const SERIES: [Series; 23] = [
     predefined("c4a", "C4A Arm", LocalSsd::Own("C4A Instance Local SSD")),
     predefined("c4d", "C4D", LocalSsd::Own("C4D Instance Local SSD")),
     predefined("h3", "H3", LocalSsd::NotKnown),
-    // Two SKUs could be that of its disks, and they do not cost the same everywhere.
-    predefined("z3", "Z3", LocalSsd::NotKnown),
     predefined("m1", "Memory-optimized", LocalSsd::Shared),
     predefined("m3", "M3 Memory-optimized", LocalSsd::Shared),
     predefined("m4", "M4", LocalSsd::NotKnown),
