@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::{
     HourlyRate, Usd, Verdict,
-    machine::{AutoScaling, Ec2Facts, InstanceStore, Lifecycle, Machine, Protection, PublicIpv4, Root, Scheduler},
+    address::Told,
+    machine::{
+        AutoScaling, ComputeEngineFacts, Ec2Facts, InstanceStore, Lifecycle, Machine, Protection, PublicIpv4, Root,
+        Scheduler,
+    },
     plan::{Action, ActionClass, Charge, ChargeCost, ChargePrice, Condition, Loss, Plan, PlanContent, Saving},
 };
 use proptest::prelude::*;
@@ -71,6 +75,39 @@ fn tag(facts: &mut Ec2Facts, key: &str, value: &str) {
 #[test]
 fn the_whole_plan() {
     insta::assert_json_snapshot!(stop::plan(&input(|_| ())).unwrap());
+}
+
+#[test]
+fn what_a_stop_in_google_cloud_saves_says_which_discounts_it_leaves_out() {
+    let machine = ComputeEngineFacts {
+        project: "omics-prod-1".into(),
+        zone: "europe-west3-a".into(),
+        number: "1000".into(),
+        name: Some("align-7".into()),
+        machine_type: Some("n2-standard-8".into()),
+        state: Some("running".into()),
+        started_at: "2026-11-01T06:30:00Z".parse().ok(),
+        lifecycle: Lifecycle::OnDemand,
+        ends_by: None,
+        reservation: None,
+        is_on_own_host: false,
+        local_ssds: 0,
+        needs_key: false,
+        deletion_protection: Some(false),
+        resource_policies: Vec::new(),
+        labels: Some(BTreeMap::new()),
+        created_by: None,
+        disks: vec!["align-7".into()],
+        public_ipv4: Vec::new(),
+        groups: Told::Nothing,
+    };
+    let resource = "gcp:omics-prod-1:europe-west3-a:1000".parse().unwrap();
+    let of_google = StopInput { resource, machine: Machine::ComputeEngine(Box::new(machine)), ..input(|_| ()) };
+    let Saving::Known { basis, .. } = stop::plan(&of_google).unwrap().content().net_saving.clone() else { panic!() };
+    assert!(
+        basis.contains("sustained use") && basis.contains("commitments") && !basis.contains("savings plan"),
+        "{basis}"
+    );
 }
 
 #[test]

@@ -128,11 +128,12 @@ fn saving(input: &StopInput, facts: Facts<'_>) -> Saving {
         _ => (rate, "alone", ""),
     };
     let discounts = match facts {
+        // <https://docs.cloud.google.com/compute/docs/sustained-use-discounts>
         Facts::ComputeEngine(_) => {
-            "sustained use lowers the bill of N1, N2, N2D, C2, M1 and GPUs by up to 30 %, and hours that a commitment covers would \
-             save no cash: neither has been read, so this is the most that is saved"
+            "discounts for sustained use (up to 30 %: N1, N2, N2D, C2, M1, and GPUs of N1) and for commitments have not been read, and \
+             with any of them less is saved"
         }
-        _ => {
+        Facts::Ec2(_) => {
             "hours that a reservation or savings plan covers would save no cash, and whether one does has not been read"
         }
     };
