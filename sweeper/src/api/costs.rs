@@ -33,12 +33,6 @@ pub(super) async fn show(
     let Query(Asked { by, from, to }) = asked.map_err(|error| invalid(error.body_text()))?;
     let by: By = by.as_deref().unwrap_or("instance").parse().map_err(|error| invalid(format!("by: {error}")))?;
     let question = Question::new(by, from, to, state.store().now().await?).map_err(invalid)?;
-    let (settings, one_at_a_time) = state.costs();
-    let Ok(_slot) = one_at_a_time.try_acquire() else {
-        return Err(Refusal::new(
-            Reason::Overloaded,
-            "Costs or recommendations are being worked out for somebody else; try again later.",
-        ));
-    };
-    Ok(Json(attribution::attribute(state.store(), settings, &question).await?))
+    let _turn = state.turn()?;
+    Ok(Json(attribution::attribute(state.store(), &state.settings().costs, &question).await?))
 }

@@ -52,7 +52,7 @@ use problem::{Reason, Refusal};
 use remembered::Tokens;
 use std::sync::Arc;
 use strangers::Limits;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Bodies held at once: 64 MiB at their limit of 256 KiB.
 const MAX_BODIES: usize = 256;
@@ -172,12 +172,16 @@ impl AppState {
         self.0.challenges.get_or_try_init(|| auth::challenge_key(self.store())).await
     }
 
-    fn costs(&self) -> (&attribution::Settings, &Semaphore) {
-        (&self.0.settings.costs, &self.0.one_at_a_time)
+    fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
-    fn recommendations(&self) -> (&crate::recommendations::Settings, &Semaphore) {
-        (&self.0.settings.recommendations, &self.0.one_at_a_time)
+    /// The turn of whoever wants costs or recommendations; it ends with the value.
+    fn turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.0.one_at_a_time.try_acquire().map_err(|_| {
+            let why = "Costs or recommendations are being worked out for somebody else; try again later.";
+            Refusal::new(Reason::Overloaded, why)
+        })
     }
 
     fn timetable(&self) -> &Timetable {

@@ -30,12 +30,8 @@ pub(super) async fn show(
     let invalid = |why: String| Refusal::new(Reason::Invalid, format!("{why}."));
     let Query(Asked { resource, at }) = asked.map_err(|error| invalid(error.body_text()))?;
     let question = Question { resource, at };
-    let (settings, one_at_a_time) = state.recommendations();
-    let Ok(_slot) = one_at_a_time.try_acquire() else {
-        let why = "Recommendations or costs are being worked out for somebody else; try again later.";
-        return Err(Refusal::new(Reason::Overloaded, why));
-    };
-    let answer = recommendations::recommend(state.store(), settings, &question).await?;
+    let _turn = state.turn()?;
+    let answer = recommendations::recommend(state.store(), &state.settings().recommendations, &question).await?;
     match &question.resource {
         Some(resource) if answer.recommendations.is_empty() && answer.not_recommended.is_empty() => {
             Err(Refusal::new(Reason::NotFound, format!("No list has a machine `{resource}`.")))
