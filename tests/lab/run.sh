@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 # Each emulates a CPU.
 machines="real_machine labelled kernels"
 # Each waits for most of its time: for leases that end, for intervals, for databases that are away, for containers. Eight of a target's tests at once, where otherwise there are as many
-# as CPUs: the longest, `actions`, takes 10 minutes so, and took 21.
+# as CPUs: the longest, `actions`, takes 12 minutes so beside the other lanes, and took 21.
 waiting="actions approvals delivery faults batch saturday replicas idle_machine identity outage live_sample engines containers gpu_host"
 
 # Every other test target there is, so that none is forgotten.

@@ -1,6 +1,6 @@
 """Servers by the dozen: one process reads moto and AWS's models, and each server is a fork of it.
 
-Reading them takes two seconds of CPU time, a fork some milliseconds. Each line of standard input is an order, each line of
+Reading them takes seconds of CPU time, a fork some milliseconds. Each line of standard input is an order, each line of
 standard output its answer:
 
     start FILE   a server that writes its log to FILE -> its process id and its port
@@ -59,7 +59,7 @@ def start(log, serve):
         written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for ours, theirs in ((os.open(os.devnull, os.O_RDONLY), 0), (written, 1), (written, 2)):
             os.dup2(ours, theirs)
-        # Ids of one server are not those of the others.
+        # Ids that one server makes up are not those of the others; what was made beforehand, such as default networks, has the same in all.
         mock_random.seed()
         serve(listening)
     finally:

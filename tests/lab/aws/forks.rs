@@ -10,7 +10,12 @@ use std::{
     thread,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::{binaries, process};
+
+/// Reading moto takes most of it, the first time.
+const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 static FORKS: Mutex<Option<Forks>> = Mutex::new(None);
 
@@ -37,10 +42,14 @@ impl Forks {
         Self { orders, answers, log, _process: child }
     }
 
-    /// The answer to one order; none if the process has ended.
+    /// The answer to one order; none if the process has ended, or does not answer in time.
     fn obey(&mut self, order: &str) -> Option<String> {
+        self.orders.write_all(order.as_bytes()).ok()?;
+        // An answer is one line, and each is read before the next order: there is none in the buffer.
+        let mut waiting = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+        let answers = poll(&mut waiting, Some(&ANSWER_WITHIN)).ok()?;
         let mut answer = String::new();
-        self.orders.write_all(order.as_bytes()).and_then(|()| self.answers.read_line(&mut answer)).ok()?;
+        let _ = (answers > 0).then(|| self.answers.read_line(&mut answer));
         answer.ends_with('\n').then(|| answer.trim_end().to_owned())
     }
 }
