@@ -47,6 +47,11 @@ const STARTS_WITHIN: Duration = Duration::from_secs(180);
 /// From the end of its start until the machine is found idle: what an emulated machine does after its start, and the window twice.
 const IDLE_WITHIN: Duration = Duration::from_secs(150);
 
+/// Who runs on the machine, and what its journal says of the last minutes: without it nobody knows whether a work that was not seen was there.
+const ACCOUNT: &str = "ps -eo pid,ppid,stat,etimes,cputimes,cgroup:60,args --no-headers | grep -v ' \\[.*\\]$'; \
+                       systemctl --no-pager --no-legend list-units --failed; \
+                       journalctl --no-pager --quiet --output=short-monotonic --since='5 minutes ago'";
+
 const SWEEPER_CONFIG: &str = r#"
 [aws]
 enabled = "no"
@@ -170,6 +175,9 @@ impl Site {
                 Line { kind: work.kind, seen: Some(seen), expected, fault }
             }
         };
+        if line.fault.is_some() {
+            eprintln!("{}: what the machine itself says of it:\n{}", work.kind, self.machine.run(ACCOUNT).await);
+        }
         outside.shutdown().await;
         let ended = self.run(work.stop).await;
         // The next one must be seen by itself.

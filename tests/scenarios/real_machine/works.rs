@@ -147,7 +147,8 @@ pub(super) const WORKS: [Work; 20] = [
     Work {
         kind: "a Slurm step",
         start: "systemctl start munge slurmctld slurmd; until [ \"$(sinfo -h -o %T)\" = idle ]; do sleep 0.2; done; \
-         systemd-run -q --unit=submit srun /opt/lab/work burn; until pgrep -x work; do sleep 0.2; done; sleep 4",
+         systemd-run -q --unit=submit srun -v /opt/lab/work burn; \
+         until pgrep -xf '/opt/lab/work burn' || ! systemctl is-active submit; do sleep 0.2; done; sleep 4",
         stop: "pkill -9 -x work || :; systemctl kill -s 9 submit slurmd slurmctld munge; pkill -9 slurmstepd || :; \
          systemctl stop submit slurmd slurmctld munge debian_slurmstepd.scope || :",
         outside: Outside::Nobody,
