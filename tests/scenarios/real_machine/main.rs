@@ -49,7 +49,7 @@ const IDLE_WITHIN: Duration = Duration::from_secs(150);
 
 /// Who runs on the machine, and what its journal says of the last minutes: without it nobody knows whether a work that was not seen was there.
 const ACCOUNT: &str = "ps -eo pid,ppid,stat,etimes,cputimes,cgroup:60,args --no-headers | grep -v ' \\[.*\\]$'; \
-                       systemctl --no-pager --no-legend list-units --failed; \
+                       systemctl --no-pager --no-legend list-units --failed; ss -Hltn; \
                        journalctl --no-pager --quiet --output=short-monotonic --since='5 minutes ago'";
 
 const SWEEPER_CONFIG: &str = r#"
