@@ -18,6 +18,7 @@ pub mod interactions;
 pub mod inventory;
 pub mod jobs;
 pub mod outbox;
+pub mod priced;
 pub mod pricing;
 pub mod recommendations;
 pub mod reconcile;

@@ -2,7 +2,7 @@
 
 use super::{
     Printed, actions, approvers, audit, costs, digest, doctor, exemptions, inventory, jobs, messages, nodes, plans,
-    policy, recommendations, routes, rules,
+    policy, prices, recommendations, routes, rules,
 };
 use clap::Subcommand;
 use std::path::PathBuf;
@@ -205,6 +205,9 @@ Examples:
     /// Recommend cheaper types of machines, what saves most first, with the evidence; or say why not
     #[command(after_help = recommendations::EXAMPLES)]
     Recommendations(recommendations::Asked),
+    /// Show what machines that run cost an hour, since when, and which rows of which list say so; ask the list again
+    #[command(after_help = prices::EXAMPLES)]
+    Prices(prices::Question),
     /// Check what the sweeper rests on: credentials, rights, database, clocks, prices, Slack, mail, agents; nothing is changed
     #[command(after_help = "\
 Examples:

@@ -19,6 +19,7 @@ mod nodes;
 mod plan;
 mod plans;
 mod policy;
+mod prices;
 mod progress;
 mod recommendations;
 mod replay;
@@ -152,6 +153,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Costs(asked) => costs::show(&config, asked).await,
         Command::Recommendations(asked) => recommendations::show(&config, asked).await,
+        Command::Prices(question) => prices::run(&config, question).await,
         Command::Doctor(question) => doctor::run(&config, file.as_deref(), question).await,
         Command::Digest(question) => digest::run(&config, question).await,
         Command::Audit(question) => audit::run(&config, question).await,

@@ -32,6 +32,8 @@ use jiff::SignedDuration;
 pub const ASKED_EACH: SignedDuration = SignedDuration::from_hours(24);
 /// A price that was last read longer ago than this is not known any more.
 pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// The same of a Spot price.
+pub const SPOT_GOOD_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why a price is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -63,7 +63,7 @@ pub use identity::{Admission, Join, JoinSecret, Joined, Refused};
 pub use nodes::TokenHash;
 pub use outbox::{Claimed, ClaimedUpdate, Due, MAX_BUNDLE, Message, MessageState, OutboxCounts, SLACK, Told};
 pub use plans::Unapproved;
-pub use prices::KnownPrice;
+pub use prices::{KeptPrice, KnownPrice};
 pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;

@@ -58,6 +58,17 @@ pub struct KnownPrice<P = HourlyRate> {
     pub read_at: Timestamp,
 }
 
+/// A price with what says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPrice {
+    /// Whose.
+    pub key: PriceKey,
+    /// The price, and when it was read.
+    pub known: KnownPrice,
+    /// The rows of the list that it rests on, in the list's own words; none of what was read before they were kept.
+    pub source_rows: Option<String>,
+}
+
 impl Store {
     /// The prices that this price list last had for these keys, as far as they were ever read.
     ///
@@ -76,20 +87,31 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn price_history(&self, source: &str) -> Result<HashMap<PriceKey, Vec<KnownPrice>>, StoreError> {
+        let mut history = HashMap::<PriceKey, Vec<KnownPrice>>::new();
+        for KeptPrice { key, known, .. } in self.kept_prices(source).await? {
+            history.entry(key).or_default().push(known);
+        }
+        Ok(history)
+    }
+
+    /// All prices that this price list ever had with what says each, in the order in which they came into effect.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn kept_prices(&self, source: &str) -> Result<Vec<KeptPrice>, StoreError> {
         let rows = row::Entity::find()
             .filter(row::Column::Source.eq(source))
             .order_by_asc(row::Column::EffectiveUnixMs)
             .all(self.connection())
             .await
             .doing("read all prices")?;
-        let mut history = HashMap::<PriceKey, Vec<KnownPrice>>::new();
-        for row in rows {
-            let price = known(&row)?;
-            if let Some(key) = key_of(row) {
-                history.entry(key).or_default().push(price);
-            }
+        let mut kept = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            let (known, source_rows) = (known(&row)?, row.source_rows.take());
+            // A provider of a later version is nobody's key here.
+            kept.extend(key_of(row).map(|key| KeptPrice { key, known, source_rows }));
         }
-        Ok(history)
+        Ok(kept)
     }
 
     /// Keeps what was read at this time: a price that is another one than before is in effect from then on.

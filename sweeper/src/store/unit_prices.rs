@@ -49,6 +49,21 @@ impl Store {
         prices(self.connection(), source, keys).await
     }
 
+    /// The price that each key of this list last had.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn all_unit_prices(&self, source: &str) -> Result<BTreeMap<UnitKey, KnownPrice<UnitPrice>>, StoreError> {
+        let rows = row::Entity::find()
+            .filter(row::Column::Source.eq(source))
+            .order_by_asc(row::Column::EffectiveUnixMs)
+            .all(self.connection())
+            .await
+            .doing("read all prices per unit")?;
+        // Of several prices the one that is in effect last stays.
+        rows.into_iter().filter_map(|row| known(row).transpose()).collect()
+    }
+
     /// Keeps what was read at this time: a price that is another one than before is in effect from then on.
     ///
     /// # Errors
@@ -107,19 +122,22 @@ async fn prices(
         .all(connection)
         .await
         .doing("read the prices per unit")?;
-    let mut known = HashMap::new();
+    let mut latest = HashMap::new();
     for row in rows {
-        let price = KnownPrice {
-            price: UnitPrice::from_ten_billionths(row.ten_billionths_usd),
-            effective_from: from_unix_ms(row.effective_unix_ms)?,
-            read_at: from_unix_ms(row.read_unix_ms)?,
-        };
-        // What a later version knows is nobody's key here. Of several prices the one that is in effect last stays.
-        if let Some(key) = key_of(row).filter(|key| keys.contains(key)) {
-            known.insert(key, price);
-        }
+        // Of several prices the one that is in effect last stays.
+        latest.extend(known(row)?.filter(|(key, _)| keys.contains(key)));
     }
-    Ok(known)
+    Ok(latest)
+}
+
+/// None of what a later version knows: it is nobody's key here.
+fn known(row: row::Model) -> Result<Option<(UnitKey, KnownPrice<UnitPrice>)>, StoreError> {
+    let price = KnownPrice {
+        price: UnitPrice::from_ten_billionths(row.ten_billionths_usd),
+        effective_from: from_unix_ms(row.effective_unix_ms)?,
+        read_at: from_unix_ms(row.read_unix_ms)?,
+    };
+    Ok(key_of(row).map(|key| (key, price)))
 }
 
 fn is_of(source: &str, key: &UnitKey) -> Condition {

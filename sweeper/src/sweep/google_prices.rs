@@ -39,9 +39,7 @@ impl GoogleCatalogue {
         if let Some(read) = held.as_ref().filter(|read| now.duration_since(read.at) < lasts(read)) {
             return read.clone();
         }
-        let late =
-            || Err(Unpriced::Source(format!("Google's catalogue was not read within {} s", READ_WITHIN.as_secs())));
-        let list = tokio::time::timeout(READ_WITHIN, ask(config)).await.unwrap_or_else(|_| late());
+        let list = ask(config).await;
         if let Err(why) = &list {
             tracing::warn!(%why, "what machines of Google Cloud cost cannot be read; what was last read counts for 30 days");
         }
@@ -51,7 +49,16 @@ impl GoogleCatalogue {
     }
 }
 
-async fn ask(config: &GcpConfig) -> Result<SkuList, Unpriced> {
+/// The whole catalogue, as far as machines are billed by it.
+///
+/// # Errors
+/// Why it could not be read, or not within two minutes.
+pub async fn ask(config: &GcpConfig) -> Result<SkuList, Unpriced> {
+    let late = || Err(Unpriced::Source(format!("Google's catalogue was not read within {} s", READ_WITHIN.as_secs())));
+    tokio::time::timeout(READ_WITHIN, read_all(config)).await.unwrap_or_else(|_| late())
+}
+
+async fn read_all(config: &GcpConfig) -> Result<SkuList, Unpriced> {
     let failed = |why: String| Unpriced::Source(format!("Google's catalogue: {why}"));
     let session = match gcp::Session::open(&config.options()).await {
         Ok(Some(session)) => session,

@@ -29,11 +29,12 @@ mod timetable;
 mod work;
 
 pub use catalogue::CATALOGUES_KEPT;
-pub use google_prices::GoogleCatalogue;
+pub use google_prices::{GoogleCatalogue, ask as ask_google_prices};
 pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub(crate) use leftovers::{was_unattached, was_unused};
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, Unseen, WhyNot};
+pub use prices::load as ask_prices;
 pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, KeptReport, MachineLine, NoReport, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};

@@ -151,7 +151,12 @@ impl Prices<PriceKey, HourlyRate> {
     }
 }
 
-async fn load(config: &Config, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
+/// What the configured price list says of these keys now; what fails is in the tables, as the reason.
+pub async fn load(
+    config: &Config,
+    machines: &BTreeSet<PriceKey>,
+    units: &BTreeSet<UnitKey>,
+) -> (PriceTable, UnitTable) {
     if machines.is_empty() && units.is_empty() {
         return (PriceTable::default(), UnitTable::default());
     }

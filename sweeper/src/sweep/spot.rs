@@ -4,7 +4,7 @@ use super::{Context, SweepError, provider_metrics::At};
 use crate::{
     config::PricingSource,
     inventory::{Failure, aws},
-    pricing::{Cost, SpotChange, SpotKey, Unpriced, in_effect},
+    pricing::{Cost, SPOT_GOOD_FOR as GOOD_FOR, SpotChange, SpotKey, Unpriced, in_effect},
     store::KnownSpot,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -12,8 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A price is asked for again after so long: EC2 changes one a few times a day.
 const ASKED_EACH: SignedDuration = SignedDuration::from_hours(1);
-/// A price that was last read longer ago than this is not known any more.
-const GOOD_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// The prices of the Spot instances of one work unit.
 #[derive(Debug)]

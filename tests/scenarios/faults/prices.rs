@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use lab::aws::{Call, Fault};
 use model::plan::{Charge, ChargeCost, Plan, Saving};
 use sea_orm::ConnectionTrait as _;
+use serde_json::{Value, json};
 use sweeper::{findings::Finding, pricing::Cost};
 
 #[tokio::test]
@@ -113,4 +114,79 @@ async fn what_goes_on_to_be_billed_has_its_price_and_one_that_is_missing_makes_n
     let (again, volume, _) = planned().await;
     assert_eq!((again.content_hash(), volume), (plan.content_hash(), ChargeCost::Known { per_month, as_of: None }));
     site.sweeper.replays().await;
+}
+
+#[tokio::test]
+async fn a_price_is_told_with_the_row_that_says_it_and_compared_with_what_the_list_says_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::with_prices(folder.path(), "api").await;
+    let asked = async || site.moto.calls().await.iter().filter(|call| call.action == "GetProducts").count();
+    let told = async |arguments: &[&str]| {
+        let output = site.sweeper.run(&[&["prices"], arguments].concat()).await;
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.code().unwrap(), text)
+    };
+    let as_json = async |arguments: &[&str]| {
+        let (code, text) = told(&[arguments, &["--output", "json"]].concat()).await;
+        (code, serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+    };
+    let change = async |statement: &str| {
+        site.store.connection().execute_unprepared(statement).await.unwrap();
+    };
+    site.sweeper.sweep().await;
+
+    let before = asked().await;
+    let (code, answer) = as_json(&[]).await;
+    assert_eq!((code, asked().await), (0, before), "nobody is asked");
+    let price = &answer["prices"][0];
+    // The list's row of m5.large by its words, not by the sweeper's (tests/lab/aws/price_list.jsonl).
+    assert_eq!((&price["source_rows"], &price["micro_usd_per_hour"]), (&json!("LAB0000000000002"), &json!(96_000)));
+    let machine = format!("aws:{OTHER}:{REGION}:{}", site.instance);
+    assert!(price["machines"].as_array().unwrap().contains(&json!(machine)), "{answer:#}");
+    assert!(answer["per_unit"].as_array().is_some_and(|units| !units.is_empty()), "{answer:#}");
+    let (code, same) = told(&["check"]).await;
+    assert!(code == 0 && same.contains("the same as kept, 0 otherwise."), "{same}");
+    assert!(asked().await > before, "the list was asked");
+
+    // What was read a week ago was another price.
+    change(
+        "UPDATE prices SET micro_usd_per_hour = 95000, effective_unix_ms = effective_unix_ms - 604800000, \
+         read_unix_ms = read_unix_ms - 604800000",
+    )
+    .await;
+    let kept = as_json(&[]).await;
+    let (code, checked) = as_json(&["check"]).await;
+    let of_machine = |checked: &Value| {
+        let all = checked["prices"].as_array().unwrap();
+        let one = all.iter().find(|one| one["of"].as_str().unwrap().starts_with("m5.large")).unwrap();
+        (one["usd_kept"].clone(), one["usd_now"].clone())
+    };
+    assert_eq!((code, of_machine(&checked)), (1, (json!("0.095"), json!("0.096"))), "{checked:#}");
+    assert_eq!(as_json(&[]).await.1["prices"], kept.1["prices"], "a check changes nothing");
+    let (code, refreshed) = as_json(&["refresh"]).await;
+    assert_eq!((code, of_machine(&refreshed), &refreshed["kept"]), (0, of_machine(&checked), &json!(true)));
+    let (code, of_type) = told(&["m5.large"]).await;
+    assert!(
+        code == 0 && of_type.starts_with("$0.096/h m5.large, Linux, Shared, in us-east-1; 5 machines"),
+        "{of_type}"
+    );
+    assert!(of_type.contains("LAB0000000000002") && of_type.contains("$0.095/h since "), "{of_type}");
+    assert_eq!(told(&[&site.instance]).await, (0, of_type.replace("; 5 machines", "; 1 machine")));
+    let (code, nothing) = told(&["zz9.none"]).await;
+    assert!(code == 1 && nothing.contains("no machine that runs is `zz9.none`"), "{nothing}");
+
+    let denied =
+        Fault { service: Some("pricing".into()), code: Some("AccessDeniedException".into()), ..Fault::default() };
+    site.moto.fail(&[denied]).await;
+    let kept = as_json(&[]).await.1["prices"].clone();
+    for command in ["check", "refresh"] {
+        let (code, text) = told(&[command]).await;
+        assert!(code == 1 && text.contains("not known") && text.contains("pricing:GetProducts: denied"), "{text}");
+        assert_eq!(as_json(&[]).await.1["prices"], kept, "what cannot be read takes nothing away");
+    }
+    change(&format!("UPDATE prices SET read_unix_ms = read_unix_ms - {}", 31 * 86_400_000_i64)).await;
+    let old = as_json(&[]).await.1;
+    assert!(old["not_known"][0]["why"].as_str().unwrap().contains("too long ago"), "{old:#}");
+    let machines = old["not_known"][0]["machines"].as_array().unwrap();
+    assert_eq!((machines.len(), machines.contains(&json!(machine)), &old["prices"]), (5, true, &json!([])));
 }
