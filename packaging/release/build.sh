@@ -7,6 +7,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 . packaging/release/environment.sh
 program=$1 target=$2 out=$3
+# No program tells when it was made, and every crate that calls a C compiler is compiled anew, with all that needs it, when this changes: compilers get one and the same time.
+export SOURCE_DATE_EPOCH=0
 mkdir -p "$out"
 built=$CARGO_TARGET_DIR/$target/release
 missing() { echo "$1 is missing: run tests/lab/setup.sh release" >&2 && exit 1; }

@@ -5,6 +5,8 @@
 # RELEASE_PARTS names what is made: "agent sweeper".
 set -eu
 cd "$(dirname "$0")/../.."
+# A debug build, with the environment of everybody else: it is in no package, and what is built for tests stays as it is.
+CARGO_TARGET_DIR=target cargo build --locked --workspace --bin command-pages
 . packaging/release/environment.sh
 parts=${RELEASE_PARTS:-agent sweeper}
 [ -z "$(git status --porcelain)" ] || echo "release: the tree has changes that are in no commit: this is a trial" >&2
@@ -12,11 +14,6 @@ parts=${RELEASE_PARTS:-agent sweeper}
 out=$PWD/target/release-$version
 rm -rf "$out"
 mkdir -p "$out"
-# A debug build, with the flags of everybody else: it is in no package.
-(
-    unset RUSTFLAGS CFLAGS CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_STRIP
-    cargo build --locked --workspace --bin command-pages
-)
 pages=$PWD/target/packages/pages
 rm -rf "$pages"
 target/debug/command-pages "$pages"
