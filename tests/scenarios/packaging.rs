@@ -59,6 +59,22 @@ fn the_sweepers_service_is_well_formed_and_narrow() {
     assert!(!systemd_analyze(&security, &good).0, "a wide one is refused");
 }
 
+/// A switch that root throws must be that of the service: both find the database in the same folder, though they are different users.
+#[test]
+fn the_sweepers_service_keeps_its_data_where_roots_commands_find_them() {
+    let text = fs::read_to_string(packaged("systemd/sweeper.service")).unwrap();
+    let of = |key: &str| text.lines().filter_map(|line| line.strip_prefix(key)).collect::<Vec<_>>();
+    assert_eq!(of("StateDirectory="), ["cloud-sweeper"]);
+    let environment: Vec<_> = of("Environment=").iter().filter_map(|one| one.split_once('=')).collect();
+    let mut asked = Command::new(binaries::system("setpriv"));
+    // Nobody's user, who may look at the checkout wherever it is.
+    asked.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+dac_read_search"]);
+    asked.args(["--ambient-caps=+dac_read_search", "--"]).arg(binaries::sweeper()).arg("kill-switch");
+    asked.env_clear().env("HOME", "/var/lib/cloud-sweeper").envs(environment);
+    let (_, said) = outcome(&mut asked);
+    assert!(said.contains("there is no database at /var/lib/cloud-sweeper/sweeper.db yet"), "{said}");
+}
+
 #[test]
 fn the_service_is_well_formed_and_narrow() {
     let folder = tempfile::tempdir().unwrap();
