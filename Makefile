@@ -33,19 +33,19 @@ agent-arm: ## Build the node agent for 64-bit Arm (Graviton, Axion), on any mach
 	    cargo build --locked --release --package node-agent --target aarch64-unknown-linux-gnu
 
 # The same for one commit, wherever and whenever it is made; docs/releases.md.
-release: ## Make all that a release has, into target/release-VERSION (30 minutes; RELEASE_KEY=FILE signs it, RELEASE_PARTS=agent for the agent alone)
+release: ## Make all that a release has, into target/release-VERSION (RELEASE_KEY=FILE signs it, RELEASE_PARTS=agent for the agent alone)
 	@tests/lab/setup.sh release
 	@packaging/release/release.sh
 
-release-check: ## Make the release of this commit in two folders, and compare them byte by byte (an hour; RELEASE_PARTS=agent)
+release-check: ## Make the release of this commit in two folders, and compare them byte by byte (RELEASE_PARTS=agent)
 	@tests/lab/setup.sh release
 	@packaging/release/check.sh $(RELEASE_PARTS)
 
-packages-test: agent ## Install, upgrade and remove the agent's .deb on a whole Debian 12 in a micro-VM, and check the packages by lintian (10 minutes)
+packages-test: ## Install, upgrade and remove .deb and .rpm of both programs on a whole Debian 12 in a micro-VM, and check them by lintian and rpmlint (PACKAGES=node-agent.deb for some alone)
 	@tests/lab/setup.sh test
 	@tests/lab/setup.sh release
 	cargo build --locked --workspace --bin sweeper --bin command-pages --bin packages-test
-	@packaging/release/try.sh
+	@packaging/release/try.sh $(PACKAGES)
 
 test: ## Everything that CI runs: set-up, checks, and all tests
 	@tests/lab/gate.sh

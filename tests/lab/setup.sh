@@ -47,6 +47,8 @@ missing_packages() {
         has ssh-keygen || echo openssh-client
         has dpkg-deb || echo dpkg
         has lintian || echo lintian
+        has rpm || echo rpm
+        has rpmlint || echo rpmlint
         has shellcheck || echo shellcheck
         [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
         [ -e /usr/share/zoneinfo ] || echo tzdata
