@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz advisories bench-agent bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz advisories bench-agent bench-costs bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -87,6 +87,12 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	@tests/lab/setup.sh bench
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
+
+bench-costs: ## Measure costs by pairs of dimensions, and recommendations, over 500 machines and 30 days, on one core (15 minutes; ARGS="--database postgresql")
+	@tests/lab/setup.sh bench
+	cargo build --locked --release --workspace --bin sweeper
+	cargo build --locked --release --workspace --bin bench-costs
+	target/release/bench-costs $(ARGS)
 
 bench-detect: ## Measure all detectors over a snapshot of 50,000 machines, as many volumes, 10,000 jobs (ARGS="--instances 5000")
 	cargo build --locked --release --workspace --bin bench-detect

@@ -278,6 +278,21 @@ fn version_of(row: version::Model) -> Result<Version, StoreError> {
 }
 
 impl Store {
+    /// Takes what was read of a scope at a moment into the history, in a transaction of its own.
+    ///
+    /// # Errors
+    /// If the database does not answer; nothing of it is kept then.
+    pub async fn record_inventory(
+        &self,
+        scope: &Scope,
+        inventory: &Inventory,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let transaction = self.begin_write().await?;
+        record(&transaction, Some(scope), inventory, at).await?;
+        transaction.commit().await.doing("commit the inventory's history")
+    }
+
     /// What there was at a moment, by kind and key; of one kind, or of all.
     ///
     /// # Errors

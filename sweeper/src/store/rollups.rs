@@ -189,6 +189,21 @@ impl Store {
         rows.iter().map(|row| Ok(((get(row, "node_id")?, get(row, "start_unix_ms")?), take(row)?))).collect()
     }
 
+    /// Writes rollups of a node's hours (at most 1,000), each by its begin, in the place of what was there, as if they had been made.
+    ///
+    /// # Errors
+    /// If the database does not answer; nothing of it is kept then.
+    pub async fn put_hours(&self, node_id: &NodeId, hours: Vec<(Timestamp, Rollup)>) -> Result<(), StoreError> {
+        let mut batch = Batch { begun: Instant::now(), done: Vec::new(), made: Vec::new(), again: Vec::new() };
+        for (start, rollup) in hours {
+            let period = Period { tier: Tier::Hour, start_unix_ms: to_unix_ms(start) };
+            batch.put(&(node_id.to_string(), period), Some(rollup))?;
+        }
+        let transaction = self.begin_write().await?;
+        write(&transaction, &batch.made).await?;
+        transaction.commit().await.doing("commit rollups")
+    }
+
     /// Deletes rollups of periods that began before `time`, and says how many.
     ///
     /// # Errors

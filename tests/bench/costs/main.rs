@@ -1,0 +1,170 @@
+//! How long costs and recommendations take over a fleet's rollups, on one core: `make bench-costs`.
+//!
+//! A fleet on paper ([`fleet`]) with hourly rollups that the sweeper's own code made of heartbeats ([`hours`]), written by the store where production writes
+//! them; machines beyond the first ones have copies of theirs. Then the release build answers, held to one core: `sweeper costs` for pairs of dimensions over
+//! all whole days, and `sweeper recommendations`. A server of PostgreSQL has the other cores. Figures are medians of the rounds; what was answered is compared
+//! with what was put in, so that nothing is fast by leaving something out: each pair comes to the same bill, to the micro-dollar, and each machine has an answer.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, clippy::cast_precision_loss, reason = "a bench prints")]
+
+mod fleet;
+mod hours;
+
+use clap::{Parser, ValueEnum};
+use fleet::Fleet;
+use jiff::{SignedDuration, Timestamp};
+use lab::{
+    binaries,
+    postgres::Postgres,
+    timed::{self, Run, median},
+};
+use serde_json::{Value, json};
+use std::{path::PathBuf, process::Command, time::Instant};
+use sweeper::store::Store;
+
+/// What is asked where nothing else is.
+const PAIRS: &str = "team,day;pipeline,tool;user,region;run,task;workload,day;instance,tool";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "bench-costs",
+    about = "How long costs and recommendations take over a fleet's rollups, on one core",
+    after_help = "Examples:\n  make bench-costs\n  make bench-costs ARGS=\"--database postgresql --machines 2000 --days 10\"\n  make bench-costs ARGS=\"--pairs 'team,day;run,tool' --rounds 5\""
+)]
+struct Arguments {
+    /// Over which database.
+    #[arg(long, value_enum, default_value = "sqlite")]
+    database: Database,
+    /// So many machines, each with an agent.
+    #[arg(long, default_value_t = 500)]
+    machines: usize,
+    /// So many whole days of rollups before today. Each of a machine's takes some 40 kB.
+    #[arg(long, default_value_t = 30)]
+    days: u32,
+    /// Pairs of dimensions, with semicolons between.
+    #[arg(long, default_value = PAIRS)]
+    pairs: String,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Another sweeper than the release build.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// In which folder the database lies meanwhile; it goes with the bench.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Where every single figure goes, as JSON.
+    #[arg(long, default_value = "target/bench-costs.json")]
+    raw: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Database {
+    Sqlite,
+    Postgresql,
+}
+
+/// What is measured with.
+struct Site {
+    folder: tempfile::TempDir,
+    url: String,
+    store: Store,
+    program: PathBuf,
+    _postgres: Option<Postgres>,
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let site = Site::new(&arguments).await;
+    // The last whole day ends with yesterday.
+    let today = Timestamp::from_second(Timestamp::now().as_second() / 86_400 * 86_400).expect("a day");
+    let from = today - SignedDuration::from_hours(24 * i64::from(arguments.days));
+    let fleet = Fleet::new(arguments.machines, from, today);
+    let began = Instant::now();
+    fleet.register(&site.store).await;
+    eprintln!("{} machines are known after {:.0} s", arguments.machines, began.elapsed().as_secs_f64());
+    let (rows, bytes) = fleet.fill(&site.store).await;
+    println!(
+        "{} machines, {} days: {rows} rollups of {:.0} bytes each with their summaries, put in within {:.0} s",
+        arguments.machines,
+        arguments.days,
+        bytes as f64 / rows as f64,
+        began.elapsed().as_secs_f64()
+    );
+    let mut all = serde_json::Map::new();
+    println!("\n{:<24} {:>10} {:>10} {:>10} {:>10}", "", "median s", "CPU s", "peak MB", "lines");
+    let mut bill = None;
+    for pair in arguments.pairs.split(';') {
+        let asked = ["costs", "--by", pair, "--from", &from.to_string(), "--to", &today.to_string()].map(str::to_owned);
+        let (runs, answer) = site.asked(&asked, arguments.rounds);
+        let lines = checked(&answer, &fleet);
+        assert_eq!(bill.get_or_insert_with(|| answer["bill_micro_usd"].clone()), &answer["bill_micro_usd"], "{pair}");
+        tell(&format!("costs by {pair}"), &runs, lines);
+        all.insert(pair.to_owned(), json!({ "runs": runs, "lines": lines }));
+    }
+    let (runs, answer) = site.asked(&["recommendations".to_owned()], arguments.rounds);
+    let count = |of: &str| answer[of].as_array().map_or(0, Vec::len);
+    let (recommended, refused) = (count("recommendations"), count("not_recommended"));
+    assert!(recommended + refused >= arguments.machines, "{recommended} and {refused} are told");
+    tell("recommendations", &runs, recommended);
+    all.insert("recommendations".to_owned(), json!({ "runs": runs, "recommended": recommended, "refused": refused }));
+    let figures = json!({
+        "database": format!("{:?}", arguments.database), "machines": arguments.machines, "days": arguments.days,
+        "rollups": rows, "bill_micro_usd": bill, "figures": all,
+    });
+    std::fs::write(&arguments.raw, format!("{figures:#}\n")).expect("the figures can be written");
+    println!("\nevery single figure: {}", arguments.raw.display());
+}
+
+impl Site {
+    async fn new(arguments: &Arguments) -> Self {
+        let folder = match &arguments.folder {
+            Some(folder) => tempfile::tempdir_in(folder),
+            None => tempfile::tempdir(),
+        };
+        let folder = folder.expect("a folder");
+        let (postgres, url) = match arguments.database {
+            Database::Postgresql => {
+                let postgres = Postgres::start_with(&["shared_buffers=512MB", "max_wal_size=4GB"]).await;
+                let url = postgres.database().await;
+                (Some(postgres), url)
+            }
+            Database::Sqlite => (None, format!("sqlite://{}?mode=rwc", folder.path().join("costs.db").display())),
+        };
+        let store = Store::connect(&url).await.expect("the database opens");
+        store.migrate().await.expect("a schema");
+        let program = arguments.program.clone().unwrap_or_else(binaries::release_sweeper);
+        Self { folder, url, store, program, _postgres: postgres }
+    }
+
+    /// What the program answers to this, and how long it took each time, held to the last core.
+    fn asked(&self, asked: &[String], rounds: usize) -> (Vec<Run>, Value) {
+        let run = || {
+            let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
+            let mut command = Command::new(binaries::system("taskset"));
+            command.args(["--cpu-list", &core.to_string()]).arg(&self.program).args(asked).args(["--output", "json"]);
+            command.env("SWEEPER_DATA_DIR", self.folder.path()).env("SWEEPER_STORE__URL", &self.url);
+            timed::run(&mut command, self.folder.path())
+        };
+        let (runs, mut printed): (Vec<Run>, Vec<String>) = (0..rounds.max(1)).map(|_| run()).unzip();
+        let answer = printed.pop().unwrap_or_default();
+        (runs, serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{asked:?}: {error}")))
+    }
+}
+
+/// Lines of an answer that has all of the fleet's time in it, and whose lines come to its bill.
+fn checked(answer: &Value, fleet: &Fleet) -> usize {
+    let lines = answer["lines"].as_array().expect("an answer has lines");
+    let sum: u64 = lines.iter().filter_map(|line| line["micro_usd"].as_u64()).sum();
+    assert_eq!(answer["bill_micro_usd"], json!(sum), "the lines come to the bill");
+    assert_eq!(answer["billed_seconds"], json!(fleet.seconds()), "all machines ran all the time");
+    let unattributed = lines.iter().filter(|line| line["kind"] == "unattributed");
+    assert_eq!(unattributed.count(), 0, "agents saw all of it: {:#}", answer["reasons"]);
+    lines.len()
+}
+
+fn tell(name: &str, runs: &[Run], lines: usize) {
+    let of = |figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure).collect());
+    println!("{name:<24} {:>10.2} {:>10.2} {:>10.0} {lines:>10}", of(&Run::wall_s), of(&Run::cpu_s), of(&Run::peak_mb));
+}
