@@ -97,8 +97,17 @@ fn about<'a>(report: &'a Value, list: &str, resource: &str) -> Vec<&'a Value> {
     report[list].as_array().unwrap().iter().filter(|entry| entry["resource"] == resource).collect()
 }
 
+/// An interval of 2 s that took longer was not measured in time.
+const HELD_BACK_MS: i64 = 2_500;
+
+/// Whether an observation began after this moment.
+fn is_later(observation: &Value, unix_ms: i64) -> bool {
+    observation["start_unix_ms"].as_i64().is_some_and(|start| start > unix_ms)
+}
+
 /// The idle time begins with the first observation after the work's end: not before that end, whoever looks at which clock how
-/// late, and no later than the end of the observation that the work ended in.
+/// late, and no later than the end of the observation that the work ended in. A machine that is emulated is stopped whenever this host is busy elsewhere,
+/// and its kernel counts that time as CPU time of whoever was running: what it counts in an interval that became longer by it may be no work at all.
 fn assert_begins_when_work_ends(explained: &Value, work_ended: &str) {
     let case = &explained["evidence"]["case"];
     let since: Timestamp = explained["finding"]["since"].as_str().unwrap().parse().unwrap();
@@ -115,13 +124,18 @@ fn assert_begins_when_work_ends(explained: &Value, work_ended: &str) {
     let observations = case["observations"].as_array().unwrap().iter();
     let spans = observations.map(|seen| ["start_unix_ms", "end_unix_ms"].map(|edge| seen[edge].as_i64().unwrap()));
     let spans: Vec<[i64; 2]> = spans.collect();
-    let said = format!("idle since {since}, work ended between {before} and {after}: {spans:?}");
+    let later: Vec<&Value> =
+        case["observations"].as_array().unwrap().iter().filter(|one| is_later(one, after)).collect();
+    let said =
+        format!("idle since {since}, work ended between {before} and {after}: {spans:?}; what followed: {later:#?}");
     // An observation is quiet with up to 4 ms of work in 2 s; the machine's clock is read in hundredths of a second.
     assert!(since >= before - 20, "{said}");
     let [_, latest] =
         spans.iter().find(|[start, end]| (*start..*end).contains(&after)).unwrap_or_else(|| panic!("{said}"));
     // Each edge is rounded to a millisecond by itself.
-    assert!(since <= *latest + 1, "{said}");
+    let follows_one_held_back =
+        spans.iter().any(|[start, end]| *start > after && end - start > HELD_BACK_MS && (since - end).abs() <= 1);
+    assert!(since <= *latest + 1 || follows_one_held_back, "{said}");
     assert!(spans.iter().any(|[start, _]| *start == since), "{said}");
 }
 

@@ -53,7 +53,7 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
     let (keep, output) = match question.ask {
         None => {
             let answer = priced::priced(&store, config.pricing.source, question.machine.as_deref()).await?;
-            return Ok(show(&answer, question.machine.as_deref(), question.printed.output)?);
+            return show(&answer, question.machine.as_deref(), question.printed.output);
         }
         Some(Ask::Check(printed)) => (false, printed.output),
         Some(Ask::Refresh(printed)) => (true, printed.output),
