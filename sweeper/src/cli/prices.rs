@@ -52,7 +52,7 @@ pub(super) async fn run(config: &Config, question: Question) -> anyhow::Result<E
     let store = open_existing(config).await?;
     let (keep, output) = match question.ask {
         None => {
-            let answer = priced::priced(&store, config.pricing.source, question.machine.as_deref()).await?;
+            let answer = priced::priced(&store, config, question.machine.as_deref()).await?;
             return show(&answer, question.machine.as_deref(), question.printed.output);
         }
         Some(Ask::Check(printed)) => (false, printed.output),
@@ -117,6 +117,13 @@ fn table(answer: &Answer) -> String {
         let _ = writeln!(out, "{}", screen::trim_lines(&table.to_string()));
     }
     not_known(&mut out, &answer.not_known);
+    let overdue = answer.overdue();
+    if overdue > 0 {
+        let _ = writeln!(
+            out,
+            "{WARN}{overdue} of these prices were not read within the last day;{WARN:#} `sweeper prices check` says why."
+        );
+    }
     if !answer.per_unit.is_empty() {
         let mut table = screen::bare_table(["PER UNIT", "OF", "SINCE", "LAST READ"]);
         for one in &answer.per_unit {

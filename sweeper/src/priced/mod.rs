@@ -5,15 +5,19 @@ mod compare;
 pub use compare::{Compared, Comparison, compare};
 
 use crate::{
-    config::PricingSource,
+    config::{Config, PricingSource},
     inventory::{Instance, Kind},
-    pricing::{GOOD_FOR, MachinePrice, PriceKey, SPOT_GOOD_FOR, SpotKey, Unpriced},
+    pricing::{ASKED_EACH, GOOD_FOR, MachinePrice, PriceKey, SPOT_GOOD_FOR, SpotKey, Unpriced},
     store::{KeptPrice, Store, StoreError},
+    sweep::ask_prices,
 };
 use jiff::{SignedDuration, Timestamp};
 use model::{Provider, ResourceKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A price is asked for again after a day, by the next sweep, which may be three hours later.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(ASKED_EACH.as_secs() + 3 * 3_600);
 
 /// Prices of what runs, as they were last read.
 #[derive(Clone, Debug, Serialize)]
@@ -47,6 +51,14 @@ pub struct Priced {
     pub source_rows: Option<String>,
     /// What it was before, oldest first; of Spot none is told.
     pub before: Vec<Before>,
+}
+
+impl Answer {
+    /// How many prices were not read again when they were due, a day after the last time: why, only the list itself can say.
+    #[must_use]
+    pub fn overdue(&self) -> usize {
+        self.prices.iter().filter(|price| self.at.duration_since(price.read_at) > OVERDUE_AFTER).count()
+    }
 }
 
 /// What a price was.
@@ -92,7 +104,8 @@ struct Machines {
 ///
 /// # Errors
 /// If the database does not answer or holds what cannot be read.
-pub async fn priced(store: &Store, source: PricingSource, wanted: Option<&str>) -> Result<Answer, StoreError> {
+pub async fn priced(store: &Store, config: &Config, wanted: Option<&str>) -> Result<Answer, StoreError> {
+    let source = config.pricing.source;
     let at = store.now().await?;
     let mut machines = read(store, at, wanted).await?;
     let mut not_known = std::mem::take(&mut machines.not_known);
@@ -102,9 +115,14 @@ pub async fn priced(store: &Store, source: PricingSource, wanted: Option<&str>) 
             kept.entry(price.key.clone()).or_default().push(price);
         }
     }
+    let not_in_file = not_in_file(config, &machines).await;
     let mut prices = Vec::new();
     for (key, of) in machines.listed {
         let keys = keys(&of);
+        if let Some(why) = not_in_file.get(&key) {
+            not_known.entry(why.clone()).or_default().extend(keys);
+            continue;
+        }
         match latest(source, &key, kept.remove(&key).unwrap_or_default(), at) {
             Ok(price) => prices.push(Priced { machines: keys, ..price }),
             Err(why) => not_known.entry(why).or_default().extend(keys),
@@ -136,6 +154,20 @@ pub async fn priced(store: &Store, source: PricingSource, wanted: Option<&str>) 
         Some(_) => Vec::new(),
     };
     Ok(Answer { at, source: source.as_str(), prices, not_known, per_unit })
+}
+
+/// What a file that can be read has no price of, with the reason: it says so on purpose, so that sweeps take nothing else for it, whatever it had before.
+async fn not_in_file(config: &Config, machines: &Machines) -> BTreeMap<PriceKey, String> {
+    if config.pricing.source != PricingSource::File {
+        return BTreeMap::new();
+    }
+    let keys = keys_of(machines, Provider::Aws);
+    let (table, _) = ask_prices(config, &keys, &BTreeSet::new()).await;
+    let missing = keys.into_iter().filter_map(|key| match table.on_demand(&key) {
+        Ok(_) | Err(Unpriced::Source(_)) => None,
+        Err(why) => Some((key, why.to_string())),
+    });
+    missing.collect()
 }
 
 async fn per_unit(store: &Store, source: PricingSource) -> Result<Vec<PerUnit>, StoreError> {

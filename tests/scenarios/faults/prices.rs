@@ -190,3 +190,26 @@ async fn a_price_is_told_with_the_row_that_says_it_and_compared_with_what_the_li
     let machines = old["not_known"][0]["machines"].as_array().unwrap();
     assert_eq!((machines.len(), machines.contains(&json!(machine)), &old["prices"]), (5, true, &json!([])));
 }
+
+#[tokio::test]
+async fn what_a_file_has_no_price_of_any_more_is_not_known_and_a_file_that_is_away_says_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = include_str!("../../lab/aws/price_list.jsonl");
+    let file = folder.path().join("list.jsonl");
+    std::fs::write(&file, list).unwrap();
+    let site = Site::with_prices(folder.path(), &format!("file\"\nfile = \"{}", file.display())).await;
+    site.sweeper.sweep().await;
+    let told = async || {
+        let answer = site.sweeper.json(&["prices"]).await;
+        let of = |price: &Value| price["micro_usd_per_hour"].as_i64().unwrap();
+        let prices: Vec<i64> = answer["prices"].as_array().unwrap().iter().map(of).collect();
+        (prices, answer["not_known"][0]["why"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(told().await, (vec![96_000], String::new()));
+    let others: Vec<&str> = list.lines().filter(|row| !row.contains("LAB0000000000002\"")).collect();
+    std::fs::write(&file, others.join("\n")).unwrap();
+    let (prices, why) = told().await;
+    assert!(prices.is_empty() && why.contains("has no row for m5.large, Linux"), "{prices:?}: {why}");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(told().await, (vec![96_000], String::new()), "as sweeps take it");
+}
