@@ -88,7 +88,7 @@ bench-agent: agent ## Measure what the agent costs, beside bpftrace and psutil (
 	cargo build --locked --workspace --bin bench-agent
 	target/debug/bench-agent $(ARGS)
 
-bench-costs: ## Measure costs by pairs of dimensions, and recommendations, over 500 machines and 30 days, on one core (15 minutes; ARGS="--database postgresql")
+bench-costs: ## Measure costs by pairs of dimensions, and recommendations, over 500 machines and 30 days, on one core (ARGS="--database postgresql")
 	@tests/lab/setup.sh bench
 	cargo build --locked --release --workspace --bin sweeper
 	cargo build --locked --release --workspace --bin bench-costs

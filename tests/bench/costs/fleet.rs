@@ -187,21 +187,16 @@ impl Fleet {
     }
 }
 
+/// Every kind of resource that a sweep lists.
 fn listings(scope: &Scope) -> Vec<Listing> {
-    let kinds = [
-        ResourceKind::Instance,
-        ResourceKind::AutoScalingGroup,
-        ResourceKind::BatchComputeEnvironment,
-        ResourceKind::EcsContainerInstance,
-    ];
-    let listing = |kind: ResourceKind| Listing {
+    let listing = |kind: &Kind| Listing {
         provider: scope.provider,
         account: Some(scope.account.clone()),
         region: Some(scope.region.clone()),
-        kind: Some(Kind::from(kind)),
+        kind: Some(*kind),
         outcome: Outcome::Complete { listed: 0 },
     };
-    kinds.map(listing).into()
+    Kind::ALL.iter().filter(|kind| kind.is_read_of(scope.provider)).map(listing).collect()
 }
 
 /// Family, size and name of each type.

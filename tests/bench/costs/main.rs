@@ -19,7 +19,7 @@ use lab::{
     timed::{self, Run, median},
 };
 use serde_json::{Value, json};
-use std::{path::PathBuf, process::Command, time::Instant};
+use std::{collections::BTreeMap, path::PathBuf, process::Command, time::Instant};
 use sweeper::store::Store;
 
 /// What is asked where nothing else is.
@@ -38,7 +38,7 @@ struct Arguments {
     /// So many machines, each with an agent.
     #[arg(long, default_value_t = 500)]
     machines: usize,
-    /// So many whole days of rollups before today. Each of a machine's takes some 40 kB.
+    /// So many whole days of rollups before today. A day of a machine takes some 35 kB.
     #[arg(long, default_value_t = 30)]
     days: u32,
     /// Pairs of dimensions, with semicolons between.
@@ -108,7 +108,10 @@ async fn main() {
     let (recommended, refused) = (count("recommendations"), count("not_recommended"));
     assert!(recommended + refused >= arguments.machines, "{recommended} and {refused} are told");
     tell("recommendations", &runs, recommended);
-    all.insert("recommendations".to_owned(), json!({ "runs": runs, "recommended": recommended, "refused": refused }));
+    let reasons = reasons(&answer);
+    reasons.iter().for_each(|(why, machines)| println!("  nothing for {machines} machines: {why}"));
+    let told = json!({ "runs": runs, "recommended": recommended, "refused": refused, "reasons": reasons });
+    all.insert("recommendations".to_owned(), told);
     let figures = json!({
         "database": format!("{:?}", arguments.database), "machines": arguments.machines, "days": arguments.days,
         "rollups": rows, "bill_micro_usd": bill, "figures": all,
@@ -151,6 +154,16 @@ impl Site {
         let answer = printed.pop().unwrap_or_default();
         (runs, serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{asked:?}: {error}")))
     }
+}
+
+/// Why nothing is recommended, and for how many machines: refusals that are quick would make all of it look quick.
+fn reasons(answer: &Value) -> BTreeMap<&str, usize> {
+    let refused = answer["not_recommended"].as_array().into_iter().flatten();
+    let mut reasons = BTreeMap::new();
+    for why in refused.filter_map(|one| one["reasons"][0].as_str()) {
+        *reasons.entry(why).or_default() += 1;
+    }
+    reasons
 }
 
 /// Lines of an answer that has all of the fleet's time in it, and whose lines come to its bill.
