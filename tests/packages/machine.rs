@@ -139,7 +139,7 @@ impl Machine {
 
     /// What systemd says of a service, each as NAME=VALUE: whether it runs, has failed, or goes round in circles.
     pub(crate) async fn assert_state(&mut self, service: &str, expected: &[&str]) {
-        let asked = "--property=ActiveState,Result,NRestarts,UnitFileState,ConditionResult";
+        let asked = "--property=ActiveState,Result,NRestarts,UnitFileState,ConditionResult,AssertResult";
         let said = self.run(&format!("systemctl show {service} {asked}")).await;
         for line in expected {
             if !said.lines().any(|one| one == *line) {

@@ -46,6 +46,16 @@ async fn is_ready(machine: &Machine) {
     .await;
 }
 
+/// Beside the data of before 2026-11-28 an empty database would be made.
+async fn leaves_older_data_alone(machine: &mut Machine) {
+    step("finds data where they were before, and does not start");
+    let old = format!("{DATA}/.local/state/cloud-sweeper");
+    machine.run(&format!("install -d {old} && touch {old}/sweeper.db; systemctl reset-failed sweeper")).await;
+    machine.run(&format!("printf '{CONFIG}' >/etc/cloud-sweeper/sweeper.toml; ! systemctl start sweeper")).await;
+    machine.assert_state(SWEEPER, &["ActiveState=inactive", "AssertResult=no"]).await;
+    machine.run(&format!("test ! -e {DATA}/sweeper.db && rm -r {DATA}/.local")).await;
+}
+
 async fn serves(machine: &mut Machine) {
     step("is configured and started");
     machine.run(&format!("printf '{CONFIG}' >/etc/cloud-sweeper/sweeper.toml")).await;
@@ -126,6 +136,7 @@ pub(crate) async fn try_package(format: Format, versions: [&Path; 2]) {
     let programs = [SWEEPER, "node-agent"];
     let mut machine = Machine::boot(folder.path(), format, &programs, versions, &[PORT]).await;
     installed_unconfigured(&mut machine).await;
+    leaves_older_data_alone(&mut machine).await;
     serves(&mut machine).await;
     upgraded(&mut machine).await;
     removed(&mut machine).await;

@@ -70,11 +70,9 @@ pub async fn compare(store: &Store, config: &Config, keep: bool) -> anyhow::Resu
     let of_aws = keys_of(&machines, Provider::Aws);
     let units: BTreeSet<UnitKey> = per_unit.keys().cloned().collect();
     let (table, unit_table) = ask_prices(config, &of_aws, &units).await;
-    let now = of_aws.into_iter().map(|key| {
-        let read = table.on_demand(&key).and_then(|_| table.read(&key).ok_or(Unpriced::NotListed("prices")));
-        (key, read.map_err(|why| why.to_string()))
-    });
-    let mut now: BTreeMap<PriceKey, Result<ReadPrice, String>> = now.collect();
+    let read_now = |key: &PriceKey| table.read(key).map_err(|why| why.to_string());
+    let mut now: BTreeMap<PriceKey, Result<ReadPrice, String>> =
+        of_aws.into_iter().map(|key| (key.clone(), read_now(&key))).collect();
     now.extend(of_google(config, &machines).await);
     let units_now: BTreeMap<UnitKey, Result<UnitPrice, String>> = units
         .into_iter()

@@ -30,7 +30,7 @@ pub struct Answer {
     pub prices: Vec<Priced>,
     /// Machines without a known price.
     pub not_known: Vec<NotPriced>,
-    /// Of what is billed by its amount; none where one machine or type was asked for.
+    /// Of what is billed by its amount, as far as it was read within 30 days; none where one machine or type was asked for.
     pub per_unit: Vec<PerUnit>,
 }
 
@@ -150,7 +150,7 @@ pub async fn priced(store: &Store, config: &Config, wanted: Option<&str>) -> Res
         not_known.into_iter().map(|(why, machines)| NotPriced { why, machines }).collect();
     not_known.sort_by_key(|one| std::cmp::Reverse(one.machines.len()));
     let per_unit = match wanted {
-        None => per_unit(store, source).await?,
+        None => per_unit(store, source, at).await?,
         Some(_) => Vec::new(),
     };
     Ok(Answer { at, source: source.as_str(), prices, not_known, per_unit })
@@ -170,9 +170,10 @@ async fn not_in_file(config: &Config, machines: &Machines) -> BTreeMap<PriceKey,
     missing.collect()
 }
 
-async fn per_unit(store: &Store, source: PricingSource) -> Result<Vec<PerUnit>, StoreError> {
+async fn per_unit(store: &Store, source: PricingSource, at: Timestamp) -> Result<Vec<PerUnit>, StoreError> {
     let known = store.all_unit_prices(source.as_str()).await?;
-    let told = known.into_iter().map(|(key, known)| PerUnit {
+    let good = known.into_iter().filter(|(_, known)| is_good(known.read_at, at, GOOD_FOR));
+    let told = good.map(|(key, known)| PerUnit {
         of: key.to_string(),
         usd: known.price.to_string().trim_start_matches('$').to_owned(),
         since: known.effective_from,
@@ -242,9 +243,7 @@ fn latest(source: PricingSource, key: &PriceKey, mut kept: Vec<KeptPrice>, at: T
 fn why_none(source: PricingSource, key: &PriceKey) -> String {
     match source {
         PricingSource::None => Unpriced::Off.to_string(),
-        PricingSource::File if key.provider == Provider::Gcp => {
-            "`pricing.source` is \"file\", which has none of Google Cloud's".to_owned()
-        }
+        PricingSource::File if key.provider == Provider::Gcp => Unpriced::GoogleNotInFile.to_string(),
         _ => format!("no sweep has read exactly one price of {key}"),
     }
 }

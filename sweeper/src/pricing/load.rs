@@ -104,7 +104,7 @@ pub async fn load_lists(
 fn known(rows: &aws::list::Rows, of: &PriceList) -> BTreeMap<PriceKey, ReadPrice> {
     let mut table = PriceTable::default();
     rows.machines.iter().filter(|row| row.key.list() == *of).for_each(|row| table.add(row.clone()));
-    table.known().filter_map(|(key, _)| Some((key.clone(), table.read(key)?))).collect()
+    table.known().filter_map(|(key, _)| Some((key.clone(), table.read(key).ok()?))).collect()
 }
 
 /// Tables that know no price, for one reason.

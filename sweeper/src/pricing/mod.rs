@@ -47,6 +47,9 @@ pub enum Unpriced {
     /// Of what no prices are read in Google Cloud.
     #[error("of Google Cloud only machines' prices are read yet")]
     Google,
+    /// A file of AWS's prices is the source.
+    #[error("`pricing.source` is \"file\", which has none of Google Cloud's")]
+    GoogleNotInFile,
     /// Something that it is billed for beside what has a price here.
     #[error("{0} is billed besides, and that price is not read")]
     Besides(String),

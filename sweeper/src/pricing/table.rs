@@ -37,13 +37,15 @@ impl PriceTable {
         self.add(Row { key, sku: source_rows, rate: Ok(per_hour) });
     }
 
-    /// A price that is known, and the row that says it.
-    #[must_use]
-    pub fn read(&self, key: &PriceKey) -> Option<ReadPrice> {
-        let per_hour = self.on_demand(key).ok()?;
+    /// The on-demand price, and the row that says it.
+    ///
+    /// # Errors
+    /// The reason why the price is not known.
+    pub fn read(&self, key: &PriceKey) -> Result<ReadPrice, Unpriced> {
+        let per_hour = self.on_demand(key)?;
         // Exactly one has a price that is known.
-        let source_rows = self.rows.get(key)?.first()?.sku.clone();
-        Some(ReadPrice { per_hour, source_rows })
+        let row = self.rows.get(key).and_then(|rows| rows.first()).ok_or_else(|| Unpriced::NoRow(key.to_string()))?;
+        Ok(ReadPrice { per_hour, source_rows: row.sku.clone() })
     }
 }
 

@@ -87,8 +87,7 @@ pub(super) async fn read(
     // Whoever prices by a file of AWS's, or not at all, has said that nobody is to be asked.
     if source != PricingSource::Api || bills.is_empty() {
         if source == PricingSource::File {
-            let why = "`pricing.source` is \"file\", which has none of Google Cloud's".to_owned();
-            prices.table = PriceTable::unavailable(Unpriced::Source(why));
+            prices.table = PriceTable::unavailable(Unpriced::GoogleNotInFile);
         }
         return Ok(prices);
     }

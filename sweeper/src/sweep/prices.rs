@@ -140,7 +140,7 @@ impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
 impl Prices<PriceKey, HourlyRate> {
     /// What the list says of what was asked for, and which rows do.
     pub(super) fn read_with_rows(&self, asked: &BTreeSet<PriceKey>) -> BTreeMap<PriceKey, ReadPrice> {
-        asked.iter().filter_map(|key| Some((key.clone(), self.table.read(key)?))).collect()
+        asked.iter().filter_map(|key| Some((key.clone(), self.table.read(key).ok()?))).collect()
     }
 
     fn cost(&self, key: &PriceKey) -> Cost {

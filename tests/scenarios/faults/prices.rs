@@ -184,8 +184,11 @@ async fn a_price_is_told_with_the_row_that_says_it_and_compared_with_what_the_li
         assert!(code == 1 && text.contains("not known") && text.contains("pricing:GetProducts: denied"), "{text}");
         assert_eq!(as_json(&[]).await.1["prices"], kept, "what cannot be read takes nothing away");
     }
-    change(&format!("UPDATE prices SET read_unix_ms = read_unix_ms - {}", 31 * 86_400_000_i64)).await;
+    for table in ["prices", "unit_prices"] {
+        change(&format!("UPDATE {table} SET read_unix_ms = read_unix_ms - {}", 31 * 86_400_000_i64)).await;
+    }
     let old = as_json(&[]).await.1;
+    assert_eq!(old["per_unit"], json!([]), "{old:#}");
     assert!(old["not_known"][0]["why"].as_str().unwrap().contains("too long ago"), "{old:#}");
     let machines = old["not_known"][0]["machines"].as_array().unwrap();
     assert_eq!((machines.len(), machines.contains(&json!(machine)), &old["prices"]), (5, true, &json!([])));
@@ -206,10 +209,13 @@ async fn what_a_file_has_no_price_of_any_more_is_not_known_and_a_file_that_is_aw
         (prices, answer["not_known"][0]["why"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(told().await, (vec![96_000], String::new()));
+    let check = async || site.sweeper.run(&["prices", "check"]).await.status.code();
+    assert_eq!(check().await, Some(0), "the file is compared with what is kept");
     let others: Vec<&str> = list.lines().filter(|row| !row.contains("LAB0000000000002\"")).collect();
     std::fs::write(&file, others.join("\n")).unwrap();
     let (prices, why) = told().await;
     assert!(prices.is_empty() && why.contains("has no row for m5.large, Linux"), "{prices:?}: {why}");
+    assert_eq!(check().await, Some(1));
     std::fs::remove_file(&file).unwrap();
     assert_eq!(told().await, (vec![96_000], String::new()), "as sweeps take it");
 }
