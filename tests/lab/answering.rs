@@ -1,6 +1,6 @@
 //! The agent of one machine that rests, as far as the database sees it: an hour of heartbeats, and an answer to each question, as it is told to.
 
-use crate::sample;
+use crate::{sample, wait};
 use heartbeat::{NodeId, wire};
 use jiff::Timestamp;
 use sea_orm::{ConnectionTrait as _, Statement};
@@ -116,4 +116,20 @@ async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc
         sample::store_all(&store, &node, sample::boot(1), &[beat]).await;
         (last, heeded) = (now, question);
     }
+}
+
+/// Waits until the sweeper that serves over this database counts approvals: what was approved before the first one ever had checked its database is void.
+///
+/// # Panics
+///
+/// When it does not come to that.
+pub async fn counts_approvals(store: &Store) {
+    let connection = store.connection();
+    wait::until("a sweeper that counts approvals", Duration::from_secs(60), || async {
+        let seen = "SELECT seen_unix_ms FROM continuity WHERE id = 1";
+        let row = connection.query_one_raw(Statement::from_string(connection.get_database_backend(), seen)).await;
+        let seen: i64 = row.expect("an answer").expect("a row").try_get("", "seen_unix_ms").expect("a time");
+        (seen > 0).then_some(())
+    })
+    .await;
 }

@@ -4,7 +4,7 @@ use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 pub(crate) use lab::answering::Says;
 use lab::{
-    answering::{Answers, BEATS, last_end, quiet},
+    answering::{Answers, BEATS, counts_approvals, last_end, quiet},
     aws::{ACCOUNT, Address, Call, Group, Instance, Member, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
@@ -177,6 +177,7 @@ impl Site {
         sweeper.sweep().await;
         sweeper.sweep().await;
         sweeper.start_again().await;
+        counts_approvals(&store).await;
         let answers = Answers::of(store.clone(), node, reported_at);
         Self { sweeper, store, moto, slack, machine, addresses, volumes, folder, answers }
     }

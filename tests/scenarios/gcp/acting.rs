@@ -2,7 +2,7 @@
 
 use heartbeat::NodeId;
 use lab::{
-    answering::{Answers, BEATS, last_end, quiet},
+    answering::{Answers, BEATS, counts_approvals, last_end, quiet},
     gcp::{Call, Google, PROJECT},
     sample,
     sweeper::Sweeper,
@@ -84,6 +84,7 @@ impl Acting {
         sweeper.sweep().await;
         sweeper.sweep().await;
         sweeper.start_again().await;
+        counts_approvals(&store).await;
         let answers = Answers::of(store, node, reported_at);
         google.calls().await;
         Self { sweeper, google, answers, folder }
