@@ -14,6 +14,7 @@ pub mod containerd;
 pub mod debian;
 pub mod ec2_signature;
 pub mod enclosure;
+pub mod fleet;
 pub mod gce;
 pub mod gcp;
 pub mod hostile;
