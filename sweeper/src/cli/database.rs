@@ -1,6 +1,9 @@
 //! The database, as each command needs it.
 
-use crate::{config::Config, store::Store};
+use crate::{
+    config::Config,
+    store::{Schema, Store},
+};
 use anyhow::Context as _;
 use secrecy::ExposeSecret as _;
 use std::path::Path;
@@ -14,8 +17,7 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Store> {
 /// runs the service; replicas of the version before may go on beside it.
 pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Store> {
     let store = open_if_there(config).await?;
-    let missing = store.missing_steps().await?;
-    if missing > 0 {
+    if let Schema::Older(missing) = store.schema().await? {
         anyhow::bail!(
             "the database is of an older version ({missing} steps of its schema are missing), and this command changes no schema; \
              `sweeper serve` or `sweeper sweep` of this version brings it up to date"
@@ -38,6 +40,17 @@ async fn open_if_there(config: &Config) -> anyhow::Result<Store> {
         );
     }
     open(config).await
+}
+
+/// Brings the schema up to date, for the two commands that do; says so where it is left as a newer version made it.
+pub(super) async fn migrate(store: &Store) -> anyhow::Result<()> {
+    if let Schema::Newer(steps) = store.migrate().await? {
+        tracing::warn!(
+            steps,
+            "the database's schema is newer than this version of the sweeper, which may use it; what the newer one keeps there besides is neither read nor written"
+        );
+    }
+    Ok(())
 }
 
 /// Makes the data directory, readable by its owner alone.

@@ -39,7 +39,7 @@ use crate::{
 };
 use clap::{Args, Parser, ValueEnum};
 use command::Command;
-use database::{make_data_dir, open, open_existing, open_of_any_version};
+use database::{make_data_dir, migrate, open, open_existing, open_of_any_version};
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 

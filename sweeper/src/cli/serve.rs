@@ -1,6 +1,6 @@
 //! `sweeper serve`.
 
-use super::{channels, make_data_dir, open};
+use super::{channels, make_data_dir, migrate, open};
 use crate::{
     actions::Executor,
     api,
@@ -38,7 +38,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let settings = Settings { sts_endpoint, ..config.identity.verifier() };
     let verifier = Verifier::new(settings).context("`identity.aws_certificates` cannot be used")?;
     let store = open(&config).await?;
-    store.migrate().await?;
+    migrate(&store).await?;
     api::establish(&store, &api::FLEET, &config.join_token_file()).await?;
     api::establish(&store, &api::OPERATOR, &config.operator_token_file()).await?;
     let listener = TcpListener::bind(config.api.listen)

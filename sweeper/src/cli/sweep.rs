@@ -3,7 +3,7 @@
 mod headings;
 mod overview;
 
-use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, open, progress::Bar, screen};
+use super::{FAILED, INCOMPLETE, Output, channels, make_data_dir, migrate, open, progress::Bar, screen};
 use crate::{
     config::Config,
     inventory::Kind,
@@ -24,7 +24,7 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
     make_data_dir(&config.data_dir)?;
     let channels = channels(&config)?;
     let store = open(&config).await?;
-    store.migrate().await?;
+    migrate(&store).await?;
     let context = Context { store, config, channels: channels.names(), google: sweep::GoogleCatalogue::default() };
     let bar = Bar::new();
     let owner = sweep::owner();

@@ -3,7 +3,7 @@
 use super::{Check, Part, Status, span, took};
 use crate::{
     config::Config,
-    store::{MessageState, Store},
+    store::{MessageState, Schema, Store},
     sweep::{ScopeStatus, Timetable},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -43,9 +43,13 @@ pub(super) async fn database(config: &Config) -> (Option<Store>, Vec<Check>) {
             all_clocks(part, now, before, answered_in)
         }
     }];
-    let schema = match store.missing_steps().await {
-        Ok(0) => Check::ok(part, "schema", "of this version"),
-        Ok(missing) => {
+    let schema = match store.schema().await {
+        Ok(Schema::Current) => Check::ok(part, "schema", "of this version"),
+        Ok(Schema::Newer(steps)) => {
+            let found = format!("of a newer version, by {steps} steps; this one may use it");
+            Check::ok(part, "schema", found)
+        }
+        Ok(Schema::Older(missing)) => {
             let found = format!("of an older version: {missing} steps are missing");
             all.push(broken(
                 "schema",

@@ -27,9 +27,17 @@ pub enum StoreError {
     /// A step of the schema failed.
     #[error("the database schema cannot be brought up to date")]
     Migrate(#[source] DbErr),
-    /// Its schema cannot be compared with this version's.
-    #[error("the database's schema cannot be read; if a newer sweeper has changed it, use that version")]
-    Newer(#[source] DbErr),
+    /// A newer version has changed the schema, and this one may not use it.
+    #[error(
+        "the schema of the database has {steps} steps that this version of the sweeper does not know, and must know ({needed}) to use it; \
+         use the version that made them, or go back by a backup (docs/upgrades.md)"
+    )]
+    Newer {
+        /// How many steps this version does not know.
+        steps: usize,
+        /// The step that it would have to know, if the newer version said so.
+        needed: String,
+    },
     /// Two findings would have one id.
     #[error("the id {id} is another finding's; nothing of this sweep is written, and the next one gives another id")]
     Collision {

@@ -39,6 +39,7 @@ mod redact;
 mod replicas;
 mod retention;
 mod rollups;
+mod schema;
 pub(crate) mod scopes;
 mod settings;
 mod spot_prices;
@@ -68,12 +69,12 @@ pub use questions::{ANSWERED_WITHIN, Answered};
 #[cfg(test)]
 pub(crate) use replicas::LIVE_FOR;
 pub use rollups::{PackedRollup, PackedSummary, RolledUp};
+pub use schema::Schema;
 pub use scopes::{Finished, Held, Lease, WorkUnitState, WorkUnits};
 pub use spot_prices::KnownSpot;
 pub use sweeps::FinishedSweep;
 pub use switch::KillSwitch;
 
-use migrations::{Migrator, MigratorTrait as _};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
@@ -88,8 +89,6 @@ use std::{path::Path, str::FromStr as _, time::Duration};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections of one sweeper. SQLite gains nothing from more readers than cores; PostgreSQL's default limit is 100 for all clients.
 const MAX_CONNECTIONS: u32 = 8;
-/// Names the schema's lock among PostgreSQL's advisory locks ("sweeper" in ASCII).
-const MIGRATION_LOCK: i64 = 0x0073_7765_6570_6572;
 
 /// The database. Cheap to clone; clones share one pool.
 #[derive(Clone, Debug)]
@@ -133,31 +132,6 @@ impl Store {
         let connection = Database::connect(options).await;
         let connection = connection.map_err(|error| StoreError::Connect(redact::connect_error(url, error)))?;
         Ok(Self { connection })
-    }
-
-    /// Brings the schema up to date, in one transaction. Of several sweepers (or commands) that start at once on one database, one does it
-    /// and the others wait: on SQLite for the write lock, on PostgreSQL for an advisory lock.
-    ///
-    /// # Errors
-    /// If a step fails; nothing has changed then.
-    pub async fn migrate(&self) -> Result<(), StoreError> {
-        let transaction = self.begin_write().await?;
-        if transaction.get_database_backend() == DbBackend::Postgres {
-            let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
-            let lock = Statement::from_string(DbBackend::Postgres, lock);
-            transaction.execute_raw(lock).await.map_err(StoreError::Migrate)?;
-        }
-        Migrator::up(&transaction, None).await.map_err(StoreError::Migrate)?;
-        transaction.commit().await.map_err(StoreError::Migrate)
-    }
-
-    /// How many steps of the schema are missing here. Changes nothing, so that a user who may only read can ask.
-    ///
-    /// # Errors
-    /// If the database does not answer, or has steps that this version does not know.
-    pub async fn missing_steps(&self) -> Result<usize, StoreError> {
-        let pending = Migrator::get_pending_migrations_read_only(&self.connection).await;
-        Ok(pending.map_err(StoreError::Newer)?.len())
     }
 
     /// The pool, for queries that other domains keep in files of their own.

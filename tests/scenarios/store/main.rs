@@ -9,6 +9,7 @@ mod group;
 mod intervals;
 mod protection;
 mod rollups;
+mod schema;
 mod steps;
 mod unit_prices;
 

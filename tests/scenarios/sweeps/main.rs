@@ -21,7 +21,7 @@ use sweeper::{
     findings::Status,
     inventory::{self, Kind, Scope, Silent},
     reconcile::{Change, EventKind},
-    store::Store,
+    store::{Schema, Store},
     sweep::{self, Context, Progress, Report},
     work_unit::WorkUnit,
 };
@@ -324,7 +324,7 @@ async fn no_command_but_those_that_sweep_changes_the_schema_and_the_kill_switch_
     sweeper.stop().await;
     let url = format!("sqlite://{}/data/sweeper.db?mode=rw", folder.path().display());
     let store = Store::connect(&url).await.unwrap();
-    assert_eq!(store.missing_steps().await.unwrap(), 0);
+    assert_eq!(store.schema().await.unwrap(), Schema::Current);
     let older = "DELETE FROM seaql_migrations WHERE version = 'm0010_idle_class'";
     store.connection().execute_unprepared(older).await.unwrap();
     let readers = ["findings", "replay", "scopes", "inventory", "jobs", "nodes"];
@@ -335,7 +335,7 @@ async fn no_command_but_those_that_sweep_changes_the_schema_and_the_kill_switch_
         let done = sweeper.run(&words).await;
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success() && said.contains("of an older version (1 steps"), "{command}: {said}");
-        assert_eq!(store.missing_steps().await.unwrap(), 1, "{command}");
+        assert_eq!(store.schema().await.unwrap(), Schema::Older(1), "{command}");
     }
     let switch = async |to: &str| {
         let done = sweeper.run(&["kill-switch", to]).await;
@@ -343,14 +343,21 @@ async fn no_command_but_those_that_sweep_changes_the_schema_and_the_kill_switch_
         assert_eq!(store.kill_switch().await.unwrap().is_on, to == "on");
     };
     switch("on").await;
-    assert_eq!(store.missing_steps().await.unwrap(), 1);
+    assert_eq!(store.schema().await.unwrap(), Schema::Older(1));
     let (code, _) = sweeper.sweep().await;
-    assert_eq!((code, store.missing_steps().await.unwrap()), (0, 0));
+    assert_eq!((code, store.schema().await.unwrap()), (0, Schema::Current));
     let newer = "INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_later', 0)";
     store.connection().execute_unprepared(newer).await.unwrap();
     let done = sweeper.run(&["findings"]).await;
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(!done.status.success() && said.contains("if a newer sweeper has changed it"), "{said}");
+    assert!(done.status.success(), "a newer schema that says that this version may use it: {done:?}");
+    let (code, _) = sweeper.sweep().await;
+    assert_eq!((code, store.schema().await.unwrap()), (0, Schema::Newer(1)));
+    store.connection().execute_unprepared("UPDATE needed_step SET step = 'm9999_later'").await.unwrap();
+    for command in ["findings", "sweep", "serve"] {
+        let done = sweeper.run(&[command]).await;
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && said.contains("and must know (m9999_later) to use it"), "{command}: {said}");
+    }
     switch("off").await;
     switch("on").await;
 }
