@@ -16,6 +16,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Agent {
     folder: PathBuf,
     environment: Vec<(String, String)>,
+    program: PathBuf,
     process: Option<Running>,
 }
 
@@ -45,7 +46,7 @@ impl Agent {
         fs::create_dir_all(folder).expect("the agent's folder can be made");
         fs::write(folder.join("agent.toml"), config).expect("the configuration can be written");
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Self { folder: folder.to_owned(), environment, process: None }
+        Self { folder: folder.to_owned(), environment, program: binaries::node_agent(), process: None }
     }
 
     /// Starts it once more over the same state, after [`Agent::stop`] or [`Agent::kill`].
@@ -56,6 +57,11 @@ impl Agent {
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "the agent runs already");
         self.process = Some(Running::start("node-agent", self.command().arg("run"), &self.folder));
+    }
+
+    /// From its next start on it is this build of the program.
+    pub fn use_build(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
     }
 
     /// Ends it in good order.
@@ -105,7 +111,7 @@ impl Agent {
     /// The `node-agent` command over the same state and configuration, without arguments yet.
     #[must_use]
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binaries::node_agent());
+        let mut command = Command::new(&self.program);
         for (key, _) in env::vars_os() {
             let name = key.to_string_lossy();
             if ["AWS_", "NODE_AGENT_", "GCE_"].iter().any(|prefix| name.starts_with(prefix)) {

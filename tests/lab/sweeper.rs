@@ -116,6 +116,11 @@ impl Sweeper {
         self.process = Some(process);
     }
 
+    /// From its next start on it is this build of the program.
+    pub fn use_build(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
+    }
+
     /// Ends it in good order.
     ///
     /// # Panics
