@@ -1,10 +1,10 @@
 """Servers by the dozen: one process reads moto and AWS's models, and each server is a fork of it.
 
-Reading them takes seconds of CPU time, a fork some milliseconds. Each line of standard input is an order, each line of
-standard output its answer:
+Reading them takes seconds of CPU time, a fork some milliseconds. Each line of standard input is an order with a number, each line of
+standard output its answer with the same one, by which an answer is told from that to an order that nobody waits for any more:
 
-    start FILE   a server that writes its log to FILE -> its process id and its port
-    end PID      the end of that server               -> `ended`
+    1 start FILE   a server that writes its log to FILE -> its process id and its port
+    2 end PID      the end of that server               -> `ended`
 
 All of them end when standard input does, so when whoever gives the orders has ended, however that came.
 """
@@ -81,5 +81,5 @@ def obey(lab, serve):
     gc.freeze()
     # Nothing is read ahead, so that nothing of it is in a fork.
     for order in iter(sys.stdin.readline, ""):
-        what, argument = order.rstrip("\n").split(" ", 1)
-        print(start(argument, serve) if what == "start" else end(int(argument)), flush=True)
+        number, what, argument = order.rstrip("\n").split(" ", 2)
+        print(number, start(argument, serve) if what == "start" else end(int(argument)), flush=True)

@@ -14,8 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{binaries, process};
 
-/// Reading moto takes most of it, the first time.
-const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+/// Reading moto takes most of it, the first time: 4 s of CPU time, which was more than a minute beside a load of 27 on two CPUs.
+const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 300, tv_nsec: 0 };
 
 static FORKS: Mutex<Option<Forks>> = Mutex::new(None);
 
@@ -24,6 +24,8 @@ struct Forks {
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
     log: File,
+    /// How many orders were given.
+    given: u64,
     // Never waited for: it ends after this process.
     _process: Child,
 }
@@ -39,18 +41,27 @@ impl Forks {
         let mut child = command.spawn().expect("Python starts");
         let orders = child.stdin.take().expect("its input");
         let answers = BufReader::new(child.stdout.take().expect("its output"));
-        Self { orders, answers, log, _process: child }
+        Self { orders, answers, log, given: 0, _process: child }
     }
 
     /// The answer to one order; none if the process has ended, or does not answer in time.
     fn obey(&mut self, order: &str) -> Option<String> {
-        self.orders.write_all(order.as_bytes()).ok()?;
-        // An answer is one line, and each is read before the next order: there is none in the buffer.
-        let mut waiting = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
-        let answers = poll(&mut waiting, Some(&ANSWER_WITHIN)).ok()?;
-        let mut answer = String::new();
-        let _ = (answers > 0).then(|| self.answers.read_line(&mut answer));
-        answer.ends_with('\n').then(|| answer.trim_end().to_owned())
+        self.given += 1;
+        let number = format!("{} ", self.given);
+        self.orders.write_all(format!("{number}{order}").as_bytes()).ok()?;
+        loop {
+            // An answer is one line, and the next one comes after the next order: there is none in the buffer, unless one was late.
+            let mut waiting = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+            if self.answers.buffer().is_empty() && poll(&mut waiting, Some(&ANSWER_WITHIN)).ok()? == 0 {
+                return None;
+            }
+            let mut answer = String::new();
+            self.answers.read_line(&mut answer).ok().filter(|length| *length > 0)?;
+            // That to an order which nobody waits for any more is left out.
+            if let Some(answer) = answer.strip_prefix(&number) {
+                return answer.ends_with('\n').then(|| answer.trim_end().to_owned());
+            }
+        }
     }
 }
 
