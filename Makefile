@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz newcomer upgrade-test advisories bench-agent bench-costs bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz keep-version newcomer upgrade-test advisories bench-agent bench-costs bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -50,6 +50,10 @@ packages-test: ## Install, upgrade and remove .deb and .rpm of both programs on 
 upgrade-test: build ## Upgrade sweepers and an agent from another commit to this one under load, one after the other, and back again (FROM=COMMIT; a quarter of an hour, mostly builds)
 	@tests/lab/setup.sh test
 	target/debug/upgrade-test "$$(tests/upgrade/build.sh $(FROM))"
+
+keep-version: build ## Keep a database of this version, and what is said of it, for upgrade tests of later ones (NAME=0.1.0)
+	@tests/lab/setup.sh test
+	target/debug/record-version tests/data/versions/$(NAME)
 
 newcomer: ## Follow the README in a bare Debian 12 up to the first finding, with times (as root; half an hour on two cores that have nothing else to do)
 	@tests/lab/setup.sh test
