@@ -10,6 +10,7 @@ mod capacity;
 mod compute_engine;
 mod exemption;
 mod instance_store;
+mod job;
 mod managed;
 mod member;
 mod membership;
@@ -26,6 +27,7 @@ mod volume;
 pub use address::may_release;
 pub use compute_engine::{EXEMPTION_LABEL, may_stop_compute_engine};
 pub use exemption::EXEMPTION_TAG;
+pub use job::{JobRefusal, may_terminate};
 pub use member::{MemberRefusal, may_end};
 pub use refusal::Refusal;
 pub use volume::may_delete;
@@ -77,7 +79,11 @@ pub fn holds(condition: &Condition, facts: &Ec2Facts) -> Result<(), Refusal> {
         | Condition::VolumeIs { .. }
         | Condition::SnapshotCompleted
         | Condition::MemberOf { .. }
-        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
+        | Condition::GroupCanShrink
+        | Condition::JobPlaceIs { .. }
+        | Condition::JobAttemptIs { .. }
+        | Condition::NothingDependsOnIt
+        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
     }
 }
 

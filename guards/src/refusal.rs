@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::machine::Owner;
 use serde::{Deserialize, Serialize};
 
-use crate::MemberRefusal;
+use crate::{JobRefusal, MemberRefusal};
 
 /// Why a machine is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -364,6 +364,9 @@ pub enum Refusal {
     /// What speaks for a member of a group.
     #[error(transparent)]
     Member(#[from] MemberRefusal),
+    /// What speaks for a job.
+    #[error(transparent)]
+    Job(#[from] JobRefusal),
     /// Too long ago, or of the future.
     #[error("its node's answer is older than 5 s")]
     LiveSampleStale,

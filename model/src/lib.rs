@@ -5,6 +5,7 @@
 pub mod address;
 mod canonical;
 pub mod group;
+pub mod job;
 pub mod machine;
 pub mod money;
 pub mod plan;

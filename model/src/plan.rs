@@ -5,6 +5,7 @@
 //! what its charges come to, stands beside it. Sealing costs one SHA-256 over about 1 KiB.
 
 mod action;
+mod condition;
 
 use std::fmt;
 
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, ActionClass};
+pub use condition::Condition;
 
 use crate::{HourlyRate, ResourceKey, Usd, canonical};
 
@@ -38,69 +40,6 @@ pub struct PlanContent {
     pub keeps_billing: Vec<Charge>,
     /// What the bill is lower by.
     pub net_saving: Saving,
-}
-
-/// What must hold right before acting. Each is checked by the guard of its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "condition", rename_all = "snake_case")]
-pub enum Condition {
-    /// Its tags can be read, none of them exempts it, and it belongs to nothing larger.
-    TagsPermit,
-    /// The provider reports this state.
-    StateIs {
-        /// In the provider's words.
-        state: String,
-    },
-    /// The machine has not been started again since.
-    LaunchedAtIs {
-        /// As the inventory had it.
-        at: Timestamp,
-    },
-    /// The machine is still of this type.
-    InstanceTypeIs {
-        /// As the inventory had it.
-        instance_type: String,
-    },
-    /// Neither stop protection nor termination protection is on. It is never switched off to get there.
-    NotProtected,
-    /// The machine has no instance-store disk that was written to since boot.
-    NoInstanceStoreWrites,
-    /// A live look at the node still says idle.
-    StillIdle,
-    /// The allocation still is of this public address.
-    AddressIs {
-        /// Dotted.
-        address: String,
-    },
-    /// The address is tied to nothing, and no service, group of resources or other tool keeps it.
-    TiedToNothing,
-    /// Every list since then has shown it used by nothing.
-    UnusedSince {
-        /// As the finding had it.
-        at: Timestamp,
-    },
-    /// No name is set that leads back from the address: whoever sets one sends mail with it.
-    NoReverseName,
-    /// The address has not been offered to another account.
-    NotOffered,
-    /// The volume still is as it was.
-    VolumeIs {
-        /// `gp3`, …
-        volume_type: String,
-        /// In GiB.
-        size_gib: u32,
-        /// When it was made.
-        created_at: Timestamp,
-    },
-    /// A snapshot of the volume, begun for this plan once it was approved, is whole.
-    SnapshotCompleted,
-    /// It still is a member of this group, in service, healthy, and not protected from scale-in; and it belongs to nothing else.
-    MemberOf {
-        /// The group's name.
-        group: String,
-    },
-    /// The group may keep up one machine fewer, and is changing in no other way: nothing but this machine ends.
-    GroupCanShrink,
 }
 
 /// What a reversal does not bring back.
@@ -142,6 +81,16 @@ pub enum Loss {
         /// True where the provider did not say whether it goes with it.
         may_stay: bool,
     },
+    /// This job, and what it has computed and not written elsewhere: nobody tries it again but who submits it anew.
+    Job {
+        /// Batch's id.
+        id: String,
+    },
+    /// What Batch would have tried again, had the job failed by itself.
+    Retries {
+        /// So many attempts it was allowed.
+        allowed: u32,
+    },
     /// The provider's promise of a place: it may lack capacity of this type at the next start.
     Capacity {
         /// Of which type.
@@ -169,6 +118,11 @@ pub enum Charge {
     SnapshotOf {
         /// `vol-…`
         volume: String,
+    },
+    /// The machine that a job ran on, for as long as AWS Batch keeps it.
+    MachineOfJob {
+        /// `i-…`
+        id: String,
     },
     /// A reservation or savings plan that covers the machine, if there is one: that has not been read.
     CommitmentsUnknown,
@@ -362,6 +316,15 @@ impl Plan {
     pub fn group(&self) -> Option<&str> {
         self.content.conditions.iter().find_map(|condition| match condition {
             Condition::MemberOf { group } => Some(group.as_str()),
+            _ => None,
+        })
+    }
+
+    /// EC2's id of the machine on which the job runs that it terminates; none for most.
+    #[must_use]
+    pub fn machine_of_job(&self) -> Option<&str> {
+        self.content.conditions.iter().find_map(|condition| match condition {
+            Condition::JobAttemptIs { attempt } => Some(attempt.machine.as_str()),
             _ => None,
         })
     }

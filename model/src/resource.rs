@@ -186,6 +186,15 @@ impl ResourceKey {
         Some(format!("arn:{}:ec2:{location}:{account}:{kind}/{id}", partition(location)))
     }
 
+    /// The name that AWS itself has for a job of AWS Batch; none for what is none.
+    #[must_use]
+    pub fn batch_job_arn(&self) -> Option<String> {
+        let Self { provider: Provider::Aws, account, location, kind: ResourceKind::BatchJob, id } = self else {
+            return None;
+        };
+        Some(format!("arn:{}:batch:{location}:{account}:job/{id}", partition(location)))
+    }
+
     /// The URL by which Google Cloud itself names it; none for what is not of Google Cloud, or is in no zone.
     #[must_use]
     pub fn self_link(&self) -> Option<String> {
@@ -328,6 +337,9 @@ mod tests {
         assert_eq!(arn(ResourceKind::Instance, "i-1"), instance);
         assert_eq!(arn(ResourceKind::Snapshot, "snap-1"), Some("arn:aws:ec2:eu-central-1::snapshot/snap-1".into()));
         assert_eq!(arn(ResourceKind::BatchJob, "5f0c"), None);
+        let job = aws(ResourceKind::BatchJob, "5f0c").batch_job_arn();
+        assert_eq!(job, Some("arn:aws:batch:eu-central-1:123456789012:job/5f0c".into()));
+        assert_eq!(aws(ResourceKind::Instance, "i-1").batch_job_arn(), None);
         let china = ResourceKey { location: "cn-north-1".into(), ..aws(ResourceKind::Volume, "vol-1") };
         assert_eq!(china.arn(), Some("arn:aws-cn:ec2:cn-north-1:123456789012:volume/vol-1".into()));
         let google: ResourceKey = "gcp:omics:europe-west3-a:42".parse().expect("a key");

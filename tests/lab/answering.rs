@@ -29,6 +29,9 @@ pub enum Says {
     Works,
 }
 
+/// What it says, by the number of the heartbeat and the end of its interval.
+pub type Beat = fn(Says, u64, Timestamp) -> wire::Heartbeat;
+
 /// It answers until it is dropped.
 #[derive(Debug)]
 pub struct Answers {
@@ -46,8 +49,17 @@ impl Answers {
     /// One that has reported until then, and says that nobody works there.
     #[must_use]
     pub fn of(store: Store, node: NodeId, reported_at: Timestamp) -> Self {
+        Self::with(store, node, reported_at, |says, sequence, now| match says {
+            Says::Works => named(sample::worked(sequence, now)),
+            Says::Quiet | Says::Nothing => quiet(sequence, now),
+        })
+    }
+
+    /// The same with heartbeats of this form.
+    #[must_use]
+    pub fn with(store: Store, node: NodeId, reported_at: Timestamp, beat: Beat) -> Self {
         let says = Arc::new(AtomicU8::new(Says::Quiet as u8));
-        let answering = answering(store, node, reported_at, Arc::clone(&says));
+        let answering = answering((store, node), reported_at, Arc::clone(&says), beat);
         Self { says, task: tokio::spawn(answering).abort_handle() }
     }
 
@@ -81,7 +93,7 @@ pub async fn last_end(store: &Store, node: &NodeId) -> Timestamp {
 }
 
 /// Answers each question as told, with a heartbeat that goes on where the last one ended.
-async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc<AtomicU8>) {
+async fn answering((store, node): (Store, NodeId), reported_at: Timestamp, says: Arc<AtomicU8>, beat_of: Beat) {
     let (mut sequence, mut last, mut heeded) = (BEATS, reported_at, String::new());
     let before = quiet(BEATS, reported_at).interval.expect("an interval");
     let mut boottime_ns = before.end_boottime_ns;
@@ -101,8 +113,8 @@ async fn answering(store: Store, node: NodeId, reported_at: Timestamp, says: Arc
         }
         sequence += 1;
         let now = Timestamp::now();
-        let mut beat =
-            if says == Says::Works as u8 { named(sample::worked(sequence, now)) } else { quiet(sequence, now) };
+        let says = if says == Says::Works as u8 { Says::Works } else { Says::Quiet };
+        let mut beat = beat_of(says, sequence, now);
         let passed_ns = u64::try_from(now.duration_since(last).as_nanos()).expect("time goes on");
         beat.interval = Some(wire::Interval {
             start_unix_ms: last.as_millisecond(),

@@ -38,19 +38,35 @@ pub enum LiveVerdict {
     Idle,
     /// Somebody does, or nobody knows: why not, in words.
     NotIdle(String),
+    /// Nothing of the job that it was asked about has run since that was found.
+    Stuck,
+    /// Something has, or nobody knows: why not, in words.
+    NotStuck(String),
 }
 
 pub(crate) fn guard(moment: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refusal> {
-    let live = machine.live.ok_or(Refusal::NoLiveSample)?;
+    let live = to_this(moment, machine.live)?;
+    match &live.verdict {
+        LiveVerdict::Idle => is_fresh(moment, live),
+        LiveVerdict::NotIdle(why) | LiveVerdict::NotStuck(why) => Err(Refusal::NotIdle { why: why.clone() }),
+        LiveVerdict::Stuck => Err(Refusal::NotIdle { why: "a job of it was asked about, not the machine".to_owned() }),
+    }
+}
+
+/// The answer, if it is one to this action's question and of the boot that the finding is of.
+pub(super) fn to_this<'a>(moment: &Moment<'_>, live: Option<&'a LiveSample>) -> Result<&'a LiveSample, Refusal> {
+    let live = live.ok_or(Refusal::NoLiveSample)?;
     if live.plan != *moment.plan.content_hash() || !live.is_answer_to_this {
         return Err(Refusal::LiveSampleOfAnother);
     }
     if live.boot != live.boot_of_evidence {
         return Err(Refusal::BootChanged);
     }
-    if let LiveVerdict::NotIdle(why) = &live.verdict {
-        return Err(Refusal::NotIdle { why: why.clone() });
-    }
+    Ok(live)
+}
+
+/// Whether an answer came just now.
+pub(super) fn is_fresh(moment: &Moment<'_>, live: &LiveSample) -> Result<(), Refusal> {
     let age = moment.now.duration_since(live.received_at);
     if SignedDuration::ZERO <= age && age <= FRESH { Ok(()) } else { Err(Refusal::LiveSampleStale) }
 }
@@ -85,6 +101,7 @@ mod tests {
     fn work_voids_it() {
         let why = "CPU time of workloads".to_owned();
         assert_eq!(with(|live| live.verdict = LiveVerdict::NotIdle(why.clone())), Err(Refusal::NotIdle { why }));
+        assert!(with(|live| live.verdict = LiveVerdict::Stuck).is_err(), "a job's word is none of its machine");
     }
 
     #[test]

@@ -13,12 +13,15 @@ mod dependents;
 mod ending;
 mod exempted;
 mod live;
+#[cfg(test)]
+mod of_job;
 mod own;
 mod owner;
 mod restored;
 mod rules;
 mod scope;
 mod snapshot;
+mod stuck;
 mod subject;
 mod switch;
 mod undo;
@@ -30,16 +33,16 @@ pub use cohort::Cohort;
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
-pub use subject::{MachineFacts, OnAddress, OnMachine, OnMember, OnVolume, Subject};
+pub use subject::{MachineFacts, OnAddress, OnJob, OnMachine, OnMember, OnVolume, Subject};
 pub use switch::Switch;
 pub use undo::{Undoing, Wanted, may_undo};
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::plan::{ContentHash, Plan};
+use model::plan::{Condition, ContentHash, Plan};
 
-use crate::{Refusal, address, compute_engine, holds, may_delete, may_stop, member, volume};
+use crate::{Refusal, address, compute_engine, holds, job, may_delete, may_stop, may_terminate, member, volume};
 
 /// Everything that is known right before acting. What could not be read is said to be so, and refuses.
 #[derive(Clone, Debug)]
@@ -110,7 +113,23 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
         Subject::Member(on) => may_end_now(moment, on),
         Subject::Address(on) => may_release_now(moment, on),
         Subject::Volume(on) => may_delete_now(moment, on),
+        Subject::Job(on) => may_terminate_now(moment, on),
     }
+}
+
+/// What the agent on its machine says of it is looked at last of all: it is the freshest. A plan that does not name the job's place and attempt is none of a job.
+fn may_terminate_now(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
+    stuck::attested(on)?;
+    may_terminate(on.facts)?;
+    let conditions = &moment.plan.content().conditions;
+    let names = |is_it: fn(&Condition) -> bool| conditions.iter().any(is_it);
+    if !names(|one| matches!(one, Condition::JobPlaceIs { .. }))
+        || !names(|one| matches!(one, Condition::JobAttemptIs { .. }))
+    {
+        return Err(Refusal::OfAnotherKind);
+    }
+    conditions.iter().try_for_each(|condition| job::holds(condition, on.facts))?;
+    stuck::guard(moment, on)
 }
 
 /// The snapshot is looked at last of all: where nothing else stands in the way, one is made.

@@ -152,7 +152,7 @@ impl Sample {
     }
 
     /// One that two people have approved, and no agent speaks for.
-    fn of_two() -> Self {
+    pub(crate) fn of_two() -> Self {
         let mut sample = Sample::default();
         let second = Say { approver: "grace".to_owned(), ..sample.says[0].clone() };
         sample.says.push(second);

@@ -7,6 +7,7 @@ use model::{
     Provider, ResourceKey, ResourceKind,
     address::AddressFacts,
     group::GroupFacts,
+    job::JobFacts,
     machine::{ComputeEngineFacts, Ec2Facts},
     plan::Action,
     volume::{SnapshotFacts, VolumeFacts},
@@ -27,6 +28,8 @@ pub enum Subject<'a> {
     Address(OnAddress<'a>),
     /// A disk, which nobody speaks for but its provider.
     Volume(OnVolume<'a>),
+    /// A job, which the agent on its machine speaks for.
+    Job(OnJob<'a>),
 }
 
 /// What its provider says of a machine.
@@ -107,6 +110,17 @@ pub struct OnVolume<'a> {
     pub snapshot: Option<&'a SnapshotFacts>,
 }
 
+/// What is known of a job right before acting.
+#[derive(Clone, Debug)]
+pub struct OnJob<'a> {
+    /// What Batch, ECS and EC2 say of it, read for this.
+    pub facts: &'a JobFacts,
+    /// Whether the node on its machine has proved which machine it is.
+    pub is_attested: bool,
+    /// What that node answered when it was asked for this action.
+    pub live: Option<&'a LiveSample>,
+}
+
 impl Subject<'_> {
     /// Its tags at this moment; none if they could not be read.
     pub(super) fn tags(&self) -> Option<&BTreeMap<String, String>> {
@@ -114,6 +128,7 @@ impl Subject<'_> {
             Self::Machine(machine) | Self::Member(OnMember { machine, .. }) => machine.facts.tags(),
             Self::Address(address) => address.facts.tags.as_ref(),
             Self::Volume(volume) => volume.facts.tags.as_ref(),
+            Self::Job(job) => job.facts.tags.as_ref(),
         }
     }
 
@@ -122,6 +137,7 @@ impl Subject<'_> {
             Self::Machine(_) | Self::Member(_) => ResourceKind::Instance,
             Self::Address(_) => ResourceKind::Address,
             Self::Volume(_) => ResourceKind::Volume,
+            Self::Job(_) => ResourceKind::BatchJob,
         }
     }
 
@@ -130,6 +146,10 @@ impl Subject<'_> {
             Self::Machine(machine) | Self::Member(OnMember { machine, .. }) => machine.facts.is_of(resource),
             Self::Address(address) => address.facts.allocation_id.as_ref() == Some(&resource.id),
             Self::Volume(volume) => volume.facts.volume_id == resource.id,
+            Self::Job(OnJob { facts, .. }) => {
+                [&facts.account, &facts.region, &facts.job_id] == [&resource.account, &resource.location, &resource.id]
+                    && resource.provider == Provider::Aws
+            }
         }
     }
 

@@ -65,7 +65,11 @@ pub(crate) fn holds(
         | Condition::VolumeIs { .. }
         | Condition::SnapshotCompleted
         | Condition::MemberOf { .. }
-        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
+        | Condition::GroupCanShrink
+        | Condition::JobPlaceIs { .. }
+        | Condition::JobAttemptIs { .. }
+        | Condition::NothingDependsOnIt
+        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -70,7 +70,11 @@ pub(crate) fn holds(condition: &Condition, facts: &ComputeEngineFacts) -> Result
         | Condition::VolumeIs { .. }
         | Condition::SnapshotCompleted
         | Condition::MemberOf { .. }
-        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
+        | Condition::GroupCanShrink
+        | Condition::JobPlaceIs { .. }
+        | Condition::JobAttemptIs { .. }
+        | Condition::NothingDependsOnIt
+        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -133,7 +133,11 @@ pub(crate) fn holds(condition: &Condition, facts: &Ec2Facts, group: &GroupFacts)
         | Condition::NoReverseName
         | Condition::NotOffered
         | Condition::VolumeIs { .. }
-        | Condition::SnapshotCompleted => Err(Refusal::OfAnotherKind),
+        | Condition::SnapshotCompleted
+        | Condition::JobPlaceIs { .. }
+        | Condition::JobAttemptIs { .. }
+        | Condition::NothingDependsOnIt
+        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
     }
 }
 

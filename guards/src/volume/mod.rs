@@ -58,7 +58,11 @@ pub(crate) fn holds(
         | Condition::NoReverseName
         | Condition::NotOffered
         | Condition::MemberOf { .. }
-        | Condition::GroupCanShrink => Err(Refusal::OfAnotherKind),
+        | Condition::GroupCanShrink
+        | Condition::JobPlaceIs { .. }
+        | Condition::JobAttemptIs { .. }
+        | Condition::NothingDependsOnIt
+        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
     }
 }
 

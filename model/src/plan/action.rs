@@ -24,6 +24,10 @@ pub enum Action {
     /// End a machine that an Auto Scaling group keeps up, and have the group keep up one fewer, so that it starts no other in its place. Nothing undoes it: what the group starts later is another
     /// machine. <https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html>.
     EndMember,
+    /// End a job of AWS Batch that runs, for good. Batch sends its container `SIGTERM`, and kills it after a while; a job that was terminated is not tried again, whatever its retry strategy says
+    /// (<https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html>). Nothing undoes it:
+    /// <https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html>.
+    TerminateJob,
 }
 
 /// What an action takes from whoever is wrong about it.
@@ -53,7 +57,9 @@ impl Action {
     pub const fn class(self) -> ActionClass {
         match self {
             Self::StopInstance | Self::HibernateInstance | Self::StartInstance => ActionClass::Reversible,
-            Self::ReleaseAddress | Self::DeleteVolume | Self::EndMember => ActionClass::Destructive,
+            Self::ReleaseAddress | Self::DeleteVolume | Self::EndMember | Self::TerminateJob => {
+                ActionClass::Destructive
+            }
         }
     }
 
@@ -66,11 +72,13 @@ impl Action {
             }
             Self::ReleaseAddress => ResourceKind::Address,
             Self::DeleteVolume => ResourceKind::Volume,
+            Self::TerminateJob => ResourceKind::BatchJob,
         }
     }
 
     /// The state in which it has ended, and how many seconds that may take. EC2 takes several minutes to stop a machine whose system is slow to
-    /// shut down, and one that hibernates writes up to 150 GB to its disk first. What a group has to do before it ends a member may take an hour or two (its lifecycle hooks). An address is *released*, and a volume *deleted*, once EC2 lists it no more.
+    /// shut down, and one that hibernates writes up to 150 GB to its disk first. What a group has to do before it ends a member may take an hour or two (its lifecycle hooks). An address is *released*, and a volume *deleted*, once EC2 lists it no more; a job is *terminated* once Batch says that it
+    /// has failed for the reason that the call gave.
     #[must_use]
     pub const fn ends_in(self) -> (&'static str, u32) {
         match self {
@@ -80,6 +88,7 @@ impl Action {
             Self::ReleaseAddress => ("released", 300),
             Self::DeleteVolume => ("deleted", 900),
             Self::EndMember => ("terminated", 7200),
+            Self::TerminateJob => ("terminated", 900),
         }
     }
 
@@ -92,6 +101,7 @@ impl Action {
             Self::ReleaseAddress => "ReleaseAddress",
             Self::DeleteVolume => "DeleteVolume",
             Self::EndMember => "TerminateInstanceInAutoScalingGroup",
+            Self::TerminateJob => "TerminateJob",
         }
     }
 
@@ -103,17 +113,18 @@ impl Action {
             | Self::HibernateInstance
             | Self::StartInstance
             | Self::ReleaseAddress
-            | Self::EndMember => None,
+            | Self::EndMember
+            | Self::TerminateJob => None,
             Self::DeleteVolume => {
                 Some(format!("aws ec2 create-snapshot --region {} --volume-id {}", on.location, on.id))
             }
         }
     }
 
-    /// Whether its call can be asked by itself whether it would be made (`--dry-run`). Auto Scaling has no such question.
+    /// Whether its call can be asked by itself whether it would be made (`--dry-run`). Auto Scaling and Batch have no such question.
     #[must_use]
     pub const fn has_dry_run(self) -> bool {
-        !matches!(self, Self::EndMember)
+        !matches!(self, Self::EndMember | Self::TerminateJob)
     }
 
     /// The same call for the provider's own command line, so that a person can check it or make it by hand. Neither `--force` nor `--skip-os-shutdown` is
@@ -134,6 +145,7 @@ impl Action {
                 "instance-id",
                 " --should-decrement-desired-capacity",
             ),
+            Self::TerminateJob => ("batch terminate-job", "job-id", " --reason REASON"),
         };
         format!("aws {verb} --region {} --{named_by} {}{how}", on.location, on.id)
     }
@@ -143,7 +155,11 @@ impl Action {
         let verb = match self {
             Self::StopInstance => "stop",
             Self::StartInstance => "start",
-            Self::HibernateInstance | Self::EndMember | Self::ReleaseAddress | Self::DeleteVolume => {
+            Self::HibernateInstance
+            | Self::EndMember
+            | Self::ReleaseAddress
+            | Self::DeleteVolume
+            | Self::TerminateJob => {
                 return format!("nothing of Google Cloud's does it to {on}");
             }
         };

@@ -12,6 +12,7 @@ pub mod schedule;
 pub mod spot;
 pub mod stop;
 pub mod task;
+pub mod terminate;
 
 use jiff::SignedDuration;
 use model::{HourlyRate, plan::Plan};
@@ -41,6 +42,8 @@ pub enum Input {
     Delete(Box<delete::DeleteInput>),
     /// The rule `end`.
     End(Box<end::EndInput>),
+    /// The rule `terminate`.
+    Terminate(Box<terminate::TerminateInput>),
 }
 
 /// Why none of the rules makes a plan.
@@ -55,6 +58,9 @@ pub enum NoPlan {
     /// The rule `delete` does not.
     #[error(transparent)]
     Delete(#[from] delete::NoPlan),
+    /// The rule `terminate` does not.
+    #[error(transparent)]
+    Terminate(#[from] terminate::NoPlan),
 }
 
 impl Input {
@@ -68,6 +74,7 @@ impl Input {
             Self::Release(input) => Ok(release::plan(input)?),
             Self::Delete(input) => Ok(delete::plan(input)?),
             Self::End(input) => Ok(end::plan(input)?),
+            Self::Terminate(input) => Ok(terminate::plan(input)?),
         }
     }
 }

@@ -72,6 +72,7 @@ impl Executor {
                 State::DryRun => match (action.direction, action.resource.kind) {
                     (Direction::Do, ResourceKind::Address) => Box::pin(self.release(action)).await?,
                     (Direction::Do, ResourceKind::Volume) => Box::pin(self.delete_volume(action)).await?,
+                    (Direction::Do, ResourceKind::BatchJob) => Box::pin(self.terminate_job(action)).await?,
                     (Direction::Do, _) => Box::pin(self.ask_and_act(action)).await?,
                     (Direction::Undo, _) => Box::pin(self.undo(action)).await?,
                 },

@@ -174,7 +174,11 @@ fn verb(action: Action) -> Option<&'static str> {
     match action {
         Action::StopInstance => Some("stop"),
         Action::StartInstance => Some("start"),
-        Action::HibernateInstance | Action::EndMember | Action::ReleaseAddress | Action::DeleteVolume => None,
+        Action::HibernateInstance
+        | Action::EndMember
+        | Action::ReleaseAddress
+        | Action::DeleteVolume
+        | Action::TerminateJob => None,
     }
 }
 

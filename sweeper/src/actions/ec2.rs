@@ -16,6 +16,7 @@ use std::error::Error;
 pub(super) struct Clients {
     pub(super) ec2: aws_sdk_ec2::Client,
     pub(super) autoscaling: aws_sdk_autoscaling::Client,
+    pub(super) batch: aws_sdk_batch::Client,
 }
 
 /// What became of a call.
@@ -61,8 +62,14 @@ pub(super) async fn dry_run(clients: &Clients, action: Action, on: &str) -> Call
             client.release_address().allocation_id(on).dry_run(true).send().await.map(drop).map_err(told)
         }
         Action::DeleteVolume => client.delete_volume().volume_id(on).dry_run(true).send().await.map(drop).map_err(told),
+        Action::TerminateJob => return not_here(),
     };
     dry(answer)
+}
+
+/// It is AWS Batch that does it (`batch.rs`).
+fn not_here() -> Called {
+    Called::Rejected { why: "EC2 ends no job".to_owned(), request_id: None, for_now: false }
 }
 
 /// What a dry run came to.
@@ -91,7 +98,7 @@ pub(super) async fn snapshot(clients: &Clients, volume: &str, tags: &[(&str, Str
 }
 
 /// What a call came to that may leave at any time.
-fn of(answer: Result<Option<String>, Told>) -> Called {
+pub(super) fn of(answer: Result<Option<String>, Told>) -> Called {
     match answer {
         Ok(request_id) => Called::Accepted { request_id },
         Err(Told { is_certain: true, why, request_id, .. }) => Called::Rejected { why, request_id, for_now: false },
@@ -128,6 +135,7 @@ pub(super) async fn call(clients: &Clients, action: Action, on: &str, deadline: 
             let request = request.should_decrement_desired_capacity(true).customize().interceptor(leaves.clone());
             Box::pin(request.send()).await.map(|answer| answer.request_id().map(str::to_owned)).map_err(told)
         }
+        Action::TerminateJob => return not_here(),
     };
     match answer {
         Err(_) if !leaves.has_left() => Called::NotSent,
@@ -145,7 +153,7 @@ pub(super) async fn tag(clients: &Clients, instance: &str, tags: &[(&str, String
     answer.map(drop).map_err(|error| aws::failure::of(&error))
 }
 
-struct Told {
+pub(super) struct Told {
     code: Option<String>,
     why: String,
     /// The service itself said so, and it was not its own fault: nothing was done.
@@ -153,7 +161,7 @@ struct Told {
     request_id: Option<String>,
 }
 
-fn told<E>(error: SdkError<E, HttpResponse>) -> Told
+pub(super) fn told<E>(error: SdkError<E, HttpResponse>) -> Told
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
@@ -192,7 +200,10 @@ mod tests {
             .build();
         let autoscaling = aws_sdk_autoscaling::Config::builder().behavior_version(BehaviorVersion::v2026_01_12());
         let autoscaling = autoscaling.retry_config(RetryConfig::disabled());
+        let batch = aws_sdk_batch::Config::builder().behavior_version(BehaviorVersion::v2026_01_12());
+        let batch = batch.retry_config(RetryConfig::disabled());
         let clients = Clients {
+            batch: aws_sdk_batch::Client::from_conf(batch.build()),
             ec2: aws_sdk_ec2::Client::from_conf(config),
             autoscaling: aws_sdk_autoscaling::Client::from_conf(autoscaling.build()),
         };

@@ -3,7 +3,7 @@
 use crate::store::moment::Known;
 use guards::{
     Refusal,
-    act::{Caps, Moment, OnAddress, OnMachine, OnMember, OnVolume, Say, Subject, may_act},
+    act::{Caps, Moment, OnAddress, OnJob, OnMachine, OnMember, OnVolume, Say, Subject, may_act},
     policy::Policy,
 };
 use serde_json::{Value, json};
@@ -91,6 +91,9 @@ fn rests_on(moment: &Moment<'_>, says: &[Say]) -> String {
         }
         Subject::Address(OnAddress { facts, unused_since }) => {
             json!({ "address": facts, "unused_since": unused_since })
+        }
+        Subject::Job(OnJob { facts, is_attested, live }) => {
+            json!({ "job": facts, "attested": is_attested, "live": live })
         }
         Subject::Volume(OnVolume { facts, unused_since, snapshot }) => {
             json!({ "volume": facts, "unused_since": unused_since, "snapshot": snapshot })

@@ -122,7 +122,7 @@ impl Executor {
     }
 
     /// What the node answers, if it does.
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         action: &Action,
         node: &NodeId,

@@ -10,11 +10,13 @@
 mod address;
 mod after;
 mod announce;
+mod batch;
 mod carry;
 mod compute_engine;
 mod deadline;
 mod ec2;
 mod facts;
+mod job;
 mod machine;
 mod member;
 mod own;
@@ -30,7 +32,7 @@ mod witness;
 mod words;
 
 pub use deadline::Deadline;
-pub use rehearsal::{Rehearsal, rehearse, rehearse_project};
+pub use rehearsal::{Rehearsal, Terminates, rehearse, rehearse_jobs, rehearse_project};
 
 use crate::{
     config::{Config, PolicyError},

@@ -1,7 +1,7 @@
 //! A machine's provider, as far as actions have to do with it: who is asked, and who acts there.
 
 use super::{
-    ActError, Deadline, compute_engine,
+    ActError, Deadline, batch, compute_engine,
     ec2::{self, Called},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     },
     store::{Action, Direction},
 };
-use model::{Provider, ResourceKey, plan::Action as Call};
+use model::{Provider, ResourceKey, ResourceKind, plan::Action as Call};
 use uuid::Uuid;
 
 /// Whoever is asked where something is, with the credentials that read.
@@ -38,7 +38,11 @@ pub(super) enum OneMachine {
 
 /// What a provider is called where it says something of a machine.
 pub(super) fn called(on: &ResourceKey) -> &'static str {
-    if on.provider == Provider::Gcp { "Google Cloud" } else { "EC2" }
+    match (on.provider, on.kind) {
+        (Provider::Gcp, _) => "Google Cloud",
+        (_, ResourceKind::BatchJob) => "AWS Batch",
+        _ => "EC2",
+    }
 }
 
 /// The scope of a resource of AWS.
@@ -49,7 +53,8 @@ pub(super) fn scope(on: &ResourceKey) -> Result<Scope, ActError> {
 
 /// Its provider has no such machine any more.
 pub(super) fn gone(action: &Action) -> String {
-    format!("{} does not know the machine any more", called(&action.resource))
+    let what = if action.resource.kind == ResourceKind::BatchJob { "job" } else { "machine" };
+    format!("{} does not know the {what} any more", called(&action.resource))
 }
 
 fn provider(what: &'static str) -> impl Fn(Failure) -> ActError {
@@ -93,6 +98,7 @@ impl Acting {
     /// Asks whether it would do so: by EC2's dry run, or by what Google says of the right to it.
     pub(super) async fn dry_run(&self, call: Call, on: &ResourceKey) -> Called {
         match self {
+            Self::Ec2(client) if call == Call::TerminateJob => batch::is_heard(client, on).await,
             Self::Ec2(client) => ec2::dry_run(client, call, &on.id).await,
             Self::ComputeEngine(client) => client.may(call, on).await,
         }

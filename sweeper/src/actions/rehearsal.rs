@@ -1,6 +1,6 @@
 //! Whether who acts could, asked by EC2's own dry runs and by what Google says of rights; nothing is changed: for `sweeper doctor`.
 
-use super::{ec2::Called, provider::Acting, sessions::Sessions};
+use super::{batch, ec2::Called, provider::Acting, sessions::Sessions};
 use crate::{
     config::Config,
     inventory::{Failure, Scope},
@@ -72,6 +72,51 @@ pub async fn rehearse_project(config: &Config, project: &str, machines: &[Resour
         Ok(acts) => try_each(&acts, machines, false).await,
         Err(why) => Rehearsal::NotAssumed(why),
     }
+}
+
+/// Whether a role may terminate jobs of AWS Batch, as far as that can be told without doing so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Terminates {
+    /// The role cannot be assumed, or not with a source identity.
+    NotAssumed(Failure),
+    /// There is no job to try it on.
+    NoJob,
+    /// It may read the tags of this one, which its policy lets it of those jobs that it may terminate.
+    IsHeard {
+        /// By its id.
+        job: String,
+    },
+    /// It may not read those of any that was tried.
+    MayNot {
+        /// So many were.
+        tried: usize,
+        /// Why not the last one.
+        why: String,
+    },
+}
+
+/// Assumes the role of this account, and asks for the tags of each of these jobs in turn, until it is told some: Batch has no dry run.
+pub async fn rehearse_jobs(config: &Config, scope: &Scope, jobs: &[String]) -> Terminates {
+    let key = |id: &str| ResourceKey {
+        provider: Provider::Aws,
+        account: scope.account.clone(),
+        location: scope.region.clone(),
+        kind: ResourceKind::BatchJob,
+        id: id.to_owned(),
+    };
+    let client = match Sessions::new(config).acting(config, &key(""), &[IN_WHOSE_NAME.to_owned()]).await {
+        Ok(client) => client,
+        Err(why) => return Terminates::NotAssumed(why),
+    };
+    let mut refused = None;
+    for job in jobs {
+        match batch::is_heard(&client, &key(job)).await {
+            Called::Accepted { .. } => return Terminates::IsHeard { job: job.clone() },
+            Called::Rejected { why, .. } | Called::Lost { why } => refused = Some(why),
+            Called::NotSent => {}
+        }
+    }
+    refused.map_or(Terminates::NoJob, |why| Terminates::MayNot { tried: jobs.len(), why })
 }
 
 async fn try_each(acts: &Acting, machines: &[ResourceKey], ends_members: bool) -> Rehearsal {

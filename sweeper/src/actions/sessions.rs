@@ -88,7 +88,8 @@ impl Sessions {
             let message = format!("role {}: {}", role.arn, why.message);
             Failure { message, ..why }
         })?;
-        Ok(Clients { ec2: session.ec2(&on.location), autoscaling: session.autoscaling(&on.location) })
+        let region = &on.location;
+        Ok(Clients { ec2: session.ec2(region), autoscaling: session.autoscaling(region), batch: session.batch(region) })
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     ActError, Executor,
     after::Ran,
     compute_engine::is_capacity,
+    job,
     member::LEAVING,
     provider::{self, Asked, gone},
     undo,
@@ -49,12 +50,19 @@ impl Executor {
             let is_lost = action.state == State::Reconciling;
             match state {
                 Ok(Some(state)) if state == wanted => {
-                    let whether = if is_lost { "; whether by this call, nobody knows" } else { "" };
+                    // Of a job the reason that Batch gives names the plan.
+                    let is_known = action.resource.kind == ResourceKind::BatchJob;
+                    let whether = if is_lost && !is_known { "; whether by this call, nobody knows" } else { "" };
                     let outcome = format!("{it} is {wanted}{whether}");
                     return self.tell(action, Event::Ended, self.with_what_ran(action, outcome).await).await;
                 }
                 Ok(None) => {
                     return self.tell(action, Event::TimedOut, Told::that(gone(action))).await;
+                }
+                // It goes nowhere from there.
+                Ok(Some(state)) if action.resource.kind == ResourceKind::BatchJob && job::has_ended(&state) => {
+                    let told = format!("{it} has ended otherwise: it is {state}");
+                    return self.tell(action, Event::TimedOut, Told::that(told)).await;
                 }
                 // It has not begun to change.
                 Ok(Some(state)) if is_lost && !is_on_its_way(&state) && waited >= NOT_REACHED => {
@@ -100,6 +108,7 @@ impl Executor {
                 self.member_state(asked, on, plan).await.map(Some)
             }
             (Asked::Aws(accounts), ResourceKind::Address) => self.address_state(accounts, on).await.map(Some),
+            (Asked::Aws(accounts), ResourceKind::BatchJob) => self.job_state(accounts, action).await,
             (Asked::Aws(accounts), ResourceKind::Volume) => self.volume_state(accounts, on).await.map(Some),
             _ => Ok(asked.state(on).await?.map(|state| state.to_string())),
         }
@@ -129,6 +138,9 @@ impl Executor {
                 "{outcome}; its snapshot stays, with the tag `{}`, and a volume that is made of it has another id",
                 aws::PLAN_TAG
             ));
+        }
+        if action.resource.kind == ResourceKind::BatchJob {
+            return Told::that(format!("{outcome}, and AWS Batch does not try it again"));
         }
         if action.direction == Direction::Undo || action.resource.kind != ResourceKind::Instance {
             return Told::that(outcome);
@@ -162,5 +174,5 @@ impl Executor {
 
 fn is_on_its_way(state: &str) -> bool {
     // The last is Google's, of a machine that shuts down in good order first.
-    matches!(state, "stopping" | "pending" | "deleting" | "shutting-down" | LEAVING | "PENDING_STOP")
+    matches!(state, "stopping" | "pending" | "deleting" | "shutting-down" | LEAVING | job::TERMINATING | "PENDING_STOP")
 }

@@ -28,6 +28,12 @@ impl Words {
             (ResourceKind::Volume, _) => {
                 Self { it: "the volume", done: "deleted", doing: "deleting", last_said: "what EC2 said of the volume" }
             }
+            (ResourceKind::BatchJob, _) => Self {
+                it: "the job",
+                done: "terminated",
+                doing: "terminating",
+                last_said: "the answer of its machine's agent",
+            },
             (_, ActionClass::Destructive) => {
                 Self { it: "the machine", done: "ended", doing: "ending", last_said: "the node's answer" }
             }

@@ -168,14 +168,22 @@ fn line(action: &Action) -> String {
         State::DryRun if action.resource.kind == ResourceKind::Volume => {
             "EC2 would do it, and a snapshot is made first"
         }
+        State::DryRun if action.resource.kind == ResourceKind::BatchJob => "AWS Batch hears who acts",
         State::DryRun => "EC2 would do it",
         State::Asking if action.resource.kind == ResourceKind::Address => "the address is read once more",
         State::Asking if action.resource.kind == ResourceKind::Volume => {
             "the volume and its snapshot are read once more"
         }
+        State::Asking if action.resource.kind == ResourceKind::BatchJob => {
+            "the agent on its machine is asked whether anything of it has run"
+        }
         State::Asking => "the machine is asked whether somebody works there",
         State::Calling => "the call leaves",
+        State::Awaiting if action.resource.kind == ResourceKind::BatchJob => "AWS Batch does it",
         State::Awaiting => "EC2 does it",
+        State::Reconciling if action.resource.kind == ResourceKind::BatchJob => {
+            "no answer came; AWS Batch is asked what is true"
+        }
         State::Reconciling => "no answer came; EC2 is asked what is true",
         State::Done => "done",
         State::Voided => "nothing was done",

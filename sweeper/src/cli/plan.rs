@@ -67,6 +67,23 @@ fn condition(condition: &Condition) -> String {
         Condition::GroupCanShrink => {
             "the group may keep up one machine fewer, and nothing but this machine would end: it is above its minimum, changes in no other way, and its zones stay in balance".to_owned()
         }
+        Condition::JobPlaceIs { place } => format!(
+            "it is still in the queue {}, of the definition {} and in the compute environment {}",
+            plain(&place.queue),
+            plain(&place.definition),
+            plain(&place.environment)
+        ),
+        Condition::JobAttemptIs { attempt } => format!(
+            "it is still in its attempt {}, which started at {}, in the task {} on {}",
+            attempt.number,
+            words::time(attempt.started_at.as_millisecond()),
+            plain(&attempt.task),
+            plain(&attempt.machine)
+        ),
+        Condition::NothingDependsOnIt => "no other job waits for its end".to_owned(),
+        Condition::StillStuck => {
+            "a live look at its machine says that nothing of it has run since it was found".to_owned()
+        }
         Condition::NotOffered => "it has not been offered to another account".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
     }
@@ -103,6 +120,13 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
             }
             Loss::VolumeOfMachine { id, may_stay: true } => {
                 format!("the volume {} with all that it holds, if it is deleted with the machine", plain(id))
+            }
+            Loss::Job { id } => format!(
+                "the job {} for good, with what it has computed and not written elsewhere: AWS Batch does not try a job again that was terminated, whatever its retry strategy says; who wants it again submits it anew",
+                plain(id)
+            ),
+            Loss::Retries { allowed } => {
+                format!("what is left of the {allowed} attempts that it was allowed: it would have had those, had it failed by itself")
             }
             Loss::InstanceStore => "what instance-store disks hold, if it has any".to_owned(),
             Loss::Capacity { instance_type } => {

@@ -17,6 +17,8 @@ pub struct ActConfig {
     pub projects: Vec<ActProject>,
     /// Whether an idle machine of an Auto Scaling group may be ended there, its group made smaller by one: nothing undoes that. Off, no plan says so, and none is carried out.
     pub end_members: bool,
+    /// Whether a stuck job of AWS Batch may be terminated: nothing undoes that. Off, no plan says so, and none is carried out.
+    pub terminate_jobs: bool,
     /// Machines that the sweeper itself needs and that it cannot find out by itself, by their ids.
     pub own_instances: Vec<String>,
 }
@@ -112,7 +114,16 @@ impl ActConfig {
     /// Whether somebody has switched on that this is done to a resource of an account and region.
     #[must_use]
     pub fn may_do(&self, action: Action, account: &str, region: &str) -> bool {
-        self.is_switched_on(account, region) && (action != Action::EndMember || self.end_members)
+        let has_switch = match action {
+            Action::EndMember => self.end_members,
+            Action::TerminateJob => self.terminate_jobs,
+            Action::StopInstance
+            | Action::HibernateInstance
+            | Action::StartInstance
+            | Action::ReleaseAddress
+            | Action::DeleteVolume => true,
+        };
+        has_switch && self.is_switched_on(account, region)
     }
 
     /// The first key that cannot work, and why.
@@ -165,6 +176,13 @@ mod tests {
         assert!(!ActConfig::default().end_members);
         assert!(!of(false, Action::EndMember, "eu-central-1") && of(true, Action::EndMember, "eu-central-1"));
         assert!(!of(true, Action::EndMember, "us-east-1"));
+        let jobs = |terminate_jobs, region: &str| {
+            let config = ActConfig { terminate_jobs, scopes: scopes.clone(), ..ActConfig::default() };
+            config.may_do(Action::TerminateJob, "123456789012", region)
+        };
+        assert!(!ActConfig::default().terminate_jobs);
+        assert!(!jobs(false, "eu-central-1") && jobs(true, "eu-central-1") && !jobs(true, "us-east-1"));
+        assert!(!of(true, Action::TerminateJob, "eu-central-1"), "a switch of its own");
         for action in [Action::StopInstance, Action::ReleaseAddress, Action::DeleteVolume] {
             assert!(of(false, action, "eu-central-1") && !of(true, action, "us-east-1"));
         }

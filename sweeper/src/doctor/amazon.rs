@@ -2,11 +2,11 @@
 
 use super::{Check, Part, Status};
 use crate::{
-    actions::{Rehearsal, rehearse},
+    actions::{Rehearsal, Terminates, rehearse, rehearse_jobs},
     config::{ActConfig, Config, Enabled, PricingSource},
     inventory::{
         Failure, Outcome, Scope,
-        aws::{Accounts, Allowed, Besides, Permission, Session, permissions, some_machines},
+        aws::{Accounts, Allowed, Besides, Permission, Session, permissions, some_jobs, some_machines},
     },
     pricing,
 };
@@ -161,6 +161,15 @@ pub(super) async fn acting(config: &Config, session: &Session) -> Vec<Check> {
             Ok(instances) => role_check(role.role_arn.as_str(), &rehearse(config, scope, &instances).await),
             Err(why) => could_not_try(role.role_arn.as_str(), &why),
         });
+        if config.act.terminate_jobs {
+            let name = format!("{}, jobs", role.role_arn.as_str());
+            all.push(match some_jobs(&accounts, scope, TRIED).await {
+                Ok(jobs) => job_check(&name, rehearse_jobs(config, scope, &jobs).await),
+                Err(why) => {
+                    Check::new(Part::Approvals, &name, Status::Warning, format!("no job to try it on: {why}"), "")
+                }
+            });
+        }
     }
     all
 }
@@ -173,6 +182,30 @@ fn could_not_try(role: &str, why: &Failure) -> Check {
         format!("no machine to try it on: ec2:DescribeInstances: {why}"),
         "",
     )
+}
+
+/// Whether a role may terminate jobs.
+fn job_check(role: &str, rehearsal: Terminates) -> Check {
+    let part = Part::Approvals;
+    match rehearsal {
+        Terminates::NotAssumed(why) => {
+            broken(part, role, format!("cannot be assumed: {why}"), "see above; no job is terminated until then")
+        }
+        Terminates::NoJob => Check::off(part, role, "no job of AWS Batch runs on which to try it", ""),
+        Terminates::IsHeard { job } => {
+            let found = format!(
+                "is heard by AWS Batch, of the job {job}; whether it may terminate that shows in the call alone, which has no dry run"
+            );
+            Check::ok(part, role, found)
+        }
+        Terminates::MayNot { tried, why } => Check::new(
+            part,
+            role,
+            Status::Warning,
+            format!("may terminate none of the {tried} jobs that were tried (batch:ListTagsForResource): {why}"),
+            "`act.terminate_jobs` is on: allow it as docs/approvals.md does; where its policy asks for a tag, none of these jobs has it",
+        ),
+    }
 }
 
 fn role_check(role: &str, rehearsal: &Rehearsal) -> Check {

@@ -64,6 +64,7 @@ fn ask(plan: &Plan) -> Option<Ask> {
         [Action::ReleaseAddress] => "Release it",
         [Action::DeleteVolume] => "Delete it",
         [Action::EndMember] => "End it",
+        [Action::TerminateJob] => "Terminate it",
         _ => return None,
     };
     Some(Ask { plan: plan.content_hash().clone(), label: label.to_owned(), nobody_may: None })
@@ -235,6 +236,7 @@ pub fn charge(charge: &Charge, price: Option<&ChargePrice>) -> String {
         Charge::ElasticIpv4 { address, may_be_released: false } => format!("elastic address {address}"),
         Charge::ElasticIpv4 { address, may_be_released: true } => format!("address {address}, if it is elastic"),
         Charge::SnapshotOf { volume } => format!("the snapshot of {volume}{what}"),
+        Charge::MachineOfJob { id } => format!("its machine {id}, for as long as AWS Batch keeps it"),
         Charge::CommitmentsUnknown => "reservations and savings plans, if any cover it (not read)".to_owned(),
     };
     match price.map(|price| &price.cost) {

@@ -17,7 +17,7 @@ mod worker;
 pub use batch::{
     BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, Head,
     JobState, Known, PlacedJobs, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources,
-    cost as batch_cost, says_blocked, task_of,
+    cost as batch_cost, job_facts, says_blocked, task_of,
 };
 pub use group::{EndedIdle, Group, GroupInputs, GroupState, Members, Relaunches, groups};
 pub use hours::{Hours, HoursCase, HoursPolicy};

@@ -9,7 +9,9 @@ use crate::{
     snapshot::{BatchInputs, GroupInputs, Inputs, LeftoverInputs, MachineInputs, WorkInputs},
 };
 use model::plan::ContentHash;
-use recommender::rules::{Input, delete::DeleteInput, end::EndInput, release::ReleaseInput, stop::StopInput};
+use recommender::rules::{
+    Input, delete::DeleteInput, end::EndInput, release::ReleaseInput, stop::StopInput, terminate::TerminateInput,
+};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait as _, ConnectionTrait, EntityTrait as _, QueryFilter as _, QueryOrder as _,
 };
@@ -80,6 +82,8 @@ enum Form {
         inputs: Box<WorkInputs>,
         before: Option<Before>,
         cost: Cost,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Box<TerminateInput>>,
     },
 }
 
@@ -98,12 +102,13 @@ struct Conclusion {
 pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) -> Result<(), StoreError> {
     let unwritable = |reason: String| corrupt(format!("evidence of {}", record.finding), reason);
     let (before, cost) = (record.before, record.cost.clone());
-    let (mut stop, mut end, mut release, mut delete) = (None, None, None, None);
+    let (mut stop, mut end, mut release, mut delete, mut terminate) = (None, None, None, None, None);
     match record.asked.clone() {
         Some(Input::Stop(input)) => stop = Some(input),
         Some(Input::End(input)) => end = Some(input),
         Some(Input::Release(input)) => release = Some(input),
         Some(Input::Delete(input)) => delete = Some(input),
+        Some(Input::Terminate(input)) => terminate = Some(input),
         None => {}
     }
     let form = match record.inputs.clone() {
@@ -111,7 +116,7 @@ pub(crate) async fn append(transaction: &impl ConnectionTrait, record: &Record) 
         Inputs::Leftover(inputs) => Form::LeftoverV1 { inputs, before, cost, plan: release, delete },
         Inputs::Group(inputs) => Form::GroupV1 { inputs, before, cost },
         Inputs::Batch(inputs) => Form::BatchV1 { inputs, before, cost },
-        Inputs::Work(inputs) => Form::WorkV1 { inputs, before, cost },
+        Inputs::Work(inputs) => Form::WorkV1 { inputs, before, cost, plan: terminate },
     };
     let inputs = serde_json::to_vec(&form).map_err(|error| unwritable(error.to_string()))?;
     let inputs = zstd::bulk::compress(&inputs, COMPRESSION_LEVEL).map_err(|error| unwritable(error.to_string()))?;
@@ -146,7 +151,7 @@ fn from_row(row: row::Model) -> Result<Record, StoreError> {
         }
         Form::GroupV1 { inputs, before, cost } => (Inputs::Group(inputs), before, cost, None),
         Form::BatchV1 { inputs, before, cost } => (Inputs::Batch(inputs), before, cost, None),
-        Form::WorkV1 { inputs, before, cost } => (Inputs::Work(inputs), before, cost, None),
+        Form::WorkV1 { inputs, before, cost, plan } => (Inputs::Work(inputs), before, cost, plan.map(Input::Terminate)),
     };
     let conclusion = serde_json::from_str(&row.conclusion).map_err(|error| unreadable(error.to_string()))?;
     let Conclusion { change, proposal, plan } = conclusion;

@@ -14,7 +14,7 @@ use guards::act::{Answer, Exempted, Say, Switch};
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 use model::{
-    ResourceKey,
+    ResourceKey, ResourceKind,
     plan::{ContentHash, Plan},
 };
 use sea_orm::{
@@ -47,7 +47,7 @@ pub(crate) struct Known {
     pub(crate) switch: Switch,
     /// What was approved before is void.
     pub(crate) void_before: Timestamp,
-    /// The node of the resource, if one has joined.
+    /// The node of the resource, or of the machine on which a job runs, if one has joined.
     pub(crate) node: Option<Node>,
     /// End of its newest heartbeat, in milliseconds since 1970-01-01 UTC.
     pub(crate) newest_heartbeat_unix_ms: Option<i64>,
@@ -124,7 +124,7 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     let left_alone = exemptions::of(connection, resource, now).await?.into_iter();
     known.exempted = left_alone.map(|one| Exempted { by: one.approver, until: one.until }).collect();
     known.tags_before = history::tags_before(connection, &finding, resource).await?;
-    if let Ok(node_id) = resource.to_string().parse::<NodeId>() {
+    if let Ok(node_id) = speaks_for(&plan).to_string().parse::<NodeId>() {
         known.node = nodes::by_id(connection, &node_id).await?;
         known.newest_heartbeat_unix_ms = newest(connection, &node_id).await?;
     }
@@ -133,6 +133,15 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     known.ending = ending(connection, &plan, now - JUST_CALLED).await?;
     known.plan = Some(plan);
     Ok(known)
+}
+
+/// The key of the machine whose agent speaks for a plan's resource.
+fn speaks_for(plan: &Plan) -> ResourceKey {
+    let resource = plan.content().resource.clone();
+    match plan.machine_of_job() {
+        Some(machine) => ResourceKey { kind: ResourceKind::Instance, id: machine.to_owned(), ..resource },
+        None => resource,
+    }
 }
 
 /// Another machine of the same group whose end was called, and is under way or was since then.

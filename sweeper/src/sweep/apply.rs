@@ -17,7 +17,7 @@ use crate::{
     findings::{self, Finding, Status},
     inventory::{Inventory, Listing, Outcome as Listed, owner},
     reconcile::{Planning, Seen, Step, reconcile},
-    snapshot::{Coverage, Machine, Snapshot, Subject},
+    snapshot::{Coverage, Known, Machine, Snapshot, Subject},
     store::{
         self, Finished, FinishedSweep, Lease, StoreError, actions, events, evidence, exemptions, history, plans,
         scopes, sweeps,
@@ -27,7 +27,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::{ResourceKey, Verdict};
-use planner::Planner;
+use planner::{May, Planner};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -192,7 +192,10 @@ fn decide(
     let sweeps = context.config.sweep.plan_after_sweeps.max(1);
     // Of those alone may a machine be ended.
     let groups = snapshot.inventory.autoscaling_groups.iter().filter(|_| context.config.act.end_members);
-    let groups: HashMap<_, _> = groups.map(|group| (&group.id, group)).collect();
+    let may = May {
+        groups: groups.map(|group| (&group.id, group)).collect(),
+        jobs: context.config.act.terminate_jobs.then(|| (&snapshot.inventory, Known::of(&snapshot.inventory))),
+    };
     detect(snapshot).flat_map(move |detection| {
         let Detection { class, on, .. } = detection;
         let id = on.resource();
@@ -210,7 +213,7 @@ fn decide(
         let seen = |planning| {
             reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
         };
-        match (Planner::of(class, on, (bills, &groups), snapshot.at), left_alone.of(id).map(Exemption::line)) {
+        match (Planner::of(class, on, (bills, &may), snapshot.at), left_alone.of(id).map(Exemption::line)) {
             (Err(why), _) => seen(Planning::Never(why)),
             (Ok(_), Some(why)) => seen(Planning::Never(&why)),
             (Ok(planner), None) => seen(Planning::After { sweeps, plan: &|finding| planner.plan(finding) }),

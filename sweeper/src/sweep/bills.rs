@@ -186,7 +186,7 @@ impl<'a> Bills<'a> {
                 }
                 None => (None, Err(Unpriced::NotListed("volumes"))),
             },
-            Charge::CommitmentsUnknown => return None,
+            Charge::MachineOfJob { .. } | Charge::CommitmentsUnknown => return None,
         };
         let cost = match monthly {
             Ok((per_month, as_of)) => ChargeCost::Known { per_month, as_of },

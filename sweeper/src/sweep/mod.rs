@@ -41,6 +41,7 @@ pub use run::{Replica, run, run_as};
 pub use schedule::{ScheduleError, Scheduler};
 pub use status::ScopeStatus;
 pub use timetable::{Ticks, Timetable};
+pub(crate) use work::work_policy;
 
 use crate::{
     config::Config,

@@ -40,7 +40,7 @@ pub(super) async fn read(
     });
     let by_key: HashMap<&ResourceKey, &Machine> =
         machines.iter().map(|machine| (&machine.subject.id, machine)).collect();
-    let policy = policy(&context.config);
+    let policy = work_policy(&context.config);
     let read = asked(known, machines, named).into_iter().map(|(key, asked)| {
         let machine = by_key.get(&key).copied();
         async move {
@@ -82,7 +82,8 @@ pub(super) async fn read(
     Ok(all)
 }
 
-fn policy(config: &Config) -> WorkPolicy {
+/// What work is held against, here and right before a job is terminated.
+pub(crate) fn work_policy(config: &Config) -> WorkPolicy {
     let of_nodes = super::policy(config);
     WorkPolicy {
         missed_heartbeats: of_nodes.missed_heartbeats,

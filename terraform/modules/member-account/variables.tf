@@ -38,14 +38,15 @@ variable "cloudtrail" {
 }
 
 variable "act" {
-  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; any_instance = true asks for none. release_addresses = true lets Elastic IP addresses be released that carry that tag, delete_volumes = true EBS volumes be copied and deleted, and end_members = true machines of Auto Scaling groups be ended whose group carries it; nothing undoes any of these."
+  description = "Makes the act role. null: nothing can be stopped in this account. allow_tag is the tag that an instance must carry before it may be stopped or started; any_instance = true asks for none. release_addresses = true lets Elastic IP addresses be released that carry that tag, delete_volumes = true EBS volumes be copied and deleted, end_members = true machines of Auto Scaling groups be ended whose group carries it, and terminate_jobs = true stuck jobs of AWS Batch be terminated that carry it; nothing undoes any of these."
   type = object({
     allow_tag    = optional(object({ key = string, value = string }), { key = "cloud-sweeper:act", value = "allow" })
     any_instance = optional(bool, false)
-    # An address, a volume and a group always need the tag.
+    # An address, a volume, a group and a job always need the tag.
     release_addresses = optional(bool, false)
     delete_volumes    = optional(bool, false)
     end_members       = optional(bool, false)
+    terminate_jobs    = optional(bool, false)
   })
   default = null
 }

@@ -16,6 +16,7 @@ module "policies" {
   release_tag           = try(var.act.release_addresses, false) ? var.act.allow_tag : null
   delete_tag            = try(var.act.delete_volumes, false) ? var.act.allow_tag : null
   end_tag               = try(var.act.end_members, false) ? var.act.allow_tag : null
+  terminate_tag         = try(var.act.terminate_jobs, false) ? var.act.allow_tag : null
   sweeper_principal_arn = var.sweeper_principal_arn
   external_id           = var.external_id
 }

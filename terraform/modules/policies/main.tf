@@ -121,6 +121,17 @@ locals {
     { Sid = "BeHeardByAutoScaling", Effect = "Allow", Action = "autoscaling:DescribeTerminationPolicyTypes", Resource = ["*"] },
   ] : statement if local.ends]
 
+  jobs = [for region in length(var.regions) == 0 ? ["*"] : var.regions : "arn:${var.partition}:batch:${region}:${var.account_id}:job/*"]
+  # A stuck job is terminated only if it carries the tag. Batch has no dry run: by reading the job's tags the role is known to be heard, and the way is open that the call takes.
+  terminates = var.terminate_tag != null
+  terminate = [for statement in [{
+    Sid       = "TerminateJobs"
+    Effect    = "Allow"
+    Action    = ["batch:TerminateJob", "batch:ListTagsForResource"]
+    Resource  = local.jobs
+    Condition = { StringEquals = { "aws:ResourceTag/${try(var.terminate_tag.key, "")}" = try(var.terminate_tag.value, "") } }
+  }] : statement if local.terminates]
+
   act_statements = concat([
     merge(
       { Sid = "StopAndStart", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
@@ -133,13 +144,13 @@ locals {
       Resource  = local.instances
       Condition = merge(local.status_keys, length(local.allowing_tag) == 0 ? {} : { StringEquals = local.allowing_tag })
     },
-  ], local.release, local.delete, local.end)
+  ], local.release, local.delete, local.end, local.terminate)
   # The sweeper leaves what is exempt alone by itself; here IAM does so, too, whatever the sweeper believes. Undoing a stop stays possible.
   exempt = {
     Sid      = "LeaveExemptAlone"
     Effect   = "Deny"
-    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [], local.deletes ? ["ec2:DeleteVolume"] : [], local.ends ? ["autoscaling:TerminateInstanceInAutoScalingGroup"] : [])
-    Resource = concat(local.instances, local.releases ? local.addresses : [], local.deletes ? local.volumes : [], local.ends ? local.groups : [])
+    Action   = concat(["ec2:StopInstances"], local.releases ? ["ec2:ReleaseAddress"] : [], local.deletes ? ["ec2:DeleteVolume"] : [], local.ends ? ["autoscaling:TerminateInstanceInAutoScalingGroup"] : [], local.terminates ? ["batch:TerminateJob"] : [])
+    Resource = concat(local.instances, local.releases ? local.addresses : [], local.deletes ? local.volumes : [], local.ends ? local.groups : [], local.terminates ? local.jobs : [])
     Condition = {
       Null                      = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
       StringNotEqualsIgnoreCase = { "aws:ResourceTag/cloud-sweeper:exempt" = "false" }
@@ -150,5 +161,5 @@ locals {
     { Sid = "StopAndStartAtMost", Effect = "Allow", Action = ["ec2:StopInstances", "ec2:StartInstances"], Resource = local.instances },
     { Sid = "StatusTagsAtMost", Effect = "Allow", Action = "ec2:CreateTags", Resource = local.instances, Condition = local.status_keys },
     local.exempt,
-  ], local.release, local.delete, local.end)
+  ], local.release, local.delete, local.end, local.terminate)
 }

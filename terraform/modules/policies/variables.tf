@@ -128,6 +128,24 @@ variable "end_tag" {
   }
 }
 
+variable "terminate_tag" {
+  description = "The tag that a job of AWS Batch must carry before it may be terminated, which nothing undoes. null: none ever is."
+  type = object({
+    key   = string
+    value = string
+  })
+  default = null
+
+  validation {
+    condition     = var.terminate_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,128}$", var.terminate_tag.key))
+    error_message = "terminate_tag.key must be a tag's key: 1 to 128 letters, digits, spaces or _.:/=+@-."
+  }
+  validation {
+    condition     = var.terminate_tag == null || can(regex("^[[:alnum:] _.:/=+@-]{1,256}$", var.terminate_tag.value))
+    error_message = "terminate_tag.value must be 1 to 256 letters, digits, spaces or _.:/=+@-: IAM takes * and ? for wildcards."
+  }
+}
+
 variable "sweeper_principal_arn" {
   description = "ARN of the role that the sweeper runs as."
   type        = string

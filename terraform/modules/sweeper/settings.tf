@@ -7,17 +7,18 @@ locals {
 
   settings = merge(
     {
-      "data_dir"        = local.data_dir
-      "api.listen"      = "0.0.0.0:${local.port}"
-      "aws.enabled"     = "yes"
-      "aws.own_account" = var.own_account
-      "aws.regions"     = var.regions
-      "aws.cloudwatch"  = var.cloudwatch
-      "aws.cloudtrail"  = var.cloudtrail
-      "aws.accounts"    = var.accounts
-      "act.end_members" = var.act.end_members
-      "act.scopes"      = var.act.scopes
-      "act.roles"       = var.act.roles
+      "data_dir"           = local.data_dir
+      "api.listen"         = "0.0.0.0:${local.port}"
+      "aws.enabled"        = "yes"
+      "aws.own_account"    = var.own_account
+      "aws.regions"        = var.regions
+      "aws.cloudwatch"     = var.cloudwatch
+      "aws.cloudtrail"     = var.cloudtrail
+      "aws.accounts"       = var.accounts
+      "act.end_members"    = var.act.end_members
+      "act.terminate_jobs" = var.act.terminate_jobs
+      "act.scopes"         = var.act.scopes
+      "act.roles"          = var.act.roles
     },
     local.audience == null ? null : { "identity.audience" = local.audience },
     var.approval_policy == null ? null : { "approvals.policy_file" = "${local.config_dir}/policy.toml" },

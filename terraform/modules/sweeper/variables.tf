@@ -291,10 +291,11 @@ variable "google" {
 }
 
 variable "act" {
-  description = "Where approved plans are carried out (docs/approvals.md): scopes like \"123456789012:eu-central-1\", and the act role of each account (output `act_role` of member-account). Scopes like \"omics-prod-1:europe-west3-a\" are of Google Cloud, where who acts comes with `google`. `end_members`: idle machines of Auto Scaling groups may be ended (`act.end_members` of member-account as well). Empty: dry runs alone."
+  description = "Where approved plans are carried out (docs/approvals.md): scopes like \"123456789012:eu-central-1\", and the act role of each account (output `act_role` of member-account). Scopes like \"omics-prod-1:europe-west3-a\" are of Google Cloud, where who acts comes with `google`. `end_members`: idle machines of Auto Scaling groups may be ended (`act.end_members` of member-account as well); `terminate_jobs`: stuck jobs of AWS Batch may be terminated (likewise). Empty: dry runs alone."
   type = object({
-    scopes      = optional(list(string), [])
-    end_members = optional(bool, false)
+    scopes         = optional(list(string), [])
+    end_members    = optional(bool, false)
+    terminate_jobs = optional(bool, false)
     roles = optional(list(object({
       role_arn    = string
       external_id = string

@@ -8,12 +8,16 @@ array by `arrayJobId` alone. 50,000 machines with a job each are seeded in 2 s, 
 
 import collections
 import datetime
+import time
 
 import wire
 from leftovers import page
 from standin import Refused
 
 DESCRIBED_AT_ONCE = 100
+# So long Batch takes to stop a container, in seconds, and the longest reason that it takes.
+STOPS_IN_S = 1
+REASON = 1024
 JOBS_PAGE = 1000
 FORMS = {"batch": "rest-json"}
 PAGE = 100
@@ -30,6 +34,8 @@ class Table:
         self.listed = collections.defaultdict(dict)
         # name -> ARNs; and what these are.
         self.clusters, self.container_instances, self.tasks = {}, {}, {}
+        # id of a job whose container is being stopped -> until when, and why.
+        self.stopping = {}
 
     def arn(self, service, what):
         return f"arn:aws:{service}:{self.region}:{self.account}:{what}"
@@ -40,6 +46,13 @@ class Table:
             self.listed[(*whose(before), before["status"])].pop(job["jobId"], None)
         self.jobs[job["jobId"]] = job
         self.listed[(*whose(job), job["status"])][job["jobId"]] = None
+
+    def settle(self):
+        """What was terminated has failed once its container is off."""
+        for job, (until, why) in list(self.stopping.items()):
+            if time.time() >= until:
+                del self.stopping[job]
+                self.put_job(self.jobs[job] | {"status": "FAILED", "statusReason": why, "stoppedAt": int(until * 1000)})
 
     def put_cluster(self, name):
         self.clusters.setdefault(name, {})
@@ -187,6 +200,7 @@ def list_jobs(account, region, request):
     if len(asked) != 1 or request.get("filters"):
         raise Refused("ClientException", "one of jobQueue, arrayJobId and multiNodeJobId, and no filters here")
     into, what = table(account, region), asked[0]
+    into.settle()
     which = request[what].split("/")[-1] if what == "jobQueue" else request[what]
     if what == "jobQueue" and which not in into.queues:
         raise Refused("ClientException", f"{which} does not exist")
@@ -211,8 +225,29 @@ def summary(job):
 def describe_jobs(account, region, request):
     if len(request["jobs"]) > DESCRIBED_AT_ONCE:
         raise Refused("ClientException", "jobs must not be more than 100")
+    table(account, region).settle()
     jobs = table(account, region).jobs
     return {"jobs": [jobs[one] for one in request["jobs"] if one in jobs]}
+
+
+def terminate_job(account, region, request):
+    into, job, why = table(account, region), request["jobId"], request["reason"]
+    into.settle()
+    if job not in into.jobs:
+        raise Refused("ClientException", f"Job {job} not found")
+    if not 1 <= len(why) <= REASON:
+        raise Refused("ClientException", "reason must be of 1 to 1024 characters")
+    if into.jobs[job]["status"] not in ("SUCCEEDED", "FAILED"):
+        into.put_job(into.jobs[job] | {"isTerminated": True})
+        into.stopping.setdefault(job, (time.time() + STOPS_IN_S, why))
+    return {}
+
+
+def list_tags_for_resource(account, region, request):
+    kind, _, name = request["resourceArn"].partition(":job/")
+    if not name or name not in table(account, region).jobs:
+        raise Refused("ClientException", f"{kind} is no job here")
+    return {"tags": table(account, region).jobs[name].get("tags", {})}
 
 
 def cluster_of(account, region, request):
@@ -256,12 +291,14 @@ def describe_tasks(account, region, request):
 
 
 def register(standins):
-    """Answers all reads of Batch and ECS that there are here."""
+    """Answers all calls of Batch and ECS that there are here."""
     standins.add("batch", "DescribeComputeEnvironments", describe_compute_environments)
     standins.add("batch", "DescribeJobQueues", describe_job_queues)
     standins.add("batch", "ListJobs", list_jobs)
     # The model calls the start of a job required; a job that has not started has none.
     standins.add("batch", "DescribeJobs", describe_jobs, left_out=["startedAt"])
+    standins.add("batch", "TerminateJob", terminate_job)
+    standins.add("batch", "ListTagsForResource", list_tags_for_resource)
     standins.add("ecs", "ListClusters", list_clusters)
     standins.add("ecs", "ListContainerInstances", list_container_instances)
     standins.add("ecs", "DescribeContainerInstances", describe_container_instances)

@@ -38,6 +38,15 @@ def rest_actions(service):
     return {(operation.http["method"], operation.http["requestUri"]): operation.name for operation in operations}
 
 
+def rest_action(service, method, path):
+    """(the call of that path, what the path itself names); a name in braces stands for the rest of it."""
+    for (of, template), action in rest_actions(service).items():
+        before, _, name = template.partition("{")
+        if of == method and (path == template or (name and path.startswith(before))):
+            return action, {name.rstrip("}"): urllib.parse.unquote(path.removeprefix(before))} if name else {}
+    return None, {}
+
+
 def read(signed_as, environ, body):
     """The call that a request is; its action is None if nothing names one."""
     service, path = SIGNED_AS.get(signed_as, signed_as), environ["PATH_INFO"]
@@ -47,8 +56,8 @@ def read(signed_as, environ, body):
     if target:
         return Call(service, target.split(".")[-1], "json", json.loads(body or b"{}"))
     if service in BY_PATH:
-        action = rest_actions(service).get((environ["REQUEST_METHOD"], path))
-        return Call(service, action, "rest-json", json.loads(body or b"{}"))
+        action, named = rest_action(service, environ["REQUEST_METHOD"], path)
+        return Call(service, action, "rest-json", json.loads(body or b"{}") | named)
     parameters = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
     return Call(service, parameters.get("Action"), "ec2" if service == "ec2" else "query", parameters)
 

@@ -18,6 +18,7 @@ MACHINE = "arn:aws:ec2:eu-central-1:123456789012:instance/i-00000000000000001"
 VOLUME = "arn:aws:ec2:eu-central-1:123456789012:volume/vol-00000000000000001"
 COPY = "arn:aws:ec2:eu-central-1::snapshot/snap-00000000000000001"
 GROUP = "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:00000000-0000-4000-8000-000000000000:autoScalingGroupName/workers"
+JOB = "arn:aws:batch:eu-central-1:123456789012:job/5f0c5c6e-0000-4000-8000-000000000001"
 ADDRESS = "arn:aws:ec2:eu-central-1:123456789012:elastic-ip/eipalloc-00000000000000001"
 SWEEPER = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-sweeper/session"
 ACTING = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper-act/session"
@@ -217,6 +218,8 @@ def acting(states):
     cases.append(may_not("ec2:CreateSnapshot", ALLOWED, resource=VOLUME))
     cases.append(may_not("autoscaling:TerminateInstanceInAutoScalingGroup", ALLOWED, resource=GROUP))
     cases.append(may_not("autoscaling:DescribeTerminationPolicyTypes", resource="*"))
+    for action in ["TerminateJob", "ListTagsForResource"]:
+        cases.append(may_not(f"batch:{action}", ALLOWED, resource=JOB))
     widest, widest_boundary = (json.loads(states["everything"]["values"]["outputs"]["checked"]["value"]["widest"][name]) for name in ("act", "act_boundary"))
     for policy in (widest, widest_boundary):
         cases.append(("Allowed", on(policy, "ec2:ReleaseAddress", ADDRESS, context=ALLOWED)))
@@ -251,6 +254,14 @@ def acting(states):
         for action in ["SetDesiredCapacity", "UpdateAutoScalingGroup", "DeleteAutoScalingGroup", "DetachInstances", "SetInstanceProtection", "SuspendProcesses", "CreateOrUpdateTags"]:
             cases.append(("ImplicitlyDenied", on(policy, f"autoscaling:{action}", GROUP, context=ALLOWED)))
         cases.append(("ImplicitlyDenied", on(policy, "autoscaling:DescribeAutoScalingGroups", "*")))
+        # A job is terminated where it has the tag, and nothing else is done to a job.
+        for action in ["TerminateJob", "ListTagsForResource"]:
+            cases.append(("Allowed", on(policy, f"batch:{action}", JOB, context=ALLOWED)))
+            cases.append(("ImplicitlyDenied", on(policy, f"batch:{action}", JOB)))
+            cases.append(("ImplicitlyDenied", on(policy, f"batch:{action}", JOB, context={"aws:ResourceTag/cloud-sweeper:act": "deny"})))
+        cases.append(("ExplicitlyDenied", on(policy, "batch:TerminateJob", JOB, context={**ALLOWED, exempt: "true"})))
+        for action in ["CancelJob", "TagResource", "UntagResource", "SubmitJob"]:
+            cases.append(("ImplicitlyDenied", on(policy, f"batch:{action}", JOB, context=ALLOWED)))
     # The boundary holds where somebody attaches more: what it does not allow, no policy allows.
     for action in ["TerminateInstances", "ModifyInstanceAttribute", "DeleteTags", "RunInstances"]:
         cases.append(("ImplicitlyDenied", on(boundary, f"ec2:{action}", context=ALLOWED)))

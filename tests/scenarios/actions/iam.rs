@@ -1,4 +1,4 @@
-//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, release addresses that have the tag for it, end machines of groups that have it, and nothing by which somebody could run code, take a
+//! What the documented policies let through, by an evaluator of IAM's: what acts can stop, start and tag what it stopped, release addresses that have the tag for it, end machines of groups that have it, terminate jobs that have it, and nothing by which somebody could run code, take a
 //! protection away or read; who may take its role; and that what reads only reads, by AWS's own classification.
 
 use crate::policies::{allowed, blocks, named};
@@ -74,6 +74,15 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
         cases.push((false, request(&format!("autoscaling:{action}"), group, allowing("allow"))));
     }
     cases.push((false, request("autoscaling:DescribeAutoScalingGroups", "*", json!({}))));
+    let job = "arn:aws:batch:eu-central-1:123456789012:job/5f0c5c6e-0000-4000-8000-000000000001";
+    for action in ["batch:TerminateJob", "batch:ListTagsForResource"] {
+        cases.push((true, request(action, job, allowing("allow"))));
+        cases.push((false, request(action, job, allowing("deny"))));
+        cases.push((false, request(action, job, json!({}))));
+    }
+    for action in ["CancelJob", "TagResource", "UntagResource", "SubmitJob", "UpdateJobQueue", "DescribeJobs"] {
+        cases.push((false, request(&format!("batch:{action}"), job, allowing("allow"))));
+    }
     // Each by which code could be run, a protection taken away, or something lost.
     for action in [
         "TerminateInstances",

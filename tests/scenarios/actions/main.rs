@@ -9,6 +9,7 @@ mod commands;
 mod commits;
 mod crashes;
 mod iam;
+mod jobs;
 mod members;
 mod policies;
 mod proof;

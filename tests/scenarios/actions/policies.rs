@@ -2,6 +2,7 @@
 
 use crate::{
     addresses::{FOR_GOOD, unused},
+    jobs::TERMINATES,
     members::ENDS,
     site::{REGION, SWITCHED_ON, Site},
     volumes::scratch,
@@ -104,8 +105,20 @@ async fn the_policies_are_what_is_called_in_both_directions() {
     let ended = grouped.ended(&end).await;
     assert_eq!(ended["state"], "done", "{ended:#}");
 
+    // Where a job runs nothing is stopped.
+    let other = format!("sqlite://{}?mode=rwc", folder.path().join("busy.db").display());
+    let busy = Site::start_with_job(&other, FOR_GOOD, &format!("{SWITCHED_ON}{TERMINATES}")).await;
+    let before_busy = busy.moto.calls().await.len();
+    let terminate = busy.plan_to("Terminate the stuck").await;
+    for name in ["ada", "grace"] {
+        busy.approve(&terminate, &busy.enrol(name).await).await;
+    }
+    let ended = busy.ended(&terminate).await;
+    assert_eq!(ended["state"], "done", "{ended:#}");
+
     let mut calls = site.moto.calls().await.split_off(before);
     calls.extend(grouped.moto.calls().await.split_off(before_grouped));
+    calls.extend(busy.moto.calls().await.split_off(before_busy));
     let of = |reads: bool| -> BTreeSet<String> {
         let of = calls.iter().filter(|call| (call.access_key == READS) == reads);
         of.map(|call| format!("{}:{}", call.service, call.action)).filter(|call| call != ALWAYS_GRANTED).collect()

@@ -1,10 +1,11 @@
 //! A sweeper that may act, over one idle machine with a plan, whose node answers as it is told to.
 
+use crate::jobs;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 pub(crate) use lab::answering::Says;
 use lab::{
-    answering::{Answers, BEATS, counts_approvals, last_end, quiet},
+    answering::{Answers, BEATS, Beat, counts_approvals, last_end, quiet},
     aws::{ACCOUNT, Address, Call, Group, Instance, Member, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
@@ -57,6 +58,16 @@ pub(crate) struct Ended {
     pub(crate) error: String,
 }
 
+/// What there is beside the one machine.
+#[derive(Default)]
+struct Beside<'a> {
+    others: &'a [&'a str],
+    addresses: &'a [Address],
+    volumes: &'a [Volume],
+    is_grouped: bool,
+    beat: Option<Beat>,
+}
+
 impl Site {
     /// One in which acting is switched on.
     pub(crate) async fn start(url: &str) -> Self {
@@ -85,7 +96,7 @@ impl Site {
         others: &[&str],
         teams: &str,
     ) -> Self {
-        Self::start_beside(url, policy, act, hears, (others, &[], &[], false), teams).await
+        Self::start_beside(url, policy, act, hears, Beside { others, ..Beside::default() }, teams).await
     }
 
     /// With addresses and volumes that nobody uses: each is found at once.
@@ -96,13 +107,20 @@ impl Site {
         addresses: &[Address],
         volumes: &[Volume],
     ) -> Self {
-        Self::start_beside(url, policy, act, Hears::Requests, (&[], addresses, volumes, false), "[]").await
+        let beside = Beside { addresses, volumes, ..Beside::default() };
+        Self::start_beside(url, policy, act, Hears::Requests, beside, "[]").await
     }
 
     /// With two other machines, of which none works either, in the Auto Scaling group [`WORKERS`], which may go down to one.
     pub(crate) async fn start_grouped(url: &str, policy: &str, act: &str) -> Self {
-        let left = (&["align-8", "align-9"][..], &[][..], &[][..], true);
-        Self::start_beside(url, policy, act, Hears::Requests, left, "[]").await
+        let beside = Beside { others: &["align-8", "align-9"], is_grouped: true, ..Beside::default() };
+        Self::start_beside(url, policy, act, Hears::Requests, beside, "[]").await
+    }
+
+    /// Whose machine runs a job of AWS Batch, which does nothing; [`jobs::beat`] is what its agent says.
+    pub(crate) async fn start_with_job(url: &str, policy: &str, act: &str) -> Self {
+        let beside = Beside { beat: Some(jobs::beat), ..Beside::default() };
+        Self::start_beside(url, policy, act, Hears::Requests, beside, "[]").await
     }
 
     async fn start_beside(
@@ -110,7 +128,7 @@ impl Site {
         policy: &str,
         act: &str,
         hears: Hears,
-        (others, addresses, volumes, is_grouped): (&[&str], &[Address], &[Volume], bool),
+        Beside { others, addresses, volumes, is_grouped, beat }: Beside<'_>,
         teams: &str,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -147,6 +165,9 @@ impl Site {
             };
             moto.groups(REGION, &[group]).await;
         }
+        if beat.is_some() {
+            moto.batch(REGION, jobs::estate(&machine)).await;
+        }
         let addresses = moto.addresses(REGION, addresses).await;
         let volumes = moto.volumes(REGION, volumes).await;
         // What comes last is what scenarios add to.
@@ -167,7 +188,8 @@ impl Site {
         sweeper.sweep().await;
         let store = Store::connect(url).await.unwrap();
         let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{machine}").parse().unwrap();
-        sample::report(&store, &node, sample::boot(1), 1..=BEATS, quiet).await;
+        let said = |sequence, end| beat.map_or_else(|| quiet(sequence, end), |beat| beat(Says::Quiet, sequence, end));
+        sample::report(&store, &node, sample::boot(1), 1..=BEATS, said).await;
         for (boot, other) in (2..).zip(&others) {
             let node: NodeId = format!("aws:{ACCOUNT}:{REGION}:{other}").parse().unwrap();
             sample::report(&store, &node, sample::boot(boot), 1..=BEATS, quiet).await;
@@ -178,7 +200,10 @@ impl Site {
         sweeper.sweep().await;
         sweeper.start_again().await;
         counts_approvals(&store).await;
-        let answers = Answers::of(store.clone(), node, reported_at);
+        let answers = match beat {
+            Some(beat) => Answers::with(store.clone(), node, reported_at, beat),
+            None => Answers::of(store.clone(), node, reported_at),
+        };
         Self { sweeper, store, moto, slack, machine, addresses, volumes, folder, answers }
     }
 

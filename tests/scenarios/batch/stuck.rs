@@ -141,7 +141,7 @@ async fn a_job_without_progress_is_found_once_with_its_cost_until_it_goes_on(url
         "what      align:3",
         "Why stuck",
         "decided again from the kept evidence just now: the same",
-        "no plan ends a single job yet",
+        "no plan ends a job of AWS Batch where `act.terminate_jobs` is off",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }

@@ -16,12 +16,13 @@ use jiff::Timestamp;
 use aws_sdk_batch::types::JobStatus;
 
 use super::{
+    Accounts,
     answer::Answer,
     collect::{List, list},
-    parse,
+    machine, parse,
 };
 use crate::inventory::{
-    BatchJob, COMPLETED_FOR, ComputeEnvironment, Failure, JobQueue,
+    BatchJob, COMPLETED_FOR, ComputeEnvironment, Failure, JobQueue, Scope, Silent,
     batch::is_over,
     reader::{Api, Refused},
 };
@@ -200,4 +201,75 @@ async fn described(list_of: &List<'_>, found: Vec<Found>) -> Result<Vec<BatchJob
     }
     let read = jobs.into_values().map(|(job, queue)| parse::job(scope, job, Some(&queue)));
     read.collect::<Result<_, _>>().map_err(malformed)
+}
+
+/// A job as Batch describes it at this moment.
+#[derive(Clone, Debug)]
+pub struct OneJob {
+    /// As lists have it.
+    pub job: BatchJob,
+    /// Whether Batch told its tags, if only that there are none.
+    pub tells_tags: bool,
+}
+
+/// One job, read by itself right before it is terminated, and afterwards; none if Batch does not know it any more. One call.
+///
+/// # Errors
+/// What could not be read, and why.
+pub async fn one_job(accounts: &Accounts, scope: &Scope, id: &str) -> Result<Option<OneJob>, Failure> {
+    let place = machine::place(accounts, scope)?;
+    let found = place.pages(
+        DESCRIBE,
+        |_| (),
+        |_| {
+            let answer = Answer::default();
+            let request = place.batch().describe_jobs().jobs(id).customize().interceptor(answer.clone());
+            async move {
+                request.send().await?;
+                Ok((list(answer.json::<parse::Jobs>()?.jobs, "jobs")?, None))
+            }
+        },
+    );
+    let found: Vec<parse::Job> = found.await?;
+    let Some(raw) = found.into_iter().find(|job| job.id().is_ok_and(|of| of == id)) else { return Ok(None) };
+    let tells_tags = raw.tells_tags();
+    let job = parse::job(scope, raw, None).map_err(|why| Refused::malformed(why).why)?;
+    Ok(Some(OneJob { job, tells_tags }))
+}
+
+/// All compute environments and queues of a scope, read by themselves right before a job of one is terminated. One call per 100 of either.
+///
+/// # Errors
+/// What could not be read, and why.
+pub async fn job_places(
+    accounts: &Accounts,
+    scope: &Scope,
+) -> Result<(Vec<ComputeEnvironment>, Vec<JobQueue>), Failure> {
+    let place = machine::place(accounts, scope)?;
+    let list_of = List { place: &place, page_size: accounts.options.page_size, scope, progress: &Silent };
+    let (environments, queues) = futures::join!(environments(&list_of), queues(&list_of));
+    Ok((environments?, queues?))
+}
+
+/// The ids of some single jobs that run, so many at most: to try on them whether a role may terminate jobs.
+///
+/// # Errors
+/// What could not be read, and why.
+pub async fn some_jobs(accounts: &Accounts, scope: &Scope, most: usize) -> Result<Vec<String>, Failure> {
+    /// `RUNNING`.
+    const RUN: &[JobStatus] = &[JobStatus::Running];
+    let place = machine::place(accounts, scope)?;
+    let list_of = List { place: &place, page_size: accounts.options.page_size, scope, progress: &Silent };
+    let mut found = Vec::new();
+    for queue in queues(&list_of).await? {
+        let of = Of::Queue(queue.arn.unwrap_or(queue.id.id));
+        let jobs = of_every_status(&list_of, &of, RUN, Timestamp::MIN).await.map_err(|(_, why)| why)?;
+        let single = jobs.iter().filter(|job| !job.is_array() && !job.is_multi_node());
+        found.extend(single.filter_map(|job| job.id().ok()));
+        if found.len() >= most {
+            break;
+        }
+    }
+    found.truncate(most);
+    Ok(found)
 }

@@ -197,7 +197,7 @@ impl Session {
     }
 
     /// Likewise.
-    pub(super) fn batch(&self, region: &str) -> aws_sdk_batch::Client {
+    pub(crate) fn batch(&self, region: &str) -> aws_sdk_batch::Client {
         let config = aws_sdk_batch::config::Builder::from(self.sdk.as_ref())
             .region(Region::new(region.to_owned()))
             .retry_config(RetryConfig::disabled());

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use model::{HourlyRate, ResourceKind};
 use std::collections::HashMap;
 
+mod terminable;
 mod workers;
 
 const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);

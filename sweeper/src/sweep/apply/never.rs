@@ -4,7 +4,7 @@ use crate::detectors::Class;
 use model::{Provider, ResourceKey, ResourceKind};
 
 /// Why no plan is made of what is no machine, whatever its class.
-pub(super) const NO_MACHINE: &str = "plans are made of machines, addresses and volumes alone";
+pub(super) const NO_MACHINE: &str = "plans are made of machines, addresses, volumes and stuck jobs of AWS Batch alone";
 
 /// Why no plan is made of what a provider saw.
 const WEAK: &str = "only its provider's metrics say so, which is weak evidence: it raises a finding and never an action; \
@@ -44,7 +44,10 @@ const BATCH: &str = "no plan changes AWS Batch yet: end the job, disable the que
 const ABANDONED: &str = "no plan ends a machine of AWS Batch yet: end it by hand, once you know that nothing runs on it that somebody needs; Batch will not";
 
 /// Why no plan is made of work that is stuck.
-const STUCK: &str = "no plan ends a single job yet: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
+const STUCK: &str = "no plan ends a run, a task or a pod: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
+
+/// Why no plan is made of a job that is stuck.
+pub(super) const STUCK_JOB: &str = "no plan ends a job of AWS Batch where `act.terminate_jobs` is off: look at what it waits for (`/proc/PID/wchan` and `/proc/PID/stack` of its processes), and end it by hand";
 
 /// Why no plan is made of work that only computes.
 const SPINS: &str = "it loops or it computes, and nobody can tell from outside: look where it is (`perf top -p PID`, or a stack of it), and end it by hand once you know";
@@ -76,6 +79,7 @@ pub(super) const fn never(class: Class, on: &ResourceKey) -> Option<&'static str
         | Class::StartingJob
         | Class::StragglingJob
         | Class::OrphanedJob => Some(BATCH),
+        Class::StuckJob if matches!(on.kind, ResourceKind::BatchJob) => None,
         Class::StuckJob | Class::FailingRun => Some(STUCK),
         Class::SpinningJob => Some(SPINS),
         Class::OrphanedTask => Some(ORPHANED),

@@ -2,20 +2,21 @@
 
 use super::{
     super::{bills::Bills, report},
-    never::{NO_MACHINE, NOT_EC2, never},
+    never::{NO_MACHINE, NOT_EC2, STUCK_JOB, never},
 };
 use crate::{
     detectors::{Class, On},
     findings::Finding,
-    inventory::{AutoScalingGroup, Instance},
+    inventory::{AutoScalingGroup, Instance, Inventory},
     pricing::Cost,
     reconcile::Planned,
-    snapshot::{Machine, Subject},
+    snapshot::{Known, Machine, Subject, Work, job_facts},
 };
 use jiff::Timestamp;
 use model::{
     Provider, ResourceKey, ResourceKind,
     address::{AddressFacts, Told},
+    job::JobFacts,
     machine,
     plan::Plan,
     volume::VolumeFacts,
@@ -26,6 +27,7 @@ use recommender::rules::{
     end::{Attached, EndInput},
     release::ReleaseInput,
     stop::StopInput,
+    terminate::TerminateInput,
 };
 use std::collections::HashMap;
 
@@ -39,6 +41,15 @@ enum Of<'a> {
     Address(AddressFacts),
     /// A volume to delete, and the most that a snapshot of it may cost.
     Volume(VolumeFacts, Price),
+    /// A job to terminate.
+    Job(&'a Work, Box<JobFacts>),
+}
+
+/// What may be done that nothing undoes, beside what is left over.
+pub(super) struct May<'a> {
+    pub(super) groups: Groups<'a>,
+    /// The jobs of the inventory, where stuck ones may be terminated.
+    pub(super) jobs: Option<(&'a Inventory, Known<'a>)>,
 }
 
 /// The Auto Scaling groups whose machines may be ended.
@@ -56,14 +67,14 @@ impl<'a> Planner<'a> {
     pub(super) fn of(
         class: Class,
         on: On<'a>,
-        (bills, groups): (&'a Bills<'a>, &Groups<'a>),
+        (bills, may): (&'a Bills<'a>, &May<'a>),
         now: Timestamp,
     ) -> Result<Self, &'static str> {
         if let Some(why) = never(class, on.resource()) {
             return Err(why);
         }
         let of = match on {
-            On::Machine(machine) => match group_of(machine, groups) {
+            On::Machine(machine) => match group_of(machine, &may.groups) {
                 Some((instance, group)) => Of::Member(machine, instance, group),
                 None => Of::Machine(machine),
             },
@@ -76,7 +87,14 @@ impl<'a> Planner<'a> {
                 let unasked = || Told::Unknown { why: "it is asked right before the call".to_owned() };
                 Of::Address(address.release_facts(unasked(), unasked()).ok_or(NOT_EC2)?)
             }
-            On::Group(_) | On::Batch(_) | On::Work(_) => return Err(NO_MACHINE),
+            On::Work(work) => {
+                let (inventory, known) = may.jobs.as_ref().ok_or(STUCK_JOB)?;
+                let machine = inventory.instances.iter().find(|instance| instance.id == work.inputs.machine);
+                let tags = machine.map(|machine| machine.tags.clone());
+                let facts = job_facts((inventory, known), &work.id, tags);
+                Of::Job(work, Box::new(facts.ok_or("its provider does not list it")?))
+            }
+            On::Group(_) | On::Batch(_) => return Err(NO_MACHINE),
         };
         Ok(Self { of, bills, now })
     }
@@ -88,6 +106,7 @@ impl<'a> Planner<'a> {
             Of::Member(machine, instance, group) => Input::End(Box::new(self.end(finding, machine, instance, group))),
             Of::Address(address) => Input::Release(Box::new(self.release(finding, address))),
             Of::Volume(volume, snapshot) => Input::Delete(Box::new(self.delete(finding, volume, snapshot))),
+            Of::Job(work, job) => Input::Terminate(Box::new(self.terminate(finding, work, job))),
         };
         let priced = |plan: Plan| {
             let prices = plan.content().keeps_billing.iter().filter_map(|charge| self.bills.charge(charge)).collect();
@@ -149,6 +168,20 @@ impl<'a> Planner<'a> {
             volume: volume.clone(),
             price: price(&finding.cost),
             snapshot_at_most: snapshot.clone(),
+            now: self.now,
+        }
+    }
+}
+
+impl Planner<'_> {
+    fn terminate(&self, finding: &Finding, work: &Work, job: &JobFacts) -> TerminateInput {
+        TerminateInput {
+            finding: finding.id.0.clone(),
+            record: record(finding),
+            resource: finding.resource.clone(),
+            verdict: work.judgement.verdict,
+            job: job.clone(),
+            price: price(&finding.cost),
             now: self.now,
         }
     }

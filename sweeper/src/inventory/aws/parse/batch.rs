@@ -71,6 +71,11 @@ impl Job {
         moment(self.stopped_at)
     }
 
+    /// Whether the answer tells its tags, if only that there are none.
+    pub(in super::super) fn tells_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
     /// Whether it is an array as a whole.
     pub(in super::super) fn is_array(&self) -> bool {
         let array = self.array_properties.as_ref();

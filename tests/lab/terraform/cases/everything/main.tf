@@ -64,7 +64,7 @@ module "widest" {
   external_id           = "an-id-of-your-own"
   cloudwatch            = true
   cloudtrail            = true
-  act                   = { any_instance = true, release_addresses = true, delete_volumes = true, end_members = true }
+  act                   = { any_instance = true, release_addresses = true, delete_volumes = true, end_members = true, terminate_jobs = true }
 }
 
 module "member" {

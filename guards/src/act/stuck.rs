@@ -1,0 +1,62 @@
+//! Refuses a job of which the agent on its machine has not said within the last five seconds that it has not run since it was found: in answer to this action's own question, on the boot that the finding is of.
+
+use super::{
+    LiveVerdict, Moment, OnJob,
+    live::{is_fresh, to_this},
+};
+use crate::{JobRefusal, Refusal};
+
+pub(crate) fn guard(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
+    let live = to_this(moment, on.live)?;
+    match &live.verdict {
+        LiveVerdict::Stuck => is_fresh(moment, live),
+        LiveVerdict::NotStuck(why) | LiveVerdict::NotIdle(why) => Err(JobRefusal::NotStuck { why: why.clone() }.into()),
+        LiveVerdict::Idle => {
+            Err(JobRefusal::NotStuck { why: "its machine was asked about, not the job".to_owned() }.into())
+        }
+    }
+}
+
+/// The word of a node that may be any is none.
+pub(crate) fn attested(on: &OnJob<'_>) -> Result<(), Refusal> {
+    if on.is_attested { Ok(()) } else { Err(Refusal::NotAttested) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::act::{LiveSample, of_job::Terminated, sample::NOW};
+    use jiff::SignedDuration;
+
+    fn with(change: impl FnOnce(&mut LiveSample)) -> Result<(), Refusal> {
+        Terminated::with(|job| change(job.sample.live.as_mut().expect("a live sample")))
+    }
+
+    #[test]
+    fn no_job_ends_without_its_agents_fresh_word_on_this_question_and_this_boot() {
+        assert_eq!(Terminated::with(|job| job.sample.live = None), Err(Refusal::NoLiveSample));
+        assert_eq!(with(|live| live.is_answer_to_this = false), Err(Refusal::LiveSampleOfAnother));
+        let other = || "0".repeat(64).try_into().expect("a hash");
+        assert_eq!(with(|live| live.plan = other()), Err(Refusal::LiveSampleOfAnother));
+        assert_eq!(with(|live| live.boot = "0b1f".to_owned()), Err(Refusal::BootChanged));
+        for (milliseconds, passes) in [(0, true), (5_000, true), (5_001, false), (-1, false)] {
+            let received_at = NOW - SignedDuration::from_millis(milliseconds);
+            let expected = if passes { Ok(()) } else { Err(Refusal::LiveSampleStale) };
+            assert_eq!(with(|live| live.received_at = received_at), expected, "{milliseconds}");
+        }
+    }
+
+    #[test]
+    fn work_of_the_job_voids_it_and_an_idle_machine_is_no_word_on_the_job() {
+        let why = "it made progress: CPU time".to_owned();
+        let moved = with(|live| live.verdict = LiveVerdict::NotStuck(why.clone()));
+        assert_eq!(moved, Err(JobRefusal::NotStuck { why }.into()));
+        assert!(with(|live| live.verdict = LiveVerdict::Idle).is_err());
+        assert!(with(|live| live.verdict = LiveVerdict::NotIdle("x".to_owned())).is_err());
+    }
+
+    #[test]
+    fn the_word_of_a_node_that_may_be_any_is_none() {
+        assert_eq!(Terminated::with(|job| job.sample.is_attested = false), Err(Refusal::NotAttested));
+    }
+}

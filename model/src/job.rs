@@ -1,0 +1,85 @@
+//! What is known of one job of AWS Batch that may be terminated: plain data, by what Batch and ECS say of it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::address::Told;
+
+/// What a job is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobShape {
+    /// Of nothing: one task, which is all of it.
+    Plain,
+    /// An array as a whole, whose children run.
+    Array,
+    /// A child of an array. AWS tags none of them.
+    Child,
+    /// A multi-node job, or one of its nodes.
+    MultiNode,
+}
+
+/// Where a job was submitted to, and what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobPlace {
+    /// ARN of its queue.
+    pub queue: String,
+    /// ARN of its definition, with the revision.
+    pub definition: String,
+    /// ARN of the compute environment whose cluster its machine is in.
+    pub environment: String,
+}
+
+/// One attempt of a job, on one machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobAttempt {
+    /// Which, from 1.
+    pub number: u32,
+    /// When it became `RUNNING`.
+    pub started_at: Timestamp,
+    /// ARN of its ECS task.
+    pub task: String,
+    /// ARN of the ECS container instance that the task is on.
+    pub container_instance: String,
+    /// EC2's id of that machine: `i-…`
+    pub machine: String,
+}
+
+/// What Batch and ECS say of a job. What they did not say is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobFacts {
+    /// Twelve digits.
+    pub account: String,
+    /// Its region.
+    pub region: String,
+    /// In Batch's words: a UUID.
+    pub job_id: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// `RUNNING`, …
+    pub status: Option<String>,
+    /// What it is a part of.
+    pub shape: JobShape,
+    /// Whether it runs on Kubernetes (EKS) and not on ECS.
+    pub on_kubernetes: bool,
+    /// Whether somebody has cancelled or terminated it already, and it has not ended yet.
+    pub is_ending: bool,
+    /// Where it was submitted to; none where one part of it is not known.
+    pub place: Option<JobPlace>,
+    /// Its attempt at present; none where one part of it is not known.
+    pub attempt: Option<JobAttempt>,
+    /// Which other job waits for its end: those fail with it.
+    pub dependents: Told,
+    /// So many attempts it has at most; none if Batch did not say.
+    pub attempts_allowed: Option<u32>,
+    /// Its own tags; none if they could not be read.
+    pub tags: Option<BTreeMap<String, String>>,
+    /// Those of its queue.
+    pub queue_tags: Option<BTreeMap<String, String>>,
+    /// Those of its compute environment.
+    pub environment_tags: Option<BTreeMap<String, String>>,
+    /// Those of its machine.
+    pub machine_tags: Option<BTreeMap<String, String>>,
+}

@@ -1,0 +1,119 @@
+//! What lists say of a job, in the words of the guards that are asked before it is terminated.
+
+use super::{super::coverage, Coverage, Known, task_of};
+use crate::inventory::{BatchJob, ComputeEnvironment, Inventory, JobQueue, cluster_of, last_part};
+use model::{
+    ResourceKey,
+    address::Told,
+    job::{JobAttempt, JobFacts, JobPlace, JobShape},
+};
+use std::collections::BTreeMap;
+
+/// What the inventory says of a job, beside what is said of its machine's tags; none if it does not list it. What the inventory does not know for sure is not known.
+#[must_use]
+pub fn job_facts(
+    (inventory, known): (&Inventory, &Known<'_>),
+    key: &ResourceKey,
+    machine_tags: Option<BTreeMap<String, String>>,
+) -> Option<JobFacts> {
+    let job = *known.jobs.get(key)?;
+    let queue = queue_of(inventory, job);
+    let environment = queue.and_then(|queue| environment_of(inventory, queue, job));
+    Some(JobFacts {
+        account: key.account.clone(),
+        region: key.location.clone(),
+        job_id: key.id.clone(),
+        name: job.name.clone(),
+        status: job.status.clone(),
+        shape: shape(job),
+        on_kubernetes: job.pod.is_some(),
+        is_ending: job.is_cancelled == Some(true) || job.is_terminated == Some(true),
+        place: place(job, queue, environment),
+        attempt: attempt(job, known),
+        dependents: dependents(inventory, key),
+        attempts_allowed: job.attempts_allowed,
+        tags: Some(job.tags.clone()),
+        queue_tags: queue.map(|queue| queue.tags.clone()),
+        environment_tags: environment.map(|environment| environment.tags.clone()),
+        machine_tags,
+    })
+}
+
+fn shape(job: &BatchJob) -> JobShape {
+    if job.node.is_some() || job.id.id.contains('#') {
+        return JobShape::MultiNode;
+    }
+    match &job.array {
+        Some(array) if array.parent.is_some() => JobShape::Child,
+        Some(_) => JobShape::Array,
+        None if job.id.id.contains(':') => JobShape::Child,
+        None => JobShape::Plain,
+    }
+}
+
+fn is_here(key: &ResourceKey, job: &BatchJob) -> bool {
+    (key.provider, &key.account, &key.location) == (job.id.provider, &job.id.account, &job.id.location)
+}
+
+/// The one queue that a job names, by its ARN or by its name.
+fn queue_of<'a>(inventory: &'a Inventory, job: &BatchJob) -> Option<&'a JobQueue> {
+    let named = job.queue.as_deref()?;
+    let is_it = |queue: &&JobQueue| {
+        is_here(&queue.id, job) && (queue.arn.as_deref() == Some(named) || queue.id.id == last_part(named))
+    };
+    only(inventory.batch_job_queues.iter().filter(is_it))
+}
+
+/// The one environment of a queue in whose cluster a job's task is.
+fn environment_of<'a>(inventory: &'a Inventory, queue: &JobQueue, job: &BatchJob) -> Option<&'a ComputeEnvironment> {
+    let cluster = cluster_of(job.tasks.first()?.arn.as_deref()?)?;
+    let used = queue.environments.as_ref()?;
+    let is_it = |environment: &&ComputeEnvironment| {
+        let arn = environment.arn.as_deref();
+        is_here(&environment.id, job)
+            && environment.ecs_cluster_arn.as_deref().map(last_part) == Some(cluster)
+            && used.iter().any(|used| arn.is_some() && used.arn.as_deref() == arn)
+    };
+    only(inventory.batch_compute_environments.iter().filter(is_it))
+}
+
+fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
+    found.next().filter(|_| found.next().is_none())
+}
+
+fn place(job: &BatchJob, queue: Option<&JobQueue>, environment: Option<&ComputeEnvironment>) -> Option<JobPlace> {
+    Some(JobPlace {
+        queue: queue?.arn.clone()?,
+        definition: job.definition.clone()?,
+        environment: environment?.arn.clone()?,
+    })
+}
+
+fn attempt(job: &BatchJob, known: &Known<'_>) -> Option<JobAttempt> {
+    // Not the task of an attempt that has ended.
+    task_of(job)?;
+    let [task] = job.tasks.as_slice() else { return None };
+    let (machine, _) = known.machine_of(&job.id)?;
+    Some(JobAttempt {
+        number: u32::try_from(job.attempts.len()).ok()?.checked_add(1)?,
+        started_at: job.started_at?,
+        task: task.arn.clone()?,
+        container_instance: task.container_instance_arn.clone()?,
+        machine: machine.id.clone(),
+    })
+}
+
+/// The job that waits for the end of this one. Batch tells of each that is not over what it depends on, also once that is over.
+fn dependents(inventory: &Inventory, key: &ResourceKey) -> Told {
+    if coverage(inventory, key) != Coverage::Complete {
+        return Told::Unknown { why: "the jobs could not be listed".to_owned() };
+    }
+    let waits = |job: &&BatchJob| {
+        let on_it = job.depends_on.iter().any(|on| on.job_id.as_deref() == Some(&key.id));
+        on_it && !job.is_over() && is_here(key, job)
+    };
+    match inventory.batch_jobs.iter().find(waits) {
+        Some(job) => Told::Something { what: format!("the job {}", job.id.id) },
+        None => Told::Nothing,
+    }
+}

@@ -1,0 +1,105 @@
+//! What lists say of a job that may be terminated.
+
+use super::*;
+use crate::snapshot::job_facts;
+use model::{ResourceKey, address::Told, job::JobShape};
+
+const TASK: &str = "arn:aws:ecs:x:1:task/omics/t1";
+const MACHINE: &str = "arn:aws:ecs:x:1:container-instance/omics/m1";
+
+fn furnished(change: impl FnOnce(&mut Inventory)) -> Inventory {
+    let facts = format!(
+        r#"{{"status": "RUNNING", "arn": "arn:j", "definition": "arn:d:3", "attempts_allowed": 2,
+            "tasks": [{{"arn": "{TASK}", "container_instance_arn": "{MACHINE}", "containers": []}}]}}"#
+    );
+    let running = BatchJob { started_at: Some(ago(60)), ..job("j", &facts) };
+    let mut inventory = inventory(vec![running]);
+    inventory.batch_job_queues[0].arn = Some("arn:q".into());
+    inventory.batch_job_queues[0].id.id = "q".into();
+    inventory.batch_compute_environments[0].arn = Some("arn:e".into());
+    let registered: EcsContainerInstance = of_batch(
+        ResourceKind::EcsContainerInstance,
+        "omics/m1",
+        &format!(r#"{{"arn": "{MACHINE}", "cluster": "omics", "instance_id": "i-1"}}"#),
+    );
+    let task: EcsTask = of_batch(
+        ResourceKind::EcsTask,
+        "omics/t1",
+        &format!(r#"{{"arn": "{TASK}", "cluster": "omics", "container_instance_arn": "{MACHINE}", "containers": []}}"#),
+    );
+    inventory.ecs_container_instances = vec![registered];
+    inventory.ecs_tasks = vec![task];
+    change(&mut inventory);
+    inventory
+}
+
+fn facts(change: impl FnOnce(&mut Inventory)) -> model::job::JobFacts {
+    let inventory = furnished(change);
+    let key = inventory.batch_jobs[0].id.clone();
+    let tags = Some([].into());
+    job_facts((&inventory, &Known::of(&inventory)), &key, tags).expect("a job")
+}
+
+#[test]
+fn a_job_is_told_with_its_place_its_attempt_and_its_machine() {
+    let told = facts(|_| ());
+    let place = told.place.as_ref().expect("a place");
+    let named = [&place.queue, &place.definition, &place.environment].map(String::as_str);
+    assert_eq!(named, ["arn:q", "arn:d:3", "arn:e"]);
+    let attempt = told.attempt.as_ref().expect("an attempt");
+    assert_eq!((attempt.number, attempt.machine.as_str(), attempt.started_at), (1, "i-1", ago(60)));
+    assert_eq!((attempt.task.as_str(), attempt.container_instance.as_str()), (TASK, MACHINE));
+    assert_eq!((told.shape, told.dependents.clone()), (JobShape::Plain, Told::Nothing));
+    assert_eq!(guards::may_terminate(&told), Ok(()));
+}
+
+#[test]
+fn what_is_not_known_for_sure_is_not_known() {
+    let attempt = |change: fn(&mut Inventory)| facts(change).attempt;
+    assert_eq!(attempt(|inventory| inventory.ecs_container_instances.clear()), None);
+    assert_eq!(attempt(|inventory| inventory.batch_jobs[0].started_at = None), None);
+    assert_eq!(attempt(|inventory| inventory.batch_jobs[0].tasks.clear()), None);
+    let second = attempt(|inventory| {
+        let ended = r#"{"attempts": [{"number": 1, "tasks": [], "pod": null, "started_at": null, "stopped_at": null, "reason": null}]}"#;
+        inventory.batch_jobs[0].attempts = job("x", ended).attempts;
+    });
+    assert_eq!(second.map(|attempt| attempt.number), Some(2));
+    let place = |change: fn(&mut Inventory)| facts(change).place;
+    assert_eq!(place(|inventory| inventory.batch_job_queues.clear()), None);
+    assert_eq!(place(|inventory| inventory.batch_job_queues[0].environments = None), None);
+    assert_eq!(place(|inventory| inventory.batch_compute_environments[0].ecs_cluster_arn = None), None);
+    assert_eq!(place(|inventory| inventory.batch_jobs[0].definition = None), None);
+    let twice = |inventory: &mut Inventory| {
+        let twin = inventory.batch_compute_environments[0].clone();
+        inventory.batch_compute_environments.push(twin);
+    };
+    assert_eq!(place(twice), None, "which of the two it is, nobody knows");
+    let nowhere = furnished(|_| ());
+    let other: ResourceKey = ResourceKey { id: "other".into(), ..nowhere.batch_jobs[0].id.clone() };
+    assert_eq!(job_facts((&nowhere, &Known::of(&nowhere)), &other, None), None);
+}
+
+#[test]
+fn a_part_of_more_is_told_to_be_one_and_so_is_who_waits() {
+    let shape = |facts: &'static str| {
+        let parts = job("x", facts);
+        let (array, node) = (parts.array, parts.node);
+        super::terminable::facts(|inventory| {
+            (inventory.batch_jobs[0].array, inventory.batch_jobs[0].node) = (array, node)
+        })
+        .shape
+    };
+    assert_eq!(shape(r#"{"array": {"parent": null, "size": 3, "index": null}}"#), JobShape::Array);
+    assert_eq!(shape(r#"{"array": {"parent": "a", "size": null, "index": 1}}"#), JobShape::Child);
+    assert_eq!(shape(r#"{"node": {"parent": null, "size": 2, "index": null, "is_main": null}}"#), JobShape::MultiNode);
+    let waiting = |status: &str| {
+        let other = job("w", &format!(r#"{{"status": "{status}", "depends_on": [{{"job_id": "j", "kind": null}}]}}"#));
+        facts(|inventory| inventory.batch_jobs.push(other)).dependents
+    };
+    assert_eq!(waiting("PENDING"), Told::Something { what: "the job w".into() });
+    assert_eq!(waiting("FAILED"), Told::Nothing);
+    let unread = failed(ResourceKind::BatchJob, furnished(|_| ()));
+    let key = unread.batch_jobs[0].id.clone();
+    let told = job_facts((&unread, &Known::of(&unread)), &key, None).expect("a job");
+    assert!(matches!(told.dependents, Told::Unknown { .. }));
+}

@@ -1,0 +1,357 @@
+//! A stuck job of AWS Batch is terminated once two people have said so and the agent on its machine, asked once more, says that nothing of it has run since it was found; if nothing speaks against it at the last
+//! moment. Never twice, nor where nobody has switched that on.
+
+use crate::{
+    addresses::FOR_GOOD,
+    site::{REGION, SWITCHED_ON, Says, Site, TIMEOUT},
+};
+use heartbeat::wire;
+use jiff::Timestamp;
+use lab::{
+    answering::quiet,
+    aws::{
+        ACCOUNT, Call, Fault,
+        estate::{environment, job, on, queue, registered, running, runtime_id},
+    },
+    wait,
+};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+lab::on_both_databases! {
+    a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so,
+    what_has_changed_of_the_job_since_the_approval_voids_it,
+    work_of_the_job_that_has_begun_since_the_approval_voids_it,
+    what_another_job_waits_for_is_not_planned_and_not_terminated,
+    where_it_is_not_switched_on_no_job_is_terminated,
+    killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing,
+    killed_before_the_call_the_termination_begins_anew,
+    an_error_after_having_terminated_is_looked_into,
+    a_job_that_ends_by_itself_as_the_call_leaves_is_not_said_to_be_terminated,
+}
+
+/// Nothing undoes it: it has a switch of its own.
+pub(crate) const TERMINATES: &str = "terminate_jobs = true\n";
+const CALL: &str = "TerminateJob";
+/// Batch has no dry run, and is asked this in its place.
+const OPENS: &str = "ListTagsForResource";
+const JOB: &str = "stuck";
+
+/// What the agent on the job's machine says: no task of the job ran, or one switched once.
+pub(crate) fn beat(says: Says, sequence: u64, end: Timestamp) -> wire::Heartbeat {
+    let mut beat = quiet(sequence, end);
+    let id = format!("{JOB}/{}", runtime_id(JOB));
+    beat.workloads.push(wire::WorkloadActivity {
+        key: format!("/ecs/{id}"),
+        class: wire::Class::Workload.into(),
+        name: Some(wire::WorkloadName { kind: "ecs".into(), id, container: None }),
+        top_command: "bwa".into(),
+        live_processes: 1,
+        live_threads: 4,
+        cpu_ns: Some(0),
+        disk_read_bytes: Some(0),
+        disk_written_bytes: Some(0),
+        forks: Some(0),
+        execs: Some(0),
+        exits: Some(0),
+        oom_kills: Some(0),
+        voluntary_switches: Some(900 + u64::from(says == Says::Works)),
+        involuntary_switches: Some(30),
+        states: Some(wire::TaskStates { sleeping: 4, ..wire::TaskStates::default() }),
+        peers: Some(0),
+        ..wire::WorkloadActivity::default()
+    });
+    beat
+}
+
+/// The job, in this status, with more said of it.
+fn stuck(status: &str, more: &Value) -> Value {
+    let mut told = on("busy", JOB, "m1");
+    let tags = json!({"owner": "ada", "cloud-sweeper:act": "allow"});
+    let members = json!({"tags": tags, "retryStrategy": {"attempts": 3, "evaluateOnExit": []}});
+    for more in [&members, more] {
+        told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    }
+    job(JOB, "busy", status, told)
+}
+
+/// What Batch and ECS have: one job that runs on this machine.
+pub(crate) fn estate(machine: &str) -> Value {
+    json!({
+        "environments": [environment("busy", "MANAGED", "ECS", "EC2")],
+        "queues": [queue("busy", "busy")],
+        "jobs": [stuck("RUNNING", &json!({"startedAt": STARTED.as_millisecond()}))],
+        "container_instances": [registered("busy", "m1", machine)],
+        "tasks": [running("busy", JOB, Some("m1"), &[("main", &runtime_id(JOB))])],
+    })
+}
+
+/// The same whenever it is told.
+const STARTED: Timestamp = Timestamp::constant(1_790_000_000, 0);
+
+/// A site with a job, and two people.
+struct Busy {
+    site: Site,
+    ada: PathBuf,
+    grace: PathBuf,
+}
+
+impl Busy {
+    async fn start(url: &str) -> Self {
+        Self::start_with(url, &format!("{SWITCHED_ON}{TERMINATES}")).await
+    }
+
+    async fn start_with(url: &str, act: &str) -> Self {
+        let site = Site::start_with_job(url, FOR_GOOD, act).await;
+        let (ada, grace) = (site.enrol("ada").await, site.enrol("grace").await);
+        Self { site, ada, grace }
+    }
+
+    async fn plan(&self) -> String {
+        self.site.plan_to("Terminate the stuck AWS Batch job").await
+    }
+
+    async fn both_approve(&self, plan: &str) {
+        self.site.approve(plan, &self.ada).await;
+        self.site.approve(plan, &self.grace).await;
+    }
+
+    /// The calls that terminate a job.
+    async fn ends(&self) -> Vec<Call> {
+        let mut calls = self.site.moto.calls().await;
+        calls.retain(|call| call.action == CALL);
+        calls
+    }
+
+    /// Tells the job anew.
+    async fn job_is(&self, status: &str, more: Value) {
+        let mut told = json!({"startedAt": STARTED.as_millisecond()});
+        told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.site.moto.batch(REGION, json!({"jobs": [stuck(status, &told)]})).await;
+    }
+
+    /// That nothing was done, and why not.
+    async fn is_voided(&self, plan: &str, words: &str) {
+        let ended = self.site.ended(plan).await;
+        let told = ended["outcome"].as_str().unwrap_or_default();
+        assert!(ended["state"] == "voided" && told.contains(words), "`{words}` is not in {ended:#}");
+        assert_eq!(self.ends().await.len(), 0, "{words}");
+    }
+}
+
+/// A call goes wrong once.
+fn late(action: &str) -> Fault {
+    Fault { service: Some("batch".into()), action: Some(action.into()), times: Some(1), ..Fault::default() }
+}
+
+async fn a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so(url: String) {
+    let busy = Busy::start(&url).await;
+    let site = &busy.site;
+    let plan = busy.plan().await;
+    let plans = site.sweeper.json(&["plans"]).await;
+    let line = plans.as_array().unwrap().iter().find(|one| one["plan"] == plan.as_str()).unwrap();
+    let shown = site.run(&["explain", line["finding"].as_str().unwrap()]).await.said;
+    let command = format!("aws batch terminate-job --region {REGION} --job-id {JOB} --reason REASON");
+    for part in [
+        "for good; Batch does not try it again",
+        "no other job waits for its end",
+        "nothing of it has run since it was found",
+        &command,
+        "wait up to 900 s for it to be terminated",
+        "what is left of the 3 attempts",
+        "nothing: it is for good, so that two different people must approve it",
+    ] {
+        assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
+    }
+    assert!(!shown.contains("--dry-run"), "Batch has none:\n{shown}");
+    site.hears("Terminate it").await;
+    site.approve(&plan, &busy.ada).await;
+    site.searched_twice().await;
+    assert_eq!(busy.ends().await.len(), 0, "one of them is nobody");
+    let approved = site.run(&["approve", &plan, "--token-file", busy.grace.to_str().unwrap(), "--wait"]).await;
+    assert_eq!(approved.code, 0, "{approved:?}\n{}", site.sweeper.log());
+    assert!(
+        approved.said.ends_with("done: the job is terminated, and AWS Batch does not try it again\n"),
+        "{approved:?}"
+    );
+    let ends = busy.ends().await;
+    let [end] = ends.as_slice() else { panic!("{ends:#?}") };
+    let reason = format!("cloud-sweeper plan {plan}: stuck, and approved by ada, grace");
+    assert_eq!((&end.parameters["jobId"], &end.parameters["reason"]), (&json!(JOB), &json!(reason)));
+    // By the role that acts, in the names of both, which reads the tags of the job that it is to terminate and nothing else.
+    let calls = site.moto.calls().await;
+    let acted = calls.iter().filter(|call| call.access_key != "AKIAIOSFODNN7EXAMPLE");
+    let acted: Vec<&str> = acted.map(|call| call.action.as_str()).collect();
+    assert_eq!(acted, [OPENS, OPENS, CALL]);
+    let assumed = calls.iter().find(|call| call.action == "AssumeRole").unwrap();
+    assert_eq!(assumed.parameters["SourceIdentity"], "ada,grace");
+    site.hears("was terminated, as ada and grace approved").await;
+    let undone = site.run(&["undo", &plan, "--token-file", busy.ada.to_str().unwrap()]).await;
+    assert!(undone.code == 1 && undone.error.contains("nothing undoes this plan"), "{undone:?}");
+
+    site.sweeper.sweep().await;
+    assert_eq!(site.sweeper.json(&["plans"]).await, json!([]), "what it found is over");
+    let savings = site.sweeper.json(&["savings"]).await;
+    let [saved] = savings["actions"].as_array().unwrap().as_slice() else { panic!("{savings:#}") };
+    assert_eq!(saved["resource"], format!("aws:{ACCOUNT}:{REGION}:job/{JOB}"), "{savings:#}");
+    assert_eq!(site.run(&["audit", "verify"]).await.code, 0);
+    let (_, plans) = site.sweeper.replays().await;
+    assert!(plans >= 1, "its plan is made again: {plans}");
+}
+
+async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
+    let busy = Busy::start(&url).await;
+    let site = &busy.site;
+    let exempt = json!({"owner": "ada", "cloud-sweeper:exempt": "the deadline"});
+    for what in ["exempt", "untold", "owner", "restarted", "queue exempt", "moved", "ending", "attested", "over"] {
+        let plan = busy.plan().await;
+        // It cannot be decided until the agent has spoken.
+        site.node_says(Says::Nothing);
+        busy.both_approve(&plan).await;
+        site.action(&plan, "do", &["asking"]).await;
+        let queue_tagged = |tags: Value| {
+            let mut told = queue("busy", "busy");
+            told["tags"] = tags;
+            json!({"queues": [told]})
+        };
+        let words = match what {
+            "exempt" => {
+                busy.job_is("RUNNING", json!({"tags": exempt})).await;
+                "it is exempt by the tag"
+            }
+            "untold" => {
+                let mut told = stuck("RUNNING", &json!({"startedAt": STARTED.as_millisecond()}));
+                drop(told.as_object_mut().unwrap().remove("tags"));
+                site.moto.batch(REGION, json!({"jobs": [told]})).await;
+                "its tags could not be read"
+            }
+            "owner" => {
+                busy.job_is("RUNNING", json!({"tags": {"owner": "grace"}})).await;
+                "its owner was ada when it was found, and is grace now"
+            }
+            "restarted" => {
+                let at = STARTED.as_millisecond() + 1;
+                busy.job_is("RUNNING", json!({"startedAt": at})).await;
+                "its start was"
+            }
+            "queue exempt" => {
+                site.moto.batch(REGION, queue_tagged(json!({"cloud-sweeper:exempt": ""}))).await;
+                "its job queue is exempt by the tag"
+            }
+            "moved" => {
+                let definition = format!("arn:aws:batch:{REGION}:{ACCOUNT}:job-definition/align:4");
+                busy.job_is("RUNNING", json!({"jobDefinition": definition})).await;
+                "its definition was"
+            }
+            "ending" => {
+                busy.job_is("RUNNING", json!({"isTerminated": true})).await;
+                "somebody has cancelled or terminated it already"
+            }
+            "attested" => {
+                site.change("UPDATE nodes SET attestation = 'none'").await;
+                "its node has not proved which machine it is"
+            }
+            _ => {
+                busy.job_is("SUCCEEDED", json!({"stoppedAt": Timestamp::now().as_millisecond()})).await;
+                "its status is `SUCCEEDED`, not `RUNNING`"
+            }
+        };
+        site.node_says(Says::Quiet);
+        busy.is_voided(&plan, words).await;
+        match what {
+            "queue exempt" => site.moto.batch(REGION, queue_tagged(json!({}))).await,
+            "attested" => site.change("UPDATE nodes SET attestation = 'aws_iid'").await,
+            "over" => break,
+            _ => busy.job_is("RUNNING", json!({})).await,
+        }
+        site.sweeper.sweep().await;
+        assert_ne!(busy.plan().await, plan, "{what}: another plan takes its place");
+    }
+}
+
+async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.node_says(Says::Works);
+    busy.both_approve(&plan).await;
+    busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+}
+
+async fn what_another_job_waits_for_is_not_planned_and_not_terminated(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    // It comes after the last sweep.
+    let waits = job("next", "busy", "PENDING", json!({"dependsOn": [{"jobId": JOB}]}));
+    busy.site.moto.batch(REGION, json!({"jobs": [waits]})).await;
+    busy.both_approve(&plan).await;
+    busy.is_voided(&plan, "the job next waits for its end, and would fail with it").await;
+    busy.site.sweeper.sweep().await;
+    assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
+    let findings = busy.site.run(&["findings"]).await.said;
+    assert!(findings.contains("align-stuck"), "it is found all the same: {findings}");
+}
+
+async fn where_it_is_not_switched_on_no_job_is_terminated(url: String) {
+    // The rest of it is switched on: no plan is made.
+    let busy = Busy::start_with(&url, SWITCHED_ON).await;
+    assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
+    let findings = busy.site.run(&["findings"]).await.said;
+    assert!(findings.contains("align-stuck"), "it is found all the same: {findings}");
+    drop(busy);
+    // Nothing else is, so that a dry run is all that is done.
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display());
+    let busy = Busy::start_with(&url, TERMINATES).await;
+    let plan = busy.plan().await;
+    busy.both_approve(&plan).await;
+    busy.is_voided(&plan, "a dry run: nothing stands in the way").await;
+}
+
+async fn killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing(url: String) {
+    let mut busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.moto.fail(&[Fault { acts: true, delay_s: Some(15), ..late(CALL) }]).await;
+    busy.both_approve(&plan).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    busy.site.sweeper.kill();
+    assert_eq!(busy.site.action(&plan, "do", &["calling"]).await["epoch"], 1);
+    busy.site.sweeper.start_again().await;
+    let ended = busy.site.ended(&plan).await;
+    assert_eq!((ended["state"].as_str(), busy.ends().await.len()), (Some("done"), 1), "{ended:#}");
+}
+
+async fn killed_before_the_call_the_termination_begins_anew(url: String) {
+    let mut busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.moto.fail(&[Fault { delay_s: Some(20), ..late(OPENS) }]).await;
+    busy.both_approve(&plan).await;
+    busy.site.action(&plan, "do", &["claimed"]).await;
+    busy.site.sweeper.kill();
+    busy.site.sweeper.start_again().await;
+    let ended = busy.site.ended(&plan).await;
+    let [state, epoch] = [&ended["state"], &ended["epoch"]];
+    assert_eq!(([state, epoch], busy.ends().await.len()), ([&json!("done"), &json!(2)], 1), "{ended:#}");
+}
+
+async fn an_error_after_having_terminated_is_looked_into(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    let error = Fault { acts: true, status: Some(500), code: Some("ServerException".into()), ..late(CALL) };
+    busy.site.moto.fail(&[error]).await;
+    busy.both_approve(&plan).await;
+    let ended: Value = busy.site.ended(&plan).await;
+    assert_eq!((ended["state"].as_str(), busy.ends().await.len()), (Some("done"), 1), "{ended:#}");
+}
+
+async fn a_job_that_ends_by_itself_as_the_call_leaves_is_not_said_to_be_terminated(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.moto.fail(&[Fault { delay_s: Some(4), ..late(CALL) }]).await;
+    busy.both_approve(&plan).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    busy.job_is("SUCCEEDED", json!({"stoppedAt": Timestamp::now().as_millisecond()})).await;
+    let ended = busy.site.ended(&plan).await;
+    let told = ended["outcome"].as_str().unwrap_or_default();
+    assert!(ended["state"] == "failed" && told.contains("the job has ended otherwise: it is SUCCEEDED"), "{ended:#}");
+    busy.site.hears("Terminating align-stuck failed, which ada and grace approved").await;
+}
