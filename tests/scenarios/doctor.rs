@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lab::{
-    aws::{ACCOUNT, Fault, Instance, Moto, Role},
+    aws::{
+        ACCOUNT, Fault, Instance, Moto, Role,
+        estate::{environment, job, queue},
+    },
     binaries,
     postgres::Postgres,
     slack::{Fault as SlackFault, Hears, Slack},
@@ -28,6 +31,7 @@ const ACTS: &str = "arn:aws:iam::123456789012:role/cloud-sweeper-act";
 lab::on_both_databases! {
     what_is_as_it_must_be_is_tried_and_nothing_is_changed,
     each_thing_that_is_broken_is_named_with_what_mends_it,
+    whether_jobs_may_be_terminated_is_tried_on_one_that_runs,
 }
 
 struct Site {
@@ -242,6 +246,41 @@ async fn each_thing_that_is_broken_is_named_with_what_mends_it(url: String) {
     assert_eq!(code, 1, "{report:#}");
     assert_eq!(check(&report, "aws", "own account")["status"], "broken");
     assert!(!of_status(&report, "ok").iter().any(|name| name.contains(ACCOUNT)), "{report:#}");
+}
+
+async fn whether_jobs_may_be_terminated_is_tried_on_one_that_runs(url: String) {
+    let site = Site::start(&url).await;
+    site.sweeper.sweep().await;
+    site.configure("[act]\n", "[act]\nterminate_jobs = true\n");
+    let name = format!("{ACTS}, jobs");
+    let told = async || check(&site.doctor(&[]).await.1, "approvals", &name).clone();
+    let none = told().await;
+    assert_eq!(
+        (&none["status"], &none["found"]),
+        (&json!("not_checked"), &json!("no job of AWS Batch runs on which to try it"))
+    );
+    let put = json!({
+        "environments": [environment("own", "MANAGED", "ECS", "EC2")],
+        "queues": [queue("own", "own")],
+        "jobs": [job("j1", "own", "RUNNING", json!({})), job("j2", "own", "SUCCEEDED", json!({}))],
+    });
+    site.moto.batch(REGION, put).await;
+    let heard = told().await;
+    assert!(heard["status"] == "ok" && heard["found"].as_str().unwrap().contains("of the job j1"), "{heard:#}");
+    let denied = Fault {
+        service: Some("batch".to_owned()),
+        action: Some("ListTagsForResource".to_owned()),
+        status: Some(403),
+        code: Some("AccessDeniedException".to_owned()),
+        ..Fault::default()
+    };
+    site.moto.fail(&[denied]).await;
+    let refused = told().await;
+    assert!(
+        refused["status"] == "warning" && refused["remedy"].as_str().unwrap().contains("act.terminate_jobs"),
+        "{refused:#}"
+    );
+    assert!(site.moto.calls().await.iter().all(|call| call.action != "TerminateJob"), "nothing is done");
 }
 
 #[tokio::test]

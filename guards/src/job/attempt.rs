@@ -41,11 +41,13 @@ mod tests {
     use jiff::SignedDuration;
     use model::plan::Condition;
 
+    type Change = fn(&mut JobAttempt);
+
     #[test]
     fn another_attempt_is_another_job() {
         let condition = Condition::JobAttemptIs { attempt: attempt() };
         assert_eq!(holds(&condition, &facts(|_| ())), Ok(()));
-        let changes: [(&str, fn(&mut JobAttempt)); 5] = [
+        let changes: [(&str, Change); 5] = [
             ("attempt", |attempt| attempt.number = 2),
             ("start", |attempt| attempt.started_at = STARTED + SignedDuration::from_millis(1)),
             ("task", |attempt| attempt.task.push('2')),

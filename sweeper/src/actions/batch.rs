@@ -45,6 +45,9 @@ pub(super) fn is_of(plan: &ContentHash, reason: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_sdk_batch::config::{BehaviorVersion, Credentials, Region, retry::RetryConfig};
+    use std::time::Duration;
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
     #[test]
     fn a_reason_names_the_plan_and_the_people_and_fits() {
@@ -58,5 +61,48 @@ mod tests {
         assert_eq!(of(&many).chars().count(), REASON);
         assert!(is_of(&plan, &of(&many)));
         assert!(!of(&[]).is_empty());
+    }
+    /// What becomes of a termination that has to leave before the deadline, at a server that refuses with a fault of its own; and whether that heard of it.
+    async fn terminated(deadline: Deadline) -> (Called, bool) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let of = || format!("http://{}", listener.local_addr().expect("an address"));
+        let key = Credentials::new("AKIAIOSFODNN7EXAMPLE", "unchecked", None, None, "test");
+        let batch = aws_sdk_batch::Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(key)
+            .endpoint_url(of())
+            .retry_config(RetryConfig::disabled())
+            .build();
+        let none = aws_sdk_ec2::Config::builder().behavior_version(BehaviorVersion::v2026_01_12());
+        let scaling = aws_sdk_autoscaling::Config::builder();
+        let scaling = scaling.behavior_version(BehaviorVersion::v2026_01_12());
+        let clients = Clients {
+            ec2: aws_sdk_ec2::Client::from_conf(none.build()),
+            autoscaling: aws_sdk_autoscaling::Client::from_conf(scaling.build()),
+            batch: aws_sdk_batch::Client::from_conf(batch),
+        };
+        let refuses = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let refused = "HTTP/1.1 503 Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            stream.write_all(refused.as_bytes()).await.expect("an answer");
+        };
+        tokio::pin!(refuses);
+        let call = terminate(&clients, "stuck", "a test", deadline);
+        tokio::pin!(call);
+        tokio::select! {
+            called = &mut call => (called, false),
+            () = &mut refuses => (call.await, true),
+        }
+    }
+
+    #[tokio::test]
+    async fn no_termination_leaves_after_its_deadline() {
+        assert_eq!(terminated(Deadline::after(Duration::ZERO)).await, (Called::NotSent, false));
+        let (in_time, has_arrived) = terminated(Deadline::after(Duration::from_secs(60))).await;
+        assert!(
+            has_arrived && matches!(in_time, Called::Lost { .. }),
+            "a fault of Batch's own is no refusal: {in_time:?}"
+        );
     }
 }

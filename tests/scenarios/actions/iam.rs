@@ -80,8 +80,11 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
         cases.push((false, request(action, job, allowing("deny"))));
         cases.push((false, request(action, job, json!({}))));
     }
-    for action in ["CancelJob", "TagResource", "UntagResource", "SubmitJob", "UpdateJobQueue", "DescribeJobs"] {
+    for action in ["CancelJob", "TagResource", "UntagResource", "SubmitJob"] {
         cases.push((false, request(&format!("batch:{action}"), job, allowing("allow"))));
+    }
+    for action in ["DescribeJobs", "ListJobs"] {
+        cases.push((false, request(&format!("batch:{action}"), "*", json!({}))));
     }
     // Each by which code could be run, a protection taken away, or something lost.
     for action in [

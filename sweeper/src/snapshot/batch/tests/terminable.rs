@@ -81,13 +81,10 @@ fn what_is_not_known_for_sure_is_not_known() {
 
 #[test]
 fn a_part_of_more_is_told_to_be_one_and_so_is_who_waits() {
-    let shape = |facts: &'static str| {
-        let parts = job("x", facts);
+    let shape = |of: &str| {
+        let parts = job("x", of);
         let (array, node) = (parts.array, parts.node);
-        super::terminable::facts(|inventory| {
-            (inventory.batch_jobs[0].array, inventory.batch_jobs[0].node) = (array, node)
-        })
-        .shape
+        facts(|inventory| (inventory.batch_jobs[0].array, inventory.batch_jobs[0].node) = (array, node)).shape
     };
     assert_eq!(shape(r#"{"array": {"parent": null, "size": 3, "index": null}}"#), JobShape::Array);
     assert_eq!(shape(r#"{"array": {"parent": "a", "size": null, "index": 1}}"#), JobShape::Child);
