@@ -55,7 +55,7 @@ mod tests {
         JobRefusal,
         act::{Cohort, Switch},
     };
-    use model::address::Told;
+    use model::{address::Told, job::JobShape};
 
     #[test]
     fn a_job_that_nothing_speaks_for_keeping_may_be_terminated() {
@@ -96,6 +96,9 @@ mod tests {
         assert!(matches!(again, Err(Refusal::Job(JobRefusal::AttemptChanged { .. }))), "{again:?}");
         let moved = Terminated::with(|job| job.facts.place.as_mut().expect("a place").queue.push('2'));
         assert!(matches!(moved, Err(Refusal::Job(JobRefusal::PlaceChanged { .. }))), "{moved:?}");
+        // No condition of the plan says so.
+        let part = Terminated::with(|job| job.facts.shape = JobShape::Child);
+        assert_eq!(part, Err(JobRefusal::PartOfMore { what: "a child of an array".to_owned() }.into()));
         let over = Terminated::with(|job| job.facts.status = Some("SUCCEEDED".to_owned()));
         assert_eq!(over, Err(JobRefusal::NotRunning { status: "SUCCEEDED".to_owned() }.into()));
     }
