@@ -47,6 +47,7 @@ pub mod slack;
 pub mod sleepers;
 pub mod slurm;
 pub mod smtp;
+pub mod stuck_job;
 pub mod sweeper;
 pub mod timed;
 pub mod tmpfs;

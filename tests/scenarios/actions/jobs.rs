@@ -5,14 +5,13 @@ use crate::{
     addresses::FOR_GOOD,
     site::{REGION, SWITCHED_ON, Says, Site, TIMEOUT},
 };
-use heartbeat::wire;
 use jiff::Timestamp;
 use lab::{
-    answering::quiet,
     aws::{
         ACCOUNT, Call, Fault,
-        estate::{environment, job, on, queue, registered, running, runtime_id},
+        estate::{job, queue},
     },
+    stuck_job::{self, JOB, STARTED},
     wait,
 };
 use serde_json::{Value, json};
@@ -35,59 +34,6 @@ pub(crate) const TERMINATES: &str = "terminate_jobs = true\n";
 const CALL: &str = "TerminateJob";
 /// Batch has no dry run, and is asked this in its place.
 const OPENS: &str = "ListTagsForResource";
-const JOB: &str = "stuck";
-
-/// What the agent on the job's machine says: no task of the job ran, or one switched once.
-pub(crate) fn beat(says: Says, sequence: u64, end: Timestamp) -> wire::Heartbeat {
-    let mut beat = quiet(sequence, end);
-    let id = format!("{JOB}/{}", runtime_id(JOB));
-    beat.workloads.push(wire::WorkloadActivity {
-        key: format!("/ecs/{id}"),
-        class: wire::Class::Workload.into(),
-        name: Some(wire::WorkloadName { kind: "ecs".into(), id, container: None }),
-        top_command: "bwa".into(),
-        live_processes: 1,
-        live_threads: 4,
-        cpu_ns: Some(0),
-        disk_read_bytes: Some(0),
-        disk_written_bytes: Some(0),
-        forks: Some(0),
-        execs: Some(0),
-        exits: Some(0),
-        oom_kills: Some(0),
-        voluntary_switches: Some(900 + u64::from(says == Says::Works)),
-        involuntary_switches: Some(30),
-        states: Some(wire::TaskStates { sleeping: 4, ..wire::TaskStates::default() }),
-        peers: Some(0),
-        ..wire::WorkloadActivity::default()
-    });
-    beat
-}
-
-/// The job, in this status, with more said of it.
-fn stuck(status: &str, more: &Value) -> Value {
-    let mut told = on("busy", JOB, "m1");
-    let tags = json!({"owner": "ada", "cloud-sweeper:act": "allow"});
-    let members = json!({"tags": tags, "retryStrategy": {"attempts": 3, "evaluateOnExit": []}});
-    for more in [&members, more] {
-        told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    }
-    job(JOB, "busy", status, told)
-}
-
-/// What Batch and ECS have: one job that runs on this machine.
-pub(crate) fn estate(machine: &str) -> Value {
-    json!({
-        "environments": [environment("busy", "MANAGED", "ECS", "EC2")],
-        "queues": [queue("busy", "busy")],
-        "jobs": [stuck("RUNNING", &json!({"startedAt": STARTED.as_millisecond()}))],
-        "container_instances": [registered("busy", "m1", machine)],
-        "tasks": [running("busy", JOB, Some("m1"), &[("main", &runtime_id(JOB))])],
-    })
-}
-
-/// The same whenever it is told.
-const STARTED: Timestamp = Timestamp::constant(1_790_000_000, 0);
 
 /// A site with a job, and two people.
 struct Busy {
@@ -127,7 +73,7 @@ impl Busy {
     async fn job_is(&self, status: &str, more: Value) {
         let mut told = json!({"startedAt": STARTED.as_millisecond()});
         told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.site.moto.batch(REGION, json!({"jobs": [stuck(status, &told)]})).await;
+        self.site.moto.batch(REGION, json!({"jobs": [stuck_job::told(status, &told)]})).await;
     }
 
     /// That nothing was done, and why not.
@@ -220,7 +166,7 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
                 "it is exempt by the tag"
             }
             "untold" => {
-                let mut told = stuck("RUNNING", &json!({"startedAt": STARTED.as_millisecond()}));
+                let mut told = stuck_job::told("RUNNING", &json!({"startedAt": STARTED.as_millisecond()}));
                 drop(told.as_object_mut().unwrap().remove("tags"));
                 site.moto.batch(REGION, json!({"jobs": [told]})).await;
                 "its tags could not be read"

@@ -1,6 +1,5 @@
 //! A sweeper that may act, over one idle machine with a plan, whose node answers as it is told to.
 
-use crate::jobs;
 use heartbeat::NodeId;
 use jiff::{SignedDuration, Timestamp};
 pub(crate) use lab::answering::Says;
@@ -9,6 +8,7 @@ use lab::{
     aws::{ACCOUNT, Address, Call, Group, Instance, Member, Moto, Role, Volume},
     sample,
     slack::{Hears, Slack},
+    stuck_job,
     sweeper::Sweeper,
     wait,
 };
@@ -117,9 +117,9 @@ impl Site {
         Self::start_beside(url, policy, act, Hears::Requests, beside, "[]").await
     }
 
-    /// Whose machine runs a job of AWS Batch, which does nothing; [`jobs::beat`] is what its agent says.
+    /// Whose machine runs a job of AWS Batch, which does nothing; [`stuck_job::beat`] is what its agent says.
     pub(crate) async fn start_with_job(url: &str, policy: &str, act: &str) -> Self {
-        let beside = Beside { beat: Some(jobs::beat), ..Beside::default() };
+        let beside = Beside { beat: Some(stuck_job::beat), ..Beside::default() };
         Self::start_beside(url, policy, act, Hears::Requests, beside, "[]").await
     }
 
@@ -166,7 +166,7 @@ impl Site {
             moto.groups(REGION, &[group]).await;
         }
         if beat.is_some() {
-            moto.batch(REGION, jobs::estate(&machine)).await;
+            moto.batch(REGION, stuck_job::estate(&machine)).await;
         }
         let addresses = moto.addresses(REGION, addresses).await;
         let volumes = moto.volumes(REGION, volumes).await;
