@@ -168,12 +168,6 @@ impl By {
     pub fn dimensions(&self) -> &[Dimension] {
         &self.0
     }
-
-    /// Whether workloads are told apart, and not runs with their tasks and tools.
-    #[must_use]
-    pub fn is_of_workloads(&self) -> bool {
-        self.0.contains(&Dimension::Workload)
-    }
 }
 
 /// `tool`, or `tool,day`.

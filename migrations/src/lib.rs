@@ -41,6 +41,7 @@ mod m0034_catalogues;
 mod m0035_summaries;
 mod m0036_price_rows;
 mod m0037_needed_step;
+mod m0038_cost_days;
 
 pub use sea_orm_migration::MigratorTrait;
 use sea_orm_migration::{MigrationTrait, async_trait};
@@ -96,6 +97,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0035_summaries::Migration),
             Box::new(m0036_price_rows::Migration),
             Box::new(m0037_needed_step::Migration),
+            Box::new(m0038_cost_days::Migration),
         ]
     }
 }

@@ -71,6 +71,20 @@ impl fmt::Display for Run {
 ///
 /// When it cannot be started, or fails.
 pub fn run(command: &mut Command, folder: &Path) -> (Run, String) {
+    let (run, printed) = tried(command, folder);
+    (run, printed.unwrap_or_else(|failure| panic!("{command:?}: {failure}")))
+}
+
+/// The same of a command that may fail: with how it ended instead of what it printed.
+///
+/// # Errors
+///
+/// If it did not end well.
+///
+/// # Panics
+///
+/// When it cannot be started.
+pub fn tried(command: &mut Command, folder: &Path) -> (Run, Result<String, String>) {
     fs::create_dir_all(folder).expect("a folder for its output");
     let printed = folder.join("printed");
     let file = File::create(&printed).expect("a file for its output");
@@ -96,9 +110,9 @@ pub fn run(command: &mut Command, folder: &Path) -> (Run, String) {
     let cpu_s = cpu_s(pid);
     let status = child.wait().expect("it can be waited for");
     let output = fs::read_to_string(&printed).expect("its output can be read");
-    assert!(status.success(), "{command:?}: {status}: {output}");
     let peak_mb = watching.join().expect("the watching thread ends").map(|bytes| bytes as f64 / 1e6);
-    (Run { wall_s: wall.as_secs_f64(), cpu_s, peak_mb }, output)
+    let printed = if status.success() { Ok(output) } else { Err(format!("{status}: {output}")) };
+    (Run { wall_s: wall.as_secs_f64(), cpu_s, peak_mb }, printed)
 }
 
 /// `utime` and `stime`, in ticks of the clock.

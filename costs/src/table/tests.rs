@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    Billed, Measure, NOT_LISTED, PriceFrom, Stretch, Used, Version, hours, priced, split::tests::any_seen, stretches,
+    Billed, DaySum, KeptDay, Measure, NOT_LISTED, PriceFrom, Row, Stretch, Used, Version, View, hours, pack, priced,
+    split::tests::any_seen, stretches,
 };
 use model::HourlyRate;
 use proptest::prelude::*;
@@ -223,39 +224,70 @@ fn any_truth() -> impl Strategy<Value = Truth> {
     )
 }
 
-fn take_up(costs: &mut Costs, number: usize, truth: &Truth) {
-    let prices = truth.prices.iter().map(|(from_s, micros)| PriceFrom {
-        from_s: *from_s,
-        good_until_s: from_s + GOOD_FOR_S,
-        per_hour: HourlyRate::from_micros(*micros),
-    });
-    let prices: Vec<_> = prices.collect();
-    let billed = stretches(&truth.versions(), &truth.not_listed(), END_S);
-    let billed: Vec<Stretch> = billed.iter().flat_map(|stretch| priced(stretch, &prices, &"no price".into())).collect();
-    assert!(billed.iter().all(|stretch| stretch.billed != Billed::Yes));
-    let named = |what: &str, number: u8| (number > 0).then(|| format!("{what}-{number}").into());
-    let (user, team, region) = truth.place;
-    let place = Place {
-        instance: text(&number.to_string()),
-        user: named("user", user),
-        team: named("team", team),
-        region: named("region", region),
-        account: text("1"),
-        provider: text("aws"),
-    };
-    let subjects = truth.subjects.iter().map(|(name, is_system)| Subject {
-        is_system: *is_system,
-        tool: named("tool", *name),
-        task: named("task", name % 2),
-        run: named("run", name % 3),
-        pipeline: named("pipeline", name % 3),
-        workload: named("workload", *name),
-    });
-    let subjects: Vec<Subject> = subjects.collect();
-    costs.machine(number.try_into().expect("a small number"));
-    for hour in hours(&billed, 0, END_S) {
-        let at = usize::try_from(hour.start_s / SECONDS_PER_HOUR).expect("within two hours");
-        costs.add(&place, &hour, (&truth.seen[at], &subjects), || day(&hour));
+/// One machine of a fleet: what is known of it, its hours, what was seen in each, and who used it.
+struct Machine<'a> {
+    number: u64,
+    place: Place,
+    hours: Vec<(Hour, &'a Seen)>,
+    subjects: Vec<Subject>,
+}
+
+impl<'a> Machine<'a> {
+    fn of(number: usize, truth: &'a Truth) -> Self {
+        let prices = truth.prices.iter().map(|(from_s, micros)| PriceFrom {
+            from_s: *from_s,
+            good_until_s: from_s + GOOD_FOR_S,
+            per_hour: HourlyRate::from_micros(*micros),
+        });
+        let prices: Vec<_> = prices.collect();
+        let billed = stretches(&truth.versions(), &truth.not_listed(), END_S);
+        let billed: Vec<Stretch> =
+            billed.iter().flat_map(|stretch| priced(stretch, &prices, &"no price".into())).collect();
+        assert!(billed.iter().all(|stretch| stretch.billed != Billed::Yes));
+        let named = |what: &str, number: u8| (number > 0).then(|| format!("{what}-{number}").into());
+        let (user, team, region) = truth.place;
+        let place = Place {
+            instance: text(&number.to_string()),
+            user: named("user", user),
+            team: named("team", team),
+            region: named("region", region),
+            account: text("1"),
+            provider: text("aws"),
+        };
+        let subjects = truth.subjects.iter().map(|(name, is_system)| Subject {
+            is_system: *is_system,
+            tool: named("tool", *name),
+            task: named("task", name % 2),
+            run: named("run", name % 3),
+            pipeline: named("pipeline", name % 3),
+            workload: named("workload", *name),
+        });
+        let subjects = subjects.collect();
+        let seen = |hour: &Hour| {
+            let at = usize::try_from(hour.start_s / SECONDS_PER_HOUR).expect("within two hours");
+            &truth.seen[at]
+        };
+        let hours = hours(&billed, 0, END_S).into_iter().map(|hour| (hour.clone(), seen(&hour))).collect();
+        Self { number: number.try_into().expect("a small number"), place, hours, subjects }
+    }
+
+    fn take_up(&self, costs: &mut Costs) {
+        costs.machine(self.number);
+        for (hour, seen) in &self.hours {
+            costs.add(&self.place, hour, (seen, &self.subjects), || day(hour));
+        }
+    }
+
+    fn key(&self) -> Arc<str> {
+        format!("machine {}", self.number).into()
+    }
+
+    fn kept(&self, view: View) -> KeptDay {
+        let mut sum = DaySum::new(view);
+        for (hour, seen) in &self.hours {
+            sum.add(7 + i64::try_from(hour.version).expect("few"), hour, (seen, &self.subjects), &Weights::default());
+        }
+        KeptDay::new([0; 16], Some(sum))
     }
 }
 
@@ -273,7 +305,7 @@ proptest! {
         let mut costs = Costs::new(by, Weights::default());
         let (mut bill, mut billed_s, mut not_known_s) = (0, 0, 0);
         for (number, truth) in fleet.iter().enumerate() {
-            take_up(&mut costs, number, truth);
+            Machine::of(number, truth).take_up(&mut costs);
             for (micro_seconds, seconds, unknown) in truth.bill() {
                 bill += u64::try_from((micro_seconds + 1_800) / 3_600).expect("no negative price");
                 (billed_s, not_known_s) = (billed_s + seconds, not_known_s + unknown);
@@ -289,5 +321,37 @@ proptest! {
         prop_assert_eq!(of_reasons(Kind::Unattributed).map(|reason| reason.micros).sum::<u64>(), unattributed);
         prop_assert_eq!(of_reasons(Kind::NotKnown).map(|reason| reason.seconds).sum::<u64>(), not_known_s);
         prop_assert!(of_reasons(Kind::NotKnown).all(|reason| [NOT_LISTED, "no price"].contains(&&*reason.why)));
+    }
+
+    /// Whichever machines' days were added up beforehand, packed and read again, the report is the same one.
+    #[test]
+    fn kept_days_come_to_the_same_as_their_hours(
+        fleet in proptest::collection::vec((any_truth(), any::<bool>(), any::<bool>()), 1..4),
+        one in proptest::sample::select(Dimension::ALL.to_vec()),
+        other in proptest::sample::select(Dimension::ALL.to_vec()),
+    ) {
+        let by: By = format!("{},{}", one.as_str(), other.as_str()).parse().unwrap_or_else(|_| by(one.as_str()));
+        let (mut expected, mut costs) = (Costs::new(by.clone(), Weights::default()), Costs::new(by.clone(), Weights::default()));
+        let (mut row, mut of_keys) = (Row::new(), HashMap::new());
+        for (number, (truth, is_kept, is_right)) in fleet.iter().enumerate() {
+            let machine = Machine::of(number, truth);
+            machine.take_up(&mut expected);
+            if *is_kept {
+                row.insert(machine.key(), machine.kept(by.view()));
+            }
+            if *is_kept && *is_right {
+                of_keys.insert(machine.key(), machine);
+            } else {
+                machine.take_up(&mut costs);
+            }
+        }
+        let of_subjects: Vec<Dimension> = by.dimensions().iter().copied().filter(|one| one.is_of_subjects()).collect();
+        let days = Days::unpack(&pack(by.view(), &row).expect("packed"), &of_subjects).expect("unpacked");
+        costs.take_up(&days, (0, || "day 0".into()), |key, whole| {
+            let machine = of_keys.get(key)?;
+            Some((machine.number, vec![&machine.place; whole.versions.len()]))
+        });
+        prop_assert_eq!(costs.lines(), expected.lines());
+        prop_assert_eq!(costs.report(), expected.report());
     }
 }

@@ -4,7 +4,7 @@ use super::{
     AppState, auth,
     problem::{Reason, Refusal},
 };
-use crate::attribution::{self, Answer, Question};
+use crate::attribution::{self, Answer, NotAnswered, Question};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -34,5 +34,9 @@ pub(super) async fn show(
     let by: By = by.as_deref().unwrap_or("instance").parse().map_err(|error| invalid(format!("by: {error}")))?;
     let question = Question::new(by, from, to, state.store().now().await?).map_err(invalid)?;
     let _turn = state.turn()?;
-    Ok(Json(attribution::attribute(state.store(), &state.settings().costs, &question).await?))
+    match attribution::attribute(state.store(), &state.settings().costs, &question).await {
+        Ok(answer) => Ok(Json(answer)),
+        Err(NotAnswered::Store(error)) => Err(error.into()),
+        Err(too_much) => Err(invalid(too_much.to_string())),
+    }
 }

@@ -27,6 +27,8 @@ pub(super) struct Machine {
     stretches: Vec<Stretch>,
     /// By version.
     places: Vec<Place>,
+    /// When each version was first seen, in milliseconds since 1970-01-01 UTC and in order: by this it is found again, whatever others are read.
+    versions: Vec<i64>,
 }
 
 impl Machine {
@@ -38,6 +40,25 @@ impl Machine {
     /// What is known of it in this version.
     pub(super) fn place(&self, version: usize) -> Option<&Place> {
         self.places.get(version)
+    }
+
+    /// A name of this version.
+    pub(super) fn name(&self, version: usize) -> Option<i64> {
+        self.versions.get(version).copied()
+    }
+
+    /// What is known of it in the version of this name; none if there is none.
+    pub(super) fn place_of(&self, name: i64) -> Option<&Place> {
+        self.versions.binary_search(&name).ok().and_then(|version| self.places.get(version))
+    }
+
+    /// The parts of its stretches within this time, in the order in which bills are made of them.
+    pub(super) fn within(&self, from_s: i64, to_s: i64) -> impl Iterator<Item = Stretch> {
+        let cut = move |stretch: &Stretch| {
+            let (from_s, until_s) = (stretch.from_s.max(from_s), stretch.until_s.min(to_s));
+            (from_s < until_s).then(|| Stretch { from_s, until_s, ..stretch.clone() })
+        };
+        self.stretches.iter().filter_map(cut)
     }
 }
 
@@ -145,7 +166,8 @@ impl Known<'_> {
             parts.extend(self.priced(&stretch, instance));
         }
         let places = instances.iter().map(|instance| self.place(&key, instance.as_ref())).collect();
-        Some(Machine { key: self.text(text), number: 0, is_node: false, stretches: parts, places })
+        let versions = versions.iter().map(|version| version.from_unix_ms).collect();
+        Some(Machine { key: self.text(text), number: 0, is_node: false, stretches: parts, places, versions })
     }
 
     /// When the list that the machine is in was not read. Of Google Cloud one holds all zones, unless one failed alone.
@@ -205,8 +227,10 @@ impl Known<'_> {
         };
         let until_s = node.last_seen_at.unwrap_or(node.joined_at).as_second();
         let stretch = Stretch { from_s: node.joined_at.as_second(), until_s, billed, version: 0 };
-        let places = key.iter().map(|key| self.place(key, None)).collect();
-        Machine { key: self.text(&id), number: 0, is_node: true, stretches: vec![stretch], places }
+        let places: Vec<Place> = key.iter().map(|key| self.place(key, None)).collect();
+        // One that is of all time.
+        let versions = vec![0; places.len()];
+        Machine { key: self.text(&id), number: 0, is_node: true, stretches: vec![stretch], places, versions }
     }
 
     fn onprem(&self, id: &str) -> Result<HourlyRate, String> {

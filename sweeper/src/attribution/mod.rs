@@ -1,33 +1,33 @@
 //! What machines cost through a time, split over what used them: from the history, the prices and the hourly rollups.
 //!
-//! Only instances (and nodes on premises that have a configured price) are billed here: volumes, addresses and snapshots are not. Rollups are read some
-//! hundred at a time and added up as they come. Memory grows with the number of machines and of different values of what is asked by; time with the number of rollups.
+//! Only instances (and nodes on premises that have a configured price) are billed here: volumes, addresses and snapshots are not. What was added up beforehand of whole
+//! days is taken up ([`kept`]); of what is left rollups are read some hundred at a time and added up as they come. Memory grows with the number of machines and of different
+//! values of what is asked by; time with the number of days that are kept of machines, and of rollups.
 //! The rules are in the crate `costs`, which knows no database.
 
 mod answer;
+mod bounds;
+mod hours;
+pub mod kept;
 mod machines;
 mod seen;
 
 pub use answer::{Answer, Reason, Row};
+pub use bounds::NotAnswered;
 
 use crate::{
     config::{Config, CostsConfig, OnpremConfig, PricingSource},
-    store::{PackedRollup, Store, StoreError},
+    store::Store,
 };
-use costs::{By, Costs, Hour, Seen};
+use bounds::{BOUNDS, Bounds, LONGEST};
+use costs::{By, Costs, Hour, View};
+use hours::{Batch, Reported, pieces};
 use jiff::{SignedDuration, Timestamp};
 use machines::Machine;
-use std::{collections::BTreeMap, sync::Arc};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// What is shown where no begin is named.
 const USUAL: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// The longest time that is added up at once.
-const LONGEST: SignedDuration = SignedDuration::from_hours(400 * 24);
-/// So many rollups are read at once: most have a few kB.
-const ROLLUPS_AT_ONCE: i64 = 512;
-/// Hours of one machine that are read at once.
-const HOURS_AT_ONCE: i64 = 128;
 /// An hour's rollup is made at the latest so long after its end.
 const MADE_AFTER_S: i64 = 1_800;
 
@@ -82,73 +82,60 @@ fn hour_of(time: Timestamp) -> Timestamp {
 /// Adds up what machines cost.
 ///
 /// # Errors
-/// If the database does not answer.
-pub async fn attribute(store: &Store, settings: &Settings, question: &Question) -> Result<Answer, StoreError> {
+/// If the database does not answer, or the question would take too much: that says what to ask instead.
+pub async fn attribute(store: &Store, settings: &Settings, question: &Question) -> Result<Answer, NotAnswered> {
+    let (answer, kept_days) = answered(store, settings, question, BOUNDS).await?;
+    tracing::debug!(kept_days, "added up what machines cost");
+    Ok(answer)
+}
+
+/// The answer, and of how many days of machines what is kept was taken up.
+async fn answered(
+    store: &Store,
+    settings: &Settings,
+    question: &Question,
+    bounds: Bounds,
+) -> Result<(Answer, usize), NotAnswered> {
     let (from_s, to_s) = (question.from.as_second(), question.to.as_second());
     let now_s = store.now().await?.as_second();
     let machines = machines::read(store, settings, from_s, now_s).await?;
     let weights = settings.costs.weights().unwrap_or_default();
     let mut costs = Costs::new(question.by.clone(), weights);
-    let at_once = ROLLUPS_AT_ONCE / HOURS_AT_ONCE.min((to_s - from_s) / HOUR.as_secs()).max(1);
-    for machines in machines.chunks(usize::try_from(at_once).unwrap_or(1).max(1)) {
-        let mut hours: Vec<_> =
-            machines.iter().map(|machine| machine.hours(from_s, to_s).into_iter().peekable()).collect();
-        let mut at = question.from;
-        while at < question.to {
-            let next = at
-                .checked_add(HOUR * i32::try_from(HOURS_AT_ONCE).unwrap_or(1))
-                .unwrap_or(question.to)
-                .min(question.to);
-            let nodes: Vec<String> =
-                machines.iter().filter(|machine| machine.is_node).map(|machine| machine.key.to_string()).collect();
-            let rollups = store.packed_hours(&nodes, at, next).await?;
-            for (machine, hours) in machines.iter().zip(&mut hours) {
-                costs.machine(machine.number);
-                while let Some(hour) = hours.next_if(|hour| hour.start_s < next.as_second()) {
-                    add(&mut costs, &question.by, machine, &hour, &rollups, now_s);
+    let taken = kept::take_up(store, question, &machines, (weights, now_s), (&mut costs, bounds)).await?;
+    let left = |(at, machine)| (machine, taken.left(at, from_s, to_s));
+    if hours::rollups_of(machines.iter().enumerate().map(left), bounds.rollups).is_none() {
+        return Err(NotAnswered::TooManyRollups(bounds.rollups));
+    }
+    let (mut batch, of) = (Batch::default(), (store, question.by.view(), now_s));
+    for (at, machine) in machines.iter().enumerate() {
+        for (from_s, to_s) in taken.left(at, from_s, to_s) {
+            for piece in pieces(from_s, to_s) {
+                batch.push(machine, piece);
+                if batch.is_full() {
+                    take_up(&mut batch, of, &mut costs, bounds).await?;
                 }
-                // Each may have unpacked a hundred rollups.
-                tokio::task::yield_now().await;
             }
-            at = next;
         }
     }
-    Ok(Answer::of(question, costs.report()))
+    take_up(&mut batch, of, &mut costs, bounds).await?;
+    Ok((Answer::of(question, costs.report()), taken.count()))
 }
 
-/// Takes an hour of a machine up.
-fn add(
+/// Takes hours up by their rollups.
+async fn take_up(
+    batch: &mut Batch<'_>,
+    (store, view, now_s): (&Store, View, i64),
     costs: &mut Costs,
-    by: &By,
-    machine: &Machine,
-    hour: &Hour,
-    rollups: &BTreeMap<(String, i64), PackedRollup>,
-    now_s: i64,
-) {
-    let Some(place) = machine.place(hour.version) else { return };
-    let day = || -> Arc<str> { day_of(hour.start_s).into() };
-    // Of what has no bill nothing is split.
-    let packed =
-        rollups.get(&(machine.key.to_string(), hour.start_s.saturating_mul(1_000))).filter(|_| hour.billed_s > 0);
-    let (seen, subjects) = match packed.map(PackedRollup::unpack) {
-        Some(Ok(rollup)) => seen::of(&rollup, by.is_of_workloads(), &machine.key),
-        Some(Err(error)) => {
-            tracing::error!(node = &*machine.key, start_s = hour.start_s, %error, "a rollup cannot be read; its hour is told as unattributed");
-            (Seen::Not("the rollup of the hour cannot be read by this version".into()), Vec::new())
-        }
-        None => (Seen::Not(not_seen(machine, hour, now_s).into()), Vec::new()),
+    bounds: Bounds,
+) -> Result<(), NotAnswered> {
+    let take = |machine: &Machine, hour: &Hour, reported: &Reported| {
+        let Some(place) = machine.place(hour.version) else { return };
+        let (seen, subjects) = reported.seen(view, machine, hour, now_s);
+        costs.machine(machine.number);
+        costs.add(place, hour, (&seen, &subjects), || day_of(hour.start_s).into());
     };
-    costs.add(place, hour, (&seen, &subjects), day);
-}
-
-fn not_seen(machine: &Machine, hour: &Hour, now_s: i64) -> &'static str {
-    match machine.is_node {
-        false => "no agent has joined from the machine",
-        true if hour.start_s + HOUR.as_secs() + MADE_AFTER_S > now_s => "the rollup of the hour is not made yet",
-        true => {
-            "no rollup of the hour is kept: the agent of the machine reported nothing, or it is past store.rollup_retention"
-        }
-    }
+    batch.each(store, take).await?;
+    bounds.check_lines(costs)
 }
 
 /// `2026-11-27`
@@ -175,7 +162,7 @@ mod tests {
         assert_eq!((question.from, question.to), (at("2026-11-27T09:00:00Z"), at("2026-11-27T10:00:00Z")));
         let not = |from, to| Question::new(by(), Some(at(from)), Some(at(to)), now).expect_err("no question");
         assert!(not("2026-11-27T09:10:00Z", "2026-11-27T09:50:00Z").starts_with("nothing lies between"));
-        assert!(not("2024-11-27T09:10:00Z", "2026-11-27T09:50:00Z").contains("400 days"));
+        assert!(not("2024-11-27T09:10:00Z", "2026-11-27T09:50:00Z").contains("at most 92 days"));
         assert_eq!(day_of(at("2026-11-27T23:59:59Z").as_second()), "2026-11-27");
     }
 }

@@ -4,7 +4,7 @@
 //! task's, what a run did beyond its tasks as the run's, and what workloads did beyond all runs as theirs.
 
 use crate::rollup::{Activity, Counter, Entry, Label, Resource, Rollup, Subject as Whose, Sum};
-use costs::{Measure, Seen, Subject, Used, Value};
+use costs::{Measure, Seen, Subject, Used, Value, View};
 use heartbeat::BootId;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const OVERFLOW: &str = "overflow";
 
 /// What was seen, and who used it.
-pub(super) fn of(rollup: &Rollup, of_workloads: bool, machine: &str) -> (Seen, Vec<Subject>) {
+pub(super) fn of(rollup: &Rollup, view: View, machine: &str) -> (Seen, Vec<Subject>) {
     let node = &rollup.node;
     let (cpu, gpu) = (measure(node.sum(Counter::Cpu), node.resource(Resource::CpuCapacity)), gpu(node));
     let why = match (&cpu, &gpu) {
@@ -27,7 +27,10 @@ pub(super) fn of(rollup: &Rollup, of_workloads: bool, machine: &str) -> (Seen, V
         return (Seen::Not(why.unwrap_or_default().into()), Vec::new());
     };
     let memory = measure(node.resource(Resource::MemoryTime), node.resource(Resource::MemoryCapacity));
-    let told = if of_workloads { by_workload(rollup) } else { by_run(rollup, machine) };
+    let told = match view {
+        View::Workloads => by_workload(rollup),
+        View::Runs => by_run(rollup, machine),
+    };
     let (subjects, used) = told.into_iter().unzip();
     // To the nearest second: each interval's length is cut to milliseconds.
     (Seen::Measured { seconds: (cpu.ms + 500) / 1_000, cpu, memory, gpu, used }, subjects)

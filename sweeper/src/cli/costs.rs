@@ -4,7 +4,7 @@ mod table;
 
 use super::{FAILED, inventory::moment, open_existing, screen};
 use crate::{
-    attribution::{self, Answer, Question, Row, Settings},
+    attribution::{self, Answer, NotAnswered, Question, Row, Settings},
     config::Config,
 };
 use clap::{Args, ValueEnum};
@@ -62,7 +62,14 @@ pub(super) async fn show(config: &Config, asked: Asked) -> anyhow::Result<ExitCo
             return Ok(ExitCode::from(FAILED));
         }
     };
-    let answer = attribution::attribute(&store, &Settings::of(config), &question).await?;
+    let answer = match attribution::attribute(&store, &Settings::of(config), &question).await {
+        Ok(answer) => answer,
+        Err(NotAnswered::Store(error)) => return Err(error.into()),
+        Err(too_much) => {
+            screen::error(&too_much.to_string());
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
     match asked.output {
         Output::Json => screen::json(&answer)?,
         Output::Csv => screen::print(&csv(&answer)?),

@@ -3,7 +3,7 @@
 use super::{channels, make_data_dir, migrate, open};
 use crate::{
     actions::Executor,
-    api,
+    api, attribution,
     config::{Config, StoreConfig},
     digest::Sender,
     identity::evidence::{Settings, Verifier},
@@ -85,6 +85,8 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     }
     tasks.spawn(rolling_up(store.clone(), config.store.heartbeat_retention, stop.clone()));
     tasks.spawn(cleaning(store.clone(), config.store.clone(), stop.clone()));
+    let costs = attribution::Settings::of(&config);
+    tasks.spawn(adding_up(store.clone(), costs, config.store.rollup_retention, stop.clone()));
     if let Some(rules_store) = rules.clone() {
         tasks.spawn(watching(rules_store, stop.clone()));
     }
@@ -193,6 +195,17 @@ async fn summing_up(sender: Sender, stop: CancellationToken) -> anyhow::Result<(
 
 async fn rolling_up(store: Store, heartbeat_retention: Duration, stop: CancellationToken) -> anyhow::Result<()> {
     telemetry::run(store, heartbeat_retention, stop).await;
+    Ok(())
+}
+
+/// What machines cost on days that are over.
+async fn adding_up(
+    store: Store,
+    settings: attribution::Settings,
+    rollup_retention: Duration,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    attribution::kept::run(store, settings, rollup_retention, stop).await;
     Ok(())
 }
 

@@ -62,6 +62,17 @@ impl PackedRollup {
     }
 }
 
+/// Hours of a node: those that begin from `from` on and before `to`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeHours {
+    /// The node's id.
+    pub node: String,
+    /// The begin of the first one, or before it.
+    pub from: Timestamp,
+    /// The begin of the first one behind them.
+    pub to: Timestamp,
+}
+
 /// One node and period.
 type Key = (String, Period);
 
@@ -149,40 +160,36 @@ impl Store {
         unpacked.collect()
     }
 
-    /// The hours of several nodes (at most 1,000) that begin from `from` on and before `to`, by node and begin; each is unpacked where it is used.
+    /// Some hours of several nodes (at most 1,000 stretches), by node and begin; each is unpacked where it is used.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn packed_hours(
-        &self,
-        nodes: &[String],
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<BTreeMap<(String, i64), PackedRollup>, StoreError> {
-        self.each_hour(nodes, (from, to), "rollup", |row| Ok(PackedRollup(get(row, "rollup")?))).await
+    pub async fn packed_hours(&self, asked: &[NodeHours]) -> Result<BTreeMap<(String, i64), PackedRollup>, StoreError> {
+        self.each_hour(asked, "rollup", |row| Ok(PackedRollup(get(row, "rollup")?))).await
     }
 
-    /// What is `selected` of the hours of several nodes that begin within this time, by node and begin.
+    /// What is `selected` of these hours, by node and begin.
     async fn each_hour<T>(
         &self,
-        nodes: &[String],
-        (from, to): (Timestamp, Timestamp),
+        asked: &[NodeHours],
         selected: &str,
         take: impl Fn(&QueryResult) -> Result<T, StoreError>,
     ) -> Result<BTreeMap<(String, i64), T>, StoreError> {
-        if nodes.is_empty() {
+        if asked.is_empty() {
             return Ok(BTreeMap::new());
         }
         let body = format!(
             "SELECT rollups.node_id AS node_id, start_unix_ms, {selected} FROM given JOIN rollups ON rollups.node_id = given.node_id \
              AND rollups.tier = given.tier AND start_unix_ms >= given.from_unix_ms AND start_unix_ms < given.to_unix_ms"
         );
-        let integers = |value| Column::Integer(vec![value; nodes.len()]);
+        let times = |time: fn(&NodeHours) -> Timestamp| {
+            Column::Integer(asked.iter().map(|hours| to_unix_ms(time(hours))).collect())
+        };
         let columns = vec![
-            ("node_id", Column::Text(nodes.to_vec())),
-            ("tier", integers(Tier::Hour.number())),
-            ("from_unix_ms", integers(to_unix_ms(from))),
-            ("to_unix_ms", integers(to_unix_ms(to))),
+            ("node_id", Column::Text(asked.iter().map(|hours| hours.node.clone()).collect())),
+            ("tier", Column::Integer(vec![Tier::Hour.number(); asked.len()])),
+            ("from_unix_ms", times(|hours| hours.from)),
+            ("to_unix_ms", times(|hours| hours.to)),
         ];
         let transaction = self.connection.begin().await.doing("begin to read rollups")?;
         let rows = query(&transaction, columns, &body, "read the hours of nodes").await?;

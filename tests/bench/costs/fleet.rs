@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use lab::sample;
 use model::{HourlyRate, Provider, ResourceKey, ResourceKind};
 use recommender::catalogue::{Architecture, Burst, Limits, MachineType, Platform};
-use sea_orm::{ConnectionTrait as _, Statement, TransactionTrait as _};
+use sea_orm::{ConnectionTrait as _, DbBackend, Statement, TransactionTrait as _};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sweeper::{
     inventory::{
@@ -30,6 +30,10 @@ const SIZES: [&str; 8] = ["large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "1
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// Rollups of one statement.
 const AT_ONCE: usize = 500;
+/// Machines whose copies are committed together.
+const MACHINES_AT_ONCE: usize = 50;
+/// So many of these are told at once.
+const PROGRESS: usize = 10;
 
 /// See above.
 pub(crate) struct Fleet {
@@ -151,7 +155,8 @@ impl Fleet {
         store.put_price_list(SOURCE, &list, now).await.expect("a list");
     }
 
-    /// Puts in all rollups; says how many, and how many bytes they have.
+    /// Puts in all rollups; says how many, and how many bytes they have. Those of one machine of each kind are made; those of all others are copied within the database, which
+    /// is handed no rollup twice, in its order and without reading the table that it writes.
     pub(crate) async fn fill(&self, store: &Store) -> (i64, i64) {
         for (kind, key) in self.machines.iter().take(KINDS).enumerate() {
             let node: NodeId = key.to_string().parse().expect("a node id");
@@ -165,26 +170,56 @@ impl Fleet {
                 store.put_hours(&node, made).await.expect("rollups");
             }
         }
+        let run = async |statement: &str| {
+            store
+                .connection()
+                .execute_unprepared(statement)
+                .await
+                .unwrap_or_else(|error| panic!("{statement}: {error}"))
+        };
+        run("CREATE TABLE bench_kinds AS SELECT * FROM rollups ORDER BY node_id, tier, start_unix_ms").await;
+        run("CREATE INDEX bench_kinds_by_node ON bench_kinds (node_id)").await;
+        let columns = "tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats, summary_of_bytes";
         let copied: Vec<usize> = (KINDS..self.machines.len()).collect();
-        for numbers in copied.chunks(100) {
+        let began = std::time::Instant::now();
+        for (done, numbers) in copied.chunks(MACHINES_AT_ONCE).enumerate() {
             let transaction = store.connection().begin().await.expect("a transaction");
             for number in numbers {
                 let (from, to) = (&self.machines[number % KINDS], &self.machines[*number]);
                 let copy = format!(
-                    "INSERT INTO rollups (node_id, tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats, summary_of_bytes) \
-                     SELECT '{to}', tier, start_unix_ms, heartbeats, rollup, summary, summary_heartbeats, summary_of_bytes \
-                     FROM rollups WHERE node_id = '{from}'"
+                    "INSERT INTO rollups (node_id, {columns}) SELECT '{to}', {columns} FROM bench_kinds WHERE node_id = '{from}'"
                 );
                 transaction.execute_unprepared(&copy).await.expect("copies");
             }
             transaction.commit().await.expect("a commit");
+            if (done + 1) % PROGRESS == 0 {
+                let machines = (done + 1) * MACHINES_AT_ONCE + KINDS;
+                eprintln!("the rollups of {machines} machines are in after {:.0} s", began.elapsed().as_secs_f64());
+            }
         }
-        let backend = store.connection().get_database_backend();
-        let count = "SELECT COUNT(*) AS n, CAST(SUM(length(rollup) + length(summary)) AS BIGINT) AS bytes FROM rollups";
-        let row = store.connection().query_one_raw(Statement::from_string(backend, count)).await;
-        let row = row.expect("an answer").expect("a row");
-        (row.try_get("", "n").expect("a count"), row.try_get("", "bytes").expect("bytes"))
+        run("DROP TABLE bench_kinds").await;
+        if store.connection().get_database_backend() == DbBackend::Postgres {
+            // It does so by itself after a while.
+            run("VACUUM ANALYZE").await;
+        }
+        let sum = "CAST(SUM(length(rollup) + length(summary)) AS BIGINT)";
+        counted(store, &format!("SELECT COUNT(*) AS n, {sum} AS bytes FROM rollups")).await
     }
+}
+
+/// How many rows are kept of days that were added up, and how many bytes they have.
+pub(crate) async fn kept(store: &Store) -> (i64, i64) {
+    let columns = ["machines", "amounts", "pipeline", "run", "task", "tool", "workload"];
+    let bytes = columns.map(|column| format!("COALESCE(length({column}), 0)")).join(" + ");
+    let sum = format!("CAST(COALESCE(SUM({bytes}), 0) AS BIGINT)");
+    counted(store, &format!("SELECT COUNT(*) AS n, {sum} AS bytes FROM cost_days")).await
+}
+
+async fn counted(store: &Store, count: &str) -> (i64, i64) {
+    let backend = store.connection().get_database_backend();
+    let row = store.connection().query_one_raw(Statement::from_string(backend, count)).await;
+    let row = row.expect("an answer").expect("a row");
+    (row.try_get("", "n").expect("a count"), row.try_get("", "bytes").expect("bytes"))
 }
 
 /// Every kind of resource that a sweep lists.

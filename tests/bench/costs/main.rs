@@ -4,6 +4,8 @@
 //! them; machines beyond the first ones have copies of theirs. Then the release build answers, held to one core: `sweeper costs` for pairs of dimensions over
 //! all whole days, and `sweeper recommendations`. A server of PostgreSQL has the other cores. Figures are medians of the rounds; what was answered is compared
 //! with what was put in, so that nothing is fast by leaving something out: each pair comes to the same bill, to the micro-dollar, and each machine has an answer.
+//!
+//! With `--kept` all days are added up first, as a sweeper that serves does in the background but without its pauses, and each pair that can be asked is asked then.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::cast_precision_loss, reason = "a bench prints")]
 
@@ -11,6 +13,7 @@ mod fleet;
 mod hours;
 
 use clap::{Parser, ValueEnum};
+use costs::{By, Dimension};
 use fleet::Fleet;
 use jiff::{SignedDuration, Timestamp};
 use lab::{
@@ -19,17 +22,34 @@ use lab::{
     timed::{self, Run, median},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::PathBuf, process::Command, time::Instant};
-use sweeper::store::Store;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+use sweeper::{
+    attribution::{self, kept::add_up_days},
+    config::Config,
+    store::Store,
+};
 
 /// What is asked where nothing else is.
 const PAIRS: &str = "team,day;pipeline,tool;user,region;run,task;workload,day;instance,tool";
+/// All that can be asked.
+const ALL: &str = "all";
+/// A day of a machine takes so many bytes, as the sweeper writes it for this fleet, and as much again for a while in the database's log.
+const DAY_BYTES: u64 = 35_000;
 
 #[derive(Debug, Parser)]
 #[command(
     name = "bench-costs",
     about = "How long costs and recommendations take over a fleet's rollups, on one core",
-    after_help = "Examples:\n  make bench-costs\n  make bench-costs ARGS=\"--database postgresql --machines 2000 --days 10\"\n  make bench-costs ARGS=\"--pairs 'team,day;run,tool' --rounds 5\""
+    after_help = "Disk: a day of a machine takes some 35 kB of rollups, and the database's log up to as much again while they are written: 500 machines and 30 days need 1 GB, 10,000 \
+                  machines and 90 days 32 GB, up to twice that with the log. The bench does not begin where the disk has less. A database of SQLite lies in --folder, one of PostgreSQL in TMPDIR.\n\n\
+                  A question reads the rollups of 500,000 machine hours at most: beyond that (20,000 days of machines), ask with --kept.\n\n\
+                  Examples:\n  make bench-costs\n  make bench-costs ARGS=\"--database postgresql --machines 2000 --days 10\"\n  make bench-costs ARGS=\"--pairs 'team,day;run,tool' --rounds 5\"\n  \
+                  make bench-costs ARGS=\"--kept --machines 10000 --days 90 --rounds 1 --folder /large\""
 )]
 struct Arguments {
     /// Over which database.
@@ -41,9 +61,12 @@ struct Arguments {
     /// So many whole days of rollups before today. A day of a machine takes some 35 kB.
     #[arg(long, default_value_t = 30)]
     days: u32,
-    /// Pairs of dimensions, with semicolons between.
-    #[arg(long, default_value = PAIRS)]
-    pairs: String,
+    /// Add all days up first, and measure that as well.
+    #[arg(long)]
+    kept: bool,
+    /// Pairs of dimensions, with semicolons between, or `all`, which is usual with --kept.
+    #[arg(long)]
+    pairs: Option<String>,
     /// How often each is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -70,13 +93,14 @@ struct Site {
     url: String,
     store: Store,
     program: PathBuf,
-    _postgres: Option<Postgres>,
+    postgres: Option<Postgres>,
 }
 
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
     let site = Site::new(&arguments).await;
+    site.has_room(&arguments);
     // The last whole day ends with yesterday.
     let today = Timestamp::from_second(Timestamp::now().as_second() / 86_400 * 86_400).expect("a day");
     let from = today - SignedDuration::from_hours(24 * i64::from(arguments.days));
@@ -93,21 +117,31 @@ async fn main() {
         began.elapsed().as_secs_f64()
     );
     let mut all = serde_json::Map::new();
+    if arguments.kept {
+        all.insert("days".to_owned(), added_up(&site.store, &arguments).await);
+    }
     println!("\n{:<24} {:>10} {:>10} {:>10} {:>10}", "", "median s", "CPU s", "peak MB", "lines");
     let mut bill = None;
-    for pair in arguments.pairs.split(';') {
-        let asked = ["costs", "--by", pair, "--from", &from.to_string(), "--to", &today.to_string()].map(str::to_owned);
-        let (runs, answer) = site.asked(&asked, arguments.rounds);
+    for pair in pairs(&arguments) {
+        let asked =
+            ["costs", "--by", &pair, "--from", &from.to_string(), "--to", &today.to_string()].map(str::to_owned);
+        let (runs, answer) = site.tried(&asked, arguments.rounds);
+        // Its error is told above: more lines than anybody reads.
+        let Some(answer) = answer else {
+            tell(&format!("costs by {pair}"), &runs, "refused");
+            all.insert(pair, json!({ "runs": runs, "refused": true }));
+            continue;
+        };
         let lines = checked(&answer, &fleet);
         assert_eq!(bill.get_or_insert_with(|| answer["bill_micro_usd"].clone()), &answer["bill_micro_usd"], "{pair}");
-        tell(&format!("costs by {pair}"), &runs, lines);
-        all.insert(pair.to_owned(), json!({ "runs": runs, "lines": lines }));
+        tell(&format!("costs by {pair}"), &runs, &lines.to_string());
+        all.insert(pair, json!({ "runs": runs, "lines": lines }));
     }
     let (runs, answer) = site.asked(&["recommendations".to_owned()], arguments.rounds);
     let count = |of: &str| answer[of].as_array().map_or(0, Vec::len);
     let (recommended, refused) = (count("recommendations"), count("not_recommended"));
     assert!(recommended + refused >= arguments.machines, "{recommended} and {refused} are told");
-    tell("recommendations", &runs, recommended);
+    tell("recommendations", &runs, &recommended.to_string());
     let reasons = reasons(&answer);
     reasons.iter().for_each(|(why, machines)| println!("  nothing for {machines} machines: {why}"));
     let told = json!({ "runs": runs, "recommended": recommended, "refused": refused, "reasons": reasons });
@@ -138,22 +172,72 @@ impl Site {
         let store = Store::connect(&url).await.expect("the database opens");
         store.migrate().await.expect("a schema");
         let program = arguments.program.clone().unwrap_or_else(binaries::release_sweeper);
-        Self { folder, url, store, program, _postgres: postgres }
+        Self { folder, url, store, program, postgres }
+    }
+
+    /// Refuses to begin where the rollups do not fit.
+    fn has_room(&self, arguments: &Arguments) {
+        let temporary = std::env::temp_dir();
+        let folder: &Path = if self.postgres.is_some() { &temporary } else { self.folder.path() };
+        let disk = rustix::fs::statvfs(folder).expect("the disk can be asked");
+        let free = disk.f_bavail * disk.f_frsize;
+        let needed = arguments.machines as u64 * u64::from(arguments.days) * DAY_BYTES * 2;
+        let gb = |bytes: u64| bytes as f64 / 1e9;
+        assert!(free > needed, "{:.1} GB may be needed, and {} has {:.1}", gb(needed), folder.display(), gb(free));
     }
 
     /// What the program answers to this, and how long it took each time, held to the last core.
     fn asked(&self, asked: &[String], rounds: usize) -> (Vec<Run>, Value) {
+        let (runs, answer) = self.tried(asked, rounds);
+        (runs, answer.unwrap_or_else(|| panic!("{asked:?} has no answer")))
+    }
+
+    /// The same of what may be refused.
+    fn tried(&self, asked: &[String], rounds: usize) -> (Vec<Run>, Option<Value>) {
         let run = || {
             let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
             let mut command = Command::new(binaries::system("taskset"));
             command.args(["--cpu-list", &core.to_string()]).arg(&self.program).args(asked).args(["--output", "json"]);
             command.env("SWEEPER_DATA_DIR", self.folder.path()).env("SWEEPER_STORE__URL", &self.url);
-            timed::run(&mut command, self.folder.path())
+            timed::tried(&mut command, self.folder.path())
         };
-        let (runs, mut printed): (Vec<Run>, Vec<String>) = (0..rounds.max(1)).map(|_| run()).unzip();
-        let answer = printed.pop().unwrap_or_default();
-        (runs, serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{asked:?}: {error}")))
+        let (runs, mut printed): (Vec<Run>, Vec<Result<String, String>>) = (0..rounds.max(1)).map(|_| run()).unzip();
+        let answer = printed.pop().and_then(Result::ok);
+        let answer = answer.map(|answer| serde_json::from_str(&answer));
+        (runs, answer.transpose().unwrap_or_else(|error| panic!("{asked:?}: {error}")))
     }
+}
+
+/// Adds all days up, and says how long that took and what it comes to.
+async fn added_up(store: &Store, arguments: &Arguments) -> Value {
+    // The machines were there a day before the first one.
+    let retention = Duration::from_secs(86_400 * (u64::from(arguments.days) + 1) - 1);
+    let began = Instant::now();
+    let days = add_up_days(store, &attribution::Settings::of(&Config::default()), retention).await.expect("days");
+    let took = began.elapsed();
+    let all = arguments.machines as u64 * u64::from(arguments.days);
+    // In the first two hours of a day the one before is not over for long enough.
+    assert!(days == all || days == all - arguments.machines as u64, "{days} of {all} days of machines");
+    let (rows, bytes) = fleet::kept(store).await;
+    println!(
+        "{days} days of machines are added up within {:.1} s: {rows} rows, {:.0} bytes a day of a machine",
+        took.as_secs_f64(),
+        bytes as f64 / days as f64
+    );
+    json!({ "days_of_machines": days, "wall_s": took.as_secs_f64(), "rows": rows, "bytes": bytes })
+}
+
+/// Which pairs are asked.
+fn pairs(arguments: &Arguments) -> Vec<String> {
+    let usual = if arguments.kept { ALL } else { PAIRS };
+    let asked = arguments.pairs.as_deref().unwrap_or(usual);
+    if asked != ALL {
+        return asked.split(';').map(str::to_owned).collect();
+    }
+    let all = Dimension::ALL.map(Dimension::as_str);
+    let pairs =
+        all.iter().enumerate().flat_map(|(at, one)| all[at + 1..].iter().map(move |other| format!("{one},{other}")));
+    pairs.filter(|pair| pair.parse::<By>().is_ok()).collect()
 }
 
 /// Why nothing is recommended, and for how many machines: refusals that are quick would make all of it look quick.
@@ -177,7 +261,7 @@ fn checked(answer: &Value, fleet: &Fleet) -> usize {
     lines.len()
 }
 
-fn tell(name: &str, runs: &[Run], lines: usize) {
+fn tell(name: &str, runs: &[Run], lines: &str) {
     let of = |figure: &dyn Fn(&Run) -> f64| median(runs.iter().map(figure).collect());
     println!("{name:<24} {:>10.2} {:>10.2} {:>10.0} {lines:>10}", of(&Run::wall_s), of(&Run::cpu_s), of(&Run::peak_mb));
 }

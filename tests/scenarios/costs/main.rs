@@ -4,8 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod days;
 mod work;
 
+use days::days_that_are_over_are_added_up_and_questions_are_answered_from_them;
 use jiff::{SignedDuration, Timestamp};
 use lab::{
     aws::{ACCOUNT, Instance, Moto},
@@ -18,6 +20,7 @@ use sweeper::store::{Store, TokenHash};
 
 lab::on_both_databases! {
     every_micro_dollar_is_told_once_by_any_dimension_and_in_any_form,
+    days_that_are_over_are_added_up_and_questions_are_answered_from_them,
 }
 
 const REGION: &str = "us-east-1";
@@ -28,6 +31,13 @@ const TEAM: &str = "=cmd|'/C calc'!A0,\"x\"";
 fn begin() -> Timestamp {
     let hour = Timestamp::now().as_second() / 3_600 * 3_600;
     Timestamp::from_second(hour - 4 * 3_600).unwrap()
+}
+
+fn config(url: &str) -> String {
+    format!(
+        "[store]\nurl = \"{url}\"\n[aws]\nenabled = \"yes\"\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n\
+         [costs]\naccount_teams = {{ \"{ACCOUNT}\" = \"platform\" }}\n"
+    )
 }
 
 /// One machine that an agent watches for an hour and a half, one without an agent, one that was started in mid-hour, and one whose price nobody knows.
@@ -72,13 +82,9 @@ async fn every_micro_dollar_is_told_once_by_any_dimension_and_in_any_form(url: S
     let moto = Moto::start(folder.path()).await;
     let begin = begin();
     let ids = fleet(&moto, begin).await;
-    let config = format!(
-        "[store]\nurl = \"{url}\"\n[aws]\nenabled = \"yes\"\nregions = [\"{REGION}\"]\n[sweep]\nschedule = \"0 0 0 1 1 *\"\n\
-         [costs]\naccount_teams = {{ \"{ACCOUNT}\" = \"platform\" }}\n"
-    );
     let environment = moto.environment();
     let environment: Vec<_> = environment.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    let sweeper = Sweeper::start(&folder.path().join("sweeper"), &config, &environment).await;
+    let sweeper = Sweeper::start(&folder.path().join("sweeper"), &config(&url), &environment).await;
     assert_eq!(sweeper.sweep().await.0, 0);
     tell(&url, &ids[0], begin).await;
 

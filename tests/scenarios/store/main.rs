@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod catalogues;
+mod cost_days;
 mod group;
 mod intervals;
 mod protection;

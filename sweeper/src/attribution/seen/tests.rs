@@ -51,12 +51,12 @@ fn hour() -> Rollup {
     rollup
 }
 
-fn told(of_workloads: bool) -> Vec<(String, u64)> {
-    told_of(&hour(), of_workloads)
+fn told(view: View) -> Vec<(String, u64)> {
+    told_of(&hour(), view)
 }
 
-fn told_of(rollup: &Rollup, of_workloads: bool) -> Vec<(String, u64)> {
-    let (seen, subjects) = of(rollup, of_workloads, "aws:1:r:i-1");
+fn told_of(rollup: &Rollup, view: View) -> Vec<(String, u64)> {
+    let (seen, subjects) = of(rollup, view, "aws:1:r:i-1");
     let Seen::Measured { used, .. } = seen else { panic!("{seen:?}") };
     let name = |value: &Value| value.as_deref().unwrap_or("-").to_owned();
     let line = |(subject, used): (&Subject, &Used)| {
@@ -71,7 +71,7 @@ fn told_of(rollup: &Rollup, of_workloads: bool) -> Vec<(String, u64)> {
 
 #[test]
 fn each_part_of_the_work_is_told_once_by_tool_task_or_run() {
-    let told = told(false);
+    let told = told(View::Runs);
     let run = "rnaseq r1 on aws:1:r:i-1";
     let expected = [
         ("system - - - - -".to_owned(), 3),
@@ -93,7 +93,7 @@ fn what_made_room_is_told_by_its_parts_once() {
     let without = |made_room: fn(&Whose) -> bool| {
         let mut rollup = hour();
         rollup.subjects.retain(|entry| !made_room(&entry.subject));
-        told_of(&rollup, false).iter().map(|(_, cpu)| cpu).sum::<u64>()
+        told_of(&rollup, View::Runs).iter().map(|(_, cpu)| cpu).sum::<u64>()
     };
     assert_eq!(without(|subject| matches!(subject, Whose::Task { task: 1, .. })), 68);
     assert_eq!(without(|subject| matches!(subject, Whose::Task { .. })), 68);
@@ -105,7 +105,7 @@ fn what_made_room_is_told_by_its_parts_once() {
 fn workloads_are_another_view_of_the_same() {
     let mut rollup = hour();
     rollup.subjects.retain(|entry| !matches!(&entry.subject, Whose::Workload { class, .. } if class == "kernel"));
-    let (seen, subjects) = of(&rollup, true, "aws:1:r:i-1");
+    let (seen, subjects) = of(&rollup, View::Workloads, "aws:1:r:i-1");
     let Seen::Measured { seconds, cpu, memory, gpu, used } = seen else { panic!("{seen:?}") };
     assert_eq!((seconds, cpu.in_use, memory.map(|memory| memory.capacity), gpu.capacity), (3_600, 70, Some(1_000), 0));
     let names: Vec<_> = subjects.iter().map(|subject| (subject.workload.as_deref(), subject.is_system)).collect();
@@ -119,7 +119,7 @@ fn what_cannot_be_split_says_why() {
         let mut rollup = hour();
         rollup.node.resources.remove(&resource);
         rollup.node.sums.retain(|_, _| is_cpu_measured);
-        match of(&rollup, false, "m").0 {
+        match of(&rollup, View::Runs, "m").0 {
             Seen::Not(why) => why.to_string(),
             seen @ Seen::Measured { .. } => format!("{seen:?}"),
         }

@@ -1,6 +1,6 @@
 //! Hours of machines as wholes, without their workloads.
 
-use super::{Activity, COMPRESSION_LEVEL, PackedRollup, Rollup, unpack};
+use super::{Activity, COMPRESSION_LEVEL, NodeHours, PackedRollup, Rollup, unpack};
 use crate::{
     rollup::{Summary, Tier},
     store::{Store, StoreError, commit::get},
@@ -77,6 +77,7 @@ impl Store {
             let packed = if is_summed_up { Packed::Summary(packed) } else { Packed::Rollup(PackedRollup(packed)) };
             Ok(PackedSummary(packed))
         };
-        self.each_hour(nodes, (from, to), &selected, take).await
+        let asked: Vec<_> = nodes.iter().map(|node| NodeHours { node: node.clone(), from, to }).collect();
+        self.each_hour(&asked, &selected, take).await
     }
 }
