@@ -1,7 +1,7 @@
 # The commands of this repository. `make` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz keep-version newcomer upgrade-test advisories bench-agent bench-costs bench-detect bench-fleet bench-gpu bench-sweep bench-truth mutants picture
+.PHONY: help setup build agent agent-arm release release-check packages-test run test test-order check check-prices terraform fuzz keep-version newcomer upgrade-test advisories bench-agent bench-costs bench-detect bench-fleet bench-gpu bench-prices bench-sweep bench-truth mutants picture
 
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -120,6 +120,10 @@ bench-fleet: ## Measure 50,000 nodes with agents: ingest beside a bare driver, a
 bench-gpu: agent ## Hold what the agent says of an NVIDIA GPU to what ran there (root, a GPU that nobody else uses, 4 minutes; ARGS=10 for shorter intervals)
 	cc -O1 -Wall -Wextra -Werror -o $(target)/$(host)/release/gpu_load tests/lab/gpu_load.c -ldl
 	tests/lab/gpu.sh $(target)/$(host)/release $(ARGS)
+
+bench-prices: ## Measure how an offer file of 4 GB is read, and that it needs less than 200 MB of memory (ARGS="--megabytes 200")
+	cargo build --locked --release --workspace --bin bench-prices
+	target/release/bench-prices $(ARGS)
 
 bench-sweep: ## Measure a sweep of 50,000 machines, beside a bare reader and Cloud Custodian (40 minutes; ARGS="--instances 5000")
 	@tests/lab/setup.sh bench

@@ -5,12 +5,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
     io::BufReader,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use futures::{StreamExt, stream};
 
-use super::{PriceKey, PriceList, PriceTable, ReadPrice, UnitKey, Unpriced, aws};
+use super::{
+    PriceKey, PriceList, PriceTable, ReadPrice, UnitKey, Unpriced,
+    aws::{
+        self,
+        list::{self, Rows, Wanted},
+    },
+};
 use crate::inventory::aws::Session;
 
 /// The API allows few calls a second; more at once are only throttled.
@@ -88,7 +94,9 @@ pub async fn load_lists(
         Source::File(path) => {
             let (path, wanted) = (path.clone(), wanted.clone());
             let read = tokio::task::spawn_blocking(move || {
-                let rows = rows_of_file(&path).map_err(Unpriced::Source)?;
+                let is_of_any = |key: &PriceKey| wanted.contains(&key.list());
+                let of_lists = Wanted { machines: &is_of_any, units: &|_| false };
+                let rows = rows_of_file(&path, &of_lists).map_err(Unpriced::Source)?;
                 let of = |list: PriceList| (list.clone(), Ok(known(&rows, &list)));
                 Ok::<_, Unpriced>(wanted.into_iter().map(of).collect())
             });
@@ -101,7 +109,7 @@ pub async fn load_lists(
 }
 
 /// The exact prices of a list among these rows.
-fn known(rows: &aws::list::Rows, of: &PriceList) -> BTreeMap<PriceKey, ReadPrice> {
+fn known(rows: &Rows, of: &PriceList) -> BTreeMap<PriceKey, ReadPrice> {
     let mut table = PriceTable::default();
     rows.machines.iter().filter(|row| row.key.list() == *of).for_each(|row| table.add(row.clone()));
     table.known().filter_map(|(key, _)| Some((key.clone(), table.read(key).ok()?))).collect()
@@ -147,25 +155,22 @@ async fn units_from_api(client: &aws_sdk_pricing::Client, wanted: &BTreeSet<Unit
     table
 }
 
-fn from_file(
-    path: &std::path::Path,
-    machines: &BTreeSet<PriceKey>,
-    units: &BTreeSet<UnitKey>,
-) -> (PriceTable, UnitTable) {
-    match rows_of_file(path) {
+fn from_file(path: &Path, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
+    let wanted = Wanted { machines: &|key| machines.contains(key), units: &|key| units.contains(key) };
+    match rows_of_file(path, &wanted) {
         Ok(rows) => {
             let (mut of_machines, mut of_units) = (PriceTable::default(), UnitTable::default());
-            rows.machines.into_iter().filter(|row| machines.contains(&row.key)).for_each(|row| of_machines.add(row));
-            rows.units.into_iter().filter(|row| units.contains(&row.key)).for_each(|row| of_units.add(row));
+            rows.machines.into_iter().for_each(|row| of_machines.add(row));
+            rows.units.into_iter().for_each(|row| of_units.add(row));
             (of_machines, of_units)
         }
         Err(why) => unavailable(Unpriced::Source(why)),
     }
 }
 
-fn rows_of_file(path: &std::path::Path) -> Result<aws::list::Rows, String> {
+fn rows_of_file(path: &Path, wanted: &Wanted<'_>) -> Result<Rows, String> {
     let read = File::open(path)
         .map_err(|error| error.to_string())
-        .and_then(|file| aws::list::read(BufReader::new(file)).map_err(|error| error.to_string()));
+        .and_then(|file| list::read(BufReader::new(file), wanted).map_err(|error| error.to_string()));
     read.map_err(|why| format!("{}: {why}", path.display()))
 }

@@ -5,7 +5,7 @@ use lab::{
     sweeper::Sweeper,
 };
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, process::Command};
 
 #[tokio::test]
 async fn what_is_used_by_nothing_is_told_with_its_price_a_month_or_why_that_is_not_known() {
@@ -60,4 +60,19 @@ async fn what_is_used_by_nothing_is_told_with_its_price_a_month_or_why_that_is_n
     let asked: Vec<String> = calls.map(|call| call.parameters.to_string()).collect();
     let different: BTreeSet<&String> = asked.iter().collect();
     assert_eq!((asked.len(), different.len()), (4, 4), "{asked:#?}");
+}
+
+#[test]
+fn an_offer_file_takes_the_memory_of_what_is_asked_for() {
+    // `make bench-prices` reads one of 4 GB. Of this one, all 25,000 products with their terms would take some 60 MB.
+    let read = Command::new(env!("CARGO_BIN_EXE_bench-prices"))
+        .args(["--megabytes", "60", "--reserved", "0", "--most-mb", "40"])
+        .output()
+        .unwrap();
+    assert!(
+        read.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&read.stdout),
+        String::from_utf8_lossy(&read.stderr)
+    );
 }

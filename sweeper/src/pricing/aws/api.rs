@@ -9,7 +9,7 @@ use aws_sdk_pricing::{
     types::{Filter, FilterType},
 };
 
-use super::list::{self, Rows};
+use super::list::{self, Rows, Wanted};
 use crate::{
     inventory::{
         Failure, FailureKind,
@@ -97,7 +97,8 @@ async fn products(client: &Client, service: &str, attributes: &[(&str, &str)]) -
             .await
             .map_err(|error| source(&failure::of(&error)))?;
         for product in page.price_list() {
-            let product = list::read(Cursor::new(product)).map_err(|error| Unpriced::Source(error.to_string()))?;
+            let product =
+                list::read(Cursor::new(product), &Wanted::ALL).map_err(|error| Unpriced::Source(error.to_string()))?;
             rows.extend(product);
         }
         match page.next_token.filter(|next| !next.is_empty()) {

@@ -2,32 +2,33 @@
 //!
 //! - one product per line, as in the elements of `GetProducts`' `PriceList`;
 //! - `GetProducts`' whole answer, as `aws pricing get-products` prints it;
-//! - a region's offer file (`…/offers/v1.0/aws/AmazonEC2/current/eu-central-1/index.json`,
-//!   read as a stream: only what has a key here, and its on-demand terms, are kept); addresses are in that of `AmazonVPC`.
+//! - a region's offer file (`…/offers/v1.0/aws/AmazonEC2/current/eu-central-1/index.json`); addresses are in that of `AmazonVPC`. The file of all regions is of the same shape, and has gigabytes.
 //!
-//! Several may follow each other. Rows of other products, reserved terms and market options other than on demand are passed over. A row that has a key
+//! Several may follow each other. All are read as streams: of an offer file only the keys that are asked for take memory, since its products come before its terms. Where they come behind them all on-demand terms do.
+//! Rows of other products, reserved terms and market options other than on demand are passed over. A row that has a key
 //! but states no single price in USD, per the unit of that key, is kept as what it is: a row without a price.
 
-use model::{HourlyRate, Provider, UnitPrice, Usd};
-use std::{collections::BTreeMap, fmt, io};
+mod offer;
+mod product;
 
+use model::UnitPrice;
+use offer::{OnDemand, Products};
+use product::{Found, Term};
 use serde::{
     Deserialize,
-    de::{Deserializer, MapAccess, Visitor},
+    de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt, io,
 };
 
-use crate::pricing::{PriceKey, UnitKey, Usage, table::Row};
+use crate::pricing::{PriceKey, UnitKey, table::Row};
 
-/// Why a text is not a price list.
+/// Why a text is not a price list: it is not JSON, has other types than a price list has, or none of the known shapes.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::pricing) enum ListError {
-    /// The text is not JSON, or has other types than a price list has.
-    #[error("not a price list: {0}")]
-    Json(#[from] serde_json::Error),
-    /// It has none of the known shapes.
-    #[error("document {0} is neither a product, nor an answer of GetProducts, nor a region's offer file")]
-    Shape(usize),
-}
+#[error("not a price list: {0}")]
+pub(in crate::pricing) struct ListError(#[from] serde_json::Error);
 
 /// The rows of a price list.
 #[derive(Clone, Debug, Default)]
@@ -43,197 +44,182 @@ impl Rows {
         self.machines.extend(other.machines);
         self.units.extend(other.units);
     }
-
-    fn take(&mut self, product: &Product, terms: &[Term]) {
-        self.machines.extend(machine(product, terms));
-        self.units.extend(unit(product, terms));
-    }
 }
 
-/// Reads a price list.
-pub(in crate::pricing) fn read(reader: impl io::Read) -> Result<Rows, ListError> {
+/// Which rows are asked for.
+#[derive(Clone, Copy)]
+pub(in crate::pricing) struct Wanted<'a> {
+    /// Of machines.
+    pub(in crate::pricing) machines: &'a dyn Fn(&PriceKey) -> bool,
+    /// Of what is billed by its amount.
+    pub(in crate::pricing) units: &'a dyn Fn(&UnitKey) -> bool,
+}
+
+impl Wanted<'_> {
+    /// All of them.
+    pub(in crate::pricing) const ALL: Wanted<'static> = Wanted { machines: &|_| true, units: &|_| true };
+}
+
+/// Reads what is asked for of a price list.
+pub(in crate::pricing) fn read(reader: impl io::Read, wanted: &Wanted<'_>) -> Result<Rows, ListError> {
     let mut rows = Rows::default();
-    for (n, document) in serde_json::Deserializer::from_reader(reader).into_iter::<Document>().enumerate() {
-        collect(document?, n + 1, &mut rows)?;
+    let mut left = serde_json::Deserializer::from_reader(reader);
+    for number in 1.. {
+        match left.end() {
+            Ok(()) => break,
+            Err(error) if error.is_io() => return Err(error.into()),
+            // There is more.
+            Err(_) => Document { number, wanted, rows: &mut rows }.deserialize(&mut left)?,
+        }
     }
     Ok(rows)
 }
 
-fn collect(document: Document, number: usize, rows: &mut Rows) -> Result<(), ListError> {
-    match document {
-        Document { product: Some(product), terms, .. } => {
-            let terms = terms.on_demand.into_values().filter_map(|term| match term {
-                TermOrTerms::Term(term) => Some(term),
-                TermOrTerms::BySku(_) => None,
-            });
-            rows.take(&product, &terms.collect::<Vec<_>>());
-        }
-        Document { products: Some(products), terms, .. } => {
-            let mut by_sku = terms.on_demand;
-            for product in products.0 {
-                let terms = match product.sku.as_ref().and_then(|sku| by_sku.remove(sku)) {
-                    Some(TermOrTerms::BySku(terms)) => terms.into_values().collect(),
-                    Some(TermOrTerms::Term(_)) | None => Vec::new(),
-                };
-                rows.take(&product, &terms);
+/// Reads one document, and keeps its rows.
+struct Document<'a> {
+    /// Which, from 1.
+    number: usize,
+    wanted: &'a Wanted<'a>,
+    rows: &'a mut Rows,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Member {
+    Product,
+    Products,
+    #[serde(rename = "PriceList")]
+    PriceList,
+    Terms,
+    #[serde(other)]
+    Other,
+}
+
+/// Which shape a document has.
+enum Shape {
+    Product(Option<Found>),
+    /// By SKU: those whose terms were not met yet.
+    Offer(HashMap<String, Vec<Found>>),
+    Answer,
+}
+
+const SHAPES: &str = "a product, an answer of GetProducts, or an offer file";
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SHAPES)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { number, wanted, rows } = self;
+        let (mut shape, mut terms) = (None, Terms::default());
+        while let Some(member) = map.next_key()? {
+            let is_shape = matches!(member, Member::Product | Member::Products | Member::PriceList);
+            if is_shape && shape.is_some() {
+                return Err(A::Error::custom(format_args!("document {number} is more than one of: {SHAPES}")));
+            }
+            match (member, &mut shape) {
+                (Member::Product, _) => shape = Some(Shape::Product(Found::of(map.next_value()?, None, wanted))),
+                (Member::Products, _) => shape = Some(Shape::Offer(map.next_value_seed(Products { wanted })?)),
+                (Member::PriceList, _) => {
+                    map.next_value_seed(Answer { number, wanted, rows: &mut *rows })?;
+                    shape = Some(Shape::Answer);
+                }
+                (Member::Terms, Some(Shape::Offer(found))) => {
+                    map.next_value_seed(OnDemand { found, rows: &mut *rows })?;
+                }
+                (Member::Terms, _) => terms = map.next_value()?,
+                (Member::Other, _) => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Document { price_list: Some(elements), .. } => {
-            for element in elements {
-                match element {
-                    Element::Text(text) => collect(serde_json::from_str(&text)?, number, rows)?,
-                    Element::Document(document) => collect(*document, number, rows)?,
+        match shape {
+            None => return Err(A::Error::custom(format_args!("document {number} is none of: {SHAPES}"))),
+            Some(Shape::Answer | Shape::Product(None)) => {}
+            Some(Shape::Product(Some(found))) => {
+                let of_product = |term| match term {
+                    TermOrTerms::Term(term) => Some(term),
+                    TermOrTerms::BySku(_) => None,
+                };
+                found.rows(&terms.on_demand.into_values().filter_map(of_product).collect::<Vec<_>>(), rows);
+            }
+            Some(Shape::Offer(found)) => {
+                for (sku, found) in found {
+                    let terms: Vec<Term> = match terms.on_demand.remove(&sku) {
+                        Some(TermOrTerms::BySku(terms)) => terms.into_values().collect(),
+                        Some(TermOrTerms::Term(_)) | None => Vec::new(),
+                    };
+                    found.into_iter().for_each(|found| found.rows(&terms, rows));
                 }
             }
         }
-        Document { .. } => return Err(ListError::Shape(number)),
-    }
-    Ok(())
-}
-
-/// None for what is not an instance on demand, or lacks a part of the key.
-fn machine(product: &Product, terms: &[Term]) -> Option<Row> {
-    if !product.is_instance() {
-        return None;
-    }
-    let of = &product.attributes;
-    if of.market_option.as_deref().is_some_and(|option| option != "OnDemand") {
-        return None;
-    }
-    Some(Row {
-        key: PriceKey {
-            provider: Provider::Aws,
-            region: of.region_code.clone()?,
-            instance_type: of.instance_type.clone()?,
-            operating_system: of.operating_system.clone()?,
-            tenancy: of.tenancy.clone()?,
-            license_model: of.license_model.clone()?,
-            preinstalled_software: of.preinstalled_software.clone()?,
-            capacity_status: of.capacity_status.clone()?,
-        },
-        sku: product.sku.clone()?,
-        rate: hourly(terms),
-    })
-}
-
-/// None for what has no key here: an unknown usage, one in the customer's own building, or a row that does not say its region.
-fn unit(product: &Product, terms: &[Term]) -> Option<Row<UnitKey, UnitPrice>> {
-    let of = &product.attributes;
-    let usage = product.usage()?;
-    let words = usage.words();
-    // A volume's rows say its type, each of its kinds in the same words.
-    let type_fits = words.asked_by.0 != "volumeApiName" || of.volume_api_name.as_deref() == Some(words.asked_by.1);
-    let is_here = of.service_code.as_deref() == Some(words.service) && of.location_type.as_deref() != Some(OUTPOSTS);
-    if !type_fits || !is_here {
-        return None;
-    }
-    Some(Row {
-        key: UnitKey { provider: Provider::Aws, region: of.region_code.clone()?, usage },
-        sku: product.sku.clone()?,
-        rate: per_unit(terms, words.units),
-    })
-}
-
-/// `locationType` of what stands in the customer's own building.
-const OUTPOSTS: &str = "AWS Outposts";
-
-fn hourly(terms: &[Term]) -> Result<HourlyRate, String> {
-    let rate: HourlyRate = amount(terms, &["Hrs"])?.parse().map_err(|error| format!("{error}"))?;
-    if rate.per_hour() <= Usd::from_micros(0) {
-        return Err(FREE.to_owned());
-    }
-    Ok(rate)
-}
-
-fn per_unit(terms: &[Term], units: &[&str]) -> Result<UnitPrice, String> {
-    let price: UnitPrice = amount(terms, units)?.parse().map_err(|error| format!("{error}"))?;
-    if price.ten_billionths() == 0 {
-        return Err(FREE.to_owned());
-    }
-    Ok(price)
-}
-
-const FREE: &str = "its price is zero, so it is billed elsewhere";
-
-/// The one amount in USD, which is per one of these units.
-fn amount<'a>(terms: &'a [Term], units: &[&str]) -> Result<&'a str, String> {
-    let [term] = terms else { return Err(format!("it has {} on-demand terms", terms.len())) };
-    let mut dimensions = term.price_dimensions.values();
-    let (Some(dimension), None) = (dimensions.next(), dimensions.next()) else {
-        return Err(format!("its on-demand term has {} prices", term.price_dimensions.len()));
-    };
-    if !units.contains(&dimension.unit.as_str()) {
-        let per = if units == ["Hrs"] { "hour".to_owned() } else { format!("`{}`", units.join("` or `")) };
-        return Err(format!("its price is per `{}`, not per {per}", dimension.unit));
-    }
-    dimension.price_per_unit.get("USD").map(String::as_str).ok_or_else(|| {
-        let currencies: Vec<_> = dimension.price_per_unit.keys().map(String::as_str).collect();
-        format!("its price is in {}, not in USD", currencies.join(", "))
-    })
-}
-
-#[derive(Deserialize)]
-struct Document {
-    product: Option<Product>,
-    products: Option<Products>,
-    #[serde(rename = "PriceList")]
-    price_list: Option<Vec<Element>>,
-    #[serde(default)]
-    terms: Terms,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Element {
-    Text(String),
-    Document(Box<Document>),
-}
-
-#[derive(Deserialize)]
-struct Product {
-    sku: Option<String>,
-    #[serde(rename = "productFamily")]
-    family: Option<String>,
-    #[serde(default)]
-    attributes: Attributes,
-}
-
-impl Product {
-    fn is_instance(&self) -> bool {
-        self.family.as_deref().is_some_and(|family| family.starts_with("Compute Instance"))
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.attributes.usage_type.as_deref().and_then(Usage::of_row)
+        Ok(())
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Attributes {
-    region_code: Option<String>,
-    instance_type: Option<String>,
-    operating_system: Option<String>,
-    tenancy: Option<String>,
-    license_model: Option<String>,
-    #[serde(rename = "preInstalledSw")]
-    preinstalled_software: Option<String>,
-    #[serde(rename = "capacitystatus")]
-    capacity_status: Option<String>,
-    #[serde(rename = "marketoption")]
-    market_option: Option<String>,
-    #[serde(rename = "servicecode")]
-    service_code: Option<String>,
-    #[serde(rename = "usagetype")]
-    usage_type: Option<String>,
-    volume_api_name: Option<String>,
-    location_type: Option<String>,
+/// The elements of an answer of `GetProducts`: each a document, or the text of one.
+struct Answer<'a> {
+    number: usize,
+    wanted: &'a Wanted<'a>,
+    rows: &'a mut Rows,
 }
 
-#[derive(Default, Deserialize)]
-struct Terms {
-    #[serde(rename = "OnDemand", default)]
-    on_demand: BTreeMap<String, TermOrTerms>,
+impl<'de> DeserializeSeed<'de> for Answer<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Answer<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("products")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Self { number, wanted, rows } = self;
+        while seq.next_element_seed(Element(Document { number, wanted, rows: &mut *rows }))?.is_some() {}
+        Ok(())
+    }
+}
+
+struct Element<'a>(Document<'a>);
+
+impl<'de> DeserializeSeed<'de> for Element<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Element<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a product, or the text of one")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        let mut left = serde_json::Deserializer::from_str(text);
+        self.0.deserialize(&mut left).and_then(|()| left.end()).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.visit_map(map)
+    }
 }
 
 /// A product has its terms by their own code; an offer file has them by SKU first.
@@ -244,45 +230,10 @@ enum TermOrTerms {
     BySku(BTreeMap<String, Term>),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Term {
-    price_dimensions: BTreeMap<String, Dimension>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Dimension {
-    unit: String,
-    price_per_unit: BTreeMap<String, String>,
-}
-
-/// Of an offer file's products only what has a key here, so that the others take no memory.
-struct Products(Vec<Product>);
-
-impl<'de> Deserialize<'de> for Products {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keep;
-        impl<'de> Visitor<'de> for Keep {
-            type Value = Products;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("products by SKU")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Products, A::Error> {
-                let mut kept = Vec::new();
-                while let Some((sku, mut product)) = map.next_entry::<String, Product>()? {
-                    if product.is_instance() || product.usage().is_some() {
-                        product.sku.get_or_insert(sku);
-                        kept.push(product);
-                    }
-                }
-                Ok(Products(kept))
-            }
-        }
-        deserializer.deserialize_map(Keep)
-    }
+#[derive(Default, Deserialize)]
+struct Terms {
+    #[serde(rename = "OnDemand", default)]
+    on_demand: BTreeMap<String, TermOrTerms>,
 }
 
 #[cfg(test)]

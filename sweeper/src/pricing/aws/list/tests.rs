@@ -2,7 +2,7 @@ use model::Provider;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pricing::{PriceTable, UnitTable, Unpriced};
+use crate::pricing::{PriceTable, UnitTable, Unpriced, Usage};
 
 fn attributes(instance_type: &str) -> Value {
     json!({
@@ -50,7 +50,7 @@ fn key() -> PriceKey {
 
 fn price(text: &str) -> Result<String, Unpriced> {
     let mut table = PriceTable::default();
-    read(text.as_bytes()).expect("a price list").machines.into_iter().for_each(|row| table.add(row));
+    read(text.as_bytes(), &Wanted::ALL).expect("a price list").machines.into_iter().for_each(|row| table.add(row));
     table.on_demand(&key()).map(|rate| rate.to_string())
 }
 
@@ -92,6 +92,33 @@ fn a_regions_offer_file() {
         "attributesList": {}
     });
     assert_eq!(price(&offer.to_string()).as_deref(), Ok("$0.096/h"));
+}
+
+#[test]
+fn an_offer_files_terms_may_come_before_its_products() {
+    let terms = json!({"OnDemand": {"A": terms("A", "Hrs", &json!({"USD": "0.096"}))}});
+    let products =
+        json!({"A": {"sku": "A", "productFamily": "Compute Instance", "attributes": attributes("m5.large")}});
+    assert_eq!(price(&format!("{{\"terms\":{terms},\"products\":{products}}}")).as_deref(), Ok("$0.096/h"));
+    assert_eq!(price(&format!("{{\"products\":{products},\"terms\":{terms}}}")).as_deref(), Ok("$0.096/h"));
+    let without = price(&json!({"products": products}).to_string());
+    assert!(matches!(without, Err(Unpriced::Row { why, .. }) if why == "it has 0 on-demand terms"));
+}
+
+#[test]
+fn a_row_that_nobody_asks_for_is_not_kept() {
+    let all = format!("{}{}", product("A", "0.096"), gp3());
+    let asked = |machines: bool, units: bool| {
+        let wanted = Wanted { machines: &|_| machines, units: &|_| units };
+        let rows = read(all.as_bytes(), &wanted).expect("a price list");
+        (rows.machines.len(), rows.units.len())
+    };
+    assert_eq!([asked(true, true), asked(true, false), asked(false, true)], [(1, 1), (1, 0), (0, 1)]);
+    let offer =
+        json!({"products": {"A": product("A", "1")["product"]}, "terms": {"OnDemand": {"A": {"not": "a term"}}}});
+    let none = read(offer.to_string().as_bytes(), &Wanted { machines: &|_| false, units: &|_| true });
+    assert!(none.is_ok_and(|rows| rows.machines.is_empty()), "what is not asked for is passed over");
+    assert!(read(offer.to_string().as_bytes(), &Wanted::ALL).is_err());
 }
 
 #[test]
@@ -146,10 +173,11 @@ fn a_row_without_one_hourly_price_in_usd_says_why() {
 
 #[test]
 fn what_is_not_a_price_list_is_an_error_not_an_empty_list() {
-    for text in ["{}", "[]", "nothing", r#"{"product": 1}"#, r#"{"PriceList": ["{}"]}"#, r#"{"products": {"#] {
-        assert!(read(text.as_bytes()).is_err(), "{text}");
+    let twice = r#"{"products": {}, "PriceList": []}"#;
+    for text in ["{}", "[]", "nothing", r#"{"product": 1}"#, r#"{"PriceList": ["{}"]}"#, r#"{"products": {"#, twice] {
+        assert!(read(text.as_bytes(), &Wanted::ALL).is_err(), "{text}");
     }
-    assert!(read(&b""[..]).is_ok_and(|rows| rows.machines.is_empty() && rows.units.is_empty()));
+    assert!(read(&b""[..], &Wanted::ALL).is_ok_and(|rows| rows.machines.is_empty() && rows.units.is_empty()));
 }
 
 /// A row of a usage as the price list has it: its family, its attributes, its unit and its price.
@@ -177,7 +205,7 @@ fn gp3() -> Value {
 
 fn unit_price(usage: Usage, text: &str) -> Result<String, Unpriced> {
     let mut table = UnitTable::default();
-    read(text.as_bytes()).expect("a price list").units.into_iter().for_each(|row| table.add(row));
+    read(text.as_bytes(), &Wanted::ALL).expect("a price list").units.into_iter().for_each(|row| table.add(row));
     table.on_demand(&unit_key(usage)).map(|price| price.to_string())
 }
 
