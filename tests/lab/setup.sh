@@ -196,8 +196,8 @@ recorded_answers() {
     cmp -s tests/lab/recorded.txt .setup/recorded/requirements.txt && return 0
     say "recorded answers of AWS and Google, as tests/lab/recorded.txt pins them, into .setup/recorded"
     rm -rf .setup/recorded .setup/recorded.part
-    mkdir -p .setup/recorded.part .setup/recorded/botocore .setup/recorded/libcloud .setup/recorded/gce .setup/recorded/google
-    .setup/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary botocore \
+    mkdir -p .setup/recorded.part .setup/recorded/botocore .setup/recorded/libcloud .setup/recorded/gce .setup/recorded/google .setup/recorded/focus
+    .setup/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary botocore,focus-validator --ignore-requires-python \
         --dest .setup/recorded.part -r tests/lab/recorded.txt
     tar -xzf .setup/recorded.part/botocore-*.tar.gz -C .setup/recorded/botocore --strip-components=6 --wildcards \
         '*/tests/unit/response_parsing/xml/responses/*-describe-*.xml'
@@ -208,6 +208,7 @@ recorded_answers() {
     for api in compute.v1 monitoring.v3 cloudbilling.v1; do
         cp ".setup/recorded.part/googleapiclient/discovery_cache/documents/$api.json" .setup/recorded/google/
     done
+    tar -xzf .setup/recorded.part/focus_validator-*.tar.gz -C .setup/recorded/focus --strip-components=3 --wildcards '*/rules/model-1.2.0.1.json' '*/rules/currency_codes.csv'
     rm -rf .setup/recorded.part
     # Last, so that an interrupted run is taken up again.
     cp tests/lab/recorded.txt .setup/recorded/requirements.txt

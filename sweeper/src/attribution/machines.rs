@@ -79,8 +79,27 @@ pub(super) async fn read(
     from_s: i64,
     now_s: i64,
 ) -> Result<Vec<Machine>, StoreError> {
-    let mut nodes: BTreeMap<String, Node> =
-        store.nodes().await?.into_iter().map(|node| (node.node_id.to_string(), node)).collect();
+    let mut machines = Vec::new();
+    let mut nodes = each(store, settings, (from_s, now_s), |machine, _| machines.push(machine)).await?;
+    for machine in &mut machines {
+        machine.is_node = nodes.remove(&machine.key).is_some();
+    }
+    machines.extend(nodes.into_values());
+    for (machine, number) in machines.iter_mut().zip(1..) {
+        machine.number = number;
+    }
+    Ok(machines)
+}
+
+/// Hands over each machine that was listed since this second, with what each of its versions was where this version can read that; and returns each node as a machine of its own, by its key: those that no list has are none
+/// of the others.
+pub(super) async fn each(
+    store: &Store,
+    settings: &Settings,
+    (from_s, now_s): (i64, i64),
+    mut told: impl FnMut(Machine, &[Option<Instance>]),
+) -> Result<BTreeMap<Arc<str>, Machine>, StoreError> {
+    let nodes = store.nodes().await?;
     let in_seconds = |gaps: Vec<(i64, i64)>| {
         let second = |ms: i64| if ms == i64::MAX { ms } else { ms.div_euclid(1_000) };
         gaps.into_iter().map(|(from, until)| (second(from), second(until))).collect()
@@ -94,23 +113,23 @@ pub(super) async fn read(
         now_s,
         texts: HashSet::new(),
     };
-    let (mut machines, mut versions) = (Vec::new(), Vec::<MachineVersion>::new());
+    let mut versions = Vec::<MachineVersion>::new();
+    let mut tell = |known: &mut Known<'_>, versions: &[MachineVersion]| {
+        let instances: Vec<Option<Instance>> =
+            versions.iter().map(|version| serde_json::from_str(&version.record).ok()).collect();
+        if let Some(machine) = known.machine(versions, &instances) {
+            told(machine, &instances);
+        }
+    };
     let mut take = |version: MachineVersion| {
         if versions.last().is_some_and(|last| last.resource != version.resource) {
-            machines.extend(known.machine(&std::mem::take(&mut versions)));
+            tell(&mut known, &std::mem::take(&mut versions));
         }
         versions.push(version);
     };
     store.each_machine_version(from_s.saturating_mul(1_000), &mut take).await?;
-    machines.extend(known.machine(&versions));
-    for machine in &mut machines {
-        machine.is_node = nodes.remove(&*machine.key).is_some();
-    }
-    machines.extend(nodes.values().map(|node| known.node(node)));
-    for (machine, number) in machines.iter_mut().zip(1..) {
-        machine.number = number;
-    }
-    Ok(machines)
+    tell(&mut known, &versions);
+    Ok(nodes.iter().map(|node| known.node(node)).map(|node| (Arc::clone(&node.key), node)).collect())
 }
 
 /// The prices of this list, as they came into effect. Prices are asked for once a day: the first one is taken to have been in force for as long.
@@ -147,7 +166,7 @@ impl Known<'_> {
     }
 
     /// A machine that is listed, of all its versions.
-    fn machine(&mut self, versions: &[MachineVersion]) -> Option<Machine> {
+    fn machine(&mut self, versions: &[MachineVersion], instances: &[Option<Instance>]) -> Option<Machine> {
         let text = &versions.first()?.resource;
         let Ok(key) = text.parse::<ResourceKey>() else {
             tracing::error!(
@@ -156,9 +175,7 @@ impl Known<'_> {
             );
             return None;
         };
-        let instances: Vec<Option<Instance>> =
-            versions.iter().map(|version| serde_json::from_str(&version.record).ok()).collect();
-        let billed: Vec<Version> = versions.iter().zip(&instances).map(billed).collect();
+        let billed: Vec<Version> = versions.iter().zip(instances).map(billed).collect();
         let gaps = self.gaps(&key);
         let mut parts = Vec::new();
         for stretch in stretches(&billed, &gaps, self.now_s) {

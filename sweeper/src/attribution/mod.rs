@@ -7,6 +7,7 @@
 
 mod answer;
 mod bounds;
+pub mod focus;
 mod hours;
 pub mod kept;
 mod machines;

@@ -1,5 +1,6 @@
 //! `sweeper costs`.
 
+mod focus;
 mod table;
 
 use super::{FAILED, inventory::moment, open_existing, screen};
@@ -7,7 +8,7 @@ use crate::{
     attribution::{self, Answer, NotAnswered, Question, Row, Settings},
     config::Config,
 };
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use costs::By;
 use jiff::Timestamp;
 use std::{borrow::Cow, io::IsTerminal as _, process::ExitCode};
@@ -19,12 +20,14 @@ Examples:
   sweeper costs --by tool                      what each tool of all pipelines cost, and what nobody used
   sweeper costs --by pipeline,day --from 2026-11-01 --to 2026-12-01
   sweeper costs --by team --output csv >team.csv
+  sweeper costs focus --from 2026-11-01 --to 2026-12-01 >november.csv   charges for a FinOps tool, in the columns of FOCUS 1.2
   sweeper costs --by user --output json | jq '.lines[] | select(.kind == \"idle\")'
 
 Lines come to the bill exactly. Time that no agent saw is unattributed and never spread; what has no known price has no amount. docs/costs.md has the rule.";
 
 /// What to add up.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Asked {
     /// One or two of pipeline, run, task, tool, workload, instance, user, team, account, provider, region, day
     #[arg(long, value_name = "DIMENSION[,DIMENSION]", default_value = "instance")]
@@ -41,6 +44,15 @@ pub(super) struct Asked {
     /// For people, for programs, or for spreadsheets
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     output: Output,
+    #[command(subcommand)]
+    form: Option<Form>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Form {
+    /// What each machine cost on each day at which price, in the columns of FOCUS 1.2, as CSV
+    #[command(after_help = focus::HELP)]
+    Focus(focus::Asked),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,6 +66,9 @@ enum Output {
 }
 
 pub(super) async fn show(config: &Config, asked: Asked) -> anyhow::Result<ExitCode> {
+    if let Some(Form::Focus(asked)) = asked.form {
+        return focus::print(config, &asked).await;
+    }
     let store = open_existing(config).await?;
     let question = match Question::new(asked.by, asked.from, asked.to, store.now().await?) {
         Ok(question) => question,

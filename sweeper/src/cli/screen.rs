@@ -25,6 +25,11 @@ pub(super) fn error(text: &str) {
     let _ = writeln!(anstream::stderr(), "{ERROR}error:{ERROR:#} {}", plain(text));
 }
 
+/// A line beside what is printed for programs.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", plain(text));
+}
+
 /// Prints a value as JSON; what would act on a terminal is escaped as JSON does it.
 pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&heartbeat::text::visible_json(&serde_json::to_string_pretty(value)?));

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod days;
+mod focus;
 mod work;
 
 use days::days_that_are_over_are_added_up_and_questions_are_answered_from_them;
@@ -148,6 +149,7 @@ async fn every_micro_dollar_is_told_once_by_any_dimension_and_in_any_form(url: S
     assert_eq!(workloads[&(work::HOUSEKEEPING.to_owned(), "system".to_owned())], work::SYSTEM_OF_WORKLOADS);
 
     in_other_forms(&sweeper, &ask("tool"), &ask("team"), &tools).await;
+    focus::charges_come_to_the_bill(&sweeper, folder.path(), (&from, &to)).await;
     refusals(&sweeper).await;
 }
 
