@@ -83,7 +83,7 @@ pub fn holds(condition: &Condition, facts: &Ec2Facts) -> Result<(), Refusal> {
         | Condition::JobPlaceIs { .. }
         | Condition::JobAttemptIs { .. }
         | Condition::NothingDependsOnIt
-        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
+        | Condition::StillStuck { .. } => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 const JOB: &str = "5f0c5c6e-0000-4000-8000-000000000001";
 const NOW: Timestamp = Timestamp::constant(1_790_000_000, 0);
+const SINCE: Timestamp = Timestamp::constant(1_789_990_000, 0);
 
 fn input(change: impl FnOnce(&mut TerminateInput)) -> TerminateInput {
     let job = JobFacts {
@@ -47,6 +48,7 @@ fn input(change: impl FnOnce(&mut TerminateInput)) -> TerminateInput {
         record: 2,
         resource: format!("aws:123456789012:eu-central-1:job/{JOB}").parse().expect("a key"),
         verdict: Verdict::Stuck,
+        since: SINCE,
         job,
         price: Price::OnDemand(HourlyRate::from_micros(90_000)),
         now: NOW,
@@ -78,7 +80,7 @@ fn a_stuck_job_is_planned_to_be_terminated_for_good_by_two() {
             Condition::JobPlaceIs { place },
             Condition::JobAttemptIs { attempt },
             Condition::NothingDependsOnIt,
-            Condition::StillStuck,
+            Condition::StillStuck { since: SINCE },
         ]
     );
     assert_eq!(sealed.machine_of_job(), Some("i-1"));
@@ -114,6 +116,13 @@ fn another_attempt_is_another_plan() {
     let first = plan(&input(|_| ())).expect("a plan");
     let second = plan(&input(|input| input.job.attempt.as_mut().expect("an attempt").number = 2)).expect("a plan");
     assert!(!first.is_like(&second));
+}
+
+#[test]
+fn a_standstill_that_began_anew_is_another_plan() {
+    let first = plan(&input(|_| ())).expect("a plan");
+    let second = plan(&input(|input| input.since = NOW)).expect("a plan");
+    assert!(!first.is_like(&second) && first.content_hash() != second.content_hash());
 }
 
 #[test]

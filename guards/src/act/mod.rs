@@ -117,7 +117,7 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// What the agent on its machine says of it is looked at last of all: it is the freshest. A plan that does not name the job's place and attempt is none of a job.
+/// What the agent on its machine says of it is looked at last of all: it is the freshest. A plan that does not name the job's place, its attempt and since when it is stuck is none of a job.
 fn may_terminate_now(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
     stuck::attested(on)?;
     may_terminate(on.facts)?;
@@ -125,10 +125,12 @@ fn may_terminate_now(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal>
     let names = |is_it: fn(&Condition) -> bool| conditions.iter().any(is_it);
     if !names(|one| matches!(one, Condition::JobPlaceIs { .. }))
         || !names(|one| matches!(one, Condition::JobAttemptIs { .. }))
+        || !names(|one| matches!(one, Condition::StillStuck { .. }))
     {
         return Err(Refusal::OfAnotherKind);
     }
     conditions.iter().try_for_each(|condition| job::holds(condition, on.facts))?;
+    stuck::since(conditions, on)?;
     stuck::guard(moment, on)
 }
 

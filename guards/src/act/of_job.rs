@@ -1,5 +1,6 @@
 //! A moment in which nothing stands in the way of the end of a job.
 
+use jiff::Timestamp;
 use model::{
     job::JobFacts,
     plan::{Action, Condition, PlanContent},
@@ -11,9 +12,13 @@ use crate::{
     job::sample::{JOB, attempt, facts, place},
 };
 
+/// Since when nothing of it has run.
+const SINCE: Timestamp = Timestamp::constant(1_790_090_000, 0);
+
 pub(crate) struct Terminated {
     pub(crate) sample: Sample,
     pub(crate) facts: JobFacts,
+    pub(crate) since: Option<Timestamp>,
 }
 
 impl Terminated {
@@ -33,17 +38,17 @@ impl Terminated {
                 Condition::JobPlaceIs { place: place() },
                 Condition::JobAttemptIs { attempt: attempt() },
                 Condition::NothingDependsOnIt,
-                Condition::StillStuck,
+                Condition::StillStuck { since: SINCE },
             ],
             actions: vec![Action::TerminateJob],
             reversal: Vec::new(),
             ..sample.plan.content().clone()
         });
-        let mut job = Self { sample, facts: facts(|_| ()) };
+        let mut job = Self { sample, facts: facts(|_| ()), since: Some(SINCE) };
         change(&mut job);
         let mut moment = job.sample.moment();
         let (is_attested, live) = (job.sample.is_attested, job.sample.live.as_ref());
-        moment.subject = Subject::Job(OnJob { facts: &job.facts, is_attested, live });
+        moment.subject = Subject::Job(OnJob { facts: &job.facts, since: job.since, is_attested, live });
         may_act(&moment)
     }
 }
@@ -128,6 +133,7 @@ mod tests {
                 job.sample.approved(content);
             })
         };
+        assert_eq!(without(|it| matches!(it, Condition::StillStuck { .. })), Err(Refusal::OfAnotherKind));
         assert_eq!(without(|it| matches!(it, Condition::JobPlaceIs { .. })), Err(Refusal::OfAnotherKind));
         assert_eq!(without(|it| matches!(it, Condition::JobAttemptIs { .. })), Err(Refusal::OfAnotherKind));
     }

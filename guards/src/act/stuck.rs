@@ -5,6 +5,7 @@ use super::{
     live::{is_fresh, to_this},
 };
 use crate::{JobRefusal, Refusal};
+use model::plan::Condition;
 
 pub(crate) fn guard(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
     let live = to_this(moment, on.live)?;
@@ -15,6 +16,21 @@ pub(crate) fn guard(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> 
             Err(JobRefusal::NotStuck { why: "its machine was asked about, not the job".to_owned() }.into())
         }
     }
+}
+
+/// What was approved is a standstill since a certain moment. A finding that goes on behind a time that nobody saw begins anew: what ran in that time nobody knows.
+pub(crate) fn since(conditions: &[Condition], on: &OnJob<'_>) -> Result<(), Refusal> {
+    let stuck = conditions.iter().filter_map(|condition| match condition {
+        Condition::StillStuck { since } => Some(*since),
+        _ => None,
+    });
+    for was in stuck {
+        let is = on.since.ok_or_else(|| JobRefusal::NotKnown { what: "since when it is stuck".to_owned() })?;
+        if was != is {
+            return Err(JobRefusal::BeganAnew { was, is }.into());
+        }
+    }
+    Ok(())
 }
 
 /// The word of a node that may be any is none.
@@ -44,6 +60,16 @@ mod tests {
             let expected = if passes { Ok(()) } else { Err(Refusal::LiveSampleStale) };
             assert_eq!(with(|live| live.received_at = received_at), expected, "{milliseconds}");
         }
+    }
+
+    #[test]
+    fn a_standstill_that_began_anew_is_not_the_one_that_was_approved() {
+        let Err(Refusal::Job(JobRefusal::BeganAnew { was, is })) = Terminated::with(|job| job.since = Some(NOW)) else {
+            panic!("what ran in between nobody saw");
+        };
+        assert!(was < is && is == NOW);
+        let what = "since when it is stuck".to_owned();
+        assert_eq!(Terminated::with(|job| job.since = None), Err(JobRefusal::NotKnown { what }.into()));
     }
 
     #[test]

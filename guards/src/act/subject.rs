@@ -113,6 +113,8 @@ pub struct OnVolume<'a> {
 /// What is known of a job right before acting.
 #[derive(Clone, Debug)]
 pub struct OnJob<'a> {
+    /// Since when nothing of it has run, as its finding has it now; none if the finding has ended.
+    pub since: Option<Timestamp>,
     /// What Batch, ECS and EC2 say of it, read for this.
     pub facts: &'a JobFacts,
     /// Whether the node on its machine has proved which machine it is.

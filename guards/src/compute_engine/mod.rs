@@ -74,7 +74,7 @@ pub(crate) fn holds(condition: &Condition, facts: &ComputeEngineFacts) -> Result
         | Condition::JobPlaceIs { .. }
         | Condition::JobAttemptIs { .. }
         | Condition::NothingDependsOnIt
-        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
+        | Condition::StillStuck { .. } => Err(Refusal::OfAnotherKind),
     }
 }
 

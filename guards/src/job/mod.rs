@@ -39,7 +39,7 @@ pub(crate) fn holds(condition: &Condition, facts: &JobFacts) -> Result<(), Refus
         Condition::JobPlaceIs { place } => place::same(place, facts),
         Condition::JobAttemptIs { attempt } => attempt::same(attempt, facts),
         Condition::NothingDependsOnIt => dependents::guard(facts),
-        Condition::StillStuck => Ok(()),
+        Condition::StillStuck { .. } => Ok(()),
         Condition::LaunchedAtIs { .. }
         | Condition::InstanceTypeIs { .. }
         | Condition::NotProtected
@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(holds(&condition, &facts(|_| ())), Err(Refusal::OfAnotherKind), "{condition:?}");
         }
         let (machine, volume) = (crate::sample::facts(|_| ()), crate::volume::sample::facts(|_| ()));
-        for condition in [Condition::NothingDependsOnIt, Condition::StillStuck] {
+        for condition in [Condition::NothingDependsOnIt, Condition::StillStuck { since: Timestamp::UNIX_EPOCH }] {
             assert_eq!(crate::holds(&condition, &machine), Err(Refusal::OfAnotherKind), "{condition:?}");
             assert_eq!(crate::volume::holds(&condition, &volume, None), Err(Refusal::OfAnotherKind), "{condition:?}");
         }

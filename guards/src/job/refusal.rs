@@ -1,5 +1,6 @@
 //! Every reason not to terminate a job that is not one not to touch a machine.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Why a job of AWS Batch is left alone.
@@ -60,6 +61,16 @@ pub enum JobRefusal {
         was: String,
         /// Now.
         is: String,
+    },
+    /// It may have run in a time that nobody saw.
+    #[error(
+        "nothing of it had run since {was} when the plan was made, and since {is} now: in between is a time that nobody saw"
+    )]
+    BeganAnew {
+        /// Then.
+        was: Timestamp,
+        /// Now.
+        is: Timestamp,
     },
     /// That one would fail with it.
     #[error("{what} waits for its end, and would fail with it")]

@@ -137,7 +137,7 @@ pub(crate) fn holds(condition: &Condition, facts: &Ec2Facts, group: &GroupFacts)
         | Condition::JobPlaceIs { .. }
         | Condition::JobAttemptIs { .. }
         | Condition::NothingDependsOnIt
-        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
+        | Condition::StillStuck { .. } => Err(Refusal::OfAnotherKind),
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn holds(
         | Condition::JobPlaceIs { .. }
         | Condition::JobAttemptIs { .. }
         | Condition::NothingDependsOnIt
-        | Condition::StillStuck => Err(Refusal::OfAnotherKind),
+        | Condition::StillStuck { .. } => Err(Refusal::OfAnotherKind),
     }
 }
 

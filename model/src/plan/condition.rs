@@ -80,6 +80,9 @@ pub enum Condition {
     },
     /// No other job waits for its end.
     NothingDependsOnIt,
-    /// A live look at its machine says that the job has not run at all since it was found.
-    StillStuck,
+    /// Nothing of the job has run since then: every look at its machine up to a live one says so, without a time between that nobody saw.
+    StillStuck {
+        /// As the finding had it. One that begins anew behind a time that nobody saw has another.
+        since: Timestamp,
+    },
 }

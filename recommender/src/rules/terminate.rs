@@ -26,6 +26,8 @@ pub struct TerminateInput {
     pub resource: ResourceKey,
     /// What was found of its processes.
     pub verdict: Verdict,
+    /// Since when nothing of it has run, as the finding has it.
+    pub since: Timestamp,
     /// What the lists say of it.
     pub job: JobFacts,
     /// What its machine costs, if the job has it for itself.
@@ -82,7 +84,7 @@ pub fn plan(input: &TerminateInput) -> Result<Plan, NoPlan> {
         Condition::JobPlaceIs { place },
         Condition::JobAttemptIs { attempt },
         Condition::NothingDependsOnIt,
-        Condition::StillStuck,
+        Condition::StillStuck { since: input.since },
     ];
     let valid_until = input.now.checked_add(VALID_FOR).map_err(|_out_of_range| NoPlan::ExpiryOutOfRange)?;
     Plan::seal(content(input, conditions, machine), valid_until)

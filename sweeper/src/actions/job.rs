@@ -72,7 +72,8 @@ impl Now {
         }
         let is_attested = |node: &Node| node.attestation.is_attested() && node.disputed.is_none();
         let is_attested = known.node.as_ref().is_some_and(is_attested);
-        facts.decide(known, Subject::Job(OnJob { facts: &self.job, is_attested, live: Some(&self.live.sample) }))
+        let since = known.finding.as_ref().map(|finding| finding.since);
+        facts.decide(known, Subject::Job(OnJob { facts: &self.job, since, is_attested, live: Some(&self.live.sample) }))
     }
 }
 

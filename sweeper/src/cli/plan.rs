@@ -81,9 +81,10 @@ fn condition(condition: &Condition) -> String {
             plain(&attempt.machine)
         ),
         Condition::NothingDependsOnIt => "no other job waits for its end".to_owned(),
-        Condition::StillStuck => {
-            "a live look at its machine says that nothing of it has run since it was found".to_owned()
-        }
+        Condition::StillStuck { since } => format!(
+            "a live look at its machine says that nothing of it has run since {}, without a time in between that nobody saw",
+            words::time(since.as_millisecond())
+        ),
         Condition::NotOffered => "it has not been offered to another account".to_owned(),
         Condition::NoInstanceStoreWrites => "it has no instance-store disk that was written to since boot".to_owned(),
     }

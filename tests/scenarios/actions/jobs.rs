@@ -21,6 +21,7 @@ lab::on_both_databases! {
     a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so,
     what_has_changed_of_the_job_since_the_approval_voids_it,
     work_of_the_job_that_has_begun_since_the_approval_voids_it,
+    what_was_approved_is_void_behind_a_time_that_no_sweep_saw,
     what_another_job_waits_for_is_not_planned_and_not_terminated,
     where_it_is_not_switched_on_no_job_is_terminated,
     killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing,
@@ -221,6 +222,27 @@ async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String)
     busy.site.node_says(Says::Works);
     busy.both_approve(&plan).await;
     busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+}
+
+async fn what_was_approved_is_void_behind_a_time_that_no_sweep_saw(url: String) {
+    let busy = Busy::start(&url).await;
+    let site = &busy.site;
+    // It has been stuck for two hours more, which sweeps saw without a gap.
+    site.change("UPDATE findings SET since_unix_ms = since_unix_ms - 7200000 WHERE class = 'stuck_job'").await;
+    site.sweeper.sweep().await;
+    let plan = busy.plan().await;
+    site.approve(&plan, &busy.ada).await;
+    // And now as if the last of these sweeps had been an hour ago: the same window as before is a new standstill.
+    site.change("UPDATE findings SET confirmed_until_unix_ms = since_unix_ms + 3600000 WHERE class = 'stuck_job'")
+        .await;
+    site.sweeper.sweep().await;
+    let anew = busy.plan().await;
+    assert_ne!(anew, plan, "whether it ran in between nobody saw");
+    let late = site.run(&["approve", &plan, "--token-file", busy.grace.to_str().unwrap()]).await;
+    assert_ne!(late.code, 0, "{late:?}");
+    site.approve(&anew, &busy.grace).await;
+    site.searched_twice().await;
+    assert_eq!(busy.ends().await.len(), 0, "one has approved this plan, and one another");
 }
 
 async fn what_another_job_waits_for_is_not_planned_and_not_terminated(url: String) {

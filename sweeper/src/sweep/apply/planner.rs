@@ -180,6 +180,7 @@ impl Planner<'_> {
             record: record(finding),
             resource: finding.resource.clone(),
             verdict: work.judgement.verdict,
+            since: finding.since,
             job: job.clone(),
             price: price(&finding.cost),
             now: self.now,
