@@ -48,6 +48,7 @@ fn input(change: impl FnOnce(&mut TerminateInput)) -> TerminateInput {
         record: 2,
         resource: format!("aws:123456789012:eu-central-1:job/{JOB}").parse().expect("a key"),
         verdict: Verdict::Stuck,
+        doubt: None,
         since: SINCE,
         job,
         price: Price::OnDemand(HourlyRate::from_micros(90_000)),
@@ -130,6 +131,9 @@ fn nothing_else_is_planned() {
     for verdict in [Verdict::Active, Verdict::Waiting, Verdict::Idle, Verdict::Unknown] {
         assert_eq!(plan(&input(|input| input.verdict = verdict)), Err(NoPlan::NotStuck { verdict }));
     }
+    let why = "a thread of it sleeps until a timer wakes it".to_owned();
+    let doubted = plan(&input(|input| input.doubt = Some(why.clone())));
+    assert_eq!(doubted, Err(NoPlan::NotCertain { why }));
     let of = |change: fn(&mut JobFacts)| plan(&input(|input| change(&mut input.job)));
     let guarded = |by: JobRefusal| Err(NoPlan::Guarded { by: by.into() });
     let what = "a child of an array".to_owned();

@@ -27,6 +27,8 @@ pub enum Says {
     Quiet,
     /// Somebody does.
     Works,
+    /// Something else than what it is asked about does.
+    WorksBeside,
 }
 
 /// What it says, by the number of the heartbeat and the end of its interval.
@@ -50,7 +52,7 @@ impl Answers {
     #[must_use]
     pub fn of(store: Store, node: NodeId, reported_at: Timestamp) -> Self {
         Self::with(store, node, reported_at, |says, sequence, now| match says {
-            Says::Works => named(sample::worked(sequence, now)),
+            Says::Works | Says::WorksBeside => named(sample::worked(sequence, now)),
             Says::Quiet | Says::Nothing => quiet(sequence, now),
         })
     }
@@ -113,7 +115,7 @@ async fn answering((store, node): (Store, NodeId), reported_at: Timestamp, says:
         }
         sequence += 1;
         let now = Timestamp::now();
-        let says = if says == Says::Works as u8 { Says::Works } else { Says::Quiet };
+        let says = [Says::Works, Says::WorksBeside].into_iter().find(|one| *one as u8 == says).unwrap_or(Says::Quiet);
         let mut beat = beat_of(says, sequence, now);
         let passed_ns = u64::try_from(now.duration_since(last).as_nanos()).expect("time goes on");
         beat.interval = Some(wire::Interval {

@@ -11,10 +11,21 @@ use serde_json::{Value, json};
 /// Its id.
 pub const JOB: &str = "stuck";
 
-/// What the agent on the job's machine says: no task of the job ran, or one switched once.
+/// What the agent on the job's machine says: no task of the job ran, or one switched once, or another workload ran for a nanosecond.
 #[must_use]
 pub fn beat(says: Says, sequence: u64, end: Timestamp) -> wire::Heartbeat {
     let mut beat = quiet(sequence, end);
+    // What else runs there rests, too, and its agent says that it sees everything.
+    for row in &mut beat.workloads {
+        (row.voluntary_switches, row.involuntary_switches, row.forks, row.execs, row.exits) =
+            (Some(7), Some(0), Some(0), Some(0), Some(0));
+        row.cpu_ns = Some(u64::from(says == Says::WorksBeside && row.class == i32::from(wire::Class::Workload)));
+    }
+    let told = ["accelerators", "rdma", "interfaces", "interactive_sessions", "timed_waits"].map(|name| {
+        let status = wire::CapabilityStatus::Ok.into();
+        wire::Capability { name: name.into(), status, ..wire::Capability::default() }
+    });
+    beat.coverage.get_or_insert_default().capabilities.extend(told);
     let id = format!("{JOB}/{}", runtime_id(JOB));
     beat.workloads.push(wire::WorkloadActivity {
         key: format!("/ecs/{id}"),

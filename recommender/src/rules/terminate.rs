@@ -1,6 +1,6 @@
 //! *Terminate this stuck job of AWS Batch.*
 //!
-//! Planned if and only if the verdict on the job's own processes is stuck, and every guard of jobs lets it through: it runs, by Batch's word, in one task on a known machine of a known compute environment, is no part of an array or
+//! Planned if and only if the verdict on the job's own processes is stuck, nothing leaves a doubt of that (something else that runs on its machine, a timer that will wake it, what its agent does not tell), and every guard of jobs lets it through: it runs, by Batch's word, in one task on a known machine of a known compute environment, is no part of an array or
 //! a multi-node job, no other job waits for its end, and nothing exempts it. Nothing undoes it, and Batch does not try it again. What it saves is not known: its machine is billed until Batch ends it, and whether it does so, or runs
 //! other jobs on it, nobody knows before.
 
@@ -26,6 +26,8 @@ pub struct TerminateInput {
     pub resource: ResourceKey,
     /// What was found of its processes.
     pub verdict: Verdict,
+    /// Why that is not certain enough to end it, in words; none if it is.
+    pub doubt: Option<String>,
     /// Since when nothing of it has run, as the finding has it.
     pub since: Timestamp,
     /// What the lists say of it.
@@ -45,6 +47,12 @@ pub enum NoPlan {
     NotStuck {
         /// What it is.
         verdict: Verdict,
+    },
+    /// It may be stuck, and that is not certain enough.
+    #[error("that it is stuck is not certain enough to end it: {why}")]
+    NotCertain {
+        /// In words.
+        why: String,
     },
     /// A guard stands before it.
     #[error("{by}")]
@@ -71,6 +79,9 @@ pub enum NoPlan {
 pub fn plan(input: &TerminateInput) -> Result<Plan, NoPlan> {
     if input.verdict != Verdict::Stuck {
         return Err(NoPlan::NotStuck { verdict: input.verdict });
+    }
+    if let Some(why) = &input.doubt {
+        return Err(NoPlan::NotCertain { why: why.clone() });
     }
     let guarded = |by| NoPlan::Guarded { by };
     guards::may_terminate(&input.job).map_err(guarded)?;

@@ -18,7 +18,7 @@ use crate::{
     snapshot::{self, job_facts},
     store::{Action, Answered, actions::Told, moment::Known},
     sweep::work_policy,
-    verdict::work::{WorkCase, WorkSample, decision, judge},
+    verdict::work::{WorkCase, WorkSample, certain, judge},
 };
 use guards::{
     Refusal,
@@ -27,7 +27,7 @@ use guards::{
 };
 use jiff::Timestamp;
 use model::{
-    ResourceKey, ResourceKind, Verdict,
+    ResourceKey, ResourceKind,
     job::JobFacts,
     plan::{Action as Call, ContentHash, Plan},
 };
@@ -178,9 +178,9 @@ impl Executor {
             identity: Some(node.identity()),
         };
         let judgement = judge(&case);
-        let verdict = match judgement.verdict {
-            Verdict::Stuck => LiveVerdict::Stuck,
-            _ => LiveVerdict::NotStuck(decision(&judgement, &case)),
+        let verdict = match certain(&case, &judgement) {
+            Ok(()) => LiveVerdict::Stuck,
+            Err(doubt) => LiveVerdict::NotStuck(doubt.to_string()),
         };
         let sample = LiveSample {
             plan: plan.clone(),

@@ -118,6 +118,7 @@ mod tests {
             peers: Some(0),
             others: [].into(),
             last_input_unix_ms: None,
+            beside: None,
         }
     }
 

@@ -36,16 +36,28 @@ pub(super) struct Happened {
 }
 
 /// Whether the agent looks for it, and could not see it.
-/// Heartbeats that are stored, or wait on a node's disk, may have the names of before.
 pub(super) fn is_blind(capabilities: &[wire::Capability], name: &str) -> bool {
-    let fine = [CapabilityStatus::Ok, CapabilityStatus::NotApplicable].map(i32::from);
+    statuses(capabilities, name).any(|status| !is_fine(status))
+}
+
+/// Whether the agent says that it looks for it, and sees it or that there is none.
+pub(super) fn is_told(capabilities: &[wire::Capability], name: &str) -> bool {
+    statuses(capabilities, name).next().is_some() && !is_blind(capabilities, name)
+}
+
+fn is_fine(status: i32) -> bool {
+    [CapabilityStatus::Ok, CapabilityStatus::NotApplicable].map(i32::from).contains(&status)
+}
+
+/// Heartbeats that are stored, or wait on a node's disk, may have the names of before.
+fn statuses<'a>(capabilities: &'a [wire::Capability], name: &'a str) -> impl Iterator<Item = i32> + 'a {
     let before = match name {
         "interactive_sessions" => "people",
         "inbound_peers" => "callers",
         other => other,
     };
-    let is_named = |capability: &wire::Capability| [name, before].contains(&capability.name.as_str());
-    capabilities.iter().any(|capability| is_named(capability) && !fine.contains(&capability.status))
+    let named = capabilities.iter().filter(move |one| [name, before].contains(&one.name.as_str()));
+    named.map(|capability| capability.status)
 }
 
 /// Somebody's port, as far as anybody knows. Who logs in by ssh starts workload; the world's attempts to log in are no work.

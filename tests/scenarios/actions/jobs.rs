@@ -21,6 +21,7 @@ lab::on_both_databases! {
     a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so,
     what_has_changed_of_the_job_since_the_approval_voids_it,
     work_of_the_job_that_has_begun_since_the_approval_voids_it,
+    what_works_beside_the_job_on_its_machine_voids_it,
     what_was_approved_is_void_behind_a_time_that_no_sweep_saw,
     what_another_job_waits_for_is_not_planned_and_not_terminated,
     where_it_is_not_switched_on_no_job_is_terminated,
@@ -222,6 +223,20 @@ async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String)
     busy.site.node_says(Says::Works);
     busy.both_approve(&plan).await;
     busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+}
+
+async fn what_works_beside_the_job_on_its_machine_voids_it(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.node_says(Says::WorksBeside);
+    busy.both_approve(&plan).await;
+    let words = "other work ran on its machine meanwhile, for which it may wait: CPU time";
+    busy.is_voided(&plan, words).await;
+    // The sweep that comes next does not plan it either, and finds it all the same.
+    busy.site.sweeper.sweep().await;
+    assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
+    let findings = busy.site.run(&["findings"]).await.said;
+    assert!(findings.contains("align-stuck"), "{findings}");
 }
 
 async fn what_was_approved_is_void_behind_a_time_that_no_sweep_saw(url: String) {

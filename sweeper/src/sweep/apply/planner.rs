@@ -11,6 +11,7 @@ use crate::{
     pricing::Cost,
     reconcile::Planned,
     snapshot::{Known, Machine, Subject, Work, job_facts},
+    verdict::work::certain,
 };
 use jiff::Timestamp;
 use model::{
@@ -180,6 +181,7 @@ impl Planner<'_> {
             record: record(finding),
             resource: finding.resource.clone(),
             verdict: work.judgement.verdict,
+            doubt: certain(&work.inputs.work, &work.judgement).err().map(|doubt| doubt.to_string()),
             since: finding.since,
             job: job.clone(),
             price: price(&finding.cost),

@@ -47,7 +47,7 @@ impl Progress {
     pub(super) const ALL: [Self; 8] =
         [Self::Cpu, Self::Starts, Self::Exits, Self::Switches, Self::Faults, Self::Calls, Self::Disk, Self::Network];
     /// Without these nothing is said. Some kernels lack one of the others, and nothing that they count is done without CPU time.
-    const NEEDED: [Self; 4] = [Self::Cpu, Self::Starts, Self::Exits, Self::Switches];
+    pub(super) const NEEDED: [Self; 4] = [Self::Cpu, Self::Starts, Self::Exits, Self::Switches];
 
     /// The counter of a row; none if it was not measured.
     pub(super) fn of(self, row: &wire::WorkloadActivity) -> Option<u64> {

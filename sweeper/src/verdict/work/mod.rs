@@ -3,6 +3,7 @@
 //! Pure, as the verdict on the node. The agent's counters are cumulative, so two heartbeats tell all that a task did in between: a [`WorkCase`] holds what these two
 //! say of the work and of what it may wait for, and nothing else is asked.
 
+mod certain;
 mod contract;
 mod gaps;
 mod judge;
@@ -12,6 +13,7 @@ mod sample;
 mod spin;
 mod words;
 
+pub use certain::{Beside, Doubt, certain};
 pub use contract::{Contract, RunTask};
 pub use judge::{Held, Progress, WorkDecision, WorkJudgement, WorkUnknown, WorkWait, judge};
 pub use sample::{Failure, RunEnd, RunNow, WorkNow, WorkSample};

@@ -1,6 +1,6 @@
 //! What one heartbeat says of a piece of work, and of what it may wait for.
 
-use super::{super::window::Gpu, Contract, Progress, contract::RunTask};
+use super::{super::window::Gpu, Beside, Contract, Progress, contract::RunTask};
 use crate::verdict::{
     signal::{add, is_loss, is_workload},
     watched::is_blind,
@@ -76,6 +76,9 @@ pub struct WorkSample {
     /// When somebody last typed at a terminal, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_input_unix_ms: Option<i64>,
+    /// What is asked besides before a job of AWS Batch is ended; none of any other work, and where a version before read the heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
 }
 
 /// How the tasks of a run ended so far.
@@ -206,6 +209,10 @@ impl WorkSample {
             peers: found.as_ref().and_then(|found| found.peers(heartbeat)),
             others: found.as_ref().map(|found| found.others(heartbeat)).unwrap_or_default(),
             last_input_unix_ms: heartbeat.interactive_sessions.and_then(|sessions| sessions.last_input_unix_ms),
+            beside: found
+                .as_ref()
+                .filter(|_| matches!(contract, Contract::BatchJob { .. }))
+                .map(|found| Beside::of(heartbeat, found.rows())),
         })
     }
 }

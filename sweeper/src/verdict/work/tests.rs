@@ -1,3 +1,4 @@
+mod certain;
 mod orphan;
 mod pod;
 mod run;

@@ -75,6 +75,11 @@ fn list<T: AsRef<str>>(parts: impl Iterator<Item = T>) -> String {
     parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join(", ")
 }
 
+/// Which counters moved; what began or ended has none of before, or of now.
+pub(super) fn counters(by: &[Progress]) -> String {
+    if by.is_empty() { "some of it began or ended".to_owned() } else { list(by.iter().map(|what| counter(*what))) }
+}
+
 pub(super) fn counter(what: Progress) -> &'static str {
     match what {
         Progress::Cpu => "CPU time",
