@@ -227,12 +227,13 @@ impl<'a> Found<'a> {
     fn of(heartbeat: &'a wire::Heartbeat, contract: &Contract) -> Option<Self> {
         match contract {
             Contract::BatchJob { containers } => {
+                // A container of it that has ended counts on: it may have run within the window.
                 let is_its = |row: &&wire::WorkloadActivity| {
                     let names = row.name.iter().flat_map(|name| name.id.split('/'));
-                    is_workload(row) && row.live_threads > 0 && names.into_iter().any(|part| containers.contains(part))
+                    is_workload(row) && names.into_iter().any(|part| containers.contains(part))
                 };
                 let rows: Vec<_> = heartbeat.workloads.iter().filter(is_its).collect();
-                (!rows.is_empty()).then_some(Self::Rows(rows))
+                rows.iter().any(|row| row.live_threads > 0).then_some(Self::Rows(rows))
             }
             Contract::Pod { namespace, pod, .. } => {
                 let is_its = |row: &&wire::WorkloadActivity| {
@@ -272,15 +273,23 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// Those of its rows that live now.
+    fn living(&self) -> Vec<&'a wire::WorkloadActivity> {
+        match self {
+            Self::Rows(rows) => rows.iter().copied().filter(|row| row.live_threads > 0).collect(),
+            Self::Task { activity, .. } => vec![activity],
+        }
+    }
+
     fn now(&self) -> WorkNow {
-        let rows = self.rows();
+        let (rows, living) = (self.rows(), self.living());
         let sum =
             |of: fn(&wire::WorkloadActivity) -> u32| rows.iter().fold(0_u32, |sum, row| sum.saturating_add(of(row)));
         let counted = |what: &Progress| {
             let all = rows.iter().map(|row| what.of(row)).reduce(add).flatten();
             all.map(|all| (*what, all))
         };
-        let states = rows.iter().map(|row| row.states).try_fold(States::default(), |sum, states| {
+        let states = living.iter().map(|row| row.states).try_fold(States::default(), |sum, states| {
             let states = states?;
             Some(States {
                 running: sum.running.saturating_add(states.running),
@@ -290,8 +299,8 @@ impl<'a> Found<'a> {
                 frozen: sum.frozen.saturating_add(states.frozen),
             })
         });
-        let not_run_ns = rows.iter().map(|row| row.not_run_ns).reduce(|a, b| Some(a?.min(b?))).flatten();
-        let busiest = rows.iter().max_by_key(|row| row.cpu_ns);
+        let not_run_ns = living.iter().map(|row| row.not_run_ns).reduce(|a, b| Some(a?.min(b?))).flatten();
+        let busiest = living.iter().max_by_key(|row| row.cpu_ns);
         WorkNow {
             live_processes: sum(|row| row.live_processes),
             live_threads: sum(|row| row.live_threads),
@@ -310,7 +319,7 @@ impl<'a> Found<'a> {
             rows.iter().map(|row| row.peers).try_fold(0_u32, |sum, peers| Some(sum.saturating_add(peers?)))
         };
         match self {
-            Self::Rows(rows) => sum(rows),
+            Self::Rows(_) => sum(&self.living()),
             Self::Task { run, .. } => {
                 let is_its = |name: &wire::WorkloadName| run.id == format!("{}:{}", name.kind, name.id);
                 let is_near = |row: &&wire::WorkloadActivity| {

@@ -138,3 +138,19 @@ fn what_a_version_before_kept_ends_nothing() {
     let judgement = judge(&case);
     assert_eq!((judgement.verdict, certain(&case, &judgement)), (Verdict::Stuck, Err(Doubt::NotKept)));
 }
+
+#[test]
+fn a_container_of_the_job_that_ran_in_between_and_has_ended_is_progress() {
+    let ended = |beat: &mut wire::Heartbeat| {
+        let (states, not_run_ns, peers) = (None, None, None);
+        let row = container("ecs", "t1/c2", 900);
+        let row = wire::WorkloadActivity { live_processes: 0, live_threads: 0, states, not_run_ns, peers, ..row };
+        beat.workloads.push(row);
+    };
+    assert_eq!(changed(|_| (), ended).0, Verdict::Active, "it began and ended in between");
+    assert_eq!(changed(ended, |_| ()).0, Verdict::Active, "what it did is counted no more");
+    assert_eq!(changed(ended, ended), (Verdict::Stuck, Ok(())), "it had ended before");
+    let none_lives =
+        |beat: &mut wire::Heartbeat| (beat.workloads[0].live_threads, beat.workloads[0].live_processes) = (0, 0);
+    assert_eq!(changed(|_| (), none_lives).0, Verdict::Unknown, "one of them at least must live");
+}
