@@ -7,7 +7,7 @@ use model::ResourceKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Of jobs that are over those are listed that ended no longer ago.
 pub const COMPLETED_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -113,8 +113,9 @@ pub struct BatchJob {
     pub array: Option<ArrayPart>,
     /// Present for a multi-node job and for each of its nodes.
     pub node: Option<NodePart>,
-    /// What it waits for while it is `PENDING`.
-    pub depends_on: Vec<Dependency>,
+    /// What it waits for while it is `PENDING`; none if Batch did not say: a list of jobs does not. The history keeps that as nothing, since versions before read no other.
+    #[serde(serialize_with = "or_empty")]
+    pub depends_on: Option<Vec<Dependency>>,
     /// Whether somebody took it back before it started.
     pub is_cancelled: Option<bool>,
     /// Whether somebody ended it.
@@ -229,6 +230,15 @@ pub struct Attempt {
     pub stopped_at: Option<Timestamp>,
     /// Why.
     pub reason: Option<String>,
+}
+
+/// What was not told is kept as versions before keep it.
+#[expect(clippy::ref_option, reason = "as serde has it")]
+fn or_empty<T: Default + Serialize, S: Serializer>(told: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    match told {
+        Some(told) => told.serialize(serializer),
+        None => T::default().serialize(serializer),
+    }
 }
 
 impl ComputeEnvironment {

@@ -129,7 +129,7 @@ async fn jobs_of_every_shape_are_listed_and_joined_with_their_machines() {
     let failed = job("failed");
     assert_eq!((failed.attempts.len(), failed.attempts_allowed, failed.timeout_s), (2, Some(2), Some(600)));
     assert_eq!(failed.attempts[0].tasks[0].containers[0].exit_code, Some(137));
-    assert_eq!(job("waits").depends_on[0].job_id.as_deref(), Some("plain"));
+    assert_eq!(job("waits").depends_on.as_ref().unwrap()[0].job_id.as_deref(), Some("plain"));
 
     let omics = inventory.batch_compute_environments.iter().find(|one| one.id.id == "omics").unwrap();
     assert_eq!((omics.min_vcpus, omics.desired_vcpus, omics.max_vcpus), (Some(0), Some(48), Some(256)));

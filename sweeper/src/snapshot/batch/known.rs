@@ -149,7 +149,8 @@ impl<'a> Known<'a> {
     /// not so, or not known of the array that it is a child of.
     #[must_use]
     pub fn placeable_since(&self, job: &BatchJob) -> Option<Timestamp> {
-        let waits_for = |job: &BatchJob| !job.depends_on.is_empty() || !job.attempts.is_empty();
+        let depends = |job: &BatchJob| job.depends_on.as_ref().is_some_and(|on| !on.is_empty());
+        let waits_for = |job: &BatchJob| depends(job) || !job.attempts.is_empty();
         let is_child = job.array.as_ref().is_some_and(|array| array.parent.is_some());
         let waited = waits_for(job) || (is_child && self.array_of(job).is_none_or(waits_for));
         job.created_at.filter(|_| !waited)

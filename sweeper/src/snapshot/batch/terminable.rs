@@ -108,12 +108,15 @@ fn dependents(inventory: &Inventory, key: &ResourceKey) -> Told {
     if coverage(inventory, key) != Coverage::Complete {
         return Told::Unknown { why: "the jobs could not be listed".to_owned() };
     }
-    let waits = |job: &&BatchJob| {
-        let on_it = job.depends_on.iter().any(|on| on.job_id.as_deref() == Some(&key.id));
-        on_it && !job.is_over() && is_here(key, job)
-    };
-    match inventory.batch_jobs.iter().find(waits) {
-        Some(job) => Told::Something { what: format!("the job {}", job.id.id) },
+    let live = || inventory.batch_jobs.iter().filter(|job| !job.is_over() && is_here(key, job) && job.id != *key);
+    let waits = |job: &&BatchJob| job.depends_on.iter().flatten().any(|on| on.job_id.as_deref() == Some(&key.id));
+    if let Some(job) = live().find(waits) {
+        return Told::Something { what: format!("the job {}", job.id.id) };
+    }
+    // A part of an array or of a multi-node job waits for what the whole waits for.
+    let is_part = |job: &BatchJob| job.submitted_as() != job.id.id;
+    match live().find(|job| job.depends_on.is_none() && !is_part(job)) {
+        Some(job) => Told::Unknown { why: format!("of the job {} AWS Batch does not tell it", job.id.id) },
         None => Told::Nothing,
     }
 }

@@ -127,12 +127,10 @@ pub(in super::super) fn job(scope: &Scope, raw: Job, listed_in: Option<&str>) ->
         stopped_at: moment(raw.stopped_at),
         array,
         node,
-        depends_on: raw
-            .depends_on
-            .unwrap_or_default()
-            .into_iter()
-            .map(|raw| Dependency { job_id: said(raw.job_id), kind: said(raw.r#type) })
-            .collect(),
+        depends_on: raw.depends_on.map(|all| {
+            let told = all.into_iter().map(|raw| Dependency { job_id: said(raw.job_id), kind: said(raw.r#type) });
+            told.collect()
+        }),
         is_cancelled: raw.is_cancelled,
         is_terminated: raw.is_terminated,
         timeout_s: raw.timeout.and_then(|timeout| u64::try_from(timeout.attempt_duration_seconds?).ok()),

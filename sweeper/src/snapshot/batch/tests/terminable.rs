@@ -95,6 +95,19 @@ fn a_part_of_more_is_told_to_be_one_and_so_is_who_waits() {
     };
     assert_eq!(waiting("PENDING"), Told::Something { what: "the job w".into() });
     assert_eq!(waiting("FAILED"), Told::Nothing);
+    let untold = |change: fn(&mut BatchJob)| {
+        let mut other = job("w", r#"{"status": "PENDING", "depends_on": null}"#);
+        change(&mut other);
+        facts(|inventory| inventory.batch_jobs.push(other)).dependents
+    };
+    let why = "of the job w AWS Batch does not tell it".to_owned();
+    assert_eq!(untold(|_| ()), Told::Unknown { why }, "it is listed, and was not described");
+    assert_eq!(untold(|job| job.status = Some("SUCCEEDED".into())), Told::Nothing);
+    assert_eq!(untold(|job| job.id.location = "us-east-2".into()), Told::Nothing, "elsewhere");
+    let child = untold(|job| {
+        job.array = serde_json::from_str(r#"{"parent": "a", "size": null, "index": 1}"#).expect("a part");
+    });
+    assert_eq!(child, Told::Nothing, "its array is asked");
     let unread = failed(ResourceKind::BatchJob, furnished(|_| ()));
     let key = unread.batch_jobs[0].id.clone();
     let told = job_facts((&unread, &Known::of(&unread)), &key, None).expect("a job");
