@@ -48,8 +48,9 @@ pub struct ComputeEnvironment {
     pub instance_types: Option<Vec<String>>,
     /// For so long a machine without a job is kept; if left out, Batch's own pace.
     pub min_scale_down_delay_minutes: Option<u32>,
-    /// Its own tags.
-    pub tags: BTreeMap<String, String>,
+    /// Its own tags; none if Batch did not tell any, if only that there are none. The history keeps that as no tags, since versions before read no other.
+    #[serde(serialize_with = "or_empty")]
+    pub tags: Option<BTreeMap<String, String>>,
 }
 
 /// Where jobs wait for an environment.
@@ -72,8 +73,9 @@ pub struct JobQueue {
     pub scheduling_policy_arn: Option<String>,
     /// What it may use. `None`: it did not say.
     pub environments: Option<Vec<QueuedEnvironment>>,
-    /// Its own tags.
-    pub tags: BTreeMap<String, String>,
+    /// Its own tags; none if Batch did not tell any, if only that there are none. The history keeps that as no tags, since versions before read no other.
+    #[serde(serialize_with = "or_empty")]
+    pub tags: Option<BTreeMap<String, String>>,
 }
 
 /// An environment of a queue.

@@ -141,9 +141,9 @@ impl Inventory {
         let addresses = self.addresses.iter().map(|address| (&address.id, &address.tags));
         let snapshots = self.snapshots.iter().map(|snapshot| (&snapshot.id, &snapshot.tags));
         let groups = self.autoscaling_groups.iter().map(|group| (&group.id, &group.tags));
-        let environments =
-            self.batch_compute_environments.iter().map(|environment| (&environment.id, &environment.tags));
-        let queues = self.batch_job_queues.iter().map(|queue| (&queue.id, &queue.tags));
+        let environments = self.batch_compute_environments.iter();
+        let environments = environments.filter_map(|environment| Some((&environment.id, environment.tags.as_ref()?)));
+        let queues = self.batch_job_queues.iter().filter_map(|queue| Some((&queue.id, queue.tags.as_ref()?)));
         let jobs = self.batch_jobs.iter().map(|job| (&job.id, &job.tags));
         let all = instances.chain(volumes).chain(addresses).chain(snapshots).chain(groups);
         all.chain(environments).chain(queues).chain(jobs).collect()

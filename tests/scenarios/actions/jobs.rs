@@ -151,7 +151,18 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
     let busy = Busy::start(&url).await;
     let site = &busy.site;
     let exempt = json!({"owner": "ada", "cloud-sweeper:exempt": "the deadline"});
-    for what in ["exempt", "untold", "owner", "restarted", "queue exempt", "moved", "ending", "attested", "over"] {
+    for what in [
+        "exempt",
+        "untold",
+        "owner",
+        "restarted",
+        "queue exempt",
+        "queue untold",
+        "moved",
+        "ending",
+        "attested",
+        "over",
+    ] {
         let plan = busy.plan().await;
         // It cannot be decided until the agent has spoken.
         site.node_says(Says::Nothing);
@@ -186,6 +197,10 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
                 site.moto.batch(REGION, queue_tagged(json!({"cloud-sweeper:exempt": ""}))).await;
                 "its job queue is exempt by the tag"
             }
+            "queue untold" => {
+                site.moto.batch(REGION, json!({"queues": [queue("busy", "busy")]})).await;
+                "the tags of its job queue could not be read"
+            }
             "moved" => {
                 let definition = format!("arn:aws:batch:{REGION}:{ACCOUNT}:job-definition/align:4");
                 busy.job_is("RUNNING", json!({"jobDefinition": definition})).await;
@@ -207,7 +222,7 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
         site.node_says(Says::Quiet);
         busy.is_voided(&plan, words).await;
         match what {
-            "queue exempt" => site.moto.batch(REGION, queue_tagged(json!({}))).await,
+            "queue exempt" | "queue untold" => site.moto.batch(REGION, queue_tagged(json!({}))).await,
             "attested" => site.change("UPDATE nodes SET attestation = 'aws_iid'").await,
             "over" => break,
             _ => busy.job_is("RUNNING", json!({})).await,

@@ -42,12 +42,16 @@ pub fn batch_resources<'a>(
             all.insert(&job.id, Some((BatchState::Job(read.job(job)), thing_of_job(job))));
         }
     }
+    let no_tags = BTreeMap::new();
     for queue in &inventory.batch_job_queues {
         let state = read.queue(queue);
         let waits = state.jobs.as_ref().is_some_and(|jobs| jobs.runnable > 0);
         if waits || all.contains_key(&queue.id) {
             let priority = queue.priority.map(|priority| format!("job queue of priority {priority}"));
-            all.insert(&queue.id, Some((BatchState::Queue(state), Thing::of(priority, &queue.tags, None))));
+            all.insert(
+                &queue.id,
+                Some((BatchState::Queue(state), Thing::of(priority, queue.tags.as_ref().unwrap_or(&no_tags), None))),
+            );
         }
     }
     for environment in &inventory.batch_compute_environments {
@@ -56,7 +60,10 @@ pub fn batch_resources<'a>(
             let kept = state.min_vcpus.map(|min| format!("at least {min} vCPUs"));
             all.insert(
                 &environment.id,
-                Some((BatchState::Environment(state), Thing::of(kept, &environment.tags, None))),
+                Some((
+                    BatchState::Environment(state),
+                    Thing::of(kept, environment.tags.as_ref().unwrap_or(&no_tags), None),
+                )),
             );
         }
     }

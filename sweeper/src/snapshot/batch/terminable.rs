@@ -33,8 +33,8 @@ pub fn job_facts(
         dependents: dependents(inventory, key),
         attempts_allowed: job.attempts_allowed,
         tags: Some(job.tags.clone()),
-        queue_tags: queue.map(|queue| queue.tags.clone()),
-        environment_tags: environment.map(|environment| environment.tags.clone()),
+        queue_tags: queue.and_then(|queue| queue.tags.clone()),
+        environment_tags: environment.and_then(|environment| environment.tags.clone()),
         machine_tags,
     })
 }

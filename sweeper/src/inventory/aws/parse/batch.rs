@@ -37,7 +37,7 @@ pub(in super::super) fn environment(scope: &Scope, raw: Environment) -> Result<C
         max_vcpus: count(resources.maximum),
         instance_types: resources.instance_types,
         min_scale_down_delay_minutes: count(delay),
-        tags: tags(raw.tags),
+        tags: raw.tags.map(|told| tags(Some(told))),
     })
 }
 
@@ -53,7 +53,7 @@ pub(in super::super) fn queue(scope: &Scope, raw: Queue) -> Result<JobQueue, Str
         priority: raw.priority,
         scheduling_policy_arn: said(raw.scheduling_policy_arn),
         environments: raw.compute_environment_order.map(|order| order.into_iter().map(environment).collect()),
-        tags: tags(raw.tags),
+        tags: raw.tags.map(|told| tags(Some(told))),
     })
 }
 

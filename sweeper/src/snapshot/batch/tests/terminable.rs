@@ -74,6 +74,13 @@ fn what_is_not_known_for_sure_is_not_known() {
         inventory.batch_compute_environments.push(twin);
     };
     assert_eq!(place(twice), None, "which of the two it is, nobody knows");
+    let tags = |change: fn(&mut Inventory)| {
+        let told = facts(change);
+        [told.queue_tags.is_some(), told.environment_tags.is_some()]
+    };
+    assert_eq!(tags(|_| ()), [true, true]);
+    assert_eq!(tags(|inventory| inventory.batch_job_queues[0].tags = None), [false, true]);
+    assert_eq!(tags(|inventory| inventory.batch_compute_environments[0].tags = None), [true, false]);
     let nowhere = furnished(|_| ());
     let other: ResourceKey = ResourceKey { id: "other".into(), ..nowhere.batch_jobs[0].id.clone() };
     assert_eq!(job_facts((&nowhere, &Known::of(&nowhere)), &other, None), None);
