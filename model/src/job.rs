@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Told;
+use crate::{ResourceKey, ResourceKind, address::Told};
 
 /// What a job is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,18 @@ pub struct JobPlace {
     pub environment: String,
 }
 
+impl JobPlace {
+    /// The keys of its queue and of its compute environment, which end in their names.
+    #[must_use]
+    pub fn keys(&self, job: &ResourceKey) -> [ResourceKey; 2] {
+        let of = |kind, arn: &str| {
+            let id = arn.rsplit('/').next().unwrap_or(arn).to_owned();
+            ResourceKey { kind, id, ..job.clone() }
+        };
+        [of(ResourceKind::BatchJobQueue, &self.queue), of(ResourceKind::BatchComputeEnvironment, &self.environment)]
+    }
+}
+
 /// One attempt of a job, on one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobAttempt {
@@ -45,6 +57,14 @@ pub struct JobAttempt {
     pub container_instance: String,
     /// EC2's id of that machine: `i-…`
     pub machine: String,
+}
+
+impl JobAttempt {
+    /// The key of its machine.
+    #[must_use]
+    pub fn machine_key(&self, job: &ResourceKey) -> ResourceKey {
+        ResourceKey { kind: ResourceKind::Instance, id: self.machine.clone(), ..job.clone() }
+    }
 }
 
 /// What Batch and ECS say of a job. What they did not say is none.
@@ -82,4 +102,13 @@ pub struct JobFacts {
     pub environment_tags: Option<BTreeMap<String, String>>,
     /// Those of its machine.
     pub machine_tags: Option<BTreeMap<String, String>>,
+}
+
+impl JobFacts {
+    /// What a job is in, as far as that is known: its machine, its queue and its compute environment. Who wants one of these left alone wants that of the job, too.
+    #[must_use]
+    pub fn is_in(&self, job: &ResourceKey) -> Vec<ResourceKey> {
+        let machine = self.attempt.iter().map(|attempt| attempt.machine_key(job));
+        machine.chain(self.place.iter().flat_map(|place| place.keys(job))).collect()
+    }
 }

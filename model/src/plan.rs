@@ -329,6 +329,18 @@ impl Plan {
         })
     }
 
+    /// All that is left alone only if this plan is not carried out: its resource, and of a job its machine, its queue and its compute environment.
+    #[must_use]
+    pub fn is_on(&self) -> Vec<ResourceKey> {
+        let resource = &self.content.resource;
+        let around = self.content.conditions.iter().flat_map(|condition| match condition {
+            Condition::JobAttemptIs { attempt } => vec![attempt.machine_key(resource)],
+            Condition::JobPlaceIs { place } => place.keys(resource).to_vec(),
+            _ => Vec::new(),
+        });
+        std::iter::once(resource.clone()).chain(around).collect()
+    }
+
     /// From then on it must not be approved nor carried out.
     #[must_use]
     pub fn valid_until(&self) -> Timestamp {

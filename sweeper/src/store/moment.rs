@@ -37,7 +37,7 @@ pub(crate) struct Known {
     pub(crate) plan: Option<Plan>,
     /// Its finding, while that is open.
     pub(crate) finding: Option<Finding>,
-    /// Who wants the resource left alone.
+    /// Who wants the resource left alone, or what a job is in.
     pub(crate) exempted: Vec<Exempted>,
     /// What people said of the plan.
     pub(crate) says: Vec<Say>,
@@ -121,8 +121,10 @@ pub(crate) async fn known(connection: &impl ConnectionTrait, hash: &ContentHash)
     let resource = &plan.content().resource;
     let finding = FindingId(plan.content().finding.clone());
     known.finding = findings::by_id(connection, &finding).await?.filter(|finding| finding.status == Status::Open);
-    let left_alone = exemptions::of(connection, resource, now).await?.into_iter();
-    known.exempted = left_alone.map(|one| Exempted { by: one.approver, until: one.until }).collect();
+    for on in plan.is_on() {
+        let left_alone = exemptions::of(connection, &on, now).await?.into_iter();
+        known.exempted.extend(left_alone.map(|one| Exempted { by: one.approver, until: one.until }));
+    }
     known.tags_before = history::tags_before(connection, &finding, resource).await?;
     if let Ok(node_id) = speaks_for(&plan).to_string().parse::<NodeId>() {
         known.node = nodes::by_id(connection, &node_id).await?;

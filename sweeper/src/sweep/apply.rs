@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     detectors::{Answer, Class, Detection, On, detect},
-    exemptions::{Exemption, Exemptions},
+    exemptions::Exemptions,
     findings::{self, Finding, Status},
     inventory::{Inventory, Listing, Outcome as Listed, owner},
     reconcile::{Planning, Seen, Step, reconcile},
@@ -213,10 +213,15 @@ fn decide(
         let seen = |planning| {
             reconcile(snapshot.at, existing, &Seen { detection: &detection, machine: shown.as_ref(), planning })
         };
-        match (Planner::of(class, on, (bills, &may), snapshot.at), left_alone.of(id).map(Exemption::line)) {
-            (Err(why), _) => seen(Planning::Never(why)),
-            (Ok(_), Some(why)) => seen(Planning::Never(&why)),
-            (Ok(planner), None) => seen(Planning::After { sweeps, plan: &|finding| planner.plan(finding) }),
+        let planner = match Planner::of(class, on, (bills, &may), snapshot.at) {
+            Ok(planner) => planner,
+            Err(why) => return seen(Planning::Never(why)),
+        };
+        let line = |on: &ResourceKey| left_alone.of(on).map(|one| (one.line(), on.clone()));
+        match line(id).or_else(|| planner.is_in().iter().find_map(line)) {
+            Some((why, on)) if on == *id => seen(Planning::Never(&why)),
+            Some((why, on)) => seen(Planning::Never(&format!("{why} (of {on}, which it is in)"))),
+            None => seen(Planning::After { sweeps, plan: &|finding| planner.plan(finding) }),
         }
     })
 }

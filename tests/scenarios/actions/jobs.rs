@@ -23,6 +23,7 @@ lab::on_both_databases! {
     work_of_the_job_that_has_begun_since_the_approval_voids_it,
     what_works_beside_the_job_on_its_machine_voids_it,
     what_was_approved_is_void_behind_a_time_that_no_sweep_saw,
+    who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job,
     what_another_job_waits_for_is_not_planned_and_not_terminated,
     where_it_is_not_switched_on_no_job_is_terminated,
     killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing,
@@ -238,6 +239,35 @@ async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String)
     busy.site.node_says(Says::Works);
     busy.both_approve(&plan).await;
     busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+}
+
+async fn who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job(url: String) {
+    let busy = Busy::start(&url).await;
+    let site = &busy.site;
+    let keys = [format!("{}", site.machine), "queue/busy".to_owned(), "environment/busy".to_owned()];
+    for key in keys.map(|id| format!("aws:{ACCOUNT}:{REGION}:{id}")) {
+        let plan = busy.plan().await;
+        // It cannot be decided until the agent has spoken.
+        site.node_says(Says::Nothing);
+        busy.both_approve(&plan).await;
+        site.action(&plan, "do", &["asking"]).await;
+        let exempt = ["exempt", &key, "--because", "a demo", "--token-file", busy.ada.to_str().unwrap()];
+        let said = site.run(&exempt).await;
+        assert_eq!(said.code, 0, "{said:?}");
+        site.node_says(Says::Quiet);
+        busy.is_voided(&plan, "ada wants it left alone").await;
+        // Nor is another one planned, until that is lifted.
+        site.sweeper.sweep().await;
+        let plans = site.sweeper.json(&["plans"]).await;
+        let titles: Vec<&str> = plans.as_array().unwrap().iter().map(|plan| plan["title"].as_str().unwrap()).collect();
+        assert!(!titles.iter().any(|title| title.contains("Terminate")), "{key}: {titles:?}");
+        let all = site.sweeper.json(&["exemptions"]).await;
+        let [exemption] = all.as_array().unwrap().as_slice() else { panic!("{all:#}") };
+        let id = exemption["id"].as_str().unwrap();
+        let lifted = site.run(&["exemptions", "lift", id, "--token-file", busy.ada.to_str().unwrap()]).await;
+        assert_eq!(lifted.code, 0, "{lifted:?}");
+        site.sweeper.sweep().await;
+    }
 }
 
 async fn what_works_beside_the_job_on_its_machine_voids_it(url: String) {

@@ -100,6 +100,14 @@ impl<'a> Planner<'a> {
         Ok(Self { of, bills, now })
     }
 
+    /// What a job is in, of which somebody may want it left alone as well.
+    pub(super) fn is_in(&self) -> Vec<ResourceKey> {
+        match &self.of {
+            Of::Job(work, job) => job.is_in(&work.id),
+            Of::Machine(_) | Of::Member(..) | Of::Address(_) | Of::Volume(..) => Vec::new(),
+        }
+    }
+
     /// The plan of a finding, with all that it was made from.
     pub(super) fn plan(&self, finding: &Finding) -> Planned {
         let input = match &self.of {
