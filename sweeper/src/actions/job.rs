@@ -31,12 +31,17 @@ use model::{
     job::JobFacts,
     plan::{Action as Call, ContentHash, Plan},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 const GONE: &str = "AWS Batch does not know the job any more";
 const NO_MACHINE: &str = "EC2 does not know its machine any more";
 /// What is asked in the place of a second dry run is refused, or not answered.
 const NOT_HEARD: &str = "AWS Batch does not hear the role that acts any more, or does not let it read the job's tags";
+/// A job that waits for this one may have come meanwhile.
+const SLOW: &str = "the job, and the jobs that may wait for it, could not be read within 5 s of its agent's answer";
 /// Batch's words for the end of a job.
 const OVER: [&str; 2] = ["SUCCEEDED", "FAILED"];
 
@@ -105,8 +110,10 @@ impl Executor {
         let deadline = Deadline::after(FRESH.saturating_sub(Duration::try_from(age).unwrap_or_default()));
         let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         // What is asked in the place of a second dry run opens the way that the call takes.
-        let (job, heard) =
-            futures::join!(Box::pin(fresh(&mut around, &on, &machine)), Box::pin(batch::is_heard(&client, &on)));
+        // What is read for longer than the answer stays fresh decides nothing.
+        let fresh = tokio::time::timeout(FRESH, Box::pin(fresh(&mut around, &on, &machine)));
+        let (job, heard) = futures::join!(fresh, Box::pin(batch::is_heard(&client, &on)));
+        let Ok(job) = job else { return self.refuse(action, SLOW).await };
         let Some(job) = job? else { return self.refuse(action, GONE).await };
         if !matches!(heard, Called::Accepted { .. }) {
             return self.refuse(action, NOT_HEARD).await;
@@ -227,25 +234,34 @@ fn key_of_machine(plan: &Plan) -> Option<ResourceKey> {
     Some(ResourceKey { kind: ResourceKind::Instance, id, ..plan.content().resource.clone() })
 }
 
-/// Reads a job, its queue, its environment and its machine's tags once more, and tells what guards ask of it; none if Batch does not know it any more.
+/// Reads a job, the jobs that may wait for it, its queue, its environment and its machine's tags once more, and tells what guards ask of it; none if Batch does not know it any more.
 async fn fresh(
     around: &mut Surroundings,
     on: &ResourceKey,
     machine: &ResourceKey,
 ) -> Result<Option<JobFacts>, ActError> {
     let scope = provider::scope(on)?;
+    let places = async {
+        let (environments, queues) = aws::job_places(&around.accounts, &scope).await?;
+        let waiting = aws::waiting_jobs(&around.accounts, &scope, &queues).await?;
+        Ok((environments, queues, waiting))
+    };
     let (job, places, machine) = futures::join!(
         Box::pin(aws::one_job(&around.accounts, &scope, &on.id)),
-        Box::pin(aws::job_places(&around.accounts, &scope)),
+        Box::pin(places),
         Box::pin(aws::instance(&around.accounts, &scope, &machine.id))
     );
     let refused = |what| move |why| ActError::Provider { what, why };
     let Some(aws::OneJob { job, tells_tags }) = job.map_err(refused("reading the job"))? else { return Ok(None) };
-    let (environments, queues) = places.map_err(refused("reading its queue and compute environment"))?;
+    let (environments, queues, waiting) =
+        places.map_err(refused("reading its queue, its compute environment and the jobs that may wait for it"))?;
     let machine = machine.map_err(refused("reading its machine"))?;
     let inventory = &mut around.inventory;
     // What is told of the attempt, of its task and of its machine rests on the same lists as what was found.
-    inventory.batch_jobs.retain(|one| one.id != job.id);
+    // One that waited then and does not now is counted on: it may have been missed between two lists.
+    let read_again: HashSet<ResourceKey> = waiting.iter().chain([&job]).map(|one| one.id.clone()).collect();
+    inventory.batch_jobs.retain(|one| !read_again.contains(&one.id));
+    inventory.batch_jobs.extend(waiting.into_iter().filter(|one| one.id != job.id));
     inventory.batch_jobs.push(job);
     (inventory.batch_compute_environments, inventory.batch_job_queues) = (environments, queues);
     let machine_tags: Option<BTreeMap<String, String>> = machine.map(|machine| machine.tags);

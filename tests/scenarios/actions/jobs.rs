@@ -25,6 +25,7 @@ lab::on_both_databases! {
     what_was_approved_is_void_behind_a_time_that_no_sweep_saw,
     who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job,
     what_another_job_waits_for_is_not_planned_and_not_terminated,
+    a_job_that_waits_for_it_since_its_agent_was_asked_voids_it,
     where_it_is_not_switched_on_no_job_is_terminated,
     killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing,
     killed_before_the_call_the_termination_begins_anew,
@@ -317,6 +318,19 @@ async fn what_another_job_waits_for_is_not_planned_and_not_terminated(url: Strin
     assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
     let findings = busy.site.run(&["findings"]).await.said;
     assert!(findings.contains("align-stuck"), "it is found all the same: {findings}");
+}
+
+async fn a_job_that_waits_for_it_since_its_agent_was_asked_voids_it(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.node_says(Says::Nothing);
+    busy.both_approve(&plan).await;
+    busy.site.action(&plan, "do", &["asking"]).await;
+    // Everything was read before the agent is asked, and it answers only now.
+    let waits = job("late", "busy", "SUBMITTED", json!({"dependsOn": [{"jobId": JOB}]}));
+    busy.site.moto.batch(REGION, json!({"jobs": [waits]})).await;
+    busy.site.node_says(Says::Quiet);
+    busy.is_voided(&plan, "the job late waits for its end, and would fail with it").await;
 }
 
 async fn where_it_is_not_switched_on_no_job_is_terminated(url: String) {

@@ -40,7 +40,7 @@ mod volume;
 
 pub use accounts::{Accounts, Discovered};
 pub use address::{OneAddress, address, one_address};
-pub use batch::{OneJob, job_places, one_job, some_jobs};
+pub use batch::{OneJob, job_places, one_job, some_jobs, waiting_jobs};
 pub use catalogue::offered;
 pub use collect::{collect, read};
 pub use machine::{OneMachine, dependents, instance, one_machine, owners};
