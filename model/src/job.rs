@@ -92,6 +92,10 @@ pub struct JobFacts {
     pub attempt: Option<JobAttempt>,
     /// Which other job waits for its end: those fail with it.
     pub dependents: Told,
+    /// Which other job, that is not over, it has submitted, or may have: such a one may be lost with its head.
+    pub heads: Told,
+    /// Who submitted it, as the provider's trail tells; none where that is not known.
+    pub submitted_by: Option<String>,
     /// So many attempts it has at most; none if Batch did not say.
     pub attempts_allowed: Option<u32>,
     /// Its own tags; none if they could not be read.

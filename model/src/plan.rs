@@ -85,6 +85,9 @@ pub enum Loss {
     Job {
         /// Batch's id.
         id: String,
+        /// Who submitted it, where that is known: a job, perhaps, that waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        submitted_by: Option<String>,
     },
     /// What Batch would have tried again, had the job failed by itself.
     Retries {

@@ -37,6 +37,8 @@ fn input(change: impl FnOnce(&mut TerminateInput)) -> TerminateInput {
             machine: "i-1".into(),
         }),
         dependents: Told::Nothing,
+        heads: Told::Nothing,
+        submitted_by: Some("arn:aws:iam::123456789012:user/ada".into()),
         attempts_allowed: Some(3),
         tags: Some(BTreeMap::new()),
         queue_tags: Some(BTreeMap::new()),
@@ -85,7 +87,10 @@ fn a_stuck_job_is_planned_to_be_terminated_for_good_by_two() {
         ]
     );
     assert_eq!(sealed.machine_of_job(), Some("i-1"));
-    assert_eq!(content.lost, [Loss::Job { id: JOB.into() }, Loss::Retries { allowed: 3 }]);
+    assert_eq!(
+        content.lost,
+        [Loss::Job { id: JOB.into(), submitted_by: input.job.submitted_by.clone() }, Loss::Retries { allowed: 3 }]
+    );
     assert_eq!(content.keeps_billing, [Charge::MachineOfJob { id: "i-1".into() }]);
     assert!(
         matches!(&content.net_saving, Saving::Unknown { why } if why.contains("$0.09")),

@@ -3,6 +3,7 @@
 mod attempt;
 mod dependents;
 mod exempt;
+mod heads;
 mod place;
 mod refusal;
 #[cfg(test)]
@@ -20,8 +21,8 @@ use crate::Refusal;
 type Guard = fn(&JobFacts) -> Result<(), Refusal>;
 
 /// The most fundamental first.
-const TERMINATE: [Guard; 6] =
-    [exempt::guard, shape::guard, status::guard, place::known, attempt::known, dependents::guard];
+const TERMINATE: [Guard; 7] =
+    [exempt::guard, shape::guard, status::guard, place::known, attempt::known, dependents::guard, heads::guard];
 
 /// Whether a job may be terminated, by what Batch, ECS and EC2 say of it.
 ///

@@ -78,6 +78,12 @@ pub enum JobRefusal {
         /// In words.
         what: String,
     },
+    /// That one may be lost with it.
+    #[error("it has submitted {what}, which is not over and may need it")]
+    HeadOf {
+        /// In words.
+        what: String,
+    },
     /// Something has run.
     #[error("it is not stuck any more: {why}")]
     NotStuck {

@@ -44,6 +44,8 @@ pub(crate) fn facts(change: impl FnOnce(&mut JobFacts)) -> JobFacts {
         place: Some(place()),
         attempt: Some(attempt()),
         dependents: Told::Nothing,
+        heads: Told::Nothing,
+        submitted_by: None,
         attempts_allowed: Some(3),
         tags: Some(BTreeMap::from([("owner".to_owned(), "ada".to_owned())])),
         queue_tags: Some(BTreeMap::new()),

@@ -1,7 +1,7 @@
 //! *Terminate this stuck job of AWS Batch.*
 //!
 //! Planned if and only if the verdict on the job's own processes is stuck, nothing leaves a doubt of that (something else that runs on its machine, a timer that will wake it, what its agent does not tell), and every guard of jobs lets it through: it runs, by Batch's word, in one task on a known machine of a known compute environment, is no part of an array or
-//! a multi-node job, no other job waits for its end, and nothing exempts it. Nothing undoes it, and Batch does not try it again. What it saves is not known: its machine is billed until Batch ends it, and whether it does so, or runs
+//! a multi-node job, no other job waits for its end or was submitted by it and is not over, and nothing exempts it. Nothing undoes it, and Batch does not try it again. What it saves is not known: its machine is billed until Batch ends it, and whether it does so, or runs
 //! other jobs on it, nobody knows before.
 
 use guards::{JobRefusal, Refusal};
@@ -103,9 +103,9 @@ pub fn plan(input: &TerminateInput) -> Result<Plan, NoPlan> {
 }
 
 fn content(input: &TerminateInput, conditions: Vec<Condition>, machine: String) -> PlanContent {
-    let JobFacts { region, job_id: id, name, attempts_allowed, .. } = &input.job;
+    let JobFacts { region, job_id: id, name, attempts_allowed, submitted_by, .. } = &input.job;
     let called = name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let mut lost = vec![Loss::Job { id: id.clone() }];
+    let mut lost = vec![Loss::Job { id: id.clone(), submitted_by: submitted_by.clone() }];
     // Where Batch did not say how often it may be tried, one attempt is its default.
     lost.extend(attempts_allowed.filter(|allowed| *allowed > 1).map(|allowed| Loss::Retries { allowed }));
     PlanContent {

@@ -12,10 +12,10 @@ use crate::{
     findings::{Evidence, Finding, WorkEvidence},
     identity::Node,
     inventory::{
-        Inventory,
+        Inventory, Launched, LaunchedBy,
         aws::{self, Accounts},
     },
-    snapshot::{self, job_facts},
+    snapshot::{self, AroundJob, job_facts},
     store::{Action, Answered, actions::Told, moment::Known},
     sweep::work_policy,
     verdict::work::{WorkCase, WorkSample, certain, judge},
@@ -53,6 +53,10 @@ struct Surroundings {
     is_own: Option<bool>,
     /// So many jobs the account has.
     alike: u32,
+    /// Who submitted jobs that are not over, by the ids of what was submitted, as far as sweeps have read it.
+    submitted_by: BTreeMap<String, LaunchedBy>,
+    /// The window of the finding begins then: nothing of the job has run since.
+    rests_since: Option<Timestamp>,
 }
 
 /// What the agent said, and what follows from it.
@@ -94,7 +98,7 @@ impl Executor {
         let (Some(node), Some(machine)) = (&known.node, machine) else {
             return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
         };
-        let around = Box::pin(self.around_job(&on, &machine));
+        let around = Box::pin(self.around_job(&on, &machine, finding));
         let Some(mut around) = self.held(action, around).await? else { return self.refuse(action, NO_MACHINE).await };
         let client = match self.sessions.acting(&self.config, &on, &action.asked_by).await {
             Ok(client) => client,
@@ -143,7 +147,12 @@ impl Executor {
     }
 
     /// What may have a say in a job's end; none if its machine is there no more.
-    async fn around_job(&self, on: &ResourceKey, machine: &ResourceKey) -> Result<Option<Surroundings>, ActError> {
+    async fn around_job(
+        &self,
+        on: &ResourceKey,
+        machine: &ResourceKey,
+        finding: &Finding,
+    ) -> Result<Option<Surroundings>, ActError> {
         let scope = provider::scope(on)?;
         let accounts = self.sessions.account(on).await?;
         let (inventory, read) = futures::join!(
@@ -156,7 +165,13 @@ impl Executor {
         let is_own = own::is_own(&self.config, &machine.id, &read.addresses).await;
         let alike = self.store.count_of_account(on.kind.into(), &on.account).await?;
         let alike = u32::try_from(alike).unwrap_or(u32::MAX);
-        Ok(Some(Surroundings { accounts, inventory, is_own, alike }))
+        let (submitted_by, _) = self.store.launches(&scope, Launched::Job).await?;
+        let begin = match &finding.evidence {
+            Evidence::Work(evidence) => evidence.job.work.begin.as_ref(),
+            _ => None,
+        };
+        let rests_since = begin.and_then(|begin| Timestamp::from_millisecond(begin.end_unix_ms).ok());
+        Ok(Some(Surroundings { accounts, inventory, is_own, alike, submitted_by, rests_since }))
     }
 
     /// What follows from the agent's answer, held against the heartbeat in which the finding's window began: that the job has not run since. None if that is not kept.
@@ -266,6 +281,7 @@ async fn fresh(
     (inventory.batch_compute_environments, inventory.batch_job_queues) = (environments, queues);
     let machine_tags: Option<BTreeMap<String, String>> = machine.map(|machine| machine.tags);
     let known = snapshot::Known::of(inventory);
-    let facts = job_facts((inventory, &known), on, machine_tags);
+    let told = AroundJob { machine_tags, submitted_by: &around.submitted_by, rests_since: around.rests_since };
+    let facts = job_facts((inventory, &known), on, told);
     Ok(facts.map(|facts| JobFacts { tags: facts.tags.filter(|_| tells_tags), ..facts }))
 }

@@ -122,10 +122,14 @@ pub(super) fn losses(plan: &PlanContent) -> Vec<String> {
             Loss::VolumeOfMachine { id, may_stay: true } => {
                 format!("the volume {} with all that it holds, if it is deleted with the machine", plain(id))
             }
-            Loss::Job { id } => format!(
-                "the job {} for good, with what it has computed and not written elsewhere: AWS Batch does not try a job again that was terminated, whatever its retry strategy says; who wants it again submits it anew",
-                plain(id)
-            ),
+            Loss::Job { id, submitted_by } => {
+                let by = submitted_by.as_ref().map(|by| format!("; {} submitted it, and may wait for it", plain(by)));
+                format!(
+                    "the job {} for good, with what it has computed and not written elsewhere: AWS Batch does not try a job again that was terminated, whatever its retry strategy says; who wants it again submits it anew{}",
+                    plain(id),
+                    by.unwrap_or_default()
+                )
+            }
             Loss::Retries { allowed } => {
                 format!("what is left of the {allowed} attempts that it was allowed: it would have had those, had it failed by itself")
             }

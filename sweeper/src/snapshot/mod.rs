@@ -15,8 +15,8 @@ mod work;
 mod worker;
 
 pub use batch::{
-    BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState, Head,
-    JobState, Known, PlacedJobs, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources,
+    AroundJob, BatchHistory, BatchInputs, BatchPolicy, BatchResource, BatchState, EnvironmentJobs, EnvironmentState,
+    Head, JobState, Known, PlacedJobs, QueueJobs, QueueState, Siblings, TaskState, WaitingJob, batch_resources,
     cost as batch_cost, job_facts, says_blocked, task_of,
 };
 pub use group::{EndedIdle, Group, GroupInputs, GroupState, Members, Relaunches, groups};
@@ -31,12 +31,13 @@ pub use work::{Asked, Listed, Work, WorkInputs, asked, key_of_task};
 pub use worker::{StartedBy, Worker, WorkerPolicy, Workers, environments_gone};
 
 use crate::{
-    inventory::{Inventory, Outcome},
+    inventory::{Inventory, LaunchedBy, Outcome},
     pricing::UnitPrices,
 };
 use jiff::Timestamp;
 use model::{ResourceKey, ResourceKind};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that one sweep of one work unit knows.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub groups: Vec<Group>,
     /// What AWS Batch runs, keeps waiting and keeps ready, priced, in the order of their keys.
     pub batch: Vec<BatchResource>,
+    /// Who submitted jobs that are not over, by the ids of what was submitted, as far as the provider's trail was read.
+    pub submitted_by: BTreeMap<String, LaunchedBy>,
     /// Work that should finish, as the agents see it, priced, in the order of its keys.
     pub work: Vec<Work>,
     /// Prices of what is billed by its amount, or why they are not known.

@@ -27,7 +27,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use model::{ResourceKey, Verdict};
-use planner::{May, Planner};
+use planner::{Jobs, May, Planner};
 use sea_orm::DatabaseTransaction;
 use std::collections::HashMap;
 
@@ -194,7 +194,11 @@ fn decide(
     let groups = snapshot.inventory.autoscaling_groups.iter().filter(|_| context.config.act.end_members);
     let may = May {
         groups: groups.map(|group| (&group.id, group)).collect(),
-        jobs: context.config.act.terminate_jobs.then(|| (&snapshot.inventory, Known::of(&snapshot.inventory))),
+        jobs: context.config.act.terminate_jobs.then(|| Jobs {
+            inventory: &snapshot.inventory,
+            known: Known::of(&snapshot.inventory),
+            submitted_by: &snapshot.submitted_by,
+        }),
     };
     detect(snapshot).flat_map(move |detection| {
         let Detection { class, on, .. } = detection;

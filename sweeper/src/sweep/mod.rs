@@ -198,9 +198,9 @@ async fn read_and_judge(
     let prices = prices::price(context, now, at, &bills::keys(&inventory), &mut machines).await?;
     let leftovers = leftovers::read(context, &inventory, &Bills::of(&inventory, &prices), &open, now).await?;
     let groups = groups::read(context, unit, &inventory, &machines, &open, now).await?;
-    let batch = batch::read(context, (&inventory, &known), (&machines, submissions), &open, now).await?;
+    let batch = batch::read(context, (&inventory, &known), (&machines, submissions.clone()), &open, now).await?;
     let work = work::read(context, (&inventory, &known), &machines, &open, now).await?;
-    Ok(Snapshot { at: now, inventory, machines, leftovers, groups, batch, work, prices })
+    Ok(Snapshot { at: now, inventory, machines, leftovers, groups, batch, submitted_by: submissions, work, prices })
 }
 
 /// Whether nothing is kept of what a node did, and nobody waits for it any more: it is one of those that once joined. What is disputed stays so until a

@@ -353,6 +353,16 @@ impl Scope {
         };
         let work = self.tasks.iter().enumerate().map(task).collect();
         let inventory = self.inventory.clone();
-        Snapshot { at: now, inventory, machines, leftovers: left, groups, batch, work, prices: UnitPrices::default() }
+        Snapshot {
+            at: now,
+            inventory,
+            machines,
+            leftovers: left,
+            groups,
+            batch,
+            submitted_by: [].into(),
+            work,
+            prices: UnitPrices::default(),
+        }
     }
 }

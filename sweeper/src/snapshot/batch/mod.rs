@@ -11,7 +11,7 @@ pub use cost::cost;
 pub use known::{BatchHistory, Known, PlacedJobs, task_of};
 pub(super) use read::thing_of_job;
 pub use read::{batch_resources, says_blocked};
-pub use terminable::job_facts;
+pub use terminable::{AroundJob, job_facts};
 
 use super::{Coverage, SnapshotPart, Thing};
 use crate::{inventory::LaunchedBy, pricing::Cost};

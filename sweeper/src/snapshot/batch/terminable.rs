@@ -1,7 +1,8 @@
 //! What lists say of a job, in the words of the guards that are asked before it is terminated.
 
 use super::{super::coverage, Coverage, Known, task_of};
-use crate::inventory::{BatchJob, ComputeEnvironment, Inventory, JobQueue, cluster_of, last_part};
+use crate::inventory::{BatchJob, ComputeEnvironment, Inventory, JobQueue, LaunchedBy, cluster_of, last_part};
+use jiff::{SignedDuration, Timestamp};
 use model::{
     ResourceKey,
     address::Told,
@@ -9,12 +10,26 @@ use model::{
 };
 use std::collections::BTreeMap;
 
-/// What the inventory says of a job, beside what is said of its machine's tags; none if it does not list it. What the inventory does not know for sure is not known.
+/// What no list of Batch's or ECS's says of a job.
+#[derive(Clone, Debug)]
+pub struct AroundJob<'a> {
+    /// Of its machine; none if they could not be read.
+    pub machine_tags: Option<BTreeMap<String, String>>,
+    /// Who submitted jobs, by the ids of what was submitted, as far as the provider's trail was read.
+    pub submitted_by: &'a BTreeMap<String, LaunchedBy>,
+    /// Nothing of it has run since then, so that it has submitted nothing; none if that is not known.
+    pub rests_since: Option<Timestamp>,
+}
+
+/// The provider's clock and an agent's may differ by so much.
+const CLOCKS: SignedDuration = SignedDuration::from_mins(1);
+
+/// What the inventory says of a job; none if it does not list it. What the inventory does not know for sure is not known.
 #[must_use]
 pub fn job_facts(
     (inventory, known): (&Inventory, &Known<'_>),
     key: &ResourceKey,
-    machine_tags: Option<BTreeMap<String, String>>,
+    around: AroundJob<'_>,
 ) -> Option<JobFacts> {
     let job = *known.jobs.get(key)?;
     let queue = queue_of(inventory, job);
@@ -31,11 +46,13 @@ pub fn job_facts(
         place: place(job, queue, environment),
         attempt: attempt(job, known),
         dependents: dependents(inventory, key),
+        heads: heads((inventory, known), job, &around),
+        submitted_by: around.submitted_by.get(job.submitted_as()).map(ToString::to_string),
         attempts_allowed: job.attempts_allowed,
         tags: Some(job.tags.clone()),
         queue_tags: queue.and_then(|queue| queue.tags.clone()),
         environment_tags: environment.and_then(|environment| environment.tags.clone()),
-        machine_tags,
+        machine_tags: around.machine_tags,
     })
 }
 
@@ -119,4 +136,34 @@ fn dependents(inventory: &Inventory, key: &ResourceKey) -> Told {
         Some(job) => Told::Unknown { why: format!("of the job {} AWS Batch does not tell it", job.id.id) },
         None => Told::Nothing,
     }
+}
+
+/// The job that this one has submitted and that is not over. It may have submitted those of its account and region that came between its own submission and its standstill: who submitted each of these must be
+/// known. What a machine's own role submitted may have come from any container on it.
+fn heads((inventory, known): (&Inventory, &Known<'_>), head: &BatchJob, around: &AroundJob<'_>) -> Told {
+    if coverage(inventory, &head.id) != Coverage::Complete {
+        return Told::Unknown { why: "the jobs could not be listed".to_owned() };
+    }
+    let machine = known.machine_of(&head.id).map(|(machine, _)| machine.id.as_str());
+    let rested = around.rests_since.and_then(|since| since.checked_add(CLOCKS).ok());
+    let may_have = |job: &BatchJob| {
+        let is_before = job.created_at.zip(head.created_at).is_some_and(|(its, own)| its < own);
+        let is_after = job.created_at.zip(rested).is_some_and(|(its, rested)| its > rested);
+        !is_before && !is_after
+    };
+    let mut unknown = None;
+    for job in inventory.batch_jobs.iter().filter(|job| !job.is_over() && is_here(&head.id, job) && job.id != head.id) {
+        let named = || format!("the job {}", job.submitted_as());
+        match around.submitted_by.get(job.submitted_as()) {
+            Some(by) if known.head_of(job, by).is_some_and(|its| its.id == head.id.id) => {
+                return Told::Something { what: named() };
+            }
+            Some(by) if machine.is_some() && by.session() == machine && may_have(job) => {
+                unknown = Some(format!("{} was submitted by the role of its machine", named()));
+            }
+            None if may_have(job) => unknown = Some(format!("who submitted {} is not known", named())),
+            Some(_) | None => {}
+        }
+    }
+    unknown.map_or(Told::Nothing, |why| Told::Unknown { why })
 }

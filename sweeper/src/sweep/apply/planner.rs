@@ -7,10 +7,10 @@ use super::{
 use crate::{
     detectors::{Class, On},
     findings::Finding,
-    inventory::{AutoScalingGroup, Instance, Inventory},
+    inventory::{AutoScalingGroup, Instance, Inventory, LaunchedBy},
     pricing::Cost,
     reconcile::Planned,
-    snapshot::{Known, Machine, Subject, Work, job_facts},
+    snapshot::{AroundJob, Known, Machine, Subject, Work, job_facts},
     verdict::work::certain,
 };
 use jiff::Timestamp;
@@ -30,7 +30,7 @@ use recommender::rules::{
     stop::StopInput,
     terminate::TerminateInput,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a plan is made of.
 enum Of<'a> {
@@ -50,7 +50,15 @@ enum Of<'a> {
 pub(super) struct May<'a> {
     pub(super) groups: Groups<'a>,
     /// The jobs of the inventory, where stuck ones may be terminated.
-    pub(super) jobs: Option<(&'a Inventory, Known<'a>)>,
+    pub(super) jobs: Option<Jobs<'a>>,
+}
+
+/// What is known of jobs.
+pub(super) struct Jobs<'a> {
+    pub(super) inventory: &'a Inventory,
+    pub(super) known: Known<'a>,
+    /// Who submitted them, by the ids of what was submitted.
+    pub(super) submitted_by: &'a BTreeMap<String, LaunchedBy>,
 }
 
 /// The Auto Scaling groups whose machines may be ended.
@@ -89,10 +97,15 @@ impl<'a> Planner<'a> {
                 Of::Address(address.release_facts(unasked(), unasked()).ok_or(NOT_EC2)?)
             }
             On::Work(work) => {
-                let (inventory, known) = may.jobs.as_ref().ok_or(STUCK_JOB)?;
+                let Jobs { inventory, known, submitted_by } = may.jobs.as_ref().ok_or(STUCK_JOB)?;
                 let machine = inventory.instances.iter().find(|instance| instance.id == work.inputs.machine);
-                let tags = machine.map(|machine| machine.tags.clone());
-                let facts = job_facts((inventory, known), &work.id, tags);
+                let begin = work.inputs.work.begin.as_ref();
+                let around = AroundJob {
+                    machine_tags: machine.map(|machine| machine.tags.clone()),
+                    submitted_by,
+                    rests_since: begin.and_then(|begin| Timestamp::from_millisecond(begin.end_unix_ms).ok()),
+                };
+                let facts = job_facts((inventory, known), &work.id, around);
                 Of::Job(work, Box::new(facts.ok_or("its provider does not list it")?))
             }
             On::Group(_) | On::Batch(_) => return Err(NO_MACHINE),

@@ -110,7 +110,17 @@ async fn sweeps(steps: Vec<Machine>) -> (Vec<Class>, Vec<Outcome>) {
         );
         let (leftovers, groups, batch, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (machines, prices) = (vec![machine], UnitPrices::default());
-        let snapshot = Snapshot { at: at(second), inventory, machines, leftovers, groups, batch, work, prices };
+        let snapshot = Snapshot {
+            at: at(second),
+            inventory,
+            machines,
+            leftovers,
+            groups,
+            batch,
+            submitted_by: [].into(),
+            work,
+            prices,
+        };
         let bills = Bills::of(&snapshot.inventory, &snapshot.prices);
         let steps = decide(&context, &snapshot, &bills, &Exemptions::default(), open.clone()).collect();
         let outcome = Outcome { steps, counts: Counted::of(&snapshot).counts };

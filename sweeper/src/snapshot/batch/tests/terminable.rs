@@ -1,8 +1,12 @@
 //! What lists say of a job that may be terminated.
 
 use super::*;
-use crate::snapshot::job_facts;
+use crate::{
+    inventory::LaunchedBy,
+    snapshot::{AroundJob, job_facts},
+};
 use model::{ResourceKey, address::Told, job::JobShape};
+use std::collections::BTreeMap;
 
 const TASK: &str = "arn:aws:ecs:x:1:task/omics/t1";
 const MACHINE: &str = "arn:aws:ecs:x:1:container-instance/omics/m1";
@@ -36,8 +40,12 @@ fn furnished(change: impl FnOnce(&mut Inventory)) -> Inventory {
 fn facts(change: impl FnOnce(&mut Inventory)) -> model::job::JobFacts {
     let inventory = furnished(change);
     let key = inventory.batch_jobs[0].id.clone();
-    let tags = Some([].into());
-    job_facts((&inventory, &Known::of(&inventory)), &key, tags).expect("a job")
+    job_facts((&inventory, &Known::of(&inventory)), &key, around(&[].into())).expect("a job")
+}
+
+/// Nothing of the job has run for half an hour.
+fn around(submitted_by: &BTreeMap<String, LaunchedBy>) -> AroundJob<'_> {
+    AroundJob { machine_tags: Some([].into()), submitted_by, rests_since: Some(ago(1_800)) }
 }
 
 #[test]
@@ -83,7 +91,7 @@ fn what_is_not_known_for_sure_is_not_known() {
     assert_eq!(tags(|inventory| inventory.batch_compute_environments[0].tags = None), [true, false]);
     let nowhere = furnished(|_| ());
     let other: ResourceKey = ResourceKey { id: "other".into(), ..nowhere.batch_jobs[0].id.clone() };
-    assert_eq!(job_facts((&nowhere, &Known::of(&nowhere)), &other, None), None);
+    assert_eq!(job_facts((&nowhere, &Known::of(&nowhere)), &other, around(&[].into())), None);
 }
 
 #[test]
@@ -117,6 +125,40 @@ fn a_part_of_more_is_told_to_be_one_and_so_is_who_waits() {
     assert_eq!(child, Told::Nothing, "its array is asked");
     let unread = failed(ResourceKind::BatchJob, furnished(|_| ()));
     let key = unread.batch_jobs[0].id.clone();
-    let told = job_facts((&unread, &Known::of(&unread)), &key, None).expect("a job");
+    let told = job_facts((&unread, &Known::of(&unread)), &key, around(&[].into())).expect("a job");
     assert!(matches!(told.dependents, Told::Unknown { .. }));
+}
+
+#[test]
+fn who_submitted_jobs_that_are_not_over_is_asked_before_one_that_may_have_done_so_is_ended() {
+    let of = |seconds_ago: i64, change: fn(&mut BatchJob), session: Option<&str>| {
+        let mut other = job("child", r#"{"status": "RUNNABLE"}"#);
+        other.created_at = Some(ago(seconds_ago));
+        change(&mut other);
+        let inventory = furnished(|inventory| {
+            inventory.batch_jobs[0].created_at = Some(ago(7_200));
+            inventory.batch_jobs.push(other);
+        });
+        let by = |session: &str| LaunchedBy {
+            principal: Some(format!("arn:aws:sts::1:assumed-role/head/{session}")),
+            ..LaunchedBy::default()
+        };
+        let known = session.map(|session| ("child".to_owned(), by(session))).into_iter().collect();
+        let key = inventory.batch_jobs[0].id.clone();
+        job_facts((&inventory, &Known::of(&inventory)), &key, around(&known)).expect("a job").heads
+    };
+    let unknown = |why: &str| Told::Unknown { why: why.to_owned() };
+    let same = |_: &mut BatchJob| ();
+    assert_eq!(of(3_600, same, Some("t1")), Told::Something { what: "the job child".into() });
+    assert_eq!(of(3_600, same, Some("t2")), Told::Nothing, "in another task");
+    assert_eq!(of(3_600, same, Some("ada")), Told::Nothing, "a person");
+    assert_eq!(of(3_600, same, Some("i-1")), unknown("the job child was submitted by the role of its machine"));
+    assert_eq!(of(3_600, same, None), unknown("who submitted the job child is not known"));
+    assert_eq!(of(7_201, same, None), Told::Nothing, "it is older");
+    assert_eq!(of(1_739, same, None), Told::Nothing, "it came when nothing of the other ran any more");
+    assert_eq!(of(1_741, same, None), unknown("who submitted the job child is not known"), "clocks differ");
+    let ageless = |job: &mut BatchJob| job.created_at = None;
+    assert_eq!(of(3_600, ageless, None), unknown("who submitted the job child is not known"));
+    assert_eq!(of(3_600, |job| job.status = Some("FAILED".into()), Some("t1")), Told::Nothing, "it is over");
+    assert_eq!(of(3_600, |job| job.id.location = "us-east-2".into(), None), Told::Nothing, "elsewhere");
 }
