@@ -9,7 +9,7 @@ use super::{Moment, OnMachine};
 use crate::Refusal;
 
 /// An answer is no older.
-const FRESH: SignedDuration = SignedDuration::from_secs(5);
+pub(super) const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a node answered when it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +22,8 @@ pub struct LiveSample {
     pub boot_of_evidence: String,
     /// When its answer came, by the database's clock.
     pub received_at: Timestamp,
+    /// Until when it speaks, by the node's own clock; none if it does not say.
+    pub ended_at: Option<Timestamp>,
     /// Whether it names the question that was asked for this action, which is asked once.
     pub is_answer_to_this: bool,
     /// What follows from its answer and all that came before.

@@ -101,6 +101,7 @@ impl Default for Sample {
                 boot: BOOT.to_owned(),
                 boot_of_evidence: BOOT.to_owned(),
                 received_at: NOW - SignedDuration::from_secs(2),
+                ended_at: Some(NOW - SignedDuration::from_secs(3)),
                 is_answer_to_this: true,
                 verdict: LiveVerdict::Idle,
                 rules_version: "builtin-7".to_owned(),

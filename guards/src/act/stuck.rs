@@ -1,8 +1,8 @@
 //! Refuses a job of which the agent on its machine has not said within the last five seconds that it has not run since it was found: in answer to this action's own question, on the boot that the finding is of.
 
 use super::{
-    LiveVerdict, Moment, OnJob,
-    live::{is_fresh, to_this},
+    LiveSample, LiveVerdict, Moment, OnJob,
+    live::{FRESH, is_fresh, to_this},
 };
 use crate::{JobRefusal, Refusal};
 use model::plan::Condition;
@@ -10,12 +10,21 @@ use model::plan::Condition;
 pub(crate) fn guard(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
     let live = to_this(moment, on.live)?;
     match &live.verdict {
-        LiveVerdict::Stuck => is_fresh(moment, live),
+        LiveVerdict::Stuck => is_of_now(live).and_then(|()| is_fresh(moment, live)),
         LiveVerdict::NotStuck(why) | LiveVerdict::NotIdle(why) => Err(JobRefusal::NotStuck { why: why.clone() }.into()),
         LiveVerdict::Idle => {
             Err(JobRefusal::NotStuck { why: "its machine was asked about, not the job".to_owned() }.into())
         }
     }
+}
+
+/// What comes just now may tell of before: an answer speaks until the moment that it comes in, or a clock is wrong.
+fn is_of_now(live: &LiveSample) -> Result<(), Refusal> {
+    let ended_at = live
+        .ended_at
+        .ok_or_else(|| JobRefusal::NotKnown { what: "until when its agent's answer speaks".to_owned() })?;
+    let apart = live.received_at.duration_since(ended_at).abs();
+    if apart <= FRESH { Ok(()) } else { Err(JobRefusal::NotOfNow { ended_at, received_at: live.received_at }.into()) }
 }
 
 /// What was approved is a standstill since a certain moment. A finding that goes on behind a time that nobody saw begins anew: what ran in that time nobody knows.
@@ -58,8 +67,22 @@ mod tests {
         for (milliseconds, passes) in [(0, true), (5_000, true), (5_001, false), (-1, false)] {
             let received_at = NOW - SignedDuration::from_millis(milliseconds);
             let expected = if passes { Ok(()) } else { Err(Refusal::LiveSampleStale) };
-            assert_eq!(with(|live| live.received_at = received_at), expected, "{milliseconds}");
+            let at_once = |live: &mut LiveSample| (live.received_at, live.ended_at) = (received_at, Some(received_at));
+            assert_eq!(with(at_once), expected, "{milliseconds}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_or_by_a_wrong_clock_is_none() {
+        for (milliseconds, passes) in [(-5_001, false), (-5_000, true), (0, true), (5_000, true), (5_001, false)] {
+            let said = with(|live| live.ended_at = Some(live.received_at - SignedDuration::from_millis(milliseconds)));
+            match said {
+                Ok(()) => assert!(passes, "{milliseconds}"),
+                Err(Refusal::Job(JobRefusal::NotOfNow { .. })) => assert!(!passes, "{milliseconds}"),
+                other => panic!("{milliseconds}: {other:?}"),
+            }
+        }
+        assert!(matches!(with(|live| live.ended_at = None), Err(Refusal::Job(JobRefusal::NotKnown { .. }))));
     }
 
     #[test]

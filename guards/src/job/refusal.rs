@@ -84,6 +84,16 @@ pub enum JobRefusal {
         /// In words.
         what: String,
     },
+    /// It may tell of a time before.
+    #[error(
+        "its agent's answer came at {received_at} and speaks until {ended_at}, by the agent's clock: it is late, or that clock is wrong"
+    )]
+    NotOfNow {
+        /// By the agent's clock.
+        ended_at: Timestamp,
+        /// By the database's clock.
+        received_at: Timestamp,
+    },
     /// Something has run.
     #[error("it is not stuck any more: {why}")]
     NotStuck {

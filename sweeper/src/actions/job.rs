@@ -209,6 +209,7 @@ impl Executor {
             boot: said.boot_id.to_string(),
             boot_of_evidence: job.work.end.as_ref().map(|end| end.boot_id.to_string()).unwrap_or_default(),
             received_at: answered.received_at,
+            ended_at: until_unix_ms.and_then(|until| Timestamp::from_millisecond(until).ok()),
             is_answer_to_this: said.heartbeat.answers == question,
             verdict,
             // Rules tell work from housekeeping, and a job's containers are never the latter.

@@ -119,6 +119,7 @@ impl Executor {
                 boot: said.boot_id.to_string(),
                 boot_of_evidence: boot(evidence.and_then(|evidence| evidence.case.node.as_ref())),
                 received_at: answered.received_at,
+                ended_at: facts.and_then(|facts| Timestamp::from_millisecond(facts.last_heartbeat_unix_ms).ok()),
                 is_answer_to_this: said.heartbeat.answers == question,
                 verdict,
                 rules_version: facts.map(|facts| facts.rules_version.clone()).unwrap_or_default(),
