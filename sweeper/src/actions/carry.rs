@@ -1,6 +1,6 @@
 //! Carries one action from state to state.
 
-use super::{ActError, Executor, LEASE, ec2::Called, facts::Decided, provider, undo, words::Words};
+use super::{ActError, Deadline, Executor, LEASE, ec2::Called, facts::Decided, provider, undo, words::Words};
 use crate::{
     inventory::FailureKind,
     store::{
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use guards::action::{Event, State};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use model::{
     Provider, ResourceKey, ResourceKind,
     plan::{Action as Call, Plan},
@@ -133,6 +133,12 @@ impl Executor {
                 () = tokio::time::sleep(LEASE / 3) => {}
             }
         }
+    }
+
+    /// Until when a call may leave that rests on an answer which came then, by the database's clock.
+    pub(super) async fn while_fresh(&self, received_at: Timestamp) -> Result<Deadline, ActError> {
+        let age = async { Ok::<_, ActError>(self.store.now().await?.duration_since(received_at)) };
+        Deadline::of_age(FRESH, age).await
     }
 
     /// Whether an action has been tried for long enough; then it is over.

@@ -4,6 +4,7 @@ use aws_sdk_ec2::{
     config::{ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef},
     error::BoxError,
 };
+use jiff::SignedDuration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::{
     sync::{
@@ -22,6 +23,20 @@ impl Deadline {
     #[must_use]
     pub fn after(length: Duration) -> Self {
         Self(now().saturating_add(length))
+    }
+
+    /// So long from the moment at which something came, whose age a clock elsewhere tells. This host's own clock is read before that one is asked: a pause while it answers, or behind its answer, is a part of
+    /// the age.
+    ///
+    /// # Errors
+    /// If nobody tells the age.
+    pub(super) async fn of_age<E>(
+        length: Duration,
+        age: impl Future<Output = Result<SignedDuration, E>>,
+    ) -> Result<Self, E> {
+        let before = now();
+        let age = Duration::try_from(age.await?).unwrap_or_default();
+        Ok(Self(before.saturating_add(length.saturating_sub(age))))
     }
 
     /// Whether it is not over.
@@ -80,10 +95,31 @@ impl Intercept for LeavesBefore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::convert::Infallible;
 
     #[test]
     fn a_deadline_ends() {
         assert!(Deadline::after(Duration::from_secs(5)).holds());
         assert!(!Deadline::after(Duration::ZERO).holds());
+    }
+
+    #[tokio::test]
+    async fn a_pause_while_the_age_is_asked_for_counts() {
+        let length = Duration::from_millis(300);
+        let of = |pause: Duration, age| {
+            Deadline::of_age(length, async move {
+                tokio::time::sleep(pause).await;
+                Ok::<_, Infallible>(SignedDuration::from_millis(age))
+            })
+        };
+        let Ok(at_once) = of(Duration::ZERO, 0).await;
+        assert!(at_once.holds());
+        let Ok(late) = of(length, 0).await;
+        assert!(!late.holds(), "the pause was as long as the answer stays fresh");
+        let Ok(old) = of(Duration::ZERO, 300).await;
+        assert!(!old.holds());
+        // A clock elsewhere that is ahead makes nothing fresher.
+        let Ok(ahead) = of(Duration::ZERO, -60_000).await;
+        assert!(ahead <= Deadline::after(length));
     }
 }

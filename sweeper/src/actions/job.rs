@@ -1,7 +1,7 @@
 //! Terminates a job of AWS Batch: asks the agent on its machine whether anything of it has run since it was found, and acts on its answer.
 
 use super::{
-    ActError, Deadline, Executor, batch,
+    ActError, Executor, batch,
     carry::FRESH,
     ec2::Called,
     facts::{Decided, Facts},
@@ -31,10 +31,7 @@ use model::{
     job::JobFacts,
     plan::{Action as Call, ContentHash, Plan},
 };
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashSet};
 
 const GONE: &str = "AWS Batch does not know the job any more";
 const NO_MACHINE: &str = "EC2 does not know its machine any more";
@@ -110,8 +107,7 @@ impl Executor {
         let Some(answered) = self.answer(action, &node.node_id, &question, asked_at).await? else {
             return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
         };
-        let age = self.store.now().await?.duration_since(answered.received_at);
-        let deadline = Deadline::after(FRESH.saturating_sub(Duration::try_from(age).unwrap_or_default()));
+        let deadline = self.while_fresh(answered.received_at).await?;
         let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         // What is asked in the place of a second dry run opens the way that the call takes.
         // What is read for longer than the answer stays fresh decides nothing.

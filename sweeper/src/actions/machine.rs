@@ -3,8 +3,8 @@
 mod facts;
 
 use super::{
-    ActError, Deadline, Executor,
-    carry::{FRESH, would_not},
+    ActError, Executor,
+    carry::would_not,
     ec2::{self, Called, Clients},
     facts::Facts,
     provider::{Acting, Asked, gone},
@@ -65,9 +65,7 @@ impl Executor {
         let Some(answered) = self.answer(action, &node.node_id, &question, asked_at).await? else {
             return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
         };
-        let age = self.store.now().await?.duration_since(answered.received_at);
-        let age = Duration::try_from(age).unwrap_or_default();
-        let deadline = Deadline::after(FRESH.saturating_sub(age));
+        let deadline = self.while_fresh(answered.received_at).await?;
         let Some((plan, call)) = self.planned(action).await? else { return Err(ActError::TakenOver) };
         // The second dry run opens the way that the call takes: it need not be waited for between the last check of the deadline and the call's leaving.
         let of_group = async {
