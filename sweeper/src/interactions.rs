@@ -288,8 +288,7 @@ impl Interactions {
                 Ok(tally) => tally,
                 Err(why) => return Ok(Err(why.into())),
             };
-        let resource = &plan.content().resource;
-        let is_switched_on = self.act.is_switched_on(&resource.account, &resource.location);
+        let is_switched_on = self.act.may_carry_out(plan);
         let alone = tally.snoozed_until.map_or_else(String::new, |until| {
             format!(" It is left alone until {}, as the policy says.", words::time(until.as_millisecond()))
         });
@@ -354,7 +353,7 @@ fn told(answer: Answer, tally: &Tally, is_switched_on: bool) -> &'static str {
             "You said yes. It is looked at once more, and done if nothing speaks against it; what came of it is told here."
         }
         (Answer::Approve, true, false) => {
-            "You said yes. A dry run is all that is done, because acting is not switched on there (`act.scopes`); what would have come of it is told here."
+            "You said yes. A dry run is all that is done, because that is not switched on there (`act.scopes`, and what has a switch of its own); what would have come of it is told here."
         }
     }
 }

@@ -232,7 +232,7 @@ fn told(config: &Config, plan: &Plan, answer: Answer, tally: &Tally) -> String {
         }
         (Answer::Approve, _) if tally.is_approved() => {
             let ResourceKey { account, location, .. } = &plan.content().resource;
-            if plan.content().actions.iter().all(|action| config.act.may_do(*action, account, location)) {
+            if config.act.may_carry_out(plan) {
                 format!("Approved: {title}. `sweeper serve` carries it out; `sweeper actions` shows how far it is.")
             } else {
                 format!(

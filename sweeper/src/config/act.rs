@@ -1,7 +1,10 @@
 //! Settings of where approved plans are carried out, and by which right.
 
 use crate::inventory::aws::{Role, RoleArn};
-use model::plan::Action;
+use model::{
+    ResourceKey,
+    plan::{Action, Plan, PlanContent},
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -124,6 +127,13 @@ impl ActConfig {
             | Action::DeleteVolume => true,
         };
         has_switch && self.is_switched_on(account, region)
+    }
+
+    /// Whether somebody has switched on all that a plan does.
+    #[must_use]
+    pub fn may_carry_out(&self, plan: &Plan) -> bool {
+        let PlanContent { resource: ResourceKey { account, location, .. }, actions, .. } = plan.content();
+        actions.iter().all(|action| self.may_do(*action, account, location))
     }
 
     /// The first key that cannot work, and why.

@@ -4,6 +4,7 @@
 use crate::{
     addresses::FOR_GOOD,
     site::{REGION, SWITCHED_ON, Says, Site, TIMEOUT},
+    slack::{ADA, GRACE},
 };
 use jiff::Timestamp;
 use lab::{
@@ -27,6 +28,7 @@ lab::on_both_databases! {
     what_another_job_waits_for_is_not_planned_and_not_terminated,
     a_job_that_waits_for_it_since_its_agent_was_asked_voids_it,
     where_it_is_not_switched_on_no_job_is_terminated,
+    whoever_says_yes_by_a_button_hears_that_its_switch_is_off,
     killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing,
     killed_before_the_call_the_termination_begins_anew,
     an_error_after_having_terminated_is_looked_into,
@@ -346,6 +348,30 @@ async fn where_it_is_not_switched_on_no_job_is_terminated(url: String) {
     let busy = Busy::start_with(&url, TERMINATES).await;
     let plan = busy.plan().await;
     busy.both_approve(&plan).await;
+    busy.is_voided(&plan, "a dry run: nothing stands in the way").await;
+}
+
+async fn whoever_says_yes_by_a_button_hears_that_its_switch_is_off(url: String) {
+    let mut busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.links("alan", ADA).await;
+    busy.site.links("barbara", GRACE).await;
+    let asked = busy.site.hears("Terminate it").await;
+    // Acting stays switched on there, and this goes off behind the plan.
+    let file = busy.site.sweeper.folder().join("sweeper.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    assert!(config.contains(TERMINATES), "{config}");
+    std::fs::write(&file, config.replace(TERMINATES, "")).unwrap();
+    busy.site.sweeper.stop().await;
+    busy.site.sweeper.start_again().await;
+    for (user, said) in
+        [(ADA, "You said yes. More people must"), (GRACE, "You said yes. A dry run is all that is done")]
+    {
+        let before = busy.site.slack.whispers().len();
+        assert_eq!(busy.site.press(&asked, "approve", user, json!({})).await, 200);
+        let told = busy.site.whispered(before + 1).await;
+        assert!(told["text"].as_str().unwrap().starts_with(said), "{told:#}");
+    }
     busy.is_voided(&plan, "a dry run: nothing stands in the way").await;
 }
 
