@@ -5,6 +5,7 @@ use super::{
     ec2::{Called, Clients, of, told},
 };
 use aws_sdk_batch::operation::RequestId as _;
+use heartbeat::text::visible;
 use model::{ResourceKey, plan::ContentHash};
 
 /// Batch takes no longer reason, in characters: <https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html>.
@@ -37,9 +38,19 @@ pub(super) fn reason(plan: &ContentHash, people: &[String]) -> String {
     text.chars().filter(|c| !c.is_control()).take(REASON).collect()
 }
 
-/// Whether Batch gives a plan as the reason why a job has ended.
-pub(super) fn is_of(plan: &ContentHash, reason: &str) -> bool {
-    reason.contains(plan.as_str())
+/// Whether Batch gives as the reason why a job has ended what this plan's call said, word for word: whoever knows a plan's hash may write it into a reason of their own.
+pub(super) fn is_of(plan: &ContentHash, people: &[String], told: &str) -> bool {
+    told == reason(plan, people)
+}
+
+/// So much of a reason that somebody else gave is told, in characters.
+const TOLD: usize = 200;
+
+/// A reason that anybody may have written, for people: short, and with everything hidden in it made visible.
+pub(super) fn in_short(reason: &str) -> String {
+    let cut: String = reason.chars().take(TOLD).collect();
+    let more = if cut.len() < reason.len() { "…" } else { "" };
+    format!("{}{more}", visible(&cut))
 }
 
 #[cfg(test)]
@@ -56,12 +67,28 @@ mod tests {
         let two = ["ada".to_owned(), "grace\n".to_owned()];
         let told = of(&two);
         assert_eq!(told, format!("cloud-sweeper plan {plan}: stuck, and approved by ada, grace"));
-        assert!(is_of(&plan, &told) && !is_of(&"b".repeat(64).try_into().expect("a hash"), &told));
+        let is_its = |said: &str| is_of(&plan, &two, said);
+        assert!(is_its(&told) && !is_of(&"b".repeat(64).try_into().expect("a hash"), &two, &told));
+        assert!(!is_of(&plan, &two[..1], &told), "in the names of others");
+        for others in
+            [format!("not {told}"), format!("{told} "), format!("I looked at {plan} and ended it"), String::new()]
+        {
+            assert!(!is_its(&others), "{others}");
+        }
         let many: Vec<String> = (0..200).map(|n| format!("ä-person-{n}")).collect();
         assert_eq!(of(&many).chars().count(), REASON);
-        assert!(is_of(&plan, &of(&many)));
+        assert!(is_of(&plan, &many, &of(&many)));
         assert!(!of(&[]).is_empty());
     }
+
+    #[test]
+    fn a_reason_of_somebody_elses_is_cut_and_shows_what_is_hidden() {
+        assert_eq!(in_short("Host EC2 terminated."), "Host EC2 terminated.");
+        assert_eq!(in_short("a\nb\u{202e}c\u{1b}[2J"), "a\\u{a}b\\u{202e}c\\u{1b}[2J");
+        assert_eq!(in_short(&"ä".repeat(200)), "ä".repeat(200));
+        assert_eq!(in_short(&"ä".repeat(201)), format!("{}…", "ä".repeat(200)));
+    }
+
     /// What becomes of a termination that has to leave before the deadline, at a server that refuses with a fault of its own; and whether that heard of it.
     async fn terminated(deadline: Deadline) -> (Called, bool) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

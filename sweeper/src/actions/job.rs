@@ -223,8 +223,8 @@ impl Executor {
         let reason = job.status_reason.as_deref().unwrap_or_default();
         let status = job.status.unwrap_or_else(|| "in a status that AWS Batch does not tell".to_owned());
         Ok(Some(match status.as_str() {
-            "FAILED" if batch::is_of(&action.plan, reason) => "terminated".to_owned(),
-            "FAILED" => format!("FAILED, and not by this plan's word ({reason})"),
+            "FAILED" if batch::is_of(&action.plan, &action.asked_by, reason) => "terminated".to_owned(),
+            "FAILED" => format!("FAILED, and not by this plan's word ({})", batch::in_short(reason)),
             // Its container is being stopped.
             "RUNNING" if job.is_terminated == Some(true) => TERMINATING.to_owned(),
             _ => status,

@@ -33,6 +33,7 @@ lab::on_both_databases! {
     killed_before_the_call_the_termination_begins_anew,
     an_error_after_having_terminated_is_looked_into,
     a_job_that_ends_by_itself_as_the_call_leaves_is_not_said_to_be_terminated,
+    what_somebody_else_gives_as_the_reason_is_not_taken_for_the_plans_word,
 }
 
 /// Nothing undoes it: it has a switch of its own.
@@ -422,4 +423,19 @@ async fn a_job_that_ends_by_itself_as_the_call_leaves_is_not_said_to_be_terminat
     let told = ended["outcome"].as_str().unwrap_or_default();
     assert!(ended["state"] == "failed" && told.contains("the job has ended otherwise: it is SUCCEEDED"), "{ended:#}");
     busy.site.hears("Terminating align-stuck failed, which ada and grace approved").await;
+}
+
+async fn what_somebody_else_gives_as_the_reason_is_not_taken_for_the_plans_word(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    busy.site.moto.fail(&[Fault { delay_s: Some(4), ..late(CALL) }]).await;
+    busy.both_approve(&plan).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    let reason = format!("I read of the plan {plan}\n{}", "and ended it by hand ".repeat(20));
+    let failed = json!({"stoppedAt": Timestamp::now().as_millisecond(), "statusReason": reason});
+    busy.job_is("FAILED", failed).await;
+    let ended = busy.site.ended(&plan).await;
+    let told = ended["outcome"].as_str().unwrap_or_default();
+    assert!(ended["state"] == "failed" && told.contains("not by this plan's word (I read of the plan "), "{ended:#}");
+    assert!(told.contains("\\n") && !told.contains('\n') && told.chars().count() < 400, "{ended:#}");
 }
