@@ -1,9 +1,9 @@
-//! Refuses where many machines of one agent or rules version turn idle within a day: that is a broken sensor and not luck.
+//! Refuses where many machines of one agent or rules version turn idle within a day, or many of an account's jobs stuck: that is a broken sensor, or a file server that is down, and not luck.
 
 use serde::Serialize;
 
-use super::{Moment, OnMachine};
-use crate::Refusal;
+use super::{Moment, OnJob, OnMachine};
+use crate::{JobRefusal, Refusal};
 
 /// The machines whose agents are of the same version and follow the same rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -12,6 +12,15 @@ pub struct Cohort {
     pub machines: u32,
     /// So many of them were found idle within the last 24 hours and were not before.
     pub turned_idle: u32,
+}
+
+/// The jobs of an account in one region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StuckJobs {
+    /// So many run.
+    pub running: u32,
+    /// So many were found stuck within the last 24 hours and were not before.
+    pub turned_stuck: u32,
 }
 
 /// Fewer machines prove nothing.
@@ -24,10 +33,28 @@ pub(crate) fn guard(_: &Moment<'_>, machine: &OnMachine<'_>) -> Result<(), Refus
     if machines >= LEAST && is_many { Err(Refusal::CohortTurnedIdle { turned_idle, machines }) } else { Ok(()) }
 }
 
+/// Nothing brings a job back, so that few of them prove as much as ten would.
+pub(crate) fn of_jobs(on: &OnJob<'_>) -> Result<(), Refusal> {
+    let StuckJobs { running, turned_stuck } = *on.cohort;
+    let is_many = u64::from(turned_stuck) * 100 > u64::from(running.max(LEAST)) * PER_CENT;
+    if is_many { Err(JobRefusal::CohortTurnedStuck { turned_stuck, running }.into()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::act::sample::Sample;
+    use crate::act::{of_job::Terminated, sample::Sample};
+
+    #[test]
+    fn a_third_of_an_accounts_jobs_does_not_get_stuck_in_a_day() {
+        let of = |turned_stuck, running| Terminated::with(|job| job.cohort = StuckJobs { running, turned_stuck });
+        for (turned_stuck, running, passes) in
+            [(1, 1, true), (3, 3, true), (4, 4, false), (3, 10, true), (4, 10, false), (12, 40, true), (13, 40, false)]
+        {
+            let refused = Err(JobRefusal::CohortTurnedStuck { turned_stuck, running }.into());
+            assert_eq!(of(turned_stuck, running), if passes { Ok(()) } else { refused });
+        }
+    }
 
     #[test]
     fn a_third_of_a_fleet_does_not_fall_asleep_in_a_day() {

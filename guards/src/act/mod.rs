@@ -29,7 +29,7 @@ mod validity;
 
 pub use approval::{Answer, Say};
 pub use caps::Caps;
-pub use cohort::Cohort;
+pub use cohort::{Cohort, StuckJobs};
 pub use dependents::Dependents;
 pub use exempted::Exempted;
 pub use live::{LiveSample, LiveVerdict};
@@ -120,6 +120,7 @@ pub fn may_act(moment: &Moment<'_>) -> Result<(), Refusal> {
 /// What the agent on its machine says of it is looked at last of all: it is the freshest. A plan that does not name the job's place, its attempt and since when it is stuck is none of a job.
 fn may_terminate_now(moment: &Moment<'_>, on: &OnJob<'_>) -> Result<(), Refusal> {
     stuck::attested(on)?;
+    cohort::of_jobs(on)?;
     may_terminate(on.facts)?;
     let conditions = &moment.plan.content().conditions;
     let names = |is_it: fn(&Condition) -> bool| conditions.iter().any(is_it);

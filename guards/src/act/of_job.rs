@@ -6,7 +6,7 @@ use model::{
     plan::{Action, Condition, PlanContent},
 };
 
-use super::{LiveVerdict, OnJob, Subject, may_act, sample::Sample};
+use super::{LiveVerdict, OnJob, StuckJobs, Subject, may_act, sample::Sample};
 use crate::{
     Refusal,
     job::sample::{JOB, attempt, facts, place},
@@ -19,6 +19,7 @@ pub(crate) struct Terminated {
     pub(crate) sample: Sample,
     pub(crate) facts: JobFacts,
     pub(crate) since: Option<Timestamp>,
+    pub(crate) cohort: StuckJobs,
 }
 
 impl Terminated {
@@ -44,11 +45,17 @@ impl Terminated {
             reversal: Vec::new(),
             ..sample.plan.content().clone()
         });
-        let mut job = Self { sample, facts: facts(|_| ()), since: Some(SINCE) };
+        let mut job = Self {
+            sample,
+            facts: facts(|_| ()),
+            since: Some(SINCE),
+            cohort: StuckJobs { running: 20, turned_stuck: 1 },
+        };
         change(&mut job);
         let mut moment = job.sample.moment();
         let (is_attested, live) = (job.sample.is_attested, job.sample.live.as_ref());
-        moment.subject = Subject::Job(OnJob { facts: &job.facts, since: job.since, is_attested, live });
+        moment.subject =
+            Subject::Job(OnJob { facts: &job.facts, since: job.since, cohort: &job.cohort, is_attested, live });
         may_act(&moment)
     }
 }
@@ -85,7 +92,7 @@ mod tests {
         };
         assert_eq!(of(one), Err(Refusal::NotApproved { given: 1, needs: 2 }), "whatever a rule says");
         let turned = of(|sample| sample.cohort = Cohort { machines: 10, turned_idle: 10 });
-        assert_eq!(turned, Ok(()), "that is of machines");
+        assert_eq!(turned, Ok(()), "that is of machines, and jobs have their own");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use model::{
 };
 use serde::Serialize;
 
-use super::{Cohort, Dependents, LiveSample, Moment};
+use super::{Cohort, Dependents, LiveSample, Moment, StuckJobs};
 use crate::Refusal;
 
 /// What a plan is about, and what is known of such a thing alone.
@@ -117,6 +117,8 @@ pub struct OnJob<'a> {
     pub since: Option<Timestamp>,
     /// What Batch, ECS and EC2 say of it, read for this.
     pub facts: &'a JobFacts,
+    /// What became of the other jobs of its account and region.
+    pub cohort: &'a StuckJobs,
     /// Whether the node on its machine has proved which machine it is.
     pub is_attested: bool,
     /// What that node answered when it was asked for this action.

@@ -94,6 +94,16 @@ pub enum JobRefusal {
         /// By the database's clock.
         received_at: Timestamp,
     },
+    /// That is the agents' doing, or of what all of them wait for.
+    #[error(
+        "{turned_stuck} jobs were found stuck there within 24 hours, and {running} run: so many at once look like a broken agent, or like something that all of them wait for"
+    )]
+    CohortTurnedStuck {
+        /// So many.
+        turned_stuck: u32,
+        /// Of so many that run.
+        running: u32,
+    },
     /// Something has run.
     #[error("it is not stuck any more: {why}")]
     NotStuck {

@@ -92,8 +92,8 @@ fn rests_on(moment: &Moment<'_>, says: &[Say]) -> String {
         Subject::Address(OnAddress { facts, unused_since }) => {
             json!({ "address": facts, "unused_since": unused_since })
         }
-        Subject::Job(OnJob { facts, since, is_attested, live }) => {
-            json!({ "job": facts, "stuck_since": since, "attested": is_attested, "live": live })
+        Subject::Job(OnJob { facts, since, cohort, is_attested, live }) => {
+            json!({ "job": facts, "stuck_since": since, "cohort": cohort, "attested": is_attested, "live": live })
         }
         Subject::Volume(OnVolume { facts, unused_since, snapshot }) => {
             json!({ "volume": facts, "unused_since": unused_since, "snapshot": snapshot })

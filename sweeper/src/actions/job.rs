@@ -9,10 +9,11 @@ use super::{
 };
 use crate::{
     api,
+    detectors::Class,
     findings::{Evidence, Finding, WorkEvidence},
     identity::Node,
     inventory::{
-        Inventory, Launched, LaunchedBy,
+        BatchJob, Inventory, Launched, LaunchedBy,
         aws::{self, Accounts},
     },
     snapshot::{self, AroundJob, job_facts},
@@ -22,10 +23,10 @@ use crate::{
 };
 use guards::{
     Refusal,
-    act::{LiveSample, LiveVerdict, OnJob, Subject},
+    act::{LiveSample, LiveVerdict, OnJob, StuckJobs, Subject},
     action::{Event, State},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::{
     ResourceKey, ResourceKind,
     job::JobFacts,
@@ -42,6 +43,9 @@ const SLOW: &str = "the job, and the jobs that may wait for it, could not be rea
 /// Batch's words for the end of a job.
 const OVER: [&str; 2] = ["SUCCEEDED", "FAILED"];
 
+/// Jobs that were found stuck within so long count as having turned so.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
 /// What takes longer to read than an answer stays fresh.
 struct Surroundings {
     accounts: Accounts,
@@ -50,6 +54,7 @@ struct Surroundings {
     is_own: Option<bool>,
     /// So many jobs the account has.
     alike: u32,
+    cohort: StuckJobs,
     /// Who submitted jobs that are not over, by the ids of what was submitted, as far as sweeps have read it.
     submitted_by: BTreeMap<String, LaunchedBy>,
     /// The window of the finding begins then: nothing of the job has run since.
@@ -66,6 +71,7 @@ struct Live {
 /// Everything that the guards ask for, but what the database knows.
 struct Now {
     job: JobFacts,
+    cohort: StuckJobs,
     live: Live,
 }
 
@@ -79,7 +85,16 @@ impl Now {
         let is_attested = |node: &Node| node.attestation.is_attested() && node.disputed.is_none();
         let is_attested = known.node.as_ref().is_some_and(is_attested);
         let since = known.finding.as_ref().map(|finding| finding.since);
-        facts.decide(known, Subject::Job(OnJob { facts: &self.job, since, is_attested, live: Some(&self.live.sample) }))
+        facts.decide(
+            known,
+            Subject::Job(OnJob {
+                facts: &self.job,
+                since,
+                cohort: &self.cohort,
+                is_attested,
+                live: Some(&self.live.sample),
+            }),
+        )
     }
 }
 
@@ -132,7 +147,7 @@ impl Executor {
             is_own: around.is_own,
             is_switched_on: self.is_switched_on(&on, call),
         };
-        let now = Now { job, live };
+        let now = Now { job, cohort: around.cohort, live };
         self.decide(action, |known| now.decide(&facts, known)).await?;
         if action.state != State::Calling || call != Call::TerminateJob {
             return Ok(());
@@ -161,13 +176,25 @@ impl Executor {
         let is_own = own::is_own(&self.config, &machine.id, &read.addresses).await;
         let alike = self.store.count_of_account(on.kind.into(), &on.account).await?;
         let alike = u32::try_from(alike).unwrap_or(u32::MAX);
+        let cohort = self.stuck_jobs(on, &inventory).await?;
         let (submitted_by, _) = self.store.launches(&scope, Launched::Job).await?;
         let begin = match &finding.evidence {
             Evidence::Work(evidence) => evidence.job.work.begin.as_ref(),
             _ => None,
         };
         let rests_since = begin.and_then(|begin| Timestamp::from_millisecond(begin.end_unix_ms).ok());
-        Ok(Some(Surroundings { accounts, inventory, is_own, alike, submitted_by, rests_since }))
+        Ok(Some(Surroundings { accounts, inventory, is_own, alike, cohort, submitted_by, rests_since }))
+    }
+
+    /// What became of the jobs of a job's account and region.
+    async fn stuck_jobs(&self, on: &ResourceKey, inventory: &Inventory) -> Result<StuckJobs, ActError> {
+        let is_beside = |key: &ResourceKey| ResourceKey { id: key.id.clone(), ..on.clone() } == *key;
+        let found = self.store.found_since(Class::StuckJob, self.store.now().await? - DAY).await?;
+        let turned = found.iter().filter(|key| key.parse().is_ok_and(|key| is_beside(&key))).count();
+        let runs = |job: &&BatchJob| job.status.as_deref() == Some("RUNNING") && is_beside(&job.id);
+        let running = inventory.batch_jobs.iter().filter(runs).count();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Ok(StuckJobs { running: count(running), turned_stuck: count(turned) })
     }
 
     /// What follows from the agent's answer, held against the heartbeat in which the finding's window began: that the job has not run since. None if that is not kept.

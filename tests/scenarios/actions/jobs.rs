@@ -25,6 +25,7 @@ lab::on_both_databases! {
     what_works_beside_the_job_on_its_machine_voids_it,
     what_was_approved_is_void_behind_a_time_that_no_sweep_saw,
     who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job,
+    many_jobs_that_got_stuck_in_a_day_void_it,
     what_another_job_waits_for_is_not_planned_and_not_terminated,
     a_job_that_waits_for_it_since_its_agent_was_asked_voids_it,
     where_it_is_not_switched_on_no_job_is_terminated,
@@ -243,6 +244,21 @@ async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String)
     busy.site.node_says(Says::Works);
     busy.both_approve(&plan).await;
     busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+}
+
+async fn many_jobs_that_got_stuck_in_a_day_void_it(url: String) {
+    let busy = Busy::start(&url).await;
+    let plan = busy.plan().await;
+    for n in 1..=3 {
+        let found = format!(
+            "INSERT INTO findings (id, class, resource, since_unix_ms, opened_unix_ms, confirmed_unix_ms, confirmed_sweeps, closed_unix_ms, evidence) \
+             SELECT 'f-00000000000{n}', class, 'aws:{ACCOUNT}:{REGION}:job/other-{n}', since_unix_ms, opened_unix_ms, confirmed_unix_ms, 1, \
+             confirmed_unix_ms, evidence FROM findings WHERE class = 'stuck_job' AND resource LIKE '%job/{JOB}'"
+        );
+        busy.site.change(&found).await;
+    }
+    busy.both_approve(&plan).await;
+    busy.is_voided(&plan, "4 jobs were found stuck there within 24 hours, and 1 run").await;
 }
 
 async fn who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job(url: String) {
