@@ -7,13 +7,17 @@ use serde_json::{Value, json};
 
 const MACHINE: &str = "arn:aws:ec2:eu-central-1:123456789012:instance/i-00000000000000001";
 const ROLE: &str = "arn:aws:iam::123456789012:role/cloud-sweeper-act";
+/// Whether somebody has exempted what the request is about.
+const EXEMPT: &str = "aws:ResourceTag/cloud-sweeper:exempt";
 const SWEEPER: &str = "arn:aws:sts::123456789012:assumed-role/cloud-sweeper/replica";
 
 /// Holds each request to whether it is let through.
 fn assert_said(cases: &[(bool, Value)]) {
     let requests: Vec<Value> = cases.iter().map(|(_, request)| request.clone()).collect();
     for ((is_allowed, request), said) in cases.iter().zip(simulated(&requests)) {
-        let expected = if *is_allowed { "Allowed" } else { "ImplicitlyDenied" };
+        // What is exempt is refused whatever else somebody allows the role.
+        let denied = if request["context"][EXEMPT].is_null() { "ImplicitlyDenied" } else { "ExplicitlyDenied" };
+        let expected = if *is_allowed { "Allowed" } else { denied };
         assert_eq!(said, expected, "{} {} {}", request["principal"], request["action"], request["context"]);
     }
 }
@@ -80,6 +84,12 @@ fn what_acts_may_stop_start_and_tag_what_it_did_and_nothing_else() {
         cases.push((false, request(action, job, allowing("deny"))));
         cases.push((false, request(action, job, json!({}))));
     }
+    let exempt = |value: &str| json!({ "aws:ResourceTag/cloud-sweeper:act": "allow", EXEMPT: value });
+    cases.push((false, request("batch:TerminateJob", job, exempt("the deadline"))));
+    cases.push((false, request("batch:TerminateJob", job, exempt(""))));
+    cases.push((true, request("batch:TerminateJob", job, exempt("False"))));
+    let elsewhere = job.replace("123456789012", "999988887777");
+    cases.push((false, request("batch:TerminateJob", &elsewhere, allowing("allow"))));
     for action in ["CancelJob", "TagResource", "UntagResource", "SubmitJob"] {
         cases.push((false, request(&format!("batch:{action}"), job, allowing("allow"))));
     }

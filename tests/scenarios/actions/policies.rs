@@ -30,7 +30,9 @@ pub(crate) fn blocks(page: &str) -> Vec<Value> {
 /// The actions that a policy allows.
 pub(crate) fn allowed(policy: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for statement in policy["Statement"].as_array().into_iter().flatten() {
+    let statements = policy["Statement"].as_array().into_iter().flatten();
+    // What one denies besides is no right.
+    for statement in statements.filter(|statement| statement["Effect"] != "Deny") {
         assert_eq!(statement["Effect"], "Allow");
         match &statement["Action"] {
             Value::String(one) => drop(all.insert(one.clone())),
