@@ -3,7 +3,7 @@
 //! A file in the form of AWS's own, with on-demand and reserved terms ([`offer`]), and then what production calls for `pricing.source = "file"`: the prices of some machines and of a volume type, and a whole list
 //! with all types of a region. Each price is compared with the one that was written, and the process must never have had more than `--most-mb` resident.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, clippy::cast_precision_loss, reason = "a bench prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
 
 mod offer;
 
