@@ -64,7 +64,7 @@ async fn what_is_used_by_nothing_is_told_with_its_price_a_month_or_why_that_is_n
 
 #[test]
 fn an_offer_file_takes_the_memory_of_what_is_asked_for() {
-    // `make bench-prices` reads one of 4 GB. This one has 36,000 products, and the reading of it takes 2 MB.
+    // `make bench-prices` reads one of 4 GB. This one has 36,000 products, and needs 2 MB.
     let read = Command::new(env!("CARGO_BIN_EXE_bench-prices"))
         .args(["--megabytes", "60", "--reserved", "0", "--most-mb", "25"])
         .output()
