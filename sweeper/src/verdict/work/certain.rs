@@ -1,6 +1,6 @@
 //! What must be so before *stuck* is good enough to end a job of AWS Batch.
 //!
-//! A finding that is wrong costs somebody time, an end that is wrong costs days of computing. So of a job that [is stuck](super::judge) more is asked here, of the same two
+//! A finding that is wrong costs somebody time, an end that is wrong costs days of computing. So of a job that [is stuck](super::judge()) more is asked here, of the same two
 //! heartbeats, when a plan to terminate it is made and right before that is done: nothing else of anybody's has run on its machine since the window began (the job may wait for
 //! it there, over the loopback, which shows as no connection); no thread of the job sleeps until a timer wakes it; how each of its threads is held is told, and all of them
 //! are in a wait that a signal would end; and the agent tells of everything that may hide work that it looks there. Whatever is not known says no. It is 100 to 200 bytes
