@@ -103,23 +103,27 @@ mod tests {
         assert!(!Deadline::after(Duration::ZERO).holds());
     }
 
+    /// A deadline of what came so many milliseconds ago, and the moments before its age was asked for, and while it was.
+    async fn of_age(length: Duration, age: i64) -> (Deadline, Duration, Duration) {
+        let (before, mut asked) = (now(), Duration::ZERO);
+        let deadline = Deadline::of_age(length, async {
+            asked = now();
+            // Whoever reads the clock behind this has a later moment.
+            while now() == asked {}
+            Ok::<_, Infallible>(SignedDuration::from_millis(age))
+        });
+        let Ok(deadline) = deadline.await;
+        (deadline, before, asked)
+    }
+
     #[tokio::test]
     async fn a_pause_while_the_age_is_asked_for_counts() {
-        let length = Duration::from_millis(300);
-        let of = |pause: Duration, age| {
-            Deadline::of_age(length, async move {
-                tokio::time::sleep(pause).await;
-                Ok::<_, Infallible>(SignedDuration::from_millis(age))
-            })
-        };
-        let Ok(at_once) = of(Duration::ZERO, 0).await;
-        assert!(at_once.holds());
-        let Ok(late) = of(length, 0).await;
-        assert!(!late.holds(), "the pause was as long as the answer stays fresh");
-        let Ok(old) = of(Duration::ZERO, 300).await;
-        assert!(!old.holds());
-        // A clock elsewhere that is ahead makes nothing fresher.
-        let Ok(ahead) = of(Duration::ZERO, -60_000).await;
-        assert!(ahead <= Deadline::after(length));
+        let length = Duration::from_secs(5);
+        // A clock elsewhere that is ahead makes nothing fresher, and what is older than it may be is over.
+        for (age, left) in [(0, 5_000), (2_000, 3_000), (5_000, 0), (9_000, 0), (-60_000, 5_000)] {
+            let left = Duration::from_millis(left);
+            let (Deadline(until), before, asked) = of_age(length, age).await;
+            assert!(before + left <= until && until <= asked + left, "{age}: {before:?} {until:?} {asked:?}");
+        }
     }
 }

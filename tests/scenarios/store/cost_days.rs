@@ -16,7 +16,10 @@ use sweeper::{
     rollup::Rollup,
     store::{ChangedDays, DayPart, NodeHours, Store},
 };
-use tokio::task::JoinSet;
+use tokio::{
+    sync::{Barrier, watch},
+    task::JoinSet,
+};
 
 lab::on_both_databases! {
     every_change_of_an_hours_rollup_is_noted_by_node_and_day,
@@ -169,31 +172,34 @@ async fn what_changes_while_days_are_added_up_is_in_them_or_noted(url: String) {
     let store = open(&url).await;
     let nodes: Vec<String> = (0..NODES).map(|number| sample::node(number).to_string()).collect();
     let done = Arc::new(AtomicBool::new(false));
+    let (kept, _) = watch::channel(0_u32);
     // Two at once, which the turn would prevent: nothing rests on it.
     let mut makers = JoinSet::new();
     for _ in 0..2 {
-        let (store, nodes, done) = (store.clone(), nodes.clone(), Arc::clone(&done));
+        let (store, nodes, done, kept) = (store.clone(), nodes.clone(), Arc::clone(&done), kept.clone());
         makers.spawn(async move {
-            let mut kept = 0_u32;
             while !done.load(Ordering::Relaxed) {
                 let changed = store.changed_cost_days(DAY..=DAY).await.unwrap().remove(&DAY).unwrap_or_default();
                 let before = store.cost_day(OF).await.unwrap();
                 let text = added_up(&store, &nodes).await;
                 let is_kept = store.put_cost_day(OF, &packed(&text), before.as_ref(), &nodes, &changed).await.unwrap();
-                kept += u32::from(is_kept);
+                kept.send_modify(|kept| *kept += u32::from(is_kept));
                 tokio::task::yield_now().await;
             }
-            kept
         });
     }
     let mut writers = JoinSet::new();
+    let all_rest = Arc::new(Barrier::new(nodes.len()));
     for number in 0..NODES {
-        let store = store.clone();
+        let (store, all_rest, mut kept) = (store.clone(), Arc::clone(&all_rest), kept.subscribe());
         writers.spawn(async move {
             for round in 1..=60_u64 {
                 put(&store, number, &[(0, round), (i64::from(number) + 1, round * 100)]).await;
-                if round % 3 == 0 {
-                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                // Now and then nobody writes until a day was kept, so that what is written next changes one.
+                if round % 20 == 0 {
+                    all_rest.wait().await;
+                    let before = *kept.borrow();
+                    kept.wait_for(|kept| *kept > before).await.unwrap();
                 }
             }
         });
@@ -202,11 +208,11 @@ async fn what_changes_while_days_are_added_up_is_in_them_or_noted(url: String) {
     // What is kept now of whom is not noted must be what is there.
     let now = added_up(&store, &nodes).await;
     let noted = changed(&store).await.remove(&DAY).unwrap_or_default();
-    let kept = store.cost_day(OF).await.unwrap();
+    let row = store.cost_day(OF).await.unwrap();
     done.store(true, Ordering::Relaxed);
-    let times: u32 = makers.join_all().await.into_iter().sum();
-    if let Some(kept) = kept {
-        let text = String::from_utf8(kept.views[&View::Runs].machines.clone()).unwrap();
+    makers.join_all().await;
+    if let Some(row) = row {
+        let text = String::from_utf8(row.views[&View::Runs].machines.clone()).unwrap();
         for node in nodes.iter().filter(|node| !noted.contains_key(*node)) {
             let of = |text: &str| text.lines().find(|line| line.starts_with(node.as_str())).map(str::to_owned);
             assert_eq!(of(&text), of(&now), "{node}");
@@ -217,7 +223,7 @@ async fn what_changes_while_days_are_added_up_is_in_them_or_noted(url: String) {
     let before = store.cost_day(OF).await.unwrap();
     let text = added_up(&store, &nodes).await;
     assert!(store.put_cost_day(OF, &packed(&text), before.as_ref(), &nodes, &changed).await.unwrap());
-    assert!(times > 0, "days were kept while rollups were written");
+    assert!(*kept.borrow() >= 3, "days were kept while rollups were written");
     assert_eq!(self::noted(&store).await, []);
 }
 
