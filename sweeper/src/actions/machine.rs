@@ -59,10 +59,7 @@ impl Executor {
             Ok(client) => client,
             Err(why) => return self.refuse(action, why.to_string()).await,
         };
-        let question = api::question().map_err(|_| ActError::Random)?;
-        let asked_at = self.store.ask(&node.node_id, &question).await?;
-        self.tell(action, Event::Asked, Told::default()).await?;
-        let Some(answered) = self.answer(action, &node.node_id, &question, asked_at).await? else {
+        let Some((question, answered)) = self.asked(action, &node.node_id).await? else {
             return self.refuse(action, Refusal::NoLiveSample.to_string()).await;
         };
         let deadline = self.while_fresh(answered.received_at).await?;
@@ -119,8 +116,21 @@ impl Executor {
         Ok(())
     }
 
+    /// Asks the agent of a node a question of this action's own: that, and the answer to it; none if none comes.
+    pub(super) async fn asked(
+        &self,
+        action: &mut Action,
+        node: &NodeId,
+    ) -> Result<Option<(String, Answered)>, ActError> {
+        let question = api::question().map_err(|_| ActError::Random)?;
+        let asked_at = self.store.ask(node, &question).await?;
+        self.tell(action, Event::Asked, Told::default()).await?;
+        let answered = self.answer(action, node, &question, asked_at).await?;
+        Ok(answered.map(|answered| (question, answered)))
+    }
+
     /// What the node answers, if it does.
-    pub(super) async fn answer(
+    async fn answer(
         &self,
         action: &Action,
         node: &NodeId,
