@@ -146,11 +146,15 @@ fn account(of: &Charge<'_>) -> String {
 }
 
 fn usd(of: &Charge<'_>) -> String {
-    format!("{}.{:06}", of.micros / 1_000_000, of.micros % 1_000_000)
+    decimal(of.micros)
 }
 
 fn unit_price(of: &Charge<'_>) -> String {
-    let micros = of.per_hour.per_hour().micros();
+    decimal(of.per_hour.per_hour().micros().unsigned_abs())
+}
+
+/// `0.104167`: dollars with all six decimals.
+pub(crate) fn decimal(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
@@ -223,7 +227,6 @@ fn of_machine(
     told: &mut Told,
     tell: &mut impl FnMut(&Charge<'_>),
 ) {
-    let Ok(key) = machine.key.parse::<ResourceKey>() else { return };
     let instance = |version: usize| instances.get(version).and_then(Option::as_ref);
     let mut sums = BTreeMap::<(i64, Option<&str>, i64), Sum>::new();
     for hour in machine.hours(from_s, to_s) {
@@ -251,6 +254,8 @@ fn of_machine(
             sum.version = sum.version.max(version);
         }
     }
+    // Whatever has a price has a key that this version knows: the price was found by it.
+    let Ok(key) = machine.key.parse::<ResourceKey>() else { return };
     for ((day, instance_type, per_hour), Sum { billed_s, micros, version }) in sums {
         let instance = instance(version);
         let price_key = instance.and_then(|instance| PriceKey::of(instance).ok());

@@ -5,7 +5,7 @@ mod table;
 
 use super::{FAILED, inventory::moment, open_existing, screen};
 use crate::{
-    attribution::{self, Answer, NotAnswered, Question, Row, Settings},
+    attribution::{self, Answer, NotAnswered, Question, Row, Settings, focus::decimal},
     config::Config,
 };
 use clap::{Args, Subcommand, ValueEnum};
@@ -119,11 +119,6 @@ fn cell(text: &str) -> Cow<'_, str> {
         true => format!("'{visible}").into(),
         false => visible,
     }
-}
-
-/// `0.104167`: dollars with all six decimals.
-fn decimal(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 /// Hours with three decimals, rounded up: what is not nothing does not read as nothing.
